@@ -1,5 +1,6 @@
 // Runs the command tree. A failure becomes a sentence on stderr and an exit status.
 
+import { getErrorMessage } from "../lib/errors.ts";
 import { type Command, CommanderError } from "commander";
 import { escapeLines } from "../lib/text/printable.ts";
 import { canPrompt } from "./terminal/terminal.ts";
@@ -89,7 +90,7 @@ function reword(text: string, command: Command): string {
 function reportFailure(error: unknown): number {
   // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = getErrorMessage(error);
   process.stderr.write(`gateway: ${escapeLines(message)}\n`);
   const named = error instanceof Error && "exitStatus" in error ? error.exitStatus : 1;
   return typeof named === "number" ? named : 1;

@@ -1,5 +1,7 @@
 // "Did you mean …?": the known name that is nearest to a typed one.
 
+import { escapeUnprintable } from "../lib/text/printable.ts";
+
 /** Nobody types longer names, and the comparison takes quadratic time. */
 const MAX_TYPED_LENGTH = 128;
 
@@ -21,7 +23,7 @@ export function findNearest(typed: string, known: Iterable<string>): string | nu
 /** ` (did you mean "codex"?)`, or nothing. */
 export function suggestNearest(typed: string, known: Iterable<string>): string {
   const nearest = findNearest(typed, known);
-  return nearest === null ? "" : ` (did you mean "${nearest}"?)`;
+  return nearest === null ? "" : ` (did you mean "${escapeUnprintable(nearest)}"?)`;
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours. */

@@ -1,8 +1,8 @@
 // The only definition of the config file (zod, strict); the types come from it.
 // scalars.ts reads the scalars, references.ts checks that names refer to something.
 
+import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
-import { SHAPES } from "./shapes.ts";
 import {
   readBaseUrl,
   readCount,
@@ -80,7 +80,7 @@ function scalar<T>(read: (text: string) => T) {
     try {
       return read(text);
     } catch (error) {
-      context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+      context.addIssue({ code: "custom", message: getErrorMessage(error) });
       return z.NEVER;
     }
   });
@@ -98,6 +98,30 @@ function readText(text: string): string {
   if (text !== "") return text;
   throw new RangeError("is empty");
 }
+
+/** `${NAME}` may be anywhere in a value. */
+const REFERENCE = "\\$\\{";
+
+function textLike(pattern: string) {
+  return { type: "string", pattern: `${pattern}|${REFERENCE}` } as const;
+}
+
+/** The JSON schemas of scalars, for editors. An editor sees scalars as YAML reads them: numbers, flags and texts. The
+ *  gateway reads the source text instead, and only scalars.ts decides whether a value is valid. */
+const SHAPES = {
+  text: { type: ["string", "number", "boolean"] },
+  name: { type: ["string", "number"], pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|${REFERENCE}` },
+  flag: { type: undefined, anyOf: [{ type: "boolean" }, textLike("^(true|false)$")] },
+  count: { type: undefined, anyOf: [{ type: "integer", minimum: 0 }, textLike("^\\d+$")] },
+  decimal: { type: undefined, anyOf: [{ type: "number", minimum: 0 }, textLike("^\\d+(\\.\\d+)?$")] },
+  duration: textLike("^\\d+(\\.\\d+)? ?(ms|s|m|h|d)$"),
+  size: {
+    type: undefined,
+    anyOf: [{ type: "integer", minimum: 1 }, textLike("^\\d+(\\.\\d+)? ?([kKmMgG]([iI]?[bB])|[bB])?$")],
+  },
+  moment: textLike("^\\d{4}-\\d\\d-\\d\\d(T.+)?$"),
+  url: textLike("^https?://"),
+} as const;
 
 const text = scalar(readText).meta(SHAPES.text);
 const name = scalar(readName).meta(SHAPES.name);

@@ -5,11 +5,10 @@ import { type Platform, PLATFORMS } from "../config/schema.ts";
 import { chat } from "./formats/chat.ts";
 import { content } from "./formats/content.ts";
 import type { Dialect, DialectName, Endpoint, KeySource, Purpose, Target } from "./dialect.ts";
-import { embeddings } from "./formats/embeddings.ts";
 import { messages } from "./formats/messages.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "./platforms.ts";
 import { relay } from "./formats/relay.ts";
-import { responses } from "./formats/responses.ts";
+import { embeddings, responses } from "./formats/responses.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 

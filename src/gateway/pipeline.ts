@@ -2,8 +2,7 @@
 
 import type { Key } from "../config/catalog.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
-import type { GatewayError } from "../lib/errors.ts";
-import { authenticate } from "./intake/authenticate.ts";
+import { admit } from "./intake/authenticate.ts";
 import { openBill } from "./bill/bill.ts";
 import { holdPrompt } from "./bill/miss.ts";
 import type { ClientCall } from "./intake/call.ts";
@@ -13,28 +12,25 @@ import { failover } from "./attempt/failover.ts";
 import type { Gateway } from "./gateway.ts";
 import { watchClient } from "./delivery/client-left.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
-import { LISTS, findMatch, requireAccess } from "./intake/match.ts";
+import { LISTS, findMatch } from "./intake/match.ts";
 import { answerModels } from "./delivery/answer-models.ts";
 import { createDelivery } from "./delivery/delivery.ts";
-import { reportFault } from "./observe/observer.ts";
 import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
 import { requireOneModel } from "./intake/one-model.ts";
-import { refuse, toGatewayError } from "./intake/refuse.ts";
+import { refuseCall } from "./intake/refuse.ts";
 import { relay } from "./delivery/relay.ts";
 import { readRequestBody, reserveBody } from "./intake/body.ts";
 import { settleFailure } from "./bill/settle.ts";
 
 export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
-  let key: Key | null = null;
   try {
     refuseOwnCall(call.exchange);
-    key = authenticate(call, gateway.catalog, call.time);
-    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
+    const key = admit(call, gateway.catalog);
     if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);
     await answerModels(call, key, gateway);
-    reportOwnAnswer(call, key, gateway);
+    reportOwnAnswer(call, gateway);
   } catch (thrown) {
-    reportRefusal(call, key, answerError(call, thrown, gateway), gateway);
+    reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
   }
 }
 
@@ -67,15 +63,8 @@ async function serveWithin(
     memory?.free();
     await relay(createDelivery(response, job, bill, gateway));
   } catch (thrown) {
-    settleFailure(bill, answerError(call, thrown, gateway), gateway);
+    settleFailure(bill, refuseCall(call, thrown, gateway.observer), gateway);
   } finally {
     stopWatching();
   }
-}
-
-function answerError(call: ClientCall, thrown: unknown, gateway: Gateway): GatewayError {
-  const error = toGatewayError(thrown);
-  if (error.code === "internal") reportFault(thrown, gateway.observer);
-  refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-  return error;
 }

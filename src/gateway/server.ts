@@ -3,7 +3,7 @@
 
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
-import { getErrorCode, GatewayError } from "../lib/errors.ts";
+import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
 import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
 import type { Refusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
@@ -104,7 +104,7 @@ function explainListening(host: string, port: number, cause: unknown): Error {
   const why =
     getErrorCode(cause) === "EADDRINUSE"
       ? `port ${port} is in use: stop the program that uses it, or choose another port with --port or listen.port.`
-      : `${cause instanceof Error ? cause.message : String(cause)}.`;
+      : `${getErrorMessage(cause)}.`;
   return new Error(`The gateway cannot listen on ${host}: ${why}`, { cause });
 }
 
@@ -137,19 +137,17 @@ function receive(
   switch (recognised.kind) {
     case "own":
       return answerOwnPage(recognised.page, call, gateway, console).catch((thrown: unknown) => {
-        const error = toGatewayError(thrown);
-        if (error.code === "internal") reportFault(thrown, gateway.observer);
-        answerError(call, error, dialect, gateway);
+        answerError(call, toGatewayError(thrown, gateway.observer), dialect, gateway);
       });
     case "upgrade":
       return recognised.over === null
         ? answerError(call, recognised.error, dialect, gateway)
-        : serveWebSocket({ ...call, ...recognised.over }, newId, gateway);
+        : serveWebSocket({ ...call, ...recognised.over, key: null }, newId, gateway);
     case "unknown":
       return answerError(call, recognised.error, dialect, gateway);
     case "target": {
       const { target, query } = recognised;
-      return handle({ ...call, target, query }, gateway);
+      return handle({ ...call, target, query, key: null }, gateway);
     }
   }
 }

@@ -75,3 +75,8 @@ export class GatewayError extends Error {
 export function getErrorCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
+
+/** The message of whatever was thrown. */
+export function getErrorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

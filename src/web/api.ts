@@ -116,7 +116,7 @@ export type PeriodName = (typeof PERIODS)[number];
 export const STACKS = ["model", "tool", "key", "group", "channel", "label"] as const;
 export type Stack = (typeof STACKS)[number];
 
-export interface Totals {
+export interface ReportTotals {
   readonly requests: number;
   readonly usage: Readonly<Record<string, number>>;
   readonly official_usd: string;
@@ -142,7 +142,7 @@ export interface Overview {
   readonly spans: readonly string[];
   /** The largest first. What is too small for a series of its own is in the last, `others`. */
   readonly series: readonly Series[];
-  readonly total: Totals;
+  readonly total: ReportTotals;
   /** The charges of each period. */
   readonly spent: Readonly<Record<PeriodName, string>>;
   /** Models without a price, and how many of their requests no amount includes. */
@@ -231,7 +231,7 @@ export interface Connect {
 
 // ── Sessions ────────────────────────────────────────────────────────────────
 
-export interface SessionRow extends Totals {
+export interface SessionRow extends ReportTotals {
   readonly session: string;
   readonly tool: string | null;
   readonly label: string | null;
@@ -264,7 +264,7 @@ export interface CacheMiss {
   readonly because: string;
 }
 
-export interface AgentRow extends Totals {
+export interface AgentRow extends ReportTotals {
   /** Empty: the main agent. */
   readonly name: string;
   /** 0: the main agent. */

@@ -3,6 +3,7 @@
 // A request passes the guard (guard.ts), which turns other web pages away. The shell and its assets have no data and
 // need no sign-in. Everything else needs the cookie and the token of a signed-in page (session.ts).
 
+import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { listLimitUses } from "../billing/limits/alerts.ts";
 import type { Console, ConsoleParts } from "../gateway/control/console.ts";
@@ -48,6 +49,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     cookie: () => `gateway_console_${port()}`,
   };
   const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
+  if (isServed) inside.reports.keepUpdated();
   return {
     observer: inside.live.observer,
     isServed,
@@ -128,7 +130,7 @@ async function answerApi(exchange: Exchange, name: string, inside: Inside): Prom
     if (error instanceof ClientGone) return;
     const status = statusOf(error);
     if (status === 500) reportFault(error, inside.gateway.observer);
-    if (!exchange.begun) refuse(exchange, status, error instanceof Error ? error.message : String(error));
+    if (!exchange.begun) refuse(exchange, status, getErrorMessage(error));
   }
 }
 

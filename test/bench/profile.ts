@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bench } from "./bench.ts";
+import { measureConsole } from "./parts/console.ts";
 import { measureColdStart, measureFlatness, measureMemory } from "./parts/lifecycle.ts";
 import { makeBook, measureReports, SHORT_LEDGER } from "./parts/reports.ts";
 import type { EXTRAS } from "./rounds.ts";
@@ -26,6 +27,7 @@ const LIFE: Record<
     measureReports(command, book, cores);
     book.folder.remove();
   },
+  console: (command, bench) => measureConsole(command, bench, SHORT_LEDGER),
 };
 
 function findPart(name: string): Part | undefined {

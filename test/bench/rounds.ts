@@ -2,6 +2,7 @@
 
 import { type Bench, describeRequest } from "./bench.ts";
 import { measureAllocations } from "./parts/allocations.ts";
+import { measureConsole } from "./parts/console.ts";
 import { measureFar } from "./far/far.ts";
 import { measureLoop } from "./far/loop.ts";
 import { measureTls } from "./far/full-load.ts";
@@ -40,6 +41,7 @@ export const EXTRAS = [
   "flatness",
   "start",
   "reports",
+  "console",
   "far",
   "loop",
   "tls",
@@ -57,6 +59,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   await measureSpecial(plan, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
+  if (only.has("console")) await measurePages(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
     plan.tell(`memory of ${recipe.name}`);
     results.add(recipe.name, await measureMemory(recipe, bench));
@@ -162,6 +165,14 @@ async function measureStarts({ commands, tell }: Plan, bench: Bench, results: Re
       results.add(name, await measureColdStart(command, bench));
       results.add(name, measureVersion(command));
     }
+  }
+}
+
+async function measurePages({ commands, quick, tell }: Plan, bench: Bench, results: Results): Promise<void> {
+  const lines = quick ? SHORT_LEDGER : LONG_LEDGER;
+  for (const [name, command] of Object.entries(commands)) {
+    tell(`the page of ${name}`);
+    for (const sample of await measureConsole(command, bench, lines)) results.add(name, sample);
   }
 }
 

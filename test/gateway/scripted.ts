@@ -226,7 +226,7 @@ async function finish({ job, bill }: Started, gateway: Gateway): Promise<Gateway
     await relay(createDelivery(await failover(job, bill, gateway), job, bill, gateway));
     return null;
   } catch (thrown) {
-    const error = toGatewayError(thrown);
+    const error = toGatewayError(thrown, gateway.observer);
     settleFailure(bill, error, gateway);
     return error;
   }
@@ -264,6 +264,7 @@ async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job
     arrived: performance.now(),
     target: found.target,
     query: found.query,
+    key: null,
   };
   const body = await readRequestBody(call, catalog);
   const match = findMatch(catalog.keys.get("k")!, body.model);

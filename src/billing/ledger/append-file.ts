@@ -86,12 +86,6 @@ export class AppendFile {
     this.#repair();
   }
 
-  clear(): void {
-    ftruncateSync(this.#fd, 0);
-    this.#size = 0;
-    this.#torn = false;
-  }
-
   /** Everything written before the call is on the disk when this resolves. */
   sync(): Promise<void> {
     this.#syncing += 1;

@@ -5,10 +5,11 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { readOwn } from "../../lib/files/own-file.ts";
+import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
-import type { Position } from "./rotation.ts";
 import { clientSchema, type LineDraft } from "./line.ts";
+import { type NotedEnd, positionSchema } from "./noted-end.ts";
+import type { Position } from "./rotation.ts";
 
 const intentSchema = z.object({
   id: z.string(),
@@ -38,15 +39,27 @@ export interface OpenRequest {
 }
 
 const recordSchema = z.union([
-  z.object({ from: z.object({ offset: z.int().nonnegative(), prev: z.string() }) }),
+  z.object({
+    from: positionSchema,
+    /** Version 0.1 noted neither. */
+    synced: positionSchema.nullable().optional(),
+    boot: z.string().nullable().optional(),
+  }),
+  z.object({ end: positionSchema, synced: positionSchema.optional() }),
   z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
   z.object({ id: z.string(), channel: z.string() }),
   z.object({ discard: z.string() }),
+  z.object({ unopened: z.string() }),
 ]);
 
 /** The first record. If a request in this journal has a line, the line comes after this position. */
-export function encodeStart(position: Position): string {
-  return `${JSON.stringify({ from: position })}\n`;
+export function encodeStart({ end, synced, boot }: NotedEnd): string {
+  return `${JSON.stringify({ from: end, synced, boot })}\n`;
+}
+
+/** Notes that the ledger ends here, and which lines a sync made safe. */
+export function encodeEnd(end: Position, synced?: Position): string {
+  return `${JSON.stringify({ end, synced })}\n`;
 }
 
 export function encodeOpen(intent: Intent): string {
@@ -65,28 +78,69 @@ export function encodeDiscard(id: string): string {
   return `${JSON.stringify({ discard: id })}\n`;
 }
 
+/** Names a request that gets a line without having been open. */
+export function encodeUnopened(id: string): string {
+  return `${JSON.stringify({ unopened: id })}\n`;
+}
+
 export interface JournalReading {
   /** Where to look for lines; null: search the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
+  /** Every request with a record here. */
+  readonly named: ReadonlySet<string>;
+  readonly noted: NotedEnd | null;
+}
+
+type JournalRecord = z.infer<typeof recordSchema>;
+
+const RECORD_BEGINS = ['{"from":', '{"end":', '{"open":', '{"id":', '{"discard":', '{"unopened":'];
+
+/** The file is emptied and written to, so it must be a journal: a file of the user may have its name. A power cut may
+ *  leave zeros, or a part of a record. */
+export function requireJournal(path: string): void {
+  const text = readOwn(path) ?? "";
+  const isJournal = text.startsWith("\0") || RECORD_BEGINS.some((begin) => isSameBegin(text, begin));
+  if (!isJournal) throw new ForeignFile(`${path} is not the journal of a ledger: move it away`);
+}
+
+function isSameBegin(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
 }
 
 /** A torn record is ignored: its request waited for the record and was never sent. */
 export function readJournal(path: string): JournalReading {
+  const records = readRecords(path);
   const open = new Map<string, OpenRequest>();
+  const named = new Set<string>();
   let from: Position | null = null;
-  for (const text of (readOwn(path) ?? "").split("\n")) {
-    const parsed = recordSchema.safeParse(parseJson(text));
-    if (!parsed.success) continue;
-    const record = parsed.data;
+  for (const record of records) {
     if ("from" in record) from = record.from;
     else if ("open" in record) {
       const channels = record.channels ?? [record.open.channel];
       open.set(record.open.id, { intent: record.open, channels });
-    } else if ("discard" in record) open.delete(record.discard);
-    else addAttempt(open, record.id, record.channel);
+      named.add(record.open.id);
+    } else if ("unopened" in record) named.add(record.unopened);
+    else if ("discard" in record) open.delete(record.discard);
+    else if ("id" in record) addAttempt(open, record.id, record.channel);
   }
-  return { from, open };
+  return { from, open, named, noted: readNotedEnd(records) };
+}
+
+function readRecords(path: string): JournalRecord[] {
+  return (readOwn(path) ?? "").split("\n").flatMap((text) => {
+    const parsed = recordSchema.safeParse(parseJson(text));
+    return parsed.success ? [parsed.data] : [];
+  });
+}
+
+function readNotedEnd(records: readonly JournalRecord[]): NotedEnd | null {
+  return records.reduce<NotedEnd | null>((noted, record) => {
+    if ("from" in record)
+      return { end: record.from, synced: record.synced ?? null, boot: record.boot ?? null };
+    if (!("end" in record) || noted === null) return noted;
+    return { ...noted, end: record.end, synced: record.synced ?? noted.synced };
+  }, null);
 }
 
 export function addAttempt(open: Map<string, OpenRequest>, id: string, channel: string): boolean {

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { GatewayError } from "../../lib/errors.ts";
+import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
@@ -64,9 +64,13 @@ export function openLedger(options: LedgerOptions): Ledger {
     return recoverWriter(options, lock);
   } catch (error) {
     lock.release();
-    throw new GatewayError("ledger_unwritable", `the ledger ${path} cannot be opened: ${describe(error)}`, {
-      cause: error,
-    });
+    throw new GatewayError(
+      "ledger_unwritable",
+      `the ledger ${path} cannot be opened: ${getErrorMessage(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -79,7 +83,7 @@ function lockLedger(path: string): FileLock {
     const why =
       error instanceof LockHeld && error.holder !== null
         ? `is being written by process ${error.holder.pid} since ${error.holder.since}`
-        : `cannot be locked: ${describe(error)}`;
+        : `cannot be locked: ${getErrorMessage(error)}`;
     throw new GatewayError("ledger_unwritable", `the ledger ${path} ${why}`, { cause: error });
   }
 }
@@ -89,10 +93,6 @@ function requirePlace(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile() && !found.isDirectory())
     throw new Error("it is not a regular file");
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Whether a gateway writes this ledger at this moment. */

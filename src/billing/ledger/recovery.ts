@@ -6,9 +6,11 @@ import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, w
 
 import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
-import { readJournal, type OpenRequest } from "./journal.ts";
+import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
+import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
+import { readSavedSums } from "./sums/sums.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -19,21 +21,28 @@ export interface Recovery {
   readonly unfinished: ReadonlyMap<string, OpenRequest>;
   /** How many bytes were cut off the end because they were not a line. */
   readonly cutBytes: number;
-  /** The line after which the journal was written is gone. */
-  readonly isEndMissing: boolean;
+  /** What the last gateway noted about the end of its lines. */
+  readonly noted: NotedEnd | null;
+  readonly endState: EndState;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
+  requireJournal(journalPath);
   const cutBytes = repairEnd(path, journalPath);
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
+  const noted = readNotedEnd(path, journalPath);
+  const endState = noted === null ? "whole" : judgeEnd(noted, (position) => locate(files, position) !== null);
   return {
-    prev: hashLast(files),
+    // After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever,
+    // and is whole again if somebody restores them.
+    prev: noted !== null && endState === "unexplained" ? noted.end.prev : hashLast(files),
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
-    isEndMissing: isEndMissing(files, journalPath),
+    noted,
+    endState,
   };
 }
 
@@ -42,9 +51,9 @@ export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
 }
 
-function isEndMissing(files: readonly string[], journalPath: string): boolean {
-  const { from } = readJournal(journalPath);
-  return from !== null && locate(files, from) === null;
+/** The sums are written rarely: they count only where the journal is missing. */
+function readNotedEnd(path: string, journalPath: string): NotedEnd | null {
+  return readJournal(journalPath).noted ?? readSavedSums(`${path}.sums`)?.noted ?? null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

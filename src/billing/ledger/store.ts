@@ -4,11 +4,13 @@
 
 import { renameSync } from "node:fs";
 
+import { readBootId } from "../../lib/files/boot-id.ts";
 import { removeDrafts } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
-import { nameRotated } from "./rotation.ts";
+import { nameRotated, type Position } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
-import { encodeOpenAgain, encodeStart } from "./journal.ts";
+import { encodeEnd, encodeOpenAgain, encodeStart } from "./journal.ts";
+import type { NotedEnd } from "./noted-end.ts";
 import type { Recovery } from "./recovery.ts";
 
 export interface StoreOptions {
@@ -25,7 +27,7 @@ function syncAppended(file: AppendFile): Promise<void> {
   return file.sync();
 }
 
-/** A journal without open requests is emptied beyond this size. Emptying it each time would cost a system call. */
+/** A journal without open requests is replaced beyond this size. Replacing it each time would cost system calls. */
 const JOURNAL_IDLE_BYTES = 64 << 10;
 /** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. */
 const JOURNAL_FULL_BYTES = 1 << 20;
@@ -44,6 +46,13 @@ export class LedgerStore {
   /** The hash of the last written line. */
   #prev: string;
   #month: string | null;
+  /** After the last line that is certainly on the disk. */
+  #synced: Position | null;
+  /** The last line is missing without a reason, and no line follows yet. */
+  #hasGap: boolean;
+  /** The last line that the journal has as the ledger's end. */
+  #noted: string | null = null;
+  readonly #boot = readBootId();
 
   #rotateAt = 0;
   #journalFullAt = JOURNAL_FULL_BYTES;
@@ -57,6 +66,8 @@ export class LedgerStore {
     this.#journal = files.journal;
     this.#prev = recovery.prev;
     this.#month = recovery.month;
+    this.#hasGap = recovery.endState === "unexplained";
+    this.#synced = this.#hasGap ? null : (recovery.noted?.synced ?? null);
   }
 
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
@@ -64,14 +75,25 @@ export class LedgerStore {
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
     const files = { journal, lines: AppendFile.open(path, true) };
-    for (const each of [journalPath, `${path}.sums`, `${path}.channels.json`, `${path}.alerts.json`])
-      removeDrafts(each);
+    const others = [".sums", ".hours", ".channels.json", ".alerts.json"].map((end) => path + end);
+    for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }
 
   /** The end of the lines that are written. */
-  get position(): { offset: number; prev: string } {
+  get position(): Position {
     return { offset: this.#lines.size, prev: this.#prev };
+  }
+
+  get end(): NotedEnd {
+    const { position } = this;
+    // A gap stays one after the next start of the machine.
+    return { end: position, synced: this.#hasGap ? position : this.#synced, boot: this.#boot };
+  }
+
+  /** The journal is to be written anew, after the next lines. */
+  get isJournalStale(): boolean {
+    return this.#journalStale;
   }
 
   /** Bytes of lines written since the ledger was opened. */
@@ -79,13 +101,43 @@ export class LedgerStore {
     return this.#written;
   }
 
+  /** The end of the lines is noted with them, which costs no write of its own. */
   writeJournal(records: string): void {
-    const start = this.#journal.size === 0 ? encodeStart(this.position) : "";
+    const start =
+      this.#journal.size === 0 ? encodeStart(this.end) : this.#isNoteDue ? encodeEnd(this.position) : "";
     try {
       this.#journal.write(start + records);
+      this.#noted = this.#prev;
     } catch (error) {
       this.#journalStale = true;
       throw error;
+    }
+  }
+
+  /** With `sync: always`, only what is on the disk is noted: there, a power cut takes no line. */
+  get #isNoteDue(): boolean {
+    return this.#noted !== this.#prev && this.#options.sync !== "always";
+  }
+
+  /** Notes the last line in the journal, if it is not there yet. */
+  noteEnd(): void {
+    if (this.#isNoteDue) this.#note(encodeEnd(this.position));
+  }
+
+  #noteSynced(synced: Position): void {
+    if (synced.prev === this.#synced?.prev) return;
+    this.#synced = synced;
+    this.#note(encodeEnd(this.#options.sync === "always" ? synced : this.position, synced));
+  }
+
+  /** A note that cannot be written keeps no line waiting. The journal is written anew after the next one. */
+  #note(record: string): void {
+    if (this.#journal.size === 0) return;
+    try {
+      this.#journal.write(record);
+      this.#noted = this.#prev;
+    } catch {
+      this.#journalStale = true;
     }
   }
 
@@ -100,6 +152,7 @@ export class LedgerStore {
       throw this.#describeDisplaced();
     }
     this.#prev = prev;
+    this.#hasGap = false;
     this.#written += text.length;
   }
 
@@ -113,16 +166,12 @@ export class LedgerStore {
       size > this.#journalFullAt ||
       (open.size === 0 && size > JOURNAL_IDLE_BYTES);
     if (!due) return;
-    if (this.#options.sync === "always") this.#lines.syncNow();
-    if (open.size === 0 && !anew) this.anchor();
-    else this.#rewriteJournal(open);
+    if (this.#options.sync === "always") {
+      this.#lines.syncNow();
+      this.#synced = this.position;
+    }
+    this.rewriteJournal(open);
     this.#journalStale = false;
-  }
-
-  /** Empties the journal and notes the last line in it. Then verify notices a removed end also without the sums. */
-  anchor(): void {
-    this.#journal.clear();
-    this.#journal.write(encodeStart(this.position));
   }
 
   /** Every line written before the call is on the disk when this resolves. The journal is synced only with `sync: always`.
@@ -130,18 +179,20 @@ export class LedgerStore {
   async sync(): Promise<void> {
     const journals = this.#options.sync === "always" ? [this.#journal] : [];
     const { syncFile = syncAppended } = this.#options;
+    const { position } = this;
     await Promise.all([this.#lines, ...journals].map(syncFile));
+    this.#noteSynced(position);
   }
 
   close(): void {
     for (const file of [this.#lines, this.#journal]) file.close();
   }
 
-  /** A crash leaves the old journal or the new one, whole. */
-  #rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
+  /** Leaves only the open requests in the journal. A crash leaves the old one or the new one, whole. */
+  rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
-      fresh.write(encodeStart(this.position) + Array.from(open.values(), encodeOpenAgain).join(""));
+      fresh.write(encodeStart(this.end) + Array.from(open.values(), encodeOpenAgain).join(""));
       if (this.#options.sync === "always") fresh.syncNow();
       fresh.moveTo(this.#options.journalPath);
     } catch (error) {
@@ -150,6 +201,7 @@ export class LedgerStore {
     }
     this.#journal.close();
     this.#journal = fresh;
+    this.#noted = this.#prev;
     this.#journalFullAt = Math.max(JOURNAL_FULL_BYTES, 2 * fresh.size);
   }
 

@@ -3,7 +3,7 @@
 // event loop is written together. The event loop never waits for the disk,
 // except when a file is rotated.
 
-import { GatewayError } from "../../lib/errors.ts";
+import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
@@ -12,15 +12,23 @@ import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
-import { addAttempt, draftInterrupted, encodeAttempt, encodeDiscard, encodeOpen } from "./journal.ts";
+import {
+  addAttempt,
+  draftInterrupted,
+  encodeAttempt,
+  encodeDiscard,
+  encodeOpen,
+  encodeUnopened,
+} from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
+import type { EndState } from "./noted-end.ts";
 import { recoverLedger } from "./recovery.ts";
 import { readRecent, type Recent } from "./scan/row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import { Sums } from "./sums/sums.ts";
+import { readSavedSums, Sums } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -54,10 +62,8 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
   const sums = new Sums(options.zone);
-  if (!sums.load(files, `${path}.sums`) || recovery.isEndMissing)
-    report(
-      `lines at the end of ${path} are gone or changed since it was written; it goes on from what is there`,
-    );
+  const isInChain = sums.load(files, `${path}.sums`);
+  if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
   const requests = readRecent(files);
   const outputs = new OutputHistory();
   for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
@@ -69,7 +75,16 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
   writer.start(recovery.unfinished);
+  // From now on it notes the end of the ledger beside the journal.
+  if (!isInChain || readSavedSums(`${path}.sums`)?.hasJournal !== true) writer.saveSums();
   return writer;
+}
+
+function describeMissingEnd(path: string, state: EndState): string {
+  const gone = `lines at the end of ${path} are gone or changed since it was written`;
+  return state === "unexplained"
+    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until they are restored from a backup`
+    : `${gone}; it goes on from what is there`;
 }
 
 /** The requests of one turn that wait for their journal records. */
@@ -164,7 +179,10 @@ export class LedgerWriter {
       this.#options.report(
         `request ${draft.id} ended after the ledger was closed: its charge is not recorded`,
       );
-    else this.#addLine(draft);
+    else {
+      this.#records.push(() => encodeUnopened(draft.id));
+      this.#addLine(draft);
+    }
   }
 
   #addLine(draft: LineDraft): void {
@@ -244,8 +262,8 @@ export class LedgerWriter {
       );
     await this.#syncing;
     await this.#syncLast();
-    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#anchor();
-    if (left === 0) this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
+    if (left === 0 && this.#problem === null && this.#open.size === 0) this.#tidyLast();
+    if (left === 0) this.saveSums();
     this.#store.close();
     this.#lock.release();
   }
@@ -260,12 +278,17 @@ export class LedgerWriter {
     }
   }
 
-  #anchor(): void {
+  #tidyLast(): void {
     try {
-      this.#store.anchor();
+      this.#store.rewriteJournal(this.#open);
     } catch {
-      // The sums have the last line, too.
+      // The journal that is there notes the last line, too.
     }
+  }
+
+  /** Returns the size. */
+  saveSums(): number {
+    return this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.end);
   }
 
   #watch(): void {
@@ -274,7 +297,9 @@ export class LedgerWriter {
       this.#store.requireInPlace();
     } catch (error) {
       this.#fail(error);
+      return;
     }
+    if (this.#store.isJournalStale) this.#schedule();
   }
 
   #schedule(): void {
@@ -311,6 +336,8 @@ export class LedgerWriter {
       if (lines.length > 0) this.#store.writeLines(lines, prev, this.#now());
       this.#chain.clearLines();
       this.#store.tidyJournal(this.#open, this.#problem !== null);
+      // Otherwise the end is noted with the next request, or after the next sync.
+      if (this.#open.size === 0) this.#store.noteEnd();
     } catch (error) {
       this.#fail(error);
       return;
@@ -320,12 +347,11 @@ export class LedgerWriter {
       this.#options.report("the ledger can be written again");
     }
     if (this.#store.written < this.#checkpointAt) return;
-    const size = this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.position);
-    this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * size);
+    this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * this.saveSums());
   }
 
   #fail(error: unknown): void {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = getErrorMessage(error);
     if (problem !== this.#problem) {
       this.#options.report(
         `the ledger cannot be written, billable requests are refused until it can: ${problem}`,

@@ -4,7 +4,7 @@
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
-import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
+import { parseUsd } from "../../lib/money.ts";
 
 import type { Tariff, Usage, UsageKind } from "../usage.ts";
 
@@ -21,6 +21,8 @@ export interface ReservedRequest {
   readonly hasOutput: boolean;
   /** One for each channel that may serve the request. */
   readonly quotes: readonly Quote[];
+  /** How a channel may serve it at a price of its own, as the book names it: `service_tier=priority`. */
+  readonly ways: readonly string[];
 }
 
 /** Why there is no upper bound of a request's cost, and what would help. */
@@ -60,7 +62,7 @@ const INPUT_KINDS: readonly UsageKind[] = [
 const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_image", "output_video"];
 
 /** The most that it can cost: a decimal in USD. */
-export function boundCost({ body, hasOutput, quotes }: ReservedRequest): string | Unbounded {
+export function boundCost({ body, hasOutput, quotes, ways }: ReservedRequest): string | Unbounded {
   const fields = readFields(body);
   const text = asBuffer(body).toString("latin1");
   const outside = fields.outside ?? findOutsideContent(text);
@@ -69,10 +71,10 @@ export function boundCost({ body, hasOutput, quotes }: ReservedRequest): string 
   const cap = hasOutput ? fields.cap : 0;
   if (cap === null) return NO_CAP;
   const input = body.length + [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
-  const prompt = quoteDearest(quotes, INPUT_KINDS, input, fields.tariff);
-  const answer = cap === 0 ? "0" : quoteDearest(quotes, OUTPUT_KINDS, cap, fields.tariff);
-  if (prompt === null || answer === null) return NO_PRICE;
-  return formatUsd(addUsd(parseUsd(prompt), parseUsd(answer)));
+  const tariffs = listTariffs(fields.service, ways);
+  const dearest = quotes.map((quote) => quoteAtAny(quote, tariffs));
+  // Together: a long prompt makes the output dearer, too.
+  return quoteDearest(dearest, input, cap) ?? NO_PRICE;
 }
 
 /** Content that the provider fetches: nobody here knows its size. Inside a text, the quotes are escaped. */
@@ -89,13 +91,21 @@ function findOutsideContent(text: string): string | null {
 const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_type|mimeType)"/g;
 const MAX_ATTACHMENT_TOKENS = 20_000;
 
-function quoteDearest(
-  quotes: readonly Quote[],
-  kinds: readonly UsageKind[],
-  count: number,
-  tariff: Tariff,
-): string | null {
-  const [plain = null, ...special] = kinds.map((kind) => quoteAll(quotes, { [kind]: count }, tariff));
+/** At the dearest of these tariffs that the channel has. */
+function quoteAtAny(quote: Quote, tariffs: readonly Tariff[]): Quote {
+  return (usage) =>
+    tariffs
+      .map((tariff) => quote(usage, tariff))
+      .reduce((most, amount) =>
+        most === null || amount === null ? (most ?? amount) : pickDearer(most, amount),
+      );
+}
+
+function quoteDearest(quotes: readonly Quote[], input: number, output: number): string | null {
+  const prompts = INPUT_KINDS.map((kind) => ({ [kind]: input }));
+  const answers = output === 0 ? [{}] : OUTPUT_KINDS.map((kind) => ({ [kind]: output }));
+  const usages = prompts.flatMap((prompt) => answers.map((answer) => ({ ...prompt, ...answer })));
+  const [plain = null, ...special] = usages.map((usage) => quoteAll(quotes, usage, {}));
   if (plain === null) return null;
   return special.reduce<string>((most, other) => pickDearer(most, other ?? most), plain);
 }
@@ -120,8 +130,7 @@ interface Fields {
   readonly cap: number | null;
   /** How many answers it asks for: each costs output. */
   readonly answers: number;
-  /** The service that the request asks for. */
-  readonly tariff: Tariff;
+  readonly service: Service;
   /** A field that brings in content or work that is not in the body. */
   readonly outside: string | null;
 }
@@ -138,9 +147,14 @@ const OUTSIDE = [
   "mcp_servers",
   "cachedContent",
   "cached_content",
+  // Other models may answer, or other work may be billed.
+  "fallbacks",
+  "models",
+  "plugins",
+  "web_search_options",
 ] as const;
-const OTHERS = ["n", "tools", "service_tier", "speed", "inference_geo"] as const;
-const NOTHING: Fields = { cap: null, answers: 1, tariff: {}, outside: null };
+const OTHERS = ["n", "tools", "context_management", "service_tier", "speed", "inference_geo"] as const;
+const NOTHING: Fields = { cap: null, answers: 1, service: {}, outside: null };
 
 function readFields(body: Uint8Array): Fields {
   // Of two caps, readers take the first or the last: then there is none.
@@ -160,7 +174,7 @@ function readFields(body: Uint8Array): Fields {
   return {
     cap: isClear ? Math.max(...known) * answers : null,
     answers,
-    tariff: readTariff(members),
+    service: readService(members),
     outside: findOutside(members),
   };
 }
@@ -185,27 +199,58 @@ function readCount(text: string | undefined): number {
   return typeof count === "number" && count >= 1 && count <= 1000 ? Math.ceil(count) : 1;
 }
 
-const USUAL_TIERS = new Set(["auto", "default", "standard", "standard_only", "flex"]);
+/** The service that a request names. */
+interface Service {
+  readonly tier?: string | undefined;
+  readonly speed?: string | undefined;
+  readonly place?: string | undefined;
+}
 
-function readTariff(members: ReadonlyMap<string, string>): Tariff {
+function readService(members: ReadonlyMap<string, string>): Service {
   const read = (name: string): string | undefined => {
     const value = parseJson(members.get(name) ?? "null");
-    return typeof value === "string" && !USUAL_TIERS.has(value) ? value : undefined;
+    return typeof value === "string" ? value : undefined;
   };
-  const [tier, speed, place] = [read("service_tier"), read("speed"), read("inference_geo")];
-  return {
-    ...(tier !== undefined && { service_tier: tier }),
-    ...(speed !== undefined && { speed }),
-    ...(place !== undefined && { inference_geo: place }),
-  };
+  return { tier: read("service_tier"), speed: read("speed"), place: read("inference_geo") };
+}
+
+/** Tiers that cost no more than the standard price, whatever the provider's settings are. */
+const PLAIN_TIERS = new Set(["default", "standard_only", "flex"]);
+/** Without one of its own, the provider's settings decide: the project's (OpenAI) or a header (Vertex). */
+const OPEN_TIERS = new Set([undefined, "auto", "standard"]);
+/** Two names of one tier: the answer may have the other one. */
+const FAST_TIERS = ["priority", "fast"];
+
+/** How a request may be served, as far as the price depends on it. A tier or place that it does not name is set at the
+ *  provider, where nobody here can see it: https://platform.claude.com/docs/en/manage-claude/data-residency and the
+ *  reference of OpenAI's `service_tier` (`auto`). */
+function listTariffs({ tier, speed, place }: Service, ways: readonly string[]): Tariff[] {
+  const valuesOf = (name: string): string[] =>
+    ways.flatMap((way) => (way.startsWith(`${name}=`) ? [way.slice(name.length + 1)] : []));
+  const places = place === undefined ? [undefined, ...valuesOf("inference_geo")] : [place];
+  return listTiers(tier, valuesOf("service_tier")).flatMap((service_tier) =>
+    places.map((inference_geo) => ({
+      ...(service_tier !== undefined && { service_tier }),
+      ...(speed !== undefined && { speed }),
+      ...(inference_geo !== undefined && { inference_geo }),
+    })),
+  );
+}
+
+function listTiers(tier: string | undefined, booked: readonly string[]): readonly (string | undefined)[] {
+  if (OPEN_TIERS.has(tier)) return [undefined, ...booked];
+  if (tier === undefined || PLAIN_TIERS.has(tier)) return [undefined];
+  return FAST_TIERS.includes(tier) ? FAST_TIERS : [tier];
 }
 
 /** Tools that run at the provider: they add input and fees that the body does not show. */
 const HOSTED_TOOL =
-  /"(?:type"\s*:\s*"(?:web_search|web_fetch|file_search|code_execution|code_interpreter|image_generation|tool_search|mcp)[^"]*|google_?[sS]earch\w*|google_?[mM]aps|code_?[eE]xecution|url_?[cC]ontext|file_?[sS]earch|retrieval)"/;
+  /"(?:type"\s*:\s*"(?:web_search|web_fetch|file_search|code_execution|code_interpreter|image_generation|tool_search|mcp|advisor|container)[^"]*|google_?[sS]earch\w*|google_?[mM]aps|code_?[eE]xecution|url_?[cC]ontext|file_?[sS]earch|retrieval)"/;
 
 function findOutside(members: ReadonlyMap<string, string>): string | null {
   const named = OUTSIDE.find((name) => (members.get(name) ?? "null") !== "null");
   if (named !== undefined) return named;
+  // Compaction is one more call of the model.
+  if (members.get("context_management")?.includes("compact") === true) return "context_management";
   return HOSTED_TOOL.exec(members.get("tools") ?? "")?.[0] === undefined ? null : "tools";
 }

@@ -2,6 +2,7 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
+import type { Tariff } from "../usage.ts";
 
 export interface Seller {
   /** As the price book names it; null: the address is no provider's, a relay or a proxy of somebody's own. */
@@ -129,6 +130,12 @@ function matchesHost(pattern: string, host: string): boolean {
 
 /** https://developers.openai.com/api/docs/guides/data-residency: the host chooses where a request is processed. */
 const REGIONAL = /^(us|eu|au|in|jp)\.api\.openai\.com$/;
+
+/** The address is the only sign of the region. */
+export function addRegion(tariff: Tariff, seller: Seller | undefined): Tariff {
+  const region = seller?.region ?? null;
+  return region === null ? tariff : { ...tariff, region };
+}
 
 const sellers = new WeakMap<Channel, Seller>();
 

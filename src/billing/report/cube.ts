@@ -1,56 +1,45 @@
-// The sums of the last thirty days, kept in memory and brought up to date with what was written since: for the
-// console's page, which shows them again and again. It reads the ledger from its end backwards, a part at a time, so that
-// today is there at once however long the ledger is. Sums do not depend on the order of their lines.
+// Reads the sums of the last thirty days (cells.ts) from the ledger and brings them up to date with what was written
+// since: for the console's page, which shows them again and again. It reads backwards from the end, a part at a time, so
+// that today is there at once however long the ledger is. Sums do not depend on the order of their lines. They are saved
+// beside the ledger, so that after the next start only the lines since then are read. If the saved ones do not fit the
+// ledger's files, all of it is read again. Nothing that binds depends on them: limits have sums of their own (sums.ts).
 
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, readSync, statSync } from "node:fs";
+import { z } from "zod";
 
-import { addUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { createNamer, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { eachLine, readFile } from "../ledger/reader.ts";
-import { listLedgerFiles } from "../ledger/rotation.ts";
+import { openPlain } from "../../lib/files/own-file.ts";
+import type { Zone } from "../../lib/text/zone.ts";
+import { readCheckpoint, writeCheckpoint } from "../ledger/sums/checkpoint.ts";
+import { GENESIS, hashLine } from "../ledger/line.ts";
+import { eachLine, readFile, readLineBefore, type Source } from "../ledger/reader.ts";
+import { type HeldFiles, holdLedgerFiles, type Position } from "../ledger/rotation.ts";
 import { viewBytes } from "../ledger/scan/bytes.ts";
-import { readRow, type Row } from "../ledger/scan/row.ts";
+import { readRow } from "../ledger/scan/row.ts";
 import { LineScanner } from "../ledger/scan/scan.ts";
-import { addRow, openTotals, type Totals } from "./report.ts";
+import { type Cell, Cells, cellsSchema } from "./cells.ts";
 
-const CUBE_DAYS = 30;
 const DAY_MS = 86_400_000;
 const BLOCK_BYTES = 4 << 20;
 const NEWLINE = 10;
+/** Sums are saved when this much is new. Twice of it, which may be read again after a start, takes a fifth of a second. */
+export const SAVE_BYTES = 8 << 20;
 
-const CUBE_NAMES = ["model", "tool", "key", "group", "channel", "label"] as const;
-export type CubeName = (typeof CUBE_NAMES)[number];
+const savedSchema = cellsSchema.extend({
+  /** How far each file of the ledger was read, the oldest first. */
+  files: z.array(z.object({ offset: z.int().nonnegative(), prev: z.string() })),
+});
 
-/** What one name of an hour stands for. */
-export interface Share {
-  charge: Usd;
-  requests: number;
-}
-
-/** The requests of one local hour. */
-export interface Hour {
-  /** `2026-11-20 14:00` */
-  readonly name: string;
-  readonly totals: Totals;
-  readonly by: Readonly<Record<CubeName, Map<string, Share>>>;
-  /** Model → its requests without a price. */
-  readonly unpriced: Map<string, number>;
-}
-
-function openHour(name: string): Hour {
-  const open = (): Map<string, Share> => new Map();
-  return {
-    name,
-    totals: openTotals(),
-    by: { model: open(), tool: open(), key: open(), group: open(), channel: open(), label: open() },
-    unpriced: new Map(),
-  };
-}
-
-/** A file that is read backwards. What begins at `end` or later has been read. */
-interface Backward {
-  readonly fd: number;
+/** Lines that are not read yet: the whole ones between two offsets of a file. */
+interface Unread {
+  readonly source: Source;
+  readonly from: number;
   end: number;
+}
+
+/** Sums, and how far each file was read for them. */
+interface Kept {
+  readonly cells: Cells;
+  readonly places: readonly Position[];
 }
 
 export class LedgerCube {
@@ -58,20 +47,20 @@ export class LedgerCube {
   readonly #zone: Zone;
   readonly #now: () => number;
   readonly #scanner = new LineScanner();
-  readonly #nameHour: (time: string) => string;
-  #hours = new Map<string, Hour>();
-  #unreadable = 0;
-  /** The growing file, and where its unread lines begin. */
-  #growing: { readonly fd: number; readonly inode: number; next: number } | null = null;
-  /** The files that are not read whole yet, the newest last. */
-  #behind: Backward[] = [];
+  #cells: Cells;
+  #held: HeldFiles | null = null;
+  /** Where the unread lines of the growing file begin. */
+  #next = 0;
+  /** What was there at the start and is not read yet, the newest last. */
+  #behind: Unread[] = [];
   #total = 0;
+  #unsaved = 0;
 
   constructor(path: string, zone: Zone, now: () => number) {
     this.#path = path;
     this.#zone = zone;
     this.#now = now;
-    this.#nameHour = createNamer("hour", zone);
+    this.#cells = new Cells(zone, now());
   }
 
   /** Reads what was written since the last call, then older lines for about `budgetMs`, at least one part. */
@@ -85,159 +74,199 @@ export class LedgerCube {
 
   /** The share of the last thirty days' bytes that is read, from 0 to 1. */
   get read(): number {
-    const left = this.#behind.reduce((sum, { end }) => sum + end, 0);
+    const left = this.#behind.reduce((sum, { from, end }) => sum + end - from, 0);
     return left === 0 ? 1 : Math.min(0.99, 1 - left / this.#total);
   }
 
   get unreadable(): number {
-    return this.#unreadable;
+    return this.#cells.unreadable;
   }
 
-  /** From a local hour on, in no order. */
-  *hours(from: string): Generator<Hour, void> {
-    for (const hour of this.#hours.values()) if (hour.name >= from) yield hour;
+  /** From a local day on, in no order. */
+  cells(fromDay: string): Generator<Cell, void> {
+    return this.#cells.from(fromDay);
+  }
+
+  /** Saves the sums for the next start when all are there and enough of them is new. */
+  save(): void {
+    if (this.read < 1 || this.#unsaved < SAVE_BYTES) return;
+    const places = this.#listPlaces();
+    if (places === null) return;
+    this.#cells.fold(this.#now());
+    writeCheckpoint(nameSaved(this.#path), { ...this.#cells.encode(), files: places });
+    this.#unsaved = 0;
   }
 
   close(): void {
-    for (const { fd } of this.#behind) if (fd !== this.#growing?.fd) closeSync(fd);
-    if (this.#growing !== null) closeSync(this.#growing.fd);
+    this.#held?.[Symbol.dispose]();
+    this.#held = null;
     this.#behind = [];
-    this.#growing = null;
+  }
+
+  get #growing(): number | null {
+    const last = this.#held?.sources.at(-1);
+    return typeof last === "number" ? last : null;
   }
 
   /** True at the first call, and after the growing file was rotated or replaced. */
   #hasMoved(): boolean {
+    if (this.#held === null) return true;
     const inode = statSync(this.#path, { throwIfNoEntry: false })?.ino ?? null;
-    const size = this.#growing === null ? 0 : fstatSync(this.#growing.fd).size;
-    return inode !== (this.#growing?.inode ?? null) || size < (this.#growing?.next ?? 0);
+    const growing = this.#growing === null ? null : fstatSync(this.#growing);
+    return inode !== (growing?.ino ?? null) || (growing?.size ?? 0) < this.#next;
   }
 
   #openFiles(): void {
+    const kept = this.#held === null ? this.#readSaved() : this.#keep();
     this.close();
-    this.#hours = new Map();
-    this.#unreadable = 0;
-    this.#behind = listLedgerFiles(this.#path).map((file) => {
-      const fd = openSync(file, "r");
-      return { fd, end: findLastLineEnd(fd) };
+    this.#held = holdLedgerFiles(this.#path);
+    try {
+      this.#begin(this.#held.sources, kept);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  #begin(sources: readonly Source[], kept: Kept | null): void {
+    const ends = sources.map(findLastLineEnd);
+    const isKept = kept !== null && fitsFiles(kept.places, sources, ends);
+    const places = isKept ? kept.places : [];
+    this.#cells = isKept ? kept.cells : new Cells(this.#zone, this.#now());
+    this.#behind = sources.flatMap((source, index) => {
+      const [from, end] = [places[index]?.offset ?? 0, ends[index] ?? 0];
+      return from < end ? [{ source, from, end }] : [];
     });
-    this.#total = this.#behind.reduce((sum, { end }) => sum + end, 0);
-    const newest = this.#behind.at(-1);
-    const inode = statSync(this.#path, { throwIfNoEntry: false })?.ino;
-    if (newest !== undefined && inode !== undefined && fstatSync(newest.fd).ino === inode)
-      this.#growing = { fd: newest.fd, inode, next: newest.end };
+    this.#total = ends.reduce((sum, end) => sum + end, 0);
+    this.#next = this.#growing === null ? 0 : (ends.at(-1) ?? 0);
+  }
+
+  #readSaved(): Kept | null {
+    const saved = savedSchema.safeParse(readCheckpoint(nameSaved(this.#path))).data;
+    const cells = saved === undefined ? null : Cells.decode(saved, this.#zone, this.#now());
+    return saved === undefined || cells === null ? null : { cells, places: saved.files };
+  }
+
+  /** After a rotation, the descriptor still leads to the last lines of the file that was rotated. */
+  #keep(): Kept | null {
+    if (this.#behind.length > 0) return null;
+    this.#catchUp();
+    const places = this.#listPlaces();
+    return places === null ? null : { cells: this.#cells, places };
+  }
+
+  /** Null: a line that was read is gone. */
+  #listPlaces(): Position[] | null {
+    const growing = this.#growing;
+    const places = (this.#held?.sources ?? []).map((source) =>
+      findPlace(source, source === growing ? this.#next : findLastLineEnd(source)),
+    );
+    return places.every((place) => place !== null) ? places : null;
   }
 
   #catchUp(): void {
     if (this.#growing === null) return;
-    for (const { bytes, whole } of readFile(this.#growing.fd, this.#growing.next)) {
+    for (const { bytes, whole } of readFile(this.#growing, this.#next)) {
       if (!whole) continue;
       eachLine(bytes, (from, to) => this.#see(readRow(bytes, from, to, this.#scanner)));
-      this.#growing.next += bytes.buffer.length;
+      this.#next += bytes.buffer.length;
+      this.#unsaved += bytes.buffer.length;
     }
   }
 
   /** Reads the lines of one block before what has been read. */
   #readBlock(): void {
-    const file = this.#behind.at(-1);
-    if (file === undefined) return;
-    const { lines, start } = readBefore(file.fd, file.end);
+    const unread = this.#behind.at(-1);
+    if (unread === undefined) return;
+    const { lines, start } = readBefore(unread);
     const bytes = viewBytes(lines);
     let newest = "";
     eachLine(bytes, (from, to) => {
       const row = readRow(bytes, from, to, this.#scanner);
-      if (row !== null && row.time > newest) newest = row.time;
+      // A correction has the time of its request, which may be much older than the lines before it.
+      if (row !== null && row.was === null && row.time > newest) newest = row.time;
       this.#see(row);
     });
-    file.end = start;
+    unread.end = start;
+    this.#unsaved += lines.length;
     // A line is written when its request has ended, at most about a day after it came.
-    const isOld = newest !== "" && newest < new Date(this.#findStart() - DAY_MS).toISOString();
-    if (start > 0 && !isOld) return;
-    const done = isOld ? this.#behind.splice(0) : this.#behind.splice(-1);
-    for (const { fd } of done) if (fd !== this.#growing?.fd) closeSync(fd);
+    const isOld = newest !== "" && Date.parse(newest) < this.#findStart() - DAY_MS;
+    if (isOld) this.#behind = [];
+    else if (start === unread.from) this.#behind.pop();
   }
 
-  /** The moment at which the thirty days begin. */
+  /** The moment from which on the sums are wanted. */
   #findStart(): number {
-    const today = startOfSpan("day", this.#zone.toLocal(this.#now()));
-    return this.#zone.fromLocal(today - (CUBE_DAYS - 1) * DAY_MS);
+    return this.#zone.fromLocal(Date.parse(`${this.#cells.since}T00:00:00Z`));
   }
 
-  #see(row: Row | null): void {
-    if (row === null) {
-      this.#unreadable += 1;
-      return;
+  #see(row: ReturnType<typeof readRow>): void {
+    if (row === null) this.#cells.unreadable += 1;
+    else this.#cells.add(row);
+  }
+}
+
+function nameSaved(path: string): string {
+  return `${path}.hours`;
+}
+
+/** Whether these are the files that were read, with new lines at most behind the last of them. A file that was removed
+ *  or put back changes what the ledger contains. */
+function fitsFiles(
+  places: readonly Position[],
+  sources: readonly Source[],
+  ends: readonly number[],
+): boolean {
+  return places.every((place, index) => {
+    const source = sources[index];
+    if (source === undefined || (index < places.length - 1 && place.offset !== ends[index])) return false;
+    return findPlace(source, place.offset)?.prev === place.prev;
+  });
+}
+
+/** Null: no line ends there. */
+function findPlace(source: Source, offset: number): Position | null {
+  if (offset === 0) return { offset, prev: GENESIS };
+  const line = readLineBefore(source, offset);
+  return line === null ? null : { offset, prev: hashLine(line) };
+}
+
+/** The whole lines in the last block of what is unread, and where they begin. */
+function readBefore({ source, from, end }: Unread): { lines: Buffer; start: number } {
+  return useFile(source, (fd) => {
+    for (let size = BLOCK_BYTES; ; size *= 2) {
+      const start = Math.max(from, end - size);
+      const block = Buffer.allocUnsafe(end - start);
+      readSync(fd, block, 0, block.length, start);
+      if (start === from) return { lines: block, start };
+      const first = block.indexOf(NEWLINE) + 1;
+      // Otherwise the block is the end of one long line.
+      if (first < block.length) return { lines: block.subarray(first), start: start + first };
     }
-    const name = this.#nameHour(row.time);
-    let hour = this.#hours.get(name);
-    if (hour === undefined) {
-      hour = openHour(name);
-      this.#hours.set(name, hour);
-    }
-    addRow(hour.totals, row);
-    addShares(hour, row);
-  }
-}
-
-function addShares(hour: Hour, row: Row): void {
-  const more = subtractUsd(row.charge ?? ZERO_USD, row.was?.charge ?? ZERO_USD);
-  // A correction is not a request.
-  const requests = row.was === null ? 1 : 0;
-  const names = readCubeNames(row);
-  for (const dimension of CUBE_NAMES) {
-    const share = findShare(hour.by[dimension], names[dimension]);
-    share.charge = addUsd(share.charge, more);
-    share.requests += requests;
-  }
-  const pending = countUnpriced(row);
-  if (pending !== 0) addCount(hour.unpriced, row.model, pending);
-}
-
-function readCubeNames(row: Row): Readonly<Record<CubeName, string>> {
-  const { tool = "", label = "" } = row.client() ?? {};
-  const { model, key, group, channel } = row;
-  return { model, tool, key, group, channel, label };
-}
-
-function findShare(shares: Map<string, Share>, name: string): Share {
-  const known = shares.get(name);
-  if (known !== undefined) return known;
-  const share = { charge: ZERO_USD, requests: 0 };
-  shares.set(name, share);
-  return share;
-}
-
-/** -1: a correction has found the price. */
-function countUnpriced({ was, official, basis }: Row): number {
-  if (was === null) return basis === "unpriced" ? 1 : 0;
-  return was.official === null && official !== null ? -1 : 0;
-}
-
-/** The whole lines in the block before `end`, which is the end of a line, and where they begin. */
-function readBefore(fd: number, end: number): { lines: Buffer; start: number } {
-  for (let size = BLOCK_BYTES; ; size *= 2) {
-    const from = Math.max(0, end - size);
-    const block = Buffer.allocUnsafe(end - from);
-    readSync(fd, block, 0, block.length, from);
-    if (from === 0) return { lines: block, start: 0 };
-    const first = block.indexOf(NEWLINE) + 1;
-    // Otherwise the block is the end of one long line.
-    if (first < block.length) return { lines: block.subarray(first), start: from + first };
-  }
+  });
 }
 
 /** Without the bytes of a line that is being written, or was torn. */
-function findLastLineEnd(fd: number): number {
-  const { size } = fstatSync(fd);
-  for (let length = Math.min(size, 4096); length > 0; length = Math.min(size, length * 4)) {
-    const bytes = Buffer.allocUnsafe(length);
-    readSync(fd, bytes, 0, length, size - length);
-    const newline = bytes.lastIndexOf(NEWLINE);
-    if (newline >= 0) return size - length + newline + 1;
-    if (length === size) break;
-  }
-  return 0;
+function findLastLineEnd(source: Source): number {
+  return useFile(source, (fd) => {
+    const { size } = fstatSync(fd);
+    for (let length = Math.min(size, 4096); length > 0; length = Math.min(size, length * 4)) {
+      const bytes = Buffer.allocUnsafe(length);
+      readSync(fd, bytes, 0, length, size - length);
+      const newline = bytes.lastIndexOf(NEWLINE);
+      if (newline >= 0) return size - length + newline + 1;
+      if (length === size) break;
+    }
+    return 0;
+  });
 }
 
-function addCount(counts: Map<string, number>, name: string, more: number): void {
-  counts.set(name, (counts.get(name) ?? 0) + more);
+function useFile<T>(source: Source, use: (fd: number) => T): T {
+  if (typeof source === "number") return use(source);
+  const fd = openPlain(source);
+  try {
+    return use(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -217,8 +217,16 @@ function count(counts: Map<string, number>, name: string, more: number): void {
   counts.set(name, (counts.get(name) ?? 0) + more);
 }
 
-/** For scripts: counts as numbers, amounts as exact decimals. */
-export function describeTotals(totals: Totals): Record<string, unknown> {
+/** For scripts and for the console's page: counts as numbers, amounts as exact decimals. */
+interface DescribedTotals extends Gaps {
+  readonly requests: number;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly official_usd: string;
+  readonly charge_usd: string;
+  readonly cache_hit_rate: number | null;
+}
+
+export function describeTotals(totals: Totals): DescribedTotals {
   return {
     requests: totals.requests,
     usage: Object.fromEntries(totals.usage),

@@ -56,6 +56,30 @@ export const END_MISSING: Problem = {
     "Restore the end from a backup. If a power cut took them, the lines are lost, and the next start of the gateway continues here.",
 };
 
+/** The same where no power cut can have taken them. */
+export const END_REMOVED: Problem = {
+  problem: END_MISSING.problem,
+  advice:
+    "Restore the end from a backup. No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible.",
+};
+
+export const NO_JOURNAL: Problem = {
+  problem: "the journal is missing or damaged: it is the file whose name ends in .open",
+  advice:
+    "Restore the journal if you removed it. Requests that it named may have no line. The next start of the gateway makes a new one; a power cut can damage it, too.",
+};
+
+export const JOURNAL_CUT: Problem = {
+  problem: "the journal does not name this request, so it has lost records",
+  advice:
+    "Restore the journal, the file whose name ends in .open, if you changed it. Other requests that it named may have no line. A power cut can damage it, too.",
+};
+
+export const END_NOT_NOTED =
+  "The journal and the sums are not beside this ledger. Lines that were removed at its end would not be found.";
+export const SUMS_MISSING =
+  "The sums (.sums) are missing. Only the journal shows where the ledger ends. The next start of the gateway computes them.";
+
 export const ANCHOR_MISSED: Problem = {
   problem:
     "the ledger does not contain the anchor's line at its place: lines were changed, removed or added before it",

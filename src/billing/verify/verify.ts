@@ -3,17 +3,14 @@
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
-import { readJournal } from "../ledger/journal.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
-import { readCheckpoint } from "../ledger/sums/sums.ts";
 import type { Anchor } from "./anchor.ts";
 import {
   ANCHOR_MISSED,
   describeBreak,
   describeFault,
-  END_MISSING,
   type Finding,
   NO_LINE,
   OLDER_MISSING,
@@ -24,12 +21,15 @@ import {
   UNENDED,
 } from "./finding.ts";
 import { findFault } from "./line.ts";
+import { NotedEnds } from "./noted-ends.ts";
 
 export interface Verdict {
   readonly files: number;
   readonly lines: number;
   readonly corrections: number;
   readonly findings: number;
+  /** What could not be checked, in words for people. */
+  readonly notes: readonly string[];
 }
 
 export interface VerifyOptions {
@@ -46,10 +46,8 @@ export function verifyLedger(
   options: VerifyOptions,
   report: (finding: Finding) => void,
 ): Verdict {
-  const verifier = new Verifier(options, report);
-  // The gateway notes its last line in two files, so that the deletion of one of them hides nothing.
-  for (const position of [readCheckpoint(`${path}.sums`)?.from, readJournal(`${path}.open`).from])
-    if (position !== undefined && position !== null) verifier.expect(position.prev);
+  const ends = new NotedEnds(path, options.running);
+  const verifier = new Verifier(options, ends, report);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -60,18 +58,18 @@ export function verifyLedger(
     }
   }
   verifier.end();
-  return { files: held.sources.length, ...verifier.verdict };
+  const { verdict } = verifier;
+  return { files: held.sources.length, ...verdict, notes: verdict.lines === 0 ? [] : ends.listNotes() };
 }
 
 class Verifier {
   readonly #options: VerifyOptions;
+  readonly #ends: NotedEnds;
   readonly #report: (finding: Finding) => void;
   /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
-  /** The hashes of lines that must be there and were not found yet. */
-  readonly #expected = new Set<string>();
   #isAnchored: boolean;
   #file = "";
   #line = 0;
@@ -81,14 +79,15 @@ class Verifier {
   #corrections = 0;
   #findings = 0;
 
-  constructor(options: VerifyOptions, report: (finding: Finding) => void) {
+  constructor(options: VerifyOptions, ends: NotedEnds, report: (finding: Finding) => void) {
     this.#options = options;
+    this.#ends = ends;
     this.#report = report;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
-    this.#meetExpected();
+    this.#meetLine();
   }
 
-  get verdict(): Omit<Verdict, "files"> {
+  get verdict(): Omit<Verdict, "files" | "notes"> {
     return { lines: this.#lines, corrections: this.#corrections, findings: this.#findings };
   }
 
@@ -98,14 +97,8 @@ class Verifier {
     this.#line = 0;
   }
 
-  /** A line of this hash must be there: the gateway noted that it had written it. */
-  expect(hash: string): void {
-    this.#expected.add(hash);
-    this.#meetExpected();
-  }
-
-  #meetExpected(): void {
-    this.#expected.delete(this.#prev);
+  #meetLine(): void {
+    this.#ends.meet(this.#prev);
     const { anchor, partial } = this.#options;
     // Without the oldest files, nobody knows the number of a line.
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
@@ -116,7 +109,7 @@ class Verifier {
     this.#lines += 1;
     this.#checkLine(parseJson(bytes.buffer.toString("utf8", from, to)));
     this.#prev = hashLine(bytes.buffer.subarray(from, to));
-    this.#meetExpected();
+    this.#meetLine();
   }
 
   #checkLine(line: unknown): void {
@@ -126,13 +119,20 @@ class Verifier {
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
-    const isFirst = this.#options.partial && this.#lines === 1;
-    if (!isFirst && line["prev"] !== this.#prev) this.#find(id, this.#nameBreak());
+    const isCorrection = line["corrects"] !== undefined;
+    this.#checkPlace(line["prev"], this.#ends.findUnnamed(id, isCorrection), id);
     if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
     else if (id !== null) this.#charges.set(id, charge);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, describeFault(fault));
-    if (id !== null && line["corrects"] !== undefined) this.#checkCorrection(line, id, charge);
+    if (id !== null && isCorrection) this.#checkCorrection(line, id, charge);
+  }
+
+  #checkPlace(prev: unknown, unnamed: Problem | null, id: string | null): void {
+    // The first line of a part follows a line that is kept elsewhere.
+    if (this.#options.partial && this.#lines === 1) this.#ends.meet(String(prev));
+    else if (prev !== this.#prev) this.#find(id, this.#nameBreak());
+    if (unnamed !== null) this.#find(id, unnamed);
   }
 
   reportTorn(torn: Problem): void {
@@ -148,7 +148,7 @@ class Verifier {
   }
 
   end(): void {
-    if (this.#expected.size > 0) this.#find(null, END_MISSING);
+    for (const problem of this.#ends.listProblems()) this.#find(null, problem);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
   }
 

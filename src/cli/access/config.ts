@@ -6,19 +6,6 @@ import { formatMoment } from "../../config/changes/names.ts";
 import { type Loaded, loadConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 
-export {
-  checkKeyName,
-  describe,
-  findGroup,
-  findKey,
-  formatMoment,
-  listLimits,
-  readExpiry,
-  readFuture,
-  refuseUnknown,
-  requireNewName,
-} from "../../config/changes/names.ts";
-
 export interface ConfigFlags {
   readonly config?: string;
 }

@@ -3,7 +3,8 @@
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { editConfig } from "../../config/file/replace.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { type ConfigFlags, findGroup, openConfig, refuseUnknown, requireNewName } from "../access/config.ts";
+import { findGroup, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { planChanges, readChanges, type Settings } from "../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 

@@ -3,7 +3,8 @@
 import { type Group, isGroupOpen } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { type ConfigFlags, listLimits, openConfig } from "../access/config.ts";
+import { listLimits } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { printJson, printNote } from "../terminal/terminal.ts";
 

@@ -87,7 +87,7 @@ function limitCommand(): Command {
     .argument("<name>", "the group's name")
     .argument(
       "<limits...>",
-      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents",
+      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents, strict (true or false), unpriced (allow or refuse)",
     )
     .option("--config <file>", "the config file")
     .action(async (name: string, limits: string[], flags: ConfigFlags) => {

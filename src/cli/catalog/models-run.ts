@@ -1,6 +1,7 @@
 // The action of `gateway models`: asks the channels of one group, or of every
 // selectable group, for their models, and shows what each model costs.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
@@ -16,7 +17,8 @@ import {
 import { createClient } from "../../lib/http1/client/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
-import { type ConfigFlags, describe, findKey } from "../access/config.ts";
+import { findKey } from "../../config/changes/names.ts";
+import { type ConfigFlags } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
@@ -111,7 +113,7 @@ async function listModels(
   } catch (error) {
     // The error already describes the problem of each channel.
     for (const { name } of group.channels) problems.delete(name);
-    printNote(describe(error));
+    printNote(getErrorMessage(error));
     process.exitCode = 1;
     return [];
   }

@@ -4,15 +4,13 @@ import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts"
 import type { Edit } from "../../config/yaml/edit.ts";
 import { editConfig } from "../../config/file/replace.ts";
 import {
-  type ConfigFlags,
-  formatDay,
   formatMoment,
-  openConfig,
   readFuture,
   findGroup,
   refuseUnknown,
   requireNewName,
-} from "../access/config.ts";
+} from "../../config/changes/names.ts";
+import { type ConfigFlags, formatDay, openConfig } from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 

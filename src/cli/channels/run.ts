@@ -7,7 +7,8 @@ import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { createChannelTable, describeUnservedGroups } from "./view.ts";
 import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
-import { type ConfigFlags, openConfig, refuseUnknown } from "../access/config.ts";
+import { refuseUnknown } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {

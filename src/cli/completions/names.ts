@@ -4,6 +4,7 @@
 import { listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Loaded } from "../../config/file/load.ts";
+import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
@@ -14,7 +15,11 @@ export function readNames(what: NameKind, config: string | undefined): Suggestio
   if (what === "tool")
     return [...TOOLS.values()].map(({ name, title }) => ({ value: name, description: title }));
   try {
-    return listNames(what, openConfig(config === undefined ? {} : { config }));
+    const names = listNames(what, openConfig(config === undefined ? {} : { config }));
+    // Each suggestion is a line. Such a name cannot be typed anyway.
+    return names
+      .filter(({ value }) => isPrintable(value))
+      .map(({ value, description }) => ({ value, description: escapeUnprintable(description) }));
   } catch {
     return [];
   }

@@ -3,7 +3,8 @@
 import { isPlanInForce, type Plan } from "../../config/catalog.ts";
 import { addGroup, GROUP_SETTINGS, removeGroup, setGroup } from "../catalog/groups-change-run.ts";
 import { activatePlan, addPlan, deactivatePlan, removePlan } from "../catalog/plans-run.ts";
-import { type ConfigFlags, findGroup, formatMoment, openConfig } from "../access/config.ts";
+import { findGroup, formatMoment } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { limitGroup } from "../keys/limits.ts";
 import { askOne, askSome, askText, askYes } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";

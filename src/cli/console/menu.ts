@@ -1,6 +1,6 @@
 // A menu that returns after each action, and continues after an error.
 
-import { describe } from "../access/config.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
 import { askOne, Cancelled, printNote } from "../terminal/terminal.ts";
 
 export interface Entry {
@@ -58,7 +58,7 @@ async function runEntry({ run }: Entry): Promise<boolean> {
     await run();
     return true;
   } catch (error) {
-    if (!(error instanceof Cancelled)) printNote(describe(error), "yellow");
+    if (!(error instanceof Cancelled)) printNote(getErrorMessage(error), "yellow");
     else if (error.interrupted) throw error;
     return false;
   }

@@ -1,8 +1,8 @@
 // Questions that several menus ask.
 
 import type { Limits } from "../../config/catalog.ts";
-import { listLimits, readFuture } from "../access/config.ts";
-import { LIMIT_NAMES } from "../../config/changes/limits.ts";
+import { listLimits, readFuture } from "../../config/changes/names.ts";
+import { LIMIT_CHOICES, LIMIT_NAMES } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
 
@@ -29,6 +29,12 @@ export async function askLimit(limits: Limits, set: (word: string) => Promise<vo
     "Which limit?",
     LIMIT_NAMES.map((each) => ({ value: each, label: `${each} · ${now[each] ?? "none"}` })),
   );
+  const choices = LIMIT_CHOICES[name];
+  if (choices !== undefined) {
+    const options = choices.map((choice) => ({ value: choice, label: choice }));
+    await set(`${name}=${await askOne(describeChoice(name), options)}`);
+    return;
+  }
   const value = await askText({
     message: name.startsWith("usd_")
       ? "At most how many USD? (such as 5 or 0.50, or none)"
@@ -37,6 +43,12 @@ export async function askLimit(limits: Limits, set: (word: string) => Promise<vo
     check: requireText,
   });
   await set(`${name}=${value}`);
+}
+
+function describeChoice(name: string): string {
+  return name === "strict"
+    ? "Let a request in only if the most that it can cost fits?"
+    : "What about models without a price, which no limit counts?";
 }
 
 /** Gives `set` a word such as `priority=2`. */

@@ -1,6 +1,7 @@
 // `gateway doctor` on the channels: fetches the model list of each, free of charge. The response shows whether the
 // upstream can be reached, whether TLS works, whether the credential is valid, and what time it is there.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
@@ -9,7 +10,6 @@ import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {
@@ -100,7 +100,7 @@ function explainFault(channel: Channel, error: unknown): Finding {
   const fix =
     (kind !== null && REMEDIES[kind]) ||
     `check the network, channels.${channel.name}.base_url and the proxy: curl -I ${channel.baseUrl.origin}`;
-  const text = redactText(describe(error), channel);
+  const text = redactText(getErrorMessage(error), channel);
   return bad(`channel ${channel.name}`, `cannot be reached${proxy}: ${text}`, fix);
 }
 

@@ -1,5 +1,6 @@
 // `gateway doctor` on the config file: whether it is valid, who may read it, and the variables that it uses.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
@@ -12,7 +13,7 @@ import { ConfigError } from "../../config/yaml/problems.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { type ConfigFlags, describe } from "../access/config.ts";
+import { type ConfigFlags } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export interface ConfigCheck {
@@ -51,7 +52,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
 }
 
 function explainUnreadable(error: unknown, path: string): Finding {
-  const text = describe(error);
+  const text = getErrorMessage(error);
   const fix = error instanceof ConfigError ? error.fix : null;
   if (fix === null) return bad("config", text, adviseUnreadable(path));
   return bad("config", text.endsWith(`: ${fix}`) ? text.slice(0, -fix.length - 2) : text, fix);
@@ -79,7 +80,7 @@ function describeConfig({ path, catalog }: Loaded): Finding {
 
 function explainProblems(error: unknown, path: string): Finding[] {
   if (!(error instanceof ConfigError) || error.problems.length === 0)
-    return [bad("config", describe(error), `edit ${path}`)];
+    return [bad("config", getErrorMessage(error), `edit ${path}`)];
   // The loader writes one line for each problem, with its place.
   return error.message
     .split("\n")
@@ -135,7 +136,7 @@ function checkPrices({ path, catalog }: Loaded): Finding {
     return describeBook(book, new Date());
   } catch (error) {
     const fix = error instanceof ConfigError ? `edit ${path}` : "gateway prices update";
-    return bad("prices", describe(error), fix);
+    return bad("prices", getErrorMessage(error), fix);
   }
 }
 
@@ -154,7 +155,11 @@ function findForeignLock(path: string): Finding[] {
     // A config that comes from a pipe has no lock.
     if (!(error instanceof ForeignFile)) return [];
     return [
-      bad("config", `commands cannot change it: ${describe(error)}`, `ls -lai ${quoteWord(dirname(path))}`),
+      bad(
+        "config",
+        `commands cannot change it: ${getErrorMessage(error)}`,
+        `ls -lai ${quoteWord(dirname(path))}`,
+      ),
     ];
   }
   return [];

@@ -1,10 +1,12 @@
 // `gateway doctor` on the ledger: whether it can be written, who writes it, whether its end is complete, and free disk
 // space. `gateway ledger verify` checks amounts and the chain.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
+import { requireJournal } from "../../billing/ledger/journal.ts";
 import { countUnfinished } from "../../billing/ledger/recovery.ts";
 import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -13,13 +15,12 @@ import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { GatewayFacts } from "./port.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
   const { path } = ledger;
   const broken =
-    findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(running);
+    findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(path, running);
   if (broken !== null) return [broken];
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const state = size === undefined ? "not created yet" : formatBytes(size);
@@ -35,7 +36,9 @@ function tryFindDamage(path: string): Finding[] {
   try {
     return findDamage(path);
   } catch (error) {
-    return [bad("ledger", `it cannot be read: ${describe(error)}`, `ls -l ${quoteWord(dirname(path))}`)];
+    return [
+      bad("ledger", `it cannot be read: ${getErrorMessage(error)}`, `ls -l ${quoteWord(dirname(path))}`),
+    ];
   }
 }
 
@@ -70,8 +73,9 @@ function findForeign(path: string): Finding | null {
   for (const tail of ["", ".lock", ".open", ".torn"]) {
     try {
       requireOwn(path + tail, tail === "");
+      if (tail === ".open") requireJournal(path + tail);
     } catch (error) {
-      return bad("ledger", describe(error), `ls -li ${quoteWord(path + tail)}`);
+      return bad("ledger", getErrorMessage(error), `ls -li ${quoteWord(path + tail)}`);
     }
   }
   return null;
@@ -91,7 +95,11 @@ function findHolder(path: string, running: GatewayFacts | null): Finding | null 
     return null;
   } catch (error) {
     if (!(error instanceof LockHeld))
-      return bad("ledger", `its lock cannot be acquired: ${describe(error)}`, `ls -l ${quoteWord(lock)}`);
+      return bad(
+        "ledger",
+        `its lock cannot be acquired: ${getErrorMessage(error)}`,
+        `ls -l ${quoteWord(lock)}`,
+      );
     const { holder } = error;
     if (holder === null) return bad("ledger", "another process is writing it", `fuser ${quoteWord(lock)}`);
     return bad(
@@ -102,15 +110,11 @@ function findHolder(path: string, running: GatewayFacts | null): Finding | null 
   }
 }
 
-function findProblem(running: GatewayFacts | null): Finding | null {
+function findProblem(path: string, running: GatewayFacts | null): Finding | null {
   const problem = running?.ledger.problem ?? null;
-  return problem === null
-    ? null
-    : bad(
-        "ledger",
-        `the running gateway cannot write it: ${problem}`,
-        "check the disk with df -h; the gateway continues by itself",
-      );
+  if (problem === null) return null;
+  const look = `ls -l ${quoteWord(path)}; df -h ${quoteWord(dirname(path))}`;
+  return bad("ledger", `the running gateway cannot write it: ${problem}`, look);
 }
 
 /** What a killed gateway has left behind. The next start repairs it. */

@@ -2,11 +2,10 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
-import { getErrorCode } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import { formatBaseUrl } from "../tools/connection.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { describe } from "../access/config.ts";
 
 export interface GatewayFacts {
   readonly version: string;
@@ -42,7 +41,7 @@ function tryToListen(hostname: string, port: number): { code: string; text: stri
     Bun.listen({ hostname, port, exclusive: true, socket: { data: () => {} } }).stop(true);
     return null;
   } catch (error) {
-    return { code: getErrorCode(error), text: describe(error) };
+    return { code: getErrorCode(error), text: getErrorMessage(error) };
   }
 }
 

@@ -11,8 +11,8 @@ import { checkPort, type GatewayFacts } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
 import type { ConfigFlags } from "../access/config.ts";
-import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint, print, printJson } from "../terminal/terminal.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
+import { paint, print, printJson, printLines } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export interface DoctorFlags extends ConfigFlags {
@@ -83,8 +83,12 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
     const [style, mark] = MARKS[state];
     const check = names[index] ?? "";
     const blank = " ".repeat(width - Bun.stringWidth(check));
-    print(`${paint(style, mark)} ${check}${blank}  ${escapeLines(detail).replaceAll("\n", `\n${indent}`)}`);
-    if (fix !== null) print(`${indent}→ ${paint("bold", escapeUnprintable(fix))}`);
+    const [first = "", ...others] = detail.split("\n");
+    printLines([
+      `${paint(style, mark)} ${check}${blank}  ${first}`,
+      ...others.map((line) => indent + line),
+      ...(fix === null ? [] : [`${indent}→ ${paint("bold", fix)}`]),
+    ]);
   }
   print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);
 }

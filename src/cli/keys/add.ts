@@ -6,14 +6,8 @@ import { createKeys } from "../../config/changes/keys.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
-import {
-  checkKeyName,
-  type ConfigFlags,
-  describeGroup,
-  formatMoment,
-  openConfig,
-  readExpiry,
-} from "../access/config.ts";
+import { checkKeyName, formatMoment, readExpiry } from "../../config/changes/names.ts";
+import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";

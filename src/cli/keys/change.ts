@@ -10,14 +10,8 @@ import {
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
-import {
-  type ConfigFlags,
-  describeGroup,
-  findKey,
-  formatMoment,
-  openConfig,
-  readExpiry,
-} from "../access/config.ts";
+import { findKey, formatMoment, readExpiry } from "../../config/changes/names.ts";
+import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 

@@ -1,7 +1,7 @@
 // Secrets that the user brings along: what a new key accepts, and how `--secret -` reads one.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { readSecretText } from "../../config/yaml/scalars.ts";
-import { describe } from "../access/config.ts";
 import { askSecret, canPrompt, readAll, refuseUsage } from "../terminal/terminal.ts";
 
 /** Clients and leak scanners recognise keys by the prefix; shorter secrets can be guessed. */
@@ -18,7 +18,7 @@ export function checkSecret(text: string, force = false): string | undefined {
   try {
     readSecretText(text);
   } catch (error) {
-    return `The secret cannot be used: ${describe(error)}.`;
+    return `The secret cannot be used: ${getErrorMessage(error)}.`;
   }
   if (force || ACCEPTED.test(text)) return undefined;
   return "The secret cannot be used: expected `sk-` and at least 16 more characters (--force accepts an old key).";

@@ -1,6 +1,7 @@
 // `gateway keys import`: adds keys that exist elsewhere, with their secrets or
 // the hashes of their secrets. Imports all of them or none.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
 import { parseEnvFile } from "../../config/file/env-file.ts";
@@ -8,14 +9,8 @@ import { editConfig } from "../../config/file/replace.ts";
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import {
-  checkKeyName,
-  type ConfigFlags,
-  describe,
-  findGroup,
-  formatMoment,
-  openConfig,
-} from "../access/config.ts";
+import { checkKeyName, findGroup, formatMoment } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -108,7 +103,7 @@ function readField(label: string, field: string, read: () => string): string {
   try {
     return read();
   } catch (error) {
-    return refuseUsage(`${label}: \`${field}\`: ${describe(error)}.`);
+    return refuseUsage(`${label}: \`${field}\`: ${getErrorMessage(error)}.`);
   }
 }
 

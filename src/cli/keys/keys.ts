@@ -162,7 +162,7 @@ function limitCommand(): Command {
     .argument("<name>", "the key's name")
     .argument(
       "<limits...>",
-      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents",
+      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents, strict (true or false), unpriced (allow or refuse)",
     )
     .option(...CONFIG)
     .action(async (name: string, limits: string[], flags: ConfigFlags) => {
@@ -172,6 +172,8 @@ function limitCommand(): Command {
   return addExamples(command, [
     ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
     ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
+    ["gateway keys limit laptop strict=true", "let a request in only if the most that it can cost fits"],
+    ["gateway keys limit laptop unpriced=allow", "let models without a price in, which no limit counts"],
   ]);
 }
 

@@ -2,7 +2,8 @@
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
 import { type KeySpending, type LimitUse, readSpending } from "../../billing/limits/spending.ts";
-import { type ConfigFlags, findKey, formatMoment, listLimits, openConfig } from "../access/config.ts";
+import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
 import { type Column, printTable } from "../terminal/table.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";

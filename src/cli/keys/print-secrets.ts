@@ -1,7 +1,7 @@
 // Prints new secrets on stdout. They are shown only this once, so a failed write is a failure of the command.
 
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { fail, print } from "../terminal/terminal.ts";
+import { fail } from "../terminal/terminal.ts";
 
 export interface NewSecrets {
   readonly lines: readonly string[];
@@ -13,8 +13,10 @@ export interface NewSecrets {
 
 export async function printSecrets({ lines, names, done }: NewSecrets): Promise<void> {
   const [first, ...others] = names;
-  if (first === undefined) for (const line of lines) print(line);
-  else if (!(await writeToStdout(lines.map((line) => `${line}\n`).join("")))) {
+  // Not with `print`: a shell reads these lines, and a value may have several of them.
+  const text = lines.map((line) => `${line}\n`).join("");
+  if (first === undefined) process.stdout.write(text);
+  else if (!(await writeToStdout(text))) {
     const secrets = others.length === 0 ? "the secret" : "the secrets";
     const each = others.length === 0 ? "" : ", and so on for each key";
     fail(

@@ -7,6 +7,7 @@
 // nothing of the log.
 
 import { readFileSync } from "node:fs";
+import { escapeLines } from "../../lib/text/printable.ts";
 import { cutText } from "../terminal/text.ts";
 import { paint, readRoom, readSize } from "../terminal/terminal.ts";
 
@@ -15,7 +16,7 @@ export interface LogScreen {
   readonly room: () => number;
   readonly print: (line: string) => void;
   /** For people. Goes to stderr, unless that is the same terminal. */
-  readonly warn: (line: string) => void;
+  readonly warn: (text: string) => void;
   readonly close: () => void;
 }
 
@@ -24,7 +25,9 @@ export function openLogScreen(status: ((room: number) => string) | null): LogScr
   // The gateway must go on serving when nobody reads its log any more.
   process.stdout.on("error", () => {});
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
-  return isLive && status !== null ? openLive(status) : PLAIN;
+  const screen = isLive && status !== null ? openLive(status) : PLAIN;
+  // A message may name models, and what an upstream said. The lines of requests are escaped by their table.
+  return { ...screen, warn: (text) => screen.warn(escapeLines(text)) };
 }
 
 const PLAIN: LogScreen = {

@@ -7,7 +7,6 @@ import { formatUsd } from "../../lib/money.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { createRequestTable, describeProblem, type RequestTable } from "./request-columns.ts";
 import { encodeJson, paint } from "../terminal/terminal.ts";
-import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { measure } from "../terminal/text.ts";
 
 export type LogForm = "text" | "json" | "off";
@@ -80,10 +79,8 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
     if (now !== titles) screen.print(paint("dim", line));
     titles = now;
   };
-  const notice: Observer["notice"] = (level, text) => {
-    const [first = "", ...rest] = text.split("\n").map(escapeUnprintable);
-    for (const line of [level === "note" ? first : `${level}: ${first}`, ...rest]) screen.warn(line);
-  };
+  const notice: Observer["notice"] = (level, text) =>
+    screen.warn(level === "note" ? text : `${level}: ${text}`);
   return {
     head,
     requestDone: (record) => {

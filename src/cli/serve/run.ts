@@ -1,5 +1,6 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 
 import type { Ledger } from "../../billing/ledger/ledger.ts";
@@ -22,7 +23,6 @@ import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { describe } from "../access/config.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { explainStartFailure } from "./second-gateway.ts";
 import { surveyStart } from "./survey.ts";
@@ -109,7 +109,7 @@ function survey(
   const { catalog, prices } = gateway;
   const address = { host: catalog.listen.host, port };
   surveyStart({ catalog, prices, address, warn, signal }, process.env).catch((error: unknown) =>
-    warn(`note: the ledger could not be surveyed: ${describe(error)}`),
+    warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`),
   );
 }
 
@@ -223,7 +223,7 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
     try {
       warn(`prices: ${running.reloadPrices()} is in force`);
     } catch (error) {
-      warn(`prices: the new book is not applied, the prices stay as they were. ${describe(error)}`);
+      warn(`prices: the new book is not applied, the prices stay as they were. ${getErrorMessage(error)}`);
     }
   });
 }

@@ -10,6 +10,7 @@ import type { PriceBook } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
 import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
 
@@ -41,7 +42,7 @@ export async function surveyStart(survey: Survey, env: Environment): Promise<voi
   const unpriced = findUnpriced(survey, models);
   if (unpriced.length > 0)
     warn(
-      `warning: models in use have no price: ${unpriced.join(", ")}. \`gateway prices check\` says what to do`,
+      `warning: models in use have no price: ${unpriced.map(escapeUnprintable).join(", ")}. \`gateway prices check\` says what to do`,
     );
 }
 
@@ -51,12 +52,16 @@ interface Used {
   readonly models: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+/** After each step, this many times as long belongs to others. Otherwise a long ledger would fill the core for seconds. */
+const PAUSE = 9;
+
 /** Null if the survey was ended. */
 async function readLedger(path: string, signal: AbortSignal): Promise<Used | null> {
   const models = new Map<string, Set<string>>();
   let damaged = 0;
   using held = holdLedgerFiles(path);
   const scanner = new LineScanner();
+  let began = performance.now();
   for (const bytes of readChunksFrom(held.sources)) {
     eachLine(bytes, (from, to) => {
       const row = readRow(bytes, from, to, scanner);
@@ -67,7 +72,8 @@ async function readLedger(path: string, signal: AbortSignal): Promise<Used | nul
         else seen.add(row.model);
       }
     });
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await Bun.sleep(PAUSE * (performance.now() - began));
+    began = performance.now();
     if (signal.aborted) return null;
   }
   return { damaged, models };

@@ -1,6 +1,7 @@
 // Checks a channel's credential against its upstream, free of charge: it asks for the models, and where there is no
 // such list, sends a request without content, which the upstream refuses before any model works on it.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
@@ -9,7 +10,6 @@ import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { addressOf } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
-import { describe } from "../access/config.ts";
 
 export type CheckResult =
   /** `models`: how many the upstream lists; null when it has no list. */
@@ -25,7 +25,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     if (status === 404 || status === 405) return judgeStatus(await sendEmpty(client, channel), "");
     return judgeStatus(status, body);
   } catch (error) {
-    return { kind: "unknown", reason: redactText(describe(error), channel) };
+    return { kind: "unknown", reason: redactText(getErrorMessage(error), channel) };
   } finally {
     client.close();
   }

@@ -1,13 +1,29 @@
 // Adds credentials to `gateway.env` next to the config, a file that only the user can read.
 
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
-import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
+import { lockConfig } from "../../config/file/replace.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { type Owner, readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { fail } from "../terminal/terminal.ts";
 
-/** Keeps the other lines as they are. */
-export function addVariables(configPath: string, variables: Readonly<Record<string, string>>): void {
+/** Keeps the other lines as they are, and what other commands add at the same time. */
+export async function addVariables(
+  configPath: string,
+  variables: Readonly<Record<string, string>>,
+): Promise<void> {
+  if (Object.keys(variables).length === 0) return;
+  requireWritable(configPath, variables);
+  const { owner, lock } = await lockConfig(configPath);
+  try {
+    write(placeEnvFile(configPath), variables, owner);
+  } finally {
+    lock.release();
+  }
+}
+
+function write(path: string, variables: Readonly<Record<string, string>>, owner: Owner): void {
   const names = Object.keys(variables);
-  if (names.length === 0) return;
-  const path = placeEnvFile(configPath);
+  removeDrafts(path);
   const kept = (readOwn(path) ?? "# Credentials that the config refers to.\n")
     .split("\n")
     .filter((line) => !parseEnvFile(line)?.some(({ name }) => names.includes(name)));
@@ -15,7 +31,20 @@ export function addVariables(configPath: string, variables: Readonly<Record<stri
   const text = [...kept.join("\n").trimEnd().split("\n"), ...added].filter(
     (line, index) => index > 0 || line !== "",
   );
-  replaceFile(path, `${text.join("\n")}\n`, { mode: 0o600, durable: true });
+  replaceFile(path, `${text.join("\n")}\n`, { mode: 0o600, durable: true, owner });
+}
+
+/** A link is read, as dotfile managers make one. A file in its place would hide the variables that it leads to. */
+export function requireWritable(configPath: string, variables: Readonly<Record<string, string>>): void {
+  const lines = Object.keys(variables).map((name) => `${name}=…`);
+  if (lines.length === 0) return;
+  try {
+    requireOwn(placeEnvFile(configPath));
+  } catch (error) {
+    fail(
+      `The credential was not stored and nothing was changed: ${getErrorMessage(error)}. Or add ${lines.join(" and ")} to that file yourself.`,
+    );
+  }
 }
 
 /** As shells, systemd and this program read it. */

@@ -6,7 +6,7 @@ import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
 import { describeConfig } from "../../config/json-schema.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { channelViewSchema } from "../../gateway/channels/view.ts";
-import { print } from "../terminal/terminal.ts";
+import { printLines } from "../terminal/terminal.ts";
 
 const platform = z.enum(PLATFORMS);
 const moment = z.string().meta({ format: "date-time" });
@@ -193,5 +193,5 @@ export type DocumentName = "config" | keyof typeof OUTPUTS;
 export function printSchema(document: DocumentName): void {
   const schema =
     document === "config" ? describeConfig() : z.toJSONSchema(OUTPUTS[document], { io: "input" });
-  print(JSON.stringify(schema, null, 2));
+  printLines(JSON.stringify(schema, null, 2).split("\n"));
 }

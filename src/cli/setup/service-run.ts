@@ -1,5 +1,6 @@
 // The actions of `gateway service`: write the unit and call systemd or launchd. Nothing starts without --enable.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,7 +9,7 @@ import { readConfigText } from "../../config/file/load.ts";
 import { configHome } from "../../config/file/find.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { type ConfigFlags, describe, openConfig } from "../access/config.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
@@ -114,7 +115,7 @@ function hasOwnUnit(path: string): boolean {
   try {
     return requireOwn(path) !== null;
   } catch (error) {
-    return fail(`The unit was not changed: ${describe(error)}.`);
+    return fail(`The unit was not changed: ${getErrorMessage(error)}.`);
   }
 }
 

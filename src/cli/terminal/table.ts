@@ -3,7 +3,7 @@
 // and digits are never cut. Pure but for the widths that a table remembers.
 
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { paint as paintText, print, readRoom } from "./terminal.ts";
+import { paint as paintText, printLines, readRoom } from "./terminal.ts";
 import { alignText, measure } from "./text.ts";
 
 export interface Column {
@@ -76,7 +76,7 @@ export function formatTable(
 }
 
 export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
-  print(formatTable(columns, rows).join("\n"));
+  printLines(formatTable(columns, rows));
 }
 
 /** The width of each column; 0: it is left out. */

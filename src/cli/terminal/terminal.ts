@@ -8,9 +8,13 @@ import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 
 export { fail, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line of the result. */
+/** Prints a line of the result. Whatever names stand in it, nothing but our own styles reaches a terminal. */
 export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+  printLines([line]);
+}
+
+export function printLines(lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }
 
 /** Prints a message for people. */
@@ -20,7 +24,7 @@ export function printNote(text: string, style?: Style): void {
 }
 
 export function printJson(value: unknown): void {
-  print(encodeJson(value));
+  process.stdout.write(`${encodeJson(value)}\n`);
 }
 
 /** JSON that is harmless on a terminal. */
@@ -33,8 +37,20 @@ const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as 
 type Style = keyof typeof STYLES;
 
 export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
-  const isPlain = !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
-  return isPlain || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
+  return isPlain(stream) || text === "" ? text : `\u001B[${STYLES[style]}m${text}\u001B[0m`;
+}
+
+function isPlain(stream: NodeJS.WriteStream): boolean {
+  return !stream.isTTY || (process.env["NO_COLOR"] ?? "") !== "" || process.env["TERM"] === "dumb";
+}
+
+/** What `paint` writes. */
+const OWN_STYLE = new RegExp(`(\\u001B\\[(?:${[0, ...Object.values(STYLES)].join("|")})m)`);
+
+function escapeBesideStyles(line: string): string {
+  if (isPlain(process.stdout)) return escapeUnprintable(line);
+  const parts = line.split(OWN_STYLE);
+  return parts.map((part, index) => (index % 2 === 1 ? part : escapeUnprintable(part))).join("");
 }
 
 /** In cells. Some terminals do not report their size. */
@@ -65,16 +81,22 @@ export interface Question {
 export function askText({ message, initial, check }: Question): Promise<string> {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
   const start = initial === undefined ? {} : { initialValue: initial };
-  return ask<string>((prompts) => prompts.text({ message, validate, ...start, ...PROMPT_OPTIONS }));
+  return ask<string>((prompts) =>
+    prompts.text({ message: escapeLines(message), validate, ...start, ...PROMPT_OPTIONS }),
+  );
 }
 
 export function askSecret({ message, check }: Question): Promise<string> {
   const validate = (answer: string | undefined) => check?.(answer ?? "");
-  return ask<string>((prompts) => prompts.password({ message, validate, ...PROMPT_OPTIONS }));
+  return ask<string>((prompts) =>
+    prompts.password({ message: escapeLines(message), validate, ...PROMPT_OPTIONS }),
+  );
 }
 
 export function askYes(message: string, initialValue = false): Promise<boolean> {
-  return ask<boolean>((prompts) => prompts.confirm({ message, initialValue, ...PROMPT_OPTIONS }));
+  return ask<boolean>((prompts) =>
+    prompts.confirm({ message: escapeLines(message), initialValue, ...PROMPT_OPTIONS }),
+  );
 }
 
 export interface Choice {
@@ -84,10 +106,8 @@ export interface Choice {
 
 /** Shows a dropdown. */
 export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
-  const options = [...choices];
-  return ask<string>((prompts) =>
-    prompts.select<string>({ message, options, maxItems: 12, ...PROMPT_OPTIONS }),
-  );
+  const question = { message: escapeLines(message), options: escapeLabels(choices) };
+  return ask<string>((prompts) => prompts.select<string>({ ...question, maxItems: 12, ...PROMPT_OPTIONS }));
 }
 
 export function askSome(
@@ -95,10 +115,20 @@ export function askSome(
   choices: readonly Choice[],
   initial: readonly string[],
 ): Promise<string[]> {
-  const lists = { options: [...choices], initialValues: [...initial] };
+  const question = { message: escapeLines(message), options: escapeLabels(choices) };
   return ask<string[]>((prompts) =>
-    prompts.multiselect<string>({ message, ...lists, required: true, ...PROMPT_OPTIONS }),
+    prompts.multiselect<string>({
+      ...question,
+      initialValues: [...initial],
+      required: true,
+      ...PROMPT_OPTIONS,
+    }),
   );
+}
+
+/** A choice may be a model as an upstream names it. */
+function escapeLabels(choices: readonly Choice[]): Choice[] {
+  return choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
 }
 
 /** The user has cancelled a prompt, before anything was changed. */

@@ -1,5 +1,6 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
 import { type Loaded, loadConfig } from "../../config/file/load.ts";
@@ -11,7 +12,8 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { tryGateway } from "../access/control.ts";
 import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
-import { type ConfigFlags, describe, refuseUnknown } from "../access/config.ts";
+import { refuseUnknown } from "../../config/changes/names.ts";
+import { type ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal/terminal.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
@@ -162,7 +164,7 @@ function readUrl(text: string | undefined): string | null {
   try {
     return readHttpUrl(text).href.replace(/\/+$/, "");
   } catch (error) {
-    return refuseUsage(`--url: ${describe(error)}.`);
+    return refuseUsage(`--url: ${getErrorMessage(error)}.`);
   }
 }
 

@@ -12,7 +12,8 @@ import { getField } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { checkKeyName, describeGroup, findKey, formatMoment, refuseUnknown } from "../access/config.ts";
+import { checkKeyName, findKey, formatMoment, refuseUnknown } from "../../config/changes/names.ts";
+import { describeGroup } from "../access/config.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
 

@@ -5,6 +5,7 @@ import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
+import { isPrintable } from "../../lib/text/printable.ts";
 import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
 import type { Connection } from "./programs/tool.ts";
 
@@ -63,7 +64,10 @@ function readNames(list: unknown): string[] {
   const entries = getField(list, "data") ?? getField(list, "models");
   if (!Array.isArray(entries)) return [];
   const names = entries.map((entry) => getField(entry, "id") ?? getField(entry, "name"));
-  return names.filter((name) => typeof name === "string").map((name) => name.replace(/^models\//, ""));
+  return names
+    .filter((name) => typeof name === "string")
+    .map((name) => name.replace(/^models\//, ""))
+    .filter(isPrintable);
 }
 
 /** The models that the config names. A tool knows its platform's own models by itself. */
@@ -72,5 +76,5 @@ export function listConfiguredModels({ channels }: Group): string[] {
     ...aliases.keys(),
     ...(models ?? []).filter((model) => !model.includes("*")),
   ]);
-  return [...new Set(names)];
+  return [...new Set(names.filter(isPrintable))];
 }

@@ -15,7 +15,12 @@ const COUNT_LIMITS = [
   "same_call",
   "agents",
 ] as const;
-export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS];
+/** How limits in USD are kept: the values of each, the default last. */
+export const LIMIT_CHOICES: Readonly<Record<string, readonly string[]>> = {
+  strict: ["true", "false"],
+  unpriced: ["allow", "refuse"],
+};
+export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -34,12 +39,20 @@ function readLimit(word: string): [name: string, value: string | null] {
       `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
+  const choices = LIMIT_CHOICES[name];
+  if (choices !== undefined) return [name, readChoice(name, value, choices)];
   const isUsd = USD_LIMITS.some((each) => each === name);
   if (isUsd ? !/^\d+(\.\d+)?$/.test(value) : !/^[1-9]\d*$/.test(value))
     return refuseUsage(
       `${name}: expected ${isUsd ? "an amount in USD, such as 5 or 0.50" : "a number from 1"}, or none.`,
     );
   return [name, value];
+}
+
+/** Null for the default, which needs no entry. */
+function readChoice(name: string, value: string, choices: readonly string[]): string | null {
+  if (!choices.includes(value)) return refuseUsage(`${name}: expected ${choices.join(" or ")}.`);
+  return value === choices.at(-1) ? null : value;
 }
 
 /** For a new key, which has no limits to remove. */

@@ -1,5 +1,6 @@
 // What a change of the config names: keys and groups that exist, names that are free, dates. Errors are sentences.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
 import { suggestNearest } from "../nearest.ts";
@@ -40,7 +41,7 @@ export function requireNewName(what: string, name: string, known: ReadonlyMap<st
   try {
     readName(name);
   } catch (error) {
-    refuseUsage(`"${name}" cannot be a name: ${describe(error)}.`);
+    refuseUsage(`"${name}" cannot be a name: ${getErrorMessage(error)}.`);
   }
 }
 
@@ -51,7 +52,7 @@ export function checkKeyName(name: string, catalog: Catalog): string | undefined
     readName(name);
     return undefined;
   } catch (error) {
-    return `"${name}" cannot be a name: ${describe(error)}.`;
+    return `"${name}" cannot be a name: ${getErrorMessage(error)}.`;
   }
 }
 
@@ -73,10 +74,6 @@ export function readFuture(text: string, now: Date): Date | null {
   } catch {
     return null;
   }
-}
-
-export function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** ISO 8601 without a fraction of a second. */

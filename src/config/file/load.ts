@@ -16,7 +16,7 @@ import {
 import { dirname, resolve } from "node:path";
 import { getErrorCode } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
-import { openPlain } from "../../lib/files/own-file.ts";
+import { openPlain, readPlain } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog } from "../catalog.ts";
@@ -147,7 +147,7 @@ function readAuthorities(config: Config | undefined, folder: string): Authoritie
     if (ca === undefined) continue;
     const path: Path = ["channels", name, "ca"];
     try {
-      const pem = readFileSync(resolve(folder, ca), "utf8");
+      const pem = readPlain(resolve(folder, ca));
       if (pem.includes("-----BEGIN CERTIFICATE-----")) texts.set(name, pem);
       else problems.push({ path, message: "this file holds no PEM certificate" });
     } catch {

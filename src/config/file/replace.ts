@@ -3,9 +3,9 @@
 
 import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
-import { removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { type Owner, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import type { Catalog } from "../catalog.ts";
 import { applyEdits, type Edit } from "../yaml/edit.ts";
 import type { Environment } from "../yaml/expand.ts";
@@ -29,13 +29,7 @@ export async function editConfig(
   decide: (catalog: Catalog) => readonly Edit[],
   { lockWaitMs = LOCK_WAIT_MS }: EditOptions = {},
 ): Promise<Catalog> {
-  readConfigText(path);
-  // Resolved once: all other names are beside the file itself, and links there are not followed.
-  const file = realpathSync(path);
-  requireEditable(file);
-  const owner = statSync(file);
-  const place = nameLock(file);
-  const lock = await waitForLock(place, () => takeLock(place, owner), lockWaitMs);
+  const { file, lock } = await lockConfig(path, lockWaitMs);
   try {
     removeDrafts(file);
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -55,6 +49,20 @@ export async function editConfig(
   throw new ConfigError(`${path} keeps changing while it is being edited: try again.`);
 }
 
+/** Keeps other commands from changing the config and the files beside it. */
+export async function lockConfig(
+  path: string,
+  waitMs = LOCK_WAIT_MS,
+): Promise<{ readonly file: string; readonly owner: Owner; readonly lock: FileLock }> {
+  readConfigText(path);
+  // Resolved once: all other names are beside the file itself, and links there are not followed.
+  const file = realpathSync(path);
+  requireEditable(file);
+  const owner = statSync(file);
+  const place = nameLock(file);
+  return { file, owner, lock: await waitForLock(place, () => takeLock(place, owner), waitMs) };
+}
+
 /** Beside the file itself, not beside a link to it, so that all ways to a file share one lock. */
 export function nameLock(file: string): string {
   return join(dirname(file), `.${basename(file)}.lock`);
@@ -69,7 +77,7 @@ export async function waitForLock(path: string, take: () => FileLock, waitMs: nu
     try {
       return take();
     } catch (error) {
-      const why = describe(error);
+      const why = getErrorMessage(error);
       if (!isBusy(error)) throw new Error(`The lock ${path} cannot be taken: ${why}.`, { cause: error });
       const current: string | null = nameHolder(error) ?? holder;
       if (current !== holder) since = performance.now();
@@ -91,16 +99,12 @@ function isBusy(error: unknown): boolean {
   return error instanceof LockHeld || /^SQLITE_(BUSY|LOCKED)/.test(getErrorCode(error));
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** Other hard links keep the old content: the new file takes over this name only. */
 function requireEditable(file: string): void {
   try {
     requireOwn(file, true);
   } catch (error) {
-    throw new Error(`${describe(error)}. It stays as it was.`, { cause: error });
+    throw new Error(`${getErrorMessage(error)}. It stays as it was.`, { cause: error });
   }
 }
 
@@ -111,7 +115,9 @@ function replaceConfig(file: string, text: string): void {
     const before = statSync(file);
     replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true });
   } catch (error) {
-    throw new Error(`${file} cannot be written, and stays as it was: ${describe(error)}.`, { cause: error });
+    throw new Error(`${file} cannot be written, and stays as it was: ${getErrorMessage(error)}.`, {
+      cause: error,
+    });
   }
   syncFolder(dirname(file));
 }

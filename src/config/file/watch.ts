@@ -2,6 +2,7 @@
 // written in place, replaced by a rename, or a link that now leads elsewhere. The
 // caller decides what to do with the new Catalog.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -91,7 +92,7 @@ function report(reading: Reading, path: string, env: Environment, listener: Conf
 
 function asConfigError(error: unknown): ConfigError {
   if (error instanceof ConfigError) return error;
-  return new ConfigError(error instanceof Error ? error.message : String(error));
+  return new ConfigError(getErrorMessage(error));
 }
 
 /** The system sets the time of the last change, so copying a file with its times cannot fake it. */

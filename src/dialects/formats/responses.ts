@@ -1,6 +1,7 @@
-// The responses dialect.
+// The responses dialect, and that of embeddings: the same, but for their usage.
 
 import type { StreamBreak, Dialect } from "../dialect.ts";
+import { openEmbeddingsMeter } from "../meters/embeddings.ts";
 import { openResponsesMeter } from "../meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
 import { RESPONSES_LAYOUT } from "../prompt/layouts.ts";
@@ -15,6 +16,8 @@ export const responses: Dialect = {
   openMeter: openResponsesMeter,
   promptLayout: RESPONSES_LAYOUT,
 };
+
+export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMeter };
 
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
  *  a top-level `error`. So the event has both. */

@@ -1,7 +1,15 @@
 // Sends the request to one channel's upstream and waits for the head of its response. failover.ts decides what happens
 // after a failure.
 
-import { ClientGone, type UpstreamResponse, type UpstreamRequest } from "../../lib/http1/types.ts";
+import type { Channel } from "../../config/catalog.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import {
+  ClientGone,
+  type Exchange,
+  type Field,
+  type UpstreamResponse,
+  type UpstreamRequest,
+} from "../../lib/http1/types.ts";
 import {
   findFirstElements,
   readString,
@@ -44,17 +52,27 @@ function buildRequest(job: Job, candidate: Candidate, onResend: () => void): Ups
   const { origin, basePath, deadlines } = addressOf(channel);
   const body = renameModel(job, candidate);
   const keepEncoding = request.encoded && body === request.bytes;
-  const fields = requestFields(call.exchange.fields, keepEncoding);
-  fields.push(dialect.sign(channel.credential), ...markHop(call.exchange, origin));
   return {
     origin,
     method: call.exchange.method,
     target: basePath + renamePath(job, candidate) + call.query,
-    fields: overrideFields(fields, channel.headers),
+    fields: signedFields(call.exchange, channel, dialect, keepEncoding),
     body,
     deadlines,
     onResend,
   };
+}
+
+/** The client's fields, the channel's credential and the channel's own fields. */
+export function signedFields(
+  exchange: Exchange,
+  channel: Channel,
+  dialect: Dialect,
+  keepEncoding: boolean,
+): readonly Field[] {
+  const fields = requestFields(exchange.fields, keepEncoding);
+  fields.push(dialect.sign(channel.credential), ...markHop(exchange, addressOf(channel).origin));
+  return overrideFields(fields, channel.headers);
 }
 
 function shorten(request: UpstreamRequest, leftMs: number): UpstreamRequest {
@@ -68,7 +86,7 @@ function shorten(request: UpstreamRequest, leftMs: number): UpstreamRequest {
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */
-function renameModel({ call, body: request }: Job, candidate: Candidate): Uint8Array | null {
+export function renameModel({ call, body: request }: Job, candidate: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || candidate.model === null || candidate.model === model) return body;
   if (modelSpan !== null) return replaceSpan(plain, modelSpan, candidate.model);

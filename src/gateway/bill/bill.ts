@@ -5,7 +5,7 @@ import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { type Admission, type Cost, FREE } from "../../billing/limits/limits.ts";
-import { type Overrides, sellerOf } from "../../billing/prices.ts";
+import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { ClientCall } from "../intake/call.ts";
@@ -169,6 +169,7 @@ function describeCost(demand: Demand, gateway: Gateway): Cost {
     expectedOutput: gateway.ledger.expectOutput(model),
     hasOutput,
     quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
+    ways: match.candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
   });
   return {
     model,
@@ -177,22 +178,34 @@ function describeCost(demand: Demand, gateway: Gateway): Cost {
   };
 }
 
+/** How a channel may serve the request at a price of its own. */
+export function listWays(
+  { channel, model }: Candidate,
+  overrides: Overrides,
+  { prices, now }: Pick<Gateway, "prices" | "now">,
+): string[] {
+  if (model === null) return [];
+  const sources = { book: prices, overrides, seller: sellerOf(channel) };
+  return Object.keys(findPrice(sources, model, new Date(now()))?.factors ?? {});
+}
+
 /** What a usage costs at one of the request's channels. */
 export function quoteAt(
   { channel, model }: Candidate,
-  { group }: Match,
+  { group }: Pick<Match, "group">,
   overrides: Overrides,
-  gateway: Gateway,
+  gateway: Pick<Gateway, "prices" | "now">,
 ): Quote {
+  const seller = sellerOf(channel);
   return (usage, tariff) =>
     computeCharge({
       parts: [{ model, pass: "message", usage }],
-      tariff,
+      tariff: addRegion(tariff, seller),
       model,
       requested: model,
       book: gateway.prices,
       overrides,
-      seller: sellerOf(channel),
+      seller,
       at: new Date(gateway.now()),
       multiplier: group.multiplier,
     }).charge;

@@ -1,7 +1,6 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
 import type { Usage } from "../../billing/usage.ts";
-import type { Key } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { UnroutedCall, ClientCall } from "../intake/call.ts";
@@ -23,25 +22,20 @@ const NOTHING = {
 } satisfies Partial<RequestRecord>;
 
 /** Reports a request that was refused before it had a bill. */
-export function reportRefusal(
-  call: ClientCall,
-  key: Key | null,
-  error: GatewayError,
-  gateway: Gateway,
-): void {
+export function reportRefusal(call: ClientCall, error: GatewayError, gateway: Gateway): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
-  reportUnbilled(call, key, { status: error.status, outcome, problem: error.message }, gateway);
+  reportUnbilled(call, { status: error.status, outcome, problem: error.message }, gateway);
 }
 
 /** Reports a request that the gateway answered itself: a model list, or one model. */
-export function reportOwnAnswer(call: ClientCall, key: Key, gateway: Gateway): void {
-  reportUnbilled(call, key, { status: 200, outcome: "complete", problem: null }, gateway);
+export function reportOwnAnswer(call: ClientCall, gateway: Gateway): void {
+  reportUnbilled(call, { status: 200, outcome: "complete", problem: null }, gateway);
 }
 
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-function reportUnbilled(call: ClientCall, key: Key | null, result: UnbilledResult, gateway: Gateway): void {
-  const { id, time, target } = call;
+function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gateway): void {
+  const { id, time, target, key } = call;
   gateway.observer.requestDone({
     ...NOTHING,
     id,

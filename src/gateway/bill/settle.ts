@@ -1,19 +1,19 @@
 // Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
 // what was used, billing/charge.ts computes what it costs.
 
+import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge } from "../../billing/charge.ts";
-import { type Seller, sellerOf } from "../../billing/prices.ts";
+import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading, Tariff, Usage } from "../../billing/usage.ts";
+import type { Reading, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
-import { cleanReading } from "../upstream/clean-reading.ts";
 import { reportFault } from "../observe/observer.ts";
 import { describeLeaving } from "./ending.ts";
 import { addMiss } from "./miss.ts";
@@ -57,7 +57,7 @@ function cleanEnding(bill: Bill, ending: Ending): Ending {
   const { reading } = ending;
   const candidate = reading === null ? undefined : findLastTried(bill);
   if (reading === null || candidate === undefined) return ending;
-  const clean = cleanReading(reading, candidate.channel);
+  const clean = redactReading(reading, candidate.channel);
   return clean === reading ? ending : { ...ending, reading: clean };
 }
 
@@ -273,7 +273,7 @@ function chargeFor(bill: Bill, assessment: Assessment, reading: Reading | null, 
   const seller = findSeller(bill);
   const charge = computeCharge({
     parts: assessment.parts,
-    tariff: tariffOf(reading, seller),
+    tariff: addRegion(reading?.tariff ?? {}, seller),
     model: reading?.model ?? null,
     requested: bill.requested,
     book: gateway.prices,
@@ -296,14 +296,6 @@ function findSeller(bill: Bill): Seller | undefined {
 function findLastTried({ attempts, match }: Bill): Candidate | undefined {
   const name = attempts.at(-1)?.channel;
   return match.candidates.find(({ channel }) => channel.name === name);
-}
-
-/** How the response was served, as far as the response and the address show it. */
-function tariffOf(reading: Reading | null, seller: Seller | undefined): Tariff {
-  const tariff = reading?.tariff ?? {};
-  return seller?.region === undefined || seller.region === null
-    ? tariff
-    : { ...tariff, region: seller.region };
 }
 
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
@@ -372,6 +364,6 @@ function describeExtra(
     unpriced_because: unpricedBecause,
     // If nothing has a price, the usage in the line says everything.
     ...(atLeast === null ? {} : { unpriced_usage: unpricedUsage, at_least_usd: atLeast }),
-    tariff: tariffOf(reading, findSeller(bill)),
+    tariff: addRegion(reading?.tariff ?? {}, findSeller(bill)),
   };
 }

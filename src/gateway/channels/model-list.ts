@@ -3,7 +3,7 @@
 import type { Channel, Group } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
-import { GatewayError } from "../../lib/errors.ts";
+import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
@@ -60,7 +60,7 @@ export function createModelLists(client: Client): KnownLists {
       return { models, problem: null, short: false };
     } catch (error) {
       if (!source.isWhole) return await fetchOrRecall(wholeListOf(source));
-      const problem = redactText(error instanceof Error ? error.message : String(error), channel);
+      const problem = redactText(getErrorMessage(error), channel);
       const short = error instanceof UpstreamFault && error.kind === "shortage";
       return { models: recall(), problem, short };
     }

@@ -6,6 +6,7 @@
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
@@ -73,7 +74,7 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
       chmodSync(path, 0o600);
       return { path, stop: (now) => server.stop(now) };
     } catch (error) {
-      reasons.push(error instanceof Error ? error.message : String(error));
+      reasons.push(getErrorMessage(error));
     }
   }
   gateway.observer.notice(
@@ -121,7 +122,7 @@ function answerLink(console: Console | null): Response {
   try {
     return Response.json({ url: console.createLink() });
   } catch (error) {
-    return refuse(409, error instanceof Error ? error.message : String(error));
+    return refuse(409, getErrorMessage(error));
   }
 }
 

@@ -1,23 +1,29 @@
 // Finds the Key of a call. It reads the headers in which the endpoint accepts a key and uses the first known key.
-// match.ts decides what the key may call.
 
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
-import type { KeySource } from "../../dialects/dialect.ts";
+import type { Endpoint, KeySource } from "../../dialects/dialect.ts";
 import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
+import { requireAccess } from "./match.ts";
 
-export function authenticate(call: ClientCall, catalog: Catalog, now: number): Key {
-  const sources = call.target.endpoint.keySources;
-  const key = findKey(call.exchange, sources, catalog, now);
-  if (key !== null) return key;
-  throw new GatewayError(
+/** Returns the key of a call, if it may call the endpoint now. Otherwise it throws. */
+export function admit(call: ClientCall, catalog: Catalog, now: number = call.time): Key {
+  const { endpoint } = call.target;
+  call.key = findKey(call.exchange, endpoint.keySources, catalog, now);
+  if (call.key === null) throw refuseMissingKey(endpoint, catalog);
+  requireAccess(call.key, endpoint, catalog, now);
+  return call.key;
+}
+
+function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {
+  return new GatewayError(
     "key_missing",
-    `The request has no key. Send it as ${describeSources(sources, catalog.vendor)}.`,
+    `The request has no key. Send it as ${describeSources(keySources, vendor)}.`,
   );
 }
 

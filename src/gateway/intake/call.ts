@@ -1,5 +1,6 @@
 // A client's request as it arrived.
 
+import type { Key } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 
@@ -20,6 +21,8 @@ export interface ClientCall extends UnroutedCall {
   readonly query: string;
   /** Absent: HTTP. */
   readonly transport?: "websocket";
+  /** Null until it is found. A call that is refused later has one. */
+  key: Key | null;
 }
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";

@@ -5,13 +5,24 @@ import { errorFields } from "../../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { Refusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
+import { type Observer, reportFault } from "../observe/observer.ts";
+import type { ClientCall } from "./call.ts";
 import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
 
-export function toGatewayError(error: unknown): GatewayError {
+/** Answers a call with what was thrown while it was handled. Returns the error that the client got. */
+export function refuseCall(call: ClientCall, thrown: unknown, observer: Observer): GatewayError {
+  const error = toGatewayError(thrown, observer);
+  refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
+  return error;
+}
+
+/** Reports a fault of the gateway's own. */
+export function toGatewayError(error: unknown, observer: Observer): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
   if (error instanceof BodyTooLarge) return describeTooLarge(error.message);
   if (error instanceof InvalidBody) return describeMalformed("bad_request", error.message);
+  reportFault(error, observer);
   return new GatewayError(
     "internal",
     "The gateway failed because of a fault of its own. Its log has the details.",

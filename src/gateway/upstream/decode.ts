@@ -1,6 +1,7 @@
 // The gateway asks upstreams for uncompressed responses. Some compress anyway. Their responses are decoded here, so that
 // they can be metered and redacted, and no client gets bytes that it cannot read. Decoded bytes are passed on at once.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { pipeline, Readable, type Transform } from "node:stream";
 import {
   constants,
@@ -89,7 +90,7 @@ class DecodedResponse implements UpstreamResponse {
     } catch (error) {
       if (error instanceof UpstreamFault) throw error;
       this.#response.cancel();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = getErrorMessage(error);
       throw new UpstreamFault("cut", `its compressed response cannot be read: ${reason}`, true, error);
     }
   }

@@ -240,7 +240,7 @@ export function judgeRefusal(channel: string, status: number, text: string): Sta
   const rule = findBodyRule(status, text);
   if (rule === undefined && !blamesChannel(status)) return null;
   const { cause } = rule ?? ruleOf(status);
-  const message = readErrorMessage(text).slice(0, MAX_MESSAGE_LENGTH);
+  const message = quoteMessage(readErrorMessage(text));
   return { kind: "status", channel, status, cause, message, waitMs: null, response: null };
 }
 
@@ -269,10 +269,15 @@ export function blame(channel: string, status: number, message: string): StatusF
     channel,
     status,
     cause,
-    message: message.slice(0, MAX_MESSAGE_LENGTH),
+    message: quoteMessage(message),
     waitMs: null,
     response: null,
   };
+}
+
+/** One line: a second one could look like a message of the gateway in its log. */
+function quoteMessage(message: string): string {
+  return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
 }
 
 const ErrorBody = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });

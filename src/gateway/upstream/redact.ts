@@ -2,6 +2,7 @@
 // text can carry it: plain, with JSON, URL or HTML escapes on any of its characters, and as base64. In successful bodies
 // only whole secrets are removed, in errors and in the gateway's own texts pieces of them too. The work is linear.
 
+import type { Reading } from "../../billing/usage.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
@@ -182,7 +183,7 @@ const MAX_PLAIN_NAMES = 1000;
 const MAX_PLAIN_LENGTH = 64;
 
 /** True for a name, such as a model's, that holds no piece of a secret. Names come again and again. */
-export function isPlainName(name: string, channel: SecretHolder): boolean {
+function isPlainName(name: string, channel: SecretHolder): boolean {
   if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
   const { plain, namePieces } = redactionOf(channel);
   if (plain.has(name)) return true;
@@ -232,4 +233,38 @@ export class StreamRedactor {
     this.#held = NOTHING;
     return held;
   }
+}
+
+/** No usage is nested this deeply. */
+const MAX_USAGE_DEPTH = 16;
+
+/** What a meter has read goes to the ledger and the log, so pieces of a secret are removed there too. Returns the same
+ *  object if nothing in it holds one. */
+export function redactReading(reading: Reading, channel: Channel): Reading {
+  const { model, raw, tariff, cacheReason, refusal } = reading;
+  if (isClean([model, raw, tariff, cacheReason, refusal], channel, MAX_USAGE_DEPTH)) return reading;
+  return {
+    ...reading,
+    model: model === null || isPlainName(model, channel) ? model : redactText(model, channel),
+    raw: isClean(raw, channel, MAX_USAGE_DEPTH) ? raw : redactRaw(raw, channel),
+    tariff: isClean(tariff, channel, MAX_USAGE_DEPTH) ? tariff : {},
+    cacheReason: isClean(cacheReason, channel, MAX_USAGE_DEPTH) ? cacheReason : undefined,
+    refusal: isClean(refusal, channel, MAX_USAGE_DEPTH) ? refusal : { category: null },
+  };
+}
+
+function isClean(value: unknown, channel: Channel, depth: number): boolean {
+  if (typeof value === "string") return isPlainName(value, channel);
+  if (typeof value !== "object" || value === null) return true;
+  if (depth === 0) return false;
+  return Object.entries(value).every(
+    ([name, each]) => isPlainName(name, channel) && isClean(each, channel, depth - 1),
+  );
+}
+
+/** Null if it is no usage at all. */
+function redactRaw(raw: unknown, channel: Channel): unknown {
+  const text = redactText(JSON.stringify(raw), channel);
+  const clean = parseJson(text);
+  return isClean(clean, channel, MAX_USAGE_DEPTH) ? (clean ?? null) : null;
 }

@@ -6,23 +6,20 @@ import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handsha
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { reportRefusal } from "../bill/request-record.ts";
 import type { Gateway } from "../gateway.ts";
-import { authenticate } from "../intake/authenticate.ts";
+import { admit } from "../intake/authenticate.ts";
 import type { ClientCall } from "../intake/call.ts";
-import { findMatch, type Match, requireAccess } from "../intake/match.ts";
-import { refuse, toGatewayError } from "../intake/refuse.ts";
+import { findMatch, type Match } from "../intake/match.ts";
+import { refuseCall } from "../intake/refuse.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
-import { reportFault } from "../observe/observer.ts";
 import { type Connecting, connect, type OpenConnection } from "./connect.ts";
 import { Session } from "./session.ts";
 
 /** Resolves when the connection has ended and every response on it has its line. */
 export async function serveWebSocket(call: ClientCall, newId: () => string, gateway: Gateway): Promise<void> {
-  let key: Key | null = null;
   try {
     refuseOwnCall(call.exchange);
-    key = authenticate(call, gateway.catalog, call.time);
-    requireAccess(key, call.target.endpoint, gateway.catalog, call.time);
+    const key = admit(call, gateway.catalog);
     const fault = findHandshakeFault(call.exchange);
     if (fault !== null)
       throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
@@ -30,10 +27,7 @@ export async function serveWebSocket(call: ClientCall, newId: () => string, gate
     if (call.exchange.gone) return upstream.discard();
     await run({ call, key, newId }, upstream, gateway);
   } catch (thrown) {
-    const error = toGatewayError(thrown);
-    if (error.code === "internal") reportFault(thrown, gateway.observer);
-    refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-    reportRefusal(call, key, error, gateway);
+    reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
   }
 }
 

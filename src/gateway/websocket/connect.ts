@@ -4,15 +4,14 @@ import { type Field, UpstreamFault } from "../../lib/http1/types.ts";
 import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
 import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
 import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
-import type { Channel } from "../../config/catalog.ts";
+import { signedFields } from "../attempt/forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
-import { overrideFields, requestFields, responseFields } from "../upstream/headers.ts";
+import { responseFields } from "../upstream/headers.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { redactFailure, redactFields } from "../upstream/redact.ts";
-import { markHop } from "../upstream/self-call.ts";
 
 /** A WebSocket that the upstream has accepted, and that nobody reads yet. */
 export interface OpenConnection {
@@ -47,7 +46,7 @@ export async function connect(call: ClientCall, candidate: Candidate, gateway: G
   const started = gateway.client.upgrade({
     origin,
     target: basePath + call.target.path + call.query,
-    fields: [...signedFields(call, channel), ...fields],
+    fields: [...signedFields(call.exchange, channel, call.target.endpoint.dialect, false), ...fields],
     deadlines,
   });
   call.exchange.onGone(() => started.cancel());
@@ -58,14 +57,6 @@ export async function connect(call: ClientCall, candidate: Candidate, gateway: G
     if (fault.kind === "cancelled" || fault.kind === "withdrawn") return { kind: "refused" };
     return { kind: "failed", failure: { kind: "fault", channel: channel.name, fault } };
   }
-}
-
-function signedFields(call: ClientCall, channel: Channel): ReturnType<typeof overrideFields> {
-  const { dialect } = call.target.endpoint;
-  const { origin } = addressOf(channel);
-  const fields = requestFields(call.exchange.fields, false);
-  fields.push(dialect.sign(channel.credential), ...markHop(call.exchange, origin));
-  return overrideFields(fields, channel.headers);
 }
 
 interface Handshake {

@@ -1,6 +1,5 @@
 // A client's WebSocket and its upstream's: messages in both directions, and the turns that run on them.
 
-import type { Key } from "../../config/catalog.ts";
 import {
   CREATE,
   isErrorEvent,
@@ -11,22 +10,21 @@ import {
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
-import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
 import { reportRefusal } from "../bill/request-record.ts";
 import { holdPrompt } from "../bill/miss.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
-import { authenticate } from "../intake/authenticate.ts";
+import { admit } from "../intake/authenticate.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { identifyClient } from "../intake/client.ts";
-import { type Candidate, findMatch, type Match, requireAccess } from "../intake/match.ts";
+import { type Candidate, findMatch, type Match } from "../intake/match.ts";
 import { requireOneModel } from "../intake/one-model.ts";
 import { toGatewayError } from "../intake/refuse.ts";
-import { reportFault } from "../observe/observer.ts";
 import { createJob } from "../upstream/job.ts";
 import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import type { OpenConnection, OpenUpstream } from "./connect.ts";
@@ -163,8 +161,7 @@ export class Session {
   #refuseKey(): GatewayError | null {
     const { call, gateway } = this.#options;
     try {
-      const key = authenticate(call, gateway.catalog, gateway.now());
-      requireAccess(key, call.target.endpoint, gateway.catalog, gateway.now());
+      admit(call, gateway.catalog, gateway.now());
       return null;
     } catch (error) {
       if (error instanceof GatewayError) return error;
@@ -177,28 +174,22 @@ export class Session {
     const call: ClientCall = {
       ...connection,
       transport: "websocket",
+      key: null,
       id: newId(),
       exchange: describeTurnExchange(connection.exchange),
       time: gateway.now(),
       arrived: performance.now(),
     };
-    const seen: { key: Key | null } = { key: null };
     try {
-      await this.#begin(call, bytes, event, seen);
+      await this.#begin(call, bytes, event);
     } catch (thrown) {
-      const error = toGatewayError(thrown);
-      if (error.code === "internal") reportFault(thrown, gateway.observer);
+      const error = toGatewayError(thrown, gateway.observer);
       this.#sendError(error, event);
-      reportRefusal(call, seen.key, error, gateway);
+      reportRefusal(call, error, gateway);
     }
   }
 
-  async #begin(
-    call: ClientCall,
-    bytes: Uint8Array,
-    event: SocketEvent,
-    seen: { key: Key | null },
-  ): Promise<void> {
+  async #begin(call: ClientCall, bytes: Uint8Array, event: SocketEvent): Promise<void> {
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
@@ -207,9 +198,7 @@ export class Session {
         "rate_limited",
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
-    const key = authenticate(call, catalog, call.time);
-    seen.key = key;
-    requireAccess(key, call.target.endpoint, catalog, call.time);
+    const key = admit(call, catalog);
     const body: RequestBody = {
       bytes,
       plain: bytes,
@@ -236,7 +225,7 @@ export class Session {
     this.#responses += 1;
     this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
-    this.#upstream.send({ kind: "text", bytes: rename(body, candidate) ?? bytes });
+    this.#upstream.send({ kind: "text", bytes: renameModel(job, candidate) ?? bytes });
   }
 
   /** Only the channel that made a response knows it. */
@@ -410,11 +399,4 @@ function askToReconnect(why: string): GatewayError {
     wireCode: SOCKET_CODES.reconnect,
     retryAfterSeconds: 1,
   });
-}
-
-/** An alias replaces the bytes of the model's name and nothing else. */
-function rename({ plain, model, modelSpan }: RequestBody, candidate: Candidate): Uint8Array | null {
-  if (plain === null || modelSpan === null || candidate.model === null || candidate.model === model)
-    return null;
-  return replaceSpan(plain, modelSpan, candidate.model);
 }

@@ -119,6 +119,16 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is no regular file: move it away`);
 }
 
+/** Reads a plain file, whoever owns it. */
+export function readPlain(path: string): string {
+  const fd = openPlain(path);
+  try {
+    return readFileSync(fd, "utf8");
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Null if there is no such file, or if it is not the gateway's. */
 export function readOwn(path: string): string | null {
   let fd: number;

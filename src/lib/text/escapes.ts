@@ -42,7 +42,7 @@ export function readEscapes(bytes: Buffer, at: number, found: (code: number, end
       const escaped = skipBackslashes(bytes, unit.end);
       if (escaped !== null && escaped < bytes.length) found(bytes[escaped] ?? 0, escaped + 1);
     }
-    const escape = readEscape(bytes, unit, layer);
+    const escape = readEscape(bytes, unit, MAX_LAYERS - 1);
     if (escape === "cut") return true;
     if (escape === null) return false;
     found(escape.code, escape.end);
@@ -51,12 +51,12 @@ export function readEscapes(bytes: Buffer, at: number, found: (code: number, end
   return false;
 }
 
-/** The character at an offset, after decoding this many layers. */
+/** The character at an offset, after decoding at most this many layers. */
 function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
   if (at >= bytes.length) return "cut";
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
   for (let layer = 1; layer <= layers && ESCAPE_STARTS.has(unit.code); layer += 1) {
-    const escape = readEscape(bytes, unit, layer);
+    const escape = readEscape(bytes, unit, layers - 1);
     if (escape === "cut") return "cut";
     if (escape === null) return unit;
     unit = escape;
@@ -64,8 +64,9 @@ function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
   return unit;
 }
 
-function readEscape(bytes: Buffer, lead: Unit, layer: number): Escape {
-  const next: Next = (from) => readUnit(bytes, from, layer - 1);
+/** Each character of an escape may be escaped itself, whether the others are or not: an encoder chooses some of them. */
+function readEscape(bytes: Buffer, lead: Unit, layers: number): Escape {
+  const next: Next = (from) => readUnit(bytes, from, layers);
   if (lead.code === PERCENT) return readNumber(next, lead.end, { base: 16, least: 2, most: 2 });
   if (lead.code === AMPERSAND) return readEntity(next, lead.end);
   const from = skipBackslashes(bytes, lead.end);

@@ -16,6 +16,11 @@ export function escapeLines(text: string): string {
   return text.split("\n").map(escapeUnprintable).join("\n");
 }
 
+/** For names that other programs read: a shell, or a tool's settings. */
+export function isPrintable(text: string): boolean {
+  return text.search(UNPRINTABLE) === -1;
+}
+
 function escapeUnits(character: string): string {
   return Array.from(
     { length: character.length },

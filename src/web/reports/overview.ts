@@ -1,22 +1,16 @@
 // The overview: sums of a cube for one period, stacked over time. Runs in the worker.
 
-import type { Hour, LedgerCube, Share } from "../../billing/report/cube.ts";
-import {
-  addTotals,
-  computeHitRate,
-  countGaps,
-  openTotals,
-  type Totals,
-} from "../../billing/report/report.ts";
-import { formatDecimal, formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
+import { type Cell, OTHERS, type Share } from "../../billing/report/cells.ts";
+import type { LedgerCube } from "../../billing/report/cube.ts";
+import { addTotals, describeTotals, openTotals } from "../../billing/report/report.ts";
+import { formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { type Overview, type PeriodName, PERIODS, type Stack, type Totals as SentTotals } from "../api.ts";
+import { type Overview, type PeriodName, PERIODS, type Stack } from "../api.ts";
 
 const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 30 };
 const DAY_MS = 86_400_000;
 /** More colours are hard to tell apart. */
 const MAX_SERIES = 7;
-const OTHERS = "others";
 
 export interface OverviewQuery {
   readonly period: PeriodName;
@@ -35,12 +29,12 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
   const total = openTotals();
   const unpriced = new Map<string, number>();
   const rows = new Map<string, Row>();
-  for (const hour of cube.hours(startOf(period, clock))) {
-    addTotals(total, hour.totals);
-    noteUnpriced(unpriced, hour);
-    const place = places.get(isByHour ? hour.name : hour.name.slice(0, 10));
+  for (const cell of cube.cells(nameStart(period, clock))) {
+    addTotals(total, cell.totals);
+    noteUnpriced(unpriced, cell);
+    const place = places.get(isByHour ? cell.name : cell.name.slice(0, 10));
     if (place === undefined) continue;
-    for (const [name, share] of hour.by[by]) addToRow(rows, name, { share, place, length: spans.length });
+    for (const [name, share] of cell.by[by]) addToRow(rows, name, { share, place, length: spans.length });
   }
   return {
     period,
@@ -55,9 +49,9 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
   };
 }
 
-/** The name of the local hour at which a period begins. */
-function startOf(period: PeriodName, clock: Clock): string {
-  return nameSpan("hour", findLocalStart(period, clock));
+/** The name of the local day on which a period begins. */
+function nameStart(period: PeriodName, clock: Clock): string {
+  return nameSpan("day", findLocalStart(period, clock));
 }
 
 /** The moment at which a period begins. */
@@ -110,43 +104,34 @@ function byCharge(a: Row, b: Row): number {
 }
 
 function mergeSmall(rows: readonly Row[], length: number): readonly Row[] {
-  if (rows.length <= MAX_SERIES) return rows;
+  const named = rows.filter(({ name }) => name !== OTHERS);
+  if (rows.length <= MAX_SERIES && named.length === rows.length) return rows;
+  const shown = named.slice(0, MAX_SERIES - 1);
   const others = openRow(OTHERS, length);
-  for (const row of rows.slice(MAX_SERIES - 1)) {
+  for (const row of rows.filter((each) => !shown.includes(each))) {
     others.charge = addUsd(others.charge, row.charge);
     others.requests += row.requests;
     row.charges.forEach((charge, index) => {
       others.charges[index] = addUsd(others.charges[index] ?? ZERO_USD, charge);
     });
   }
-  return [...rows.slice(0, MAX_SERIES - 1), others];
+  return [...shown, others];
 }
 
 function describeRow({ name, charge, requests, charges }: Row): Overview["series"][number] {
   return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
 }
 
-function noteUnpriced(unpriced: Map<string, number>, hour: Hour): void {
-  for (const [model, requests] of hour.unpriced) unpriced.set(model, (unpriced.get(model) ?? 0) + requests);
+function noteUnpriced(unpriced: Map<string, number>, cell: Cell): void {
+  for (const [model, requests] of cell.unpriced) unpriced.set(model, (unpriced.get(model) ?? 0) + requests);
 }
 
 function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
   const spent = { today: ZERO_USD, "7d": ZERO_USD, "30d": ZERO_USD };
-  const starts = PERIODS.map((period) => [period, startOf(period, clock)] as const);
-  for (const { name, totals } of cube.hours(startOf("30d", clock))) {
+  const starts = PERIODS.map((period) => [period, nameStart(period, clock)] as const);
+  for (const { name, totals } of cube.cells(nameStart("30d", clock))) {
     for (const [period, start] of starts)
       if (name >= start) spent[period] = addUsd(spent[period], totals.charge);
   }
   return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
-}
-
-export function describeTotals(totals: Totals): SentTotals {
-  return {
-    requests: totals.requests,
-    usage: Object.fromEntries(totals.usage),
-    official_usd: formatDecimal(totals.official),
-    charge_usd: formatUsd(totals.charge),
-    cache_hit_rate: computeHitRate(totals),
-    ...countGaps(totals),
-  };
 }

@@ -10,6 +10,8 @@ export interface WorkerSettings {
 
 export type Question = WorkerSettings & { readonly id: number } & (
     | { readonly kind: "overview"; readonly query: OverviewQuery }
+    /** Reads all of the ledger and saves the sums of the overview. */
+    | { readonly kind: "update" }
     | { readonly kind: "explain"; readonly request: string }
     | { readonly kind: "sessions"; readonly period: PeriodName }
     | { readonly kind: "session"; readonly session: string }
@@ -19,6 +21,7 @@ export interface Answer {
   readonly id: number;
   readonly result:
     | { readonly kind: "overview"; readonly overview: Overview }
+    | { readonly kind: "updated" }
     | { readonly kind: "explain"; readonly lines: readonly string[] | null }
     | { readonly kind: "sessions"; readonly sessions: SessionsReply }
     | { readonly kind: "session"; readonly session: SessionReply }

@@ -1,12 +1,20 @@
 // Questions to the threads that read the ledger. A thread starts with its first question and ends when nobody has asked
-// for a while, because its sums take memory. One keeps the sums of the overview. The other reads the ledger for what is
-// looked up now and then, so that the overview does not wait for that.
+// for a while, because its sums take memory. One keeps the sums of the overview, and saves them also while nobody has the
+// page open. The other reads the ledger for what is looked up now and then, so that the overview does not wait for that.
 
+import { statSync } from "node:fs";
+import { SAVE_BYTES } from "../../billing/report/cube.ts";
+import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
+import { Refusal } from "../../lib/refusal.ts";
 import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 
 const IDLE_MS = 5 * 60_000;
+/** How often it is checked whether many lines were written since the sums of the overview were saved. */
+const UPDATE_MS = 60_000;
+/** Saving may take at most this share of a core, also when lines are written faster than they are read. */
+const UPDATE_SHARE = 0.02;
 
 export interface Reports {
   overview(query: OverviewQuery): Promise<Overview>;
@@ -14,6 +22,10 @@ export interface Reports {
   explain(request: string): Promise<readonly string[] | null>;
   sessions(period: PeriodName): Promise<SessionsReply>;
   session(session: string): Promise<SessionReply>;
+  /** Saves the sums of the overview if many lines were written since, so that it is there at once after a start. */
+  update(): Promise<void>;
+  /** Does so every minute. */
+  keepUpdated(): void;
   close(): void;
 }
 
@@ -28,7 +40,12 @@ type Wish = Question extends infer Each
 export function createReports(readSettings: () => WorkerSettings): Reports {
   const sums = new ReportThread(readSettings);
   const lookups = new ReportThread(readSettings);
+  const update = createUpdate(sums, () => measureLedger(readSettings().ledgerPath));
+  let timer: Timer | null = null;
   return {
+    update,
+    // If it fails, the page reads the lines itself and shows why it cannot.
+    keepUpdated: () => (timer ??= setInterval(() => void update().catch(() => {}), UPDATE_MS).unref()),
     overview: async (query) => requireKind(await sums.ask({ kind: "overview", query }), "overview").overview,
     explain: async (request) => requireKind(await lookups.ask({ kind: "explain", request }), "explain").lines,
     sessions: async (period) =>
@@ -36,10 +53,37 @@ export function createReports(readSettings: () => WorkerSettings): Reports {
     session: async (session) =>
       requireKind(await lookups.ask({ kind: "session", session }), "session").session,
     close: () => {
-      sums.end("the gateway stops");
-      lookups.end("the gateway stops");
+      if (timer !== null) clearInterval(timer);
+      sums.end(new Refusal("The gateway stops.", 1));
+      lookups.end(new Refusal("The gateway stops.", 1));
     },
   };
+}
+
+function createUpdate(thread: ReportThread, measure: () => number): () => Promise<void> {
+  let saved = 0;
+  let notBefore = 0;
+  return async () => {
+    const began = performance.now();
+    if (began < notBefore) return;
+    const size = measure();
+    if (Math.abs(size - saved) < SAVE_BYTES) return;
+    notBefore = Infinity;
+    try {
+      await thread.askAlone({ kind: "update" });
+      saved = size;
+    } finally {
+      const end = performance.now();
+      notBefore = end + (end - began) / UPDATE_SHARE;
+    }
+  };
+}
+
+function measureLedger(path: string): number {
+  return listLedgerFiles(path).reduce(
+    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
 }
 
 function requireKind<Kind extends Result["kind"]>(result: Result, kind: Kind): ResultOf<Kind> {
@@ -64,8 +108,7 @@ class ReportThread {
 
   ask(wish: Wish): Promise<Result> {
     this.#worker ??= this.#start();
-    if (this.#idle !== null) clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.end("the console was closed"), IDLE_MS).unref();
+    this.#stay();
     this.#last += 1;
     const reply = Promise.withResolvers<Result>();
     this.#waiting.set(this.#last, reply);
@@ -73,12 +116,30 @@ class ReportThread {
     return reply.promise;
   }
 
-  end(reason: string): void {
+  /** The same. If nothing else was asked meanwhile or shortly before, the thread then ends. */
+  async askAlone(wish: Wish): Promise<Result> {
+    const isNew = this.#worker === null;
+    const reply = this.ask(wish);
+    const own = this.#last;
+    const result = await reply;
+    if (isNew && own === this.#last) this.end(new Refusal("It has answered.", 1));
+    return result;
+  }
+
+  end(reason: Error): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#worker?.terminate();
     this.#worker = null;
-    for (const each of this.#waiting.values()) each.reject(new Error(reason));
+    for (const each of this.#waiting.values()) each.reject(reason);
     this.#waiting.clear();
+  }
+
+  /** Ends the thread when it has had nothing to do for a while. */
+  #stay(): void {
+    if (this.#idle !== null) clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => {
+      if (this.#waiting.size === 0) this.end(new Refusal("Nobody has asked for a while.", 1));
+    }, IDLE_MS).unref();
   }
 
   #start(): Worker {
@@ -88,8 +149,11 @@ class ReportThread {
     worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
       this.#waiting.get(data.id)?.resolve(data.result);
       this.#waiting.delete(data.id);
+      this.#stay();
     });
-    worker.addEventListener("error", ({ message }) => this.end(`the ledger could not be read: ${message}`));
+    worker.addEventListener("error", ({ message }) =>
+      this.end(new Error(`the ledger could not be read: ${message}`)),
+    );
     return worker;
   }
 }

@@ -1,9 +1,9 @@
 // Sessions for the page: the sums of `gateway sessions`, and one session's tree of agents. Runs in the worker.
 
 import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
-import { openTotals, type ReportRow } from "../../billing/report/report.ts";
+import { describeTotals, openTotals, type ReportRow } from "../../billing/report/report.ts";
 import type { AgentRow, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
-import { type Clock, describeTotals, findStart } from "./overview.ts";
+import { type Clock, findStart } from "./overview.ts";
 
 const MAX_SESSIONS = 200;
 

@@ -1,6 +1,7 @@
 // A thread that reads the ledger for the page, so that no stream of the gateway waits for a report. reports.ts starts it
 // and sends it questions.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { setPriority } from "node:os";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { LedgerCube } from "../../billing/report/cube.ts";
@@ -20,28 +21,52 @@ if (process.platform === "linux") setPriority(NICE);
 let cube: LedgerCube | null = null;
 let isReading = false;
 let settings: WorkerSettings | null = null;
+/** Questions that are answered when everything is read. */
+const waiting: number[] = [];
 
 function openCube({ ledgerPath, timezone }: WorkerSettings): LedgerCube {
   const isSame = settings?.ledgerPath === ledgerPath && settings.timezone === timezone;
   settings = { ledgerPath, timezone };
   if (cube !== null && isSame) return cube;
+  dropCube();
+  cube = new LedgerCube(ledgerPath, createZone(timezone), Date.now);
+  return cube;
+}
+
+/** After an error, because a file may be gone that it was reading. The next question begins anew. */
+function dropCube(): void {
   cube?.close();
-  return new LedgerCube(ledgerPath, createZone(timezone), Date.now);
+  cube = null;
 }
 
 /** In parts, so that the next question does not wait for all of it. */
-function readOn(opened: LedgerCube): void {
-  if (opened.read === 1 || isReading) return;
+function readOn(): void {
+  if (isReading) return;
   isReading = true;
   setTimeout(() => {
     isReading = false;
-    if (opened !== cube) return;
-    opened.advance(PART_MS);
-    readOn(opened);
+    try {
+      readPart();
+    } catch (error) {
+      dropCube();
+      for (const id of waiting.splice(0)) reply(id, { kind: "failed", error: getErrorMessage(error) });
+    }
   });
 }
 
-function answer(question: Question): Answer["result"] {
+function readPart(): void {
+  if (cube === null) return;
+  if (cube.read < 1) cube.advance(PART_MS);
+  if (cube.read < 1) {
+    readOn();
+    return;
+  }
+  cube.save();
+  for (const id of waiting.splice(0)) reply(id, { kind: "updated" });
+}
+
+/** Null: it is answered later. */
+function answer(question: Question): Answer["result"] | null {
   const { ledgerPath } = question;
   const clock = { zone: createZone(question.timezone), now: Date.now() };
   switch (question.kind) {
@@ -53,19 +78,30 @@ function answer(question: Question): Answer["result"] {
       return { kind: "sessions", sessions: listSessions(ledgerPath, question.period, clock) };
     case "session":
       return { kind: "session", session: showSession(ledgerPath, question.session, clock) };
-    case "overview":
-      cube = openCube(question);
-      cube.advance(READ_MS);
-      readOn(cube);
-      return { kind: "overview", overview: sumOverview(cube, question.query, clock) };
+    case "update":
+      openCube(question).advance(PART_MS);
+      waiting.push(question.id);
+      readOn();
+      return null;
+    case "overview": {
+      const opened = openCube(question);
+      opened.advance(READ_MS);
+      readOn();
+      return { kind: "overview", overview: sumOverview(opened, question.query, clock) };
+    }
   }
+}
+
+function reply(id: number, result: Answer["result"]): void {
+  globalThis.postMessage({ id, result } satisfies Answer);
 }
 
 globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
   try {
-    globalThis.postMessage({ id: data.id, result: answer(data) } satisfies Answer);
+    const result = answer(data);
+    if (result !== null) reply(data.id, result);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    globalThis.postMessage({ id: data.id, result: { kind: "failed", error: text } } satisfies Answer);
+    if (data.kind === "overview" || data.kind === "update") dropCube();
+    reply(data.id, { kind: "failed", error: getErrorMessage(error) });
   }
 });

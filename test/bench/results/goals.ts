@@ -3,6 +3,7 @@
 
 import { ROUND_TRIP } from "../far/far.ts";
 import { LOOP_ROWS } from "../far/loop.ts";
+import { LONG_LEDGER, SHORT_LEDGER } from "../parts/reports.ts";
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
 export interface Verdict {
@@ -129,6 +130,19 @@ const GOALS: readonly Goal[] = [
     rival: null,
     atMost: 1.15,
   },
+  {
+    text: "event delay p99 while reports run, over that without",
+    metric: "event delay while reports run",
+    rival: null,
+    atMost: 1.2,
+  },
+  { text: "an open page, % of a core", metric: "open page, % of a core", rival: null, atMost: 1 },
+  ...[SHORT_LEDGER, LONG_LEDGER].map((lines) => ({
+    text: `ms to the complete overview of ${lines} lines, after a start`,
+    metric: `ms to the overview of ${lines} lines, after a start`,
+    rival: null,
+    atMost: 1000,
+  })),
   { text: "ledger verify, lines/s", metric: "ledger verify lines/s", rival: null, atLeast: 400_000 },
   { text: "usage, lines/s", metric: "usage lines/s", rival: null, atLeast: 400_000 },
 ];

@@ -62,6 +62,11 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
   };
 }
 
+/** The journal as if the machine had been started again since: a power cut ends it, a kill does not. */
+export function asOfAnotherBoot(journal: string): string {
+  return journal.replace(/"boot":"[^"]*"/, '"boot":"another"');
+}
+
 /** The ledger's files, oldest first, found without the code under test. */
 export function filesOf(path: string): string[] {
   const stem = basename(path, ".jsonl");

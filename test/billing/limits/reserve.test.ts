@@ -19,6 +19,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
     estimatedInput: 7,
     expectedOutput: null,
     hasOutput: true,
+    ways: [],
     ...more,
     quotes,
   };
@@ -107,12 +108,64 @@ describe("the most that a request can cost", () => {
     expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 20_000));
   });
 
-  test("follows the service that the request asks for", () => {
-    const quote: Quote = ({ output = 0 }, { service_tier: tier, speed }) =>
-      String(output * (tier === "priority" ? 2 : 1) * (speed === "fast" ? 6 : 1));
-    expect(boundCost(request('{"max_tokens":1,"service_tier":"priority"}', { quotes: [quote] }))).toBe("2");
-    expect(boundCost(request('{"max_tokens":1,"speed":"fast"}', { quotes: [quote] }))).toBe("6");
-    expect(boundCost(request('{"max_tokens":1,"service_tier":"auto"}', { quotes: [quote] }))).toBe("1");
+  /** Priority and fast cost twice as much, ultrafast six times; flex half; speed 5; processing in the US a tenth more. */
+  const served: Quote = (
+    { output = 0 },
+    { service_tier: tier = "standard", speed, inference_geo: place },
+  ) => {
+    const factor = new Map([
+      ["standard", 20],
+      ["fast", 40],
+      ["ultrafast", 120],
+      ["flex", 10],
+    ]).get(tier);
+    if (factor === undefined) return null;
+    return String((output * factor * (speed === "fast" ? 5 : 1) * (place === "us" ? 11 : 10)) / 200);
+  };
+  const ways = [
+    "service_tier=fast",
+    "service_tier=ultrafast",
+    "service_tier=flex",
+    "inference_geo=us",
+    "speed=fast",
+  ];
+
+  test.each([
+    ["standard where it says so", '"service_tier":"default","inference_geo":"global"', "1"],
+    [
+      "standard where it says so to Anthropic",
+      '"service_tier":"standard_only","inference_geo":"global"',
+      "1",
+    ],
+    ["no more than standard with flex", '"service_tier":"flex","inference_geo":"global"', "1"],
+    ["the tier that it names", '"service_tier":"ultrafast","inference_geo":"global"', "6"],
+    ["a tier by its other name", '"service_tier":"priority","inference_geo":"global"', "2"],
+    ["the dearest tier where the project decides", '"inference_geo":"global"', "6"],
+    ["the dearest tier with auto", '"service_tier":"auto","inference_geo":"global"', "6"],
+    ["the dearest tier where a header may decide", '"service_tier":"standard","inference_geo":"global"', "6"],
+    ["the dearest tier with null", '"service_tier":null,"inference_geo":"global"', "6"],
+    ["the dearest place where the workspace decides", '"service_tier":"default"', "1.1"],
+    ["the place that it names", '"service_tier":"default","inference_geo":"us"', "1.1"],
+    ["the dearest of both", '"x":1', "6.6"],
+    ["no speed that it does not name", '"service_tier":"default","inference_geo":"global"', "1"],
+    ["the speed that it names", '"speed":"fast","service_tier":"default","inference_geo":"global"', "5"],
+  ])("is %s", (_, fields, usd) => {
+    expect(boundCost(request(`{"max_tokens":1,${fields}}`, { quotes: [served], ways }))).toBe(usd);
+  });
+
+  test("counts the tiers of each channel", () => {
+    const other: Quote = ({ output = 0 }, { service_tier: tier }) =>
+      tier === undefined ? String(output) : null;
+    expect(boundCost(request('{"max_tokens":1}', { quotes: [other, served, other], ways }))).toBe("6.6");
+    expect(boundCost(request('{"max_tokens":1}', { quotes: [other], ways }))).toBe("1");
+  });
+
+  test("is not known for a tier without a price", () => {
+    expect(boundCost(request('{"max_tokens":1,"service_tier":"scale"}', { quotes: [served], ways }))).toEqual(
+      {
+        unbounded: "it has no price",
+      },
+    );
   });
 
   test.each([
@@ -129,6 +182,18 @@ describe("the most that a request can cost", () => {
     ['{"max_tokens":1,"tools":[{"googleSearch":{}}]}', '"tools" cannot be known'],
     ['{"max_tokens":1,"messages":[{"source":{"type":"url","url":"https://x"}}]}', '"url" cannot be known'],
     ['{"max_tokens":1,"input":[{"file_id":"file-1"}]}', '"file_id" cannot be known'],
+    ['{"max_tokens":1,"fallbacks":[{"model":"dearer"}]}', '"fallbacks" cannot be known'],
+    ['{"max_tokens":1,"models":["dearer"]}', '"models" cannot be known'],
+    ['{"max_tokens":1,"web_search_options":{}}', '"web_search_options" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"type":"advisor_20260301","name":"advisor"}]}', '"tools" cannot be known'],
+    [
+      '{"max_tokens":1,"tools":[{"type":"shell","environment":{"type":"container_auto"}}]}',
+      '"tools" cannot be known',
+    ],
+    [
+      '{"max_tokens":1,"context_management":{"edits":[{"type":"compact_20260112"}]}}',
+      '"context_management" cannot be known',
+    ],
   ])("is not known for %s", (body, why) => {
     const bound = boundCost(request(body));
     expect(typeof bound === "string" ? bound : bound.unbounded).toContain(why);
@@ -142,6 +207,7 @@ describe("the most that a request can cost", () => {
         { type: "custom", name: "x" },
       ],
       messages: [{ role: "user", content: 'print {"url":"https://x"} and {"file_id":1}' }],
+      context_management: { edits: [{ type: "clear_thinking_20251015" }] },
       previous_response_id: null,
     });
     expect(boundCost(request(body))).toBe("1");

@@ -35,8 +35,8 @@ function sumBy(
   dimension: "model" | "tool" | "label" | "key" | "group" | "channel",
 ): object {
   const sums = new Map<string, { charge: Usd; requests: number }>();
-  for (const hour of cube.hours("")) {
-    for (const [name, { charge, requests }] of hour.by[dimension]) {
+  for (const cell of cube.cells("")) {
+    for (const [name, { charge, requests }] of cell.by[dimension]) {
       const known = sums.get(name) ?? { charge: ZERO_USD, requests: 0 };
       sums.set(name, { charge: addUsd(known.charge, charge), requests: known.requests + requests });
     }
@@ -48,8 +48,14 @@ function sumBy(
 
 function total(cube: LedgerCube): Totals {
   const sum = openTotals();
-  for (const { totals } of cube.hours("")) addTotals(sum, totals);
+  for (const { totals } of cube.cells("")) addTotals(sum, totals);
   return sum;
+}
+
+function listCells(cube: LedgerCube) {
+  return [...cube.cells("")]
+    .map(({ name, totals }) => [name, totals.requests] as const)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
 const ALL = { by: ["model"], since: null, until: null } as const;
@@ -72,15 +78,20 @@ test.each(["model", "tool", "label", "key", "group", "channel"] as const)(
   },
 );
 
-test("hours are those of the time zone", () => {
-  fill(2);
+test("hours of today and yesterday, and days before them, are those of the time zone", () => {
+  fill(4);
   const cube = openCube();
   cube.advance(60_000);
-  const hours = [...cube.hours("")].map(({ name, totals }) => [name, totals.requests] as const);
-  const usage = sumLedger(path, { ...ALL, by: ["hour"], zone: ZONE }).rows;
-  expect(hours.toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(
-    usage.map(({ names, totals }) => [names[0] ?? "", totals.requests]),
-  );
+  const list = (by: "hour" | "day", isWanted: (name: string) => boolean) =>
+    sumLedger(path, { ...ALL, by: [by], zone: ZONE }).rows.flatMap(({ names, totals }) =>
+      isWanted(names[0] ?? "") ? [[names[0] ?? "", totals.requests] as const] : [],
+    );
+  const wanted = [
+    ...list("day", (name) => name < "2026-11-21"),
+    ...list("hour", (name) => name >= "2026-11-21"),
+  ];
+  expect(wanted.length).toBeGreaterThan(24);
+  expect(listCells(cube)).toEqual(wanted);
   cube.close();
 });
 
@@ -90,7 +101,7 @@ test("the newest requests are there after the first part, and every part adds to
   cube.advance(0);
   const parts = [total(cube).requests];
   expect(cube.read).toBeLessThan(1);
-  const newest = [...cube.hours("")]
+  const newest = [...cube.cells("")]
     .map(({ name }) => name)
     .toSorted()
     .at(-1);
@@ -113,7 +124,7 @@ test("what is older than thirty days is not read", () => {
   expect(total(cube).requests).toBeLessThan(LINES);
   const since = new Date(NOW - 29 * DAY_MS).toISOString();
   const recent = sumLedger(path, { ...ALL, since }).total;
-  const [from = ""] = [...cube.hours("2026-10-24 17:30")].map(({ name }) => name).toSorted();
+  const [from = ""] = [...cube.cells("2026-10-24")].map(({ name }) => name).toSorted();
   expect(from.slice(0, 10)).toBe("2026-10-24");
   expect(total(cube).requests).toBeGreaterThanOrEqual(recent.requests);
   cube.close();

@@ -344,6 +344,18 @@ describe("the config is changed from the menus", () => {
     expect(load().keys.get("laptop")?.limits.usdPerDay).toBe("2.5");
   }, 20_000);
 
+  test("whether a limit is strict", async () => {
+    const screen = await openLaptop();
+    await pick(screen, 4, "Set a limit");
+    await screen.shows("● usd_per_day · none");
+    await pick(screen, 9, "strict · none");
+    await screen.shows("● true");
+    screen.press(KEYS.enter);
+    await screen.shows("is limited to strict true");
+    await leave(screen);
+    expect(load().keys.get("laptop")?.limits.strict).toBe(true);
+  }, 20_000);
+
   test("a group: added, limited, changed and removed", async () => {
     const screen = await openConsole("console");
     await pick(screen, 1, "Groups and plans");

@@ -48,6 +48,8 @@ describe("keys add --limit", () => {
     ["usd_per_day", "expected an amount in USD"],
     ["usd_per_day=-5", "expected an amount in USD"],
     ["requests_per_minute=0", "expected a number from 1"],
+    ["strict=yes", "strict: expected true or false"],
+    ["unpriced", "unpriced: expected allow or refuse"],
   ])("refuses %s", async (limit, sentence) => {
     const { status, stdout, stderr } = await gateway(
       "keys",
@@ -78,6 +80,27 @@ describe("keys limit and groups limit", () => {
     expect(text()).toContain(
       "claude: { platform: messages, channels: [a], limits: { usd_total: 7 } } # the group",
     );
+  });
+
+  test("set and remove how limits in USD are kept", async () => {
+    const { stderr } = await gateway(
+      "keys",
+      "limit",
+      "laptop",
+      "usd_per_day=5",
+      "strict=true",
+      "unpriced=allow",
+    );
+    expect(stderr).toBe('The key "laptop" is limited to usd_per_day 5, strict true, unpriced allow.\n');
+    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", strict: true, allowUnpriced: true });
+    expect(text()).toContain("limits: { usd_per_day: 5, strict: true, unpriced: allow }");
+    await gateway("keys", "limit", "laptop", "strict=false", "unpriced=none");
+    expect(limitsOf("laptop")).toMatchObject({ usdPerDay: "5", strict: false, allowUnpriced: false });
+    expect(text()).toContain("limits: { usd_per_day: 5 }");
+    await gateway("keys", "limit", "laptop", "unpriced=refuse", "usd_per_day=none");
+    expect(text()).toBe(CONFIG);
+    await gateway("groups", "limit", "claude", "usd_total=7", "strict=true");
+    expect(text()).toContain("limits: { usd_total: 7, strict: true } } # the group");
   });
 
   test("change and remove single limits, and the section with the last one", async () => {

@@ -45,6 +45,17 @@ describe("the config file", () => {
     const found = findConfig(undefined, { XDG_CONFIG_HOME: folder.path }, folder.path);
     expect(() => loadConfig(found, {})).toThrow("is a link to gone.yaml, which is not");
   });
+
+  test.skipIf(process.platform === "win32")("is not read from a pipe in the default place", () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("gateway"));
+    const pipe = folder.join("gateway", "gateway.yaml");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const env = { XDG_CONFIG_HOME: folder.path };
+    expect(() => findConfig(undefined, env, folder.path)).toThrow(`${pipe} is no regular file: move it away`);
+    // Whoever names a pipe knows who writes into it.
+    expect(findConfig(pipe, env, folder.path)).toBe(pipe);
+  });
 });
 
 describe.skipIf(process.platform === "win32")("owner and mode", () => {

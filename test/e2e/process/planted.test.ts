@@ -156,6 +156,16 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     },
   );
 
+  test.each(["open", "lock"])("a file of the user at ledger.jsonl.%s stays as it is", async (tail) => {
+    using folder = makeTempFolder();
+    const path = folder.join(`ledger.jsonl.${tail}`);
+    writeFileSync(path, VICTIM, { mode: 0o600 });
+    const [failure = ""] = await live(folder);
+    expect(failure).toContain(`${path} is not`);
+    expect(failure).toContain("move it away");
+    expect(readFileSync(path, "utf8")).toBe(VICTIM);
+  });
+
   test("at files that are only replaced is moved aside, and everything works", async () => {
     for (const tail of ["sums", "channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);

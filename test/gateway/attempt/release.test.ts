@@ -62,6 +62,7 @@ test("the bodies of requests are released while their streams still run", async 
       arrived: performance.now(),
       target,
       query,
+      key: null,
     };
     return handle(call, { ...gateway, client: { ...gateway.client, send } });
   });

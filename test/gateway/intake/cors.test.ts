@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
-import { authenticate } from "../../../src/gateway/intake/authenticate.ts";
+import { admit } from "../../../src/gateway/intake/authenticate.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 import { RecordedExchange } from "../scripted.ts";
 
@@ -22,9 +22,17 @@ function attempt(target: string, fields: readonly Field[], corsOrigins: readonly
   const exchange = new RecordedExchange(target, [HOST, ...fields], {});
   const found = recognise(exchange, catalog);
   if (found.kind !== "target") throw new Error(`${target} is no endpoint`);
-  const call = { id: "req_1", exchange, time: 0, arrived: 0, target: found.target, query: found.query };
+  const call = {
+    id: "req_1",
+    exchange,
+    time: 0,
+    arrived: 0,
+    target: found.target,
+    query: found.query,
+    key: null,
+  };
   try {
-    return authenticate(call, catalog, 0).name;
+    return admit(call, catalog).name;
   } catch (error) {
     return error instanceof Error && "code" in error ? String(error.code) : "unexpected";
   }

@@ -39,6 +39,9 @@ export const ESCAPES: Readonly<Record<string, Escape>> = {
   "HTML inside of HTML": (character) => htmlHex(character).replace("&", "&amp;"),
   "a URL all of whose characters are JSON's": (character) => each(url(character), json),
   "a URL all of whose characters are HTML's": (character) => each(url(character), htmlHex),
+  "a URL, its digits in JSON": (character) => url(character).replaceAll(/[0-9a-f]/g, json),
+  "HTML, its digits in JSON": (character) => htmlHex(character).replaceAll(/\d|;/g, json),
+  "HTML's decimal, its signs in a URL": (character) => `&%23${character.charCodeAt(0)}%3B`,
 };
 
 /** The base64 of a text that holds the secret, at a place that does not divide by three. */

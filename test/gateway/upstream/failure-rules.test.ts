@@ -114,6 +114,7 @@ describe("an upstream's message", () => {
     ["of nothing", "", ""],
     ["of another shape", '{"error":{"message":5}}', ""],
     ["of an empty list", "[]", ""],
+    ["of several lines", saying(" No.\r\nwarning: faked\u2028"), "No. warning: faked"],
     ["without end", saying("x".repeat(301)), "x".repeat(300)],
   ])("%s are told", (_, text, message) => {
     expect(refuse(500, text).message).toBe(message);

@@ -228,8 +228,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "begin a new chain after a rotation",
     RECOVERY,
-    "    prev: hashLast(files),",
-    "    prev: hashLast([path]),",
+    "noted.end.prev : hashLast(files),",
+    "noted.end.prev : hashLast([path]),",
   ),
   plant(
     "tell of no attempt that failed",

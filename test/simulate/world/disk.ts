@@ -180,6 +180,7 @@ export class Disk {
     for (const folder of ["/", "/home", "/home/user", "/tmp", "/dev"])
       this.names.set(folder, new Inode(this.#count++, "folder", 0o755, 0));
     this.names.set("/dev/null", new Inode(this.#count++, "device", 0o666, 0));
+    this.#startMachine();
     this.#safeNames = new Map(this.names);
   }
 
@@ -236,10 +237,19 @@ export class Disk {
     this.#nameChanges = [];
     this.names = new Map([...this.#safeNames].filter(([, inode]) => inode.kind !== "socket"));
     this.#safeNames = new Map(this.names);
+    this.#startMachine();
     for (const inode of new Set(this.names.values())) {
       inode.links = 1;
       if (inode.kind === "file") inode.cutPower(this.random);
     }
+  }
+
+  /** Each start of the machine has an id. */
+  #startMachine(): void {
+    const inode = new Inode(this.#count++, "file", 0o444, 0);
+    inode.write(0, Buffer.from(`boot-${inode.number}\n`));
+    inode.sync();
+    this.names.set("/proc/sys/kernel/random/boot_id", inode);
   }
 
   /** The process has ended, the machine goes on. */

@@ -5,6 +5,7 @@ import { z } from "zod";
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
+import { amountSchema } from "./checkpoint.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
@@ -36,8 +37,8 @@ interface SessionRequest {
 export const sessionSchema = z.tuple([
   z.string(),
   z.object({
-    charged: z.string(),
-    estimated: z.string(),
+    charged: amountSchema,
+    estimated: amountSchema,
     requests: z.number(),
     input: z.number(),
     cached: z.number(),

@@ -7,13 +7,12 @@
 import { z } from "zod";
 
 import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
-import { parseJson } from "../../../lib/json/json.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
-import type { Position } from "../rotation.ts";
+import { type NotedEnd, positionSchema } from "../noted-end.ts";
+import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
-import { type ClientIdentity, hashLine } from "../line.ts";
+import type { ClientIdentity } from "../line.ts";
 import { eachLine, type Source } from "../reader.ts";
 import { type Bytes, viewBytes } from "../scan/bytes.ts";
 import { readRow, type Row } from "../scan/row.ts";
@@ -58,8 +57,8 @@ interface RequestOwner {
   readonly client?: ClientIdentity | null | undefined;
 }
 
-const amounts = z.record(z.string(), z.string());
-const tallySchema = z.object({ total: z.string(), months: amounts, days: amounts });
+const amounts = z.record(z.string(), amountSchema);
+const tallySchema = z.object({ total: amountSchema, months: amounts, days: amounts });
 const sumSchema = tallySchema.extend({
   last_used: z.string().nullable(),
   estimated: tallySchema.optional(),
@@ -67,14 +66,23 @@ const sumSchema = tallySchema.extend({
 const checkpointSchema = z.object({
   /** Whose days and months they are. */
   zone: z.string().default("UTC"),
-  from: z.object({ offset: z.int().nonnegative(), prev: z.string() }),
+  from: positionSchema,
+  /** Version 0.1 noted neither. */
+  synced: positionSchema.nullable().optional(),
+  boot: z.string().nullable().optional(),
   key: z.record(z.string(), sumSchema),
   group: z.record(z.string(), sumSchema),
   /** Version 0.1 knew no sessions. */
   sessions: z.array(sessionSchema).optional(),
 });
 
-type Checkpoint = z.infer<typeof checkpointSchema>;
+type StoredSums = z.infer<typeof checkpointSchema>;
+
+interface SavedSums extends StoredSums {
+  readonly noted: NotedEnd;
+  /** A gateway wrote it that notes the end of the ledger in its journal, too. */
+  readonly hasJournal: boolean;
+}
 
 export class Sums {
   readonly zone: Zone;
@@ -149,7 +157,7 @@ export class Sums {
 
   /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
   load(files: readonly Source[], checkpointPath: string | null): boolean {
-    const checkpoint = checkpointPath === null ? null : readCheckpoint(checkpointPath);
+    const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
     const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
@@ -159,7 +167,7 @@ export class Sums {
     return checkpoint === null || place !== null;
   }
 
-  #take(checkpoint: Checkpoint): void {
+  #take(checkpoint: SavedSums): void {
     this.#sessions.decode(checkpoint.sessions ?? []);
     for (const kind of ["key", "group"] as const) {
       for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
@@ -179,20 +187,16 @@ export class Sums {
   }
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
-  save(path: string, from: Position): number {
-    const body = JSON.stringify({
+  save(path: string, { end, synced, boot }: NotedEnd): number {
+    return writeCheckpoint(path, {
       zone: this.zone.name,
-      from,
+      from: end,
+      synced,
+      boot,
       key: encodeSums(this.#sums.key),
       group: encodeSums(this.#sums.group),
       sessions: this.#sessions.encode(),
     });
-    try {
-      replaceFile(path, `${hashLine(body)}\n${body}\n`);
-    } catch {
-      // Only the next start is slower.
-    }
-    return body.length;
   }
 
   #addRow(row: Row): void {
@@ -287,12 +291,9 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 }
 
 /** Null if there is none, or if it is not what `save` wrote. */
-export function readCheckpoint(path: string): Checkpoint | null {
-  try {
-    const [check, body] = (readOwn(path) ?? "").split("\n");
-    if (body === undefined || hashLine(body) !== check) return null;
-    return checkpointSchema.parse(parseJson(body));
-  } catch {
-    return null;
-  }
+export function readSavedSums(path: string): SavedSums | null {
+  const stored = checkpointSchema.safeParse(readCheckpoint(path)).data;
+  if (stored === undefined) return null;
+  const { from: end, synced = null, boot = null } = stored;
+  return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
 }

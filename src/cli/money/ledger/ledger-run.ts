@@ -8,10 +8,18 @@ import { type Anchor, formatAnchor, parseAnchor, takeAnchor } from "../../../bil
 import type { Finding } from "../../../billing/verify/finding.ts";
 import { verifyLedger } from "../../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
-import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
 import { type Column, createTable } from "../../terminal/table.ts";
-import { fail, paint, print, printJson, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import {
+  fail,
+  paint,
+  print,
+  printJson,
+  printLines,
+  readRoom,
+  refuseUsage,
+  printNote,
+} from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, formatLocalSecond, shortenId } from "../../terminal/text.ts";
 
 interface JsonFlags extends LedgerFlags {
@@ -48,7 +56,7 @@ export function verify(flags: VerifyFlags): void {
     printJson({ ledger: path, right: verdict.findings === 0, ...verdict, problems: findings });
   else {
     for (const { file, line, id, problem } of findings)
-      print(escapeUnprintable(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`));
+      print(`${file}:${line}${id === null ? "" : ` ${id}`}: ${problem}`);
     const more = verdict.findings - findings.length;
     if (more > 0) print(`and ${more} more`);
     const { lines, corrections, files } = verdict;
@@ -57,6 +65,7 @@ export function verify(flags: VerifyFlags): void {
     const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
     if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
     else printNote(summary);
+    for (const note of verdict.notes) printNote(note);
     for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
   }
   if (verdict.findings > 0) fail(`The ledger ${path} has ${formatCount(verdict.findings, "problem")}.`);
@@ -91,7 +100,7 @@ export function show(words: string, flags: ShowFlags): void {
     });
     return;
   }
-  for (const line of explainRequest(found)) print(escapeUnprintable(line));
+  printLines(explainRequest(found));
 }
 
 function findLast(path: string, key: string | undefined): string {
@@ -113,8 +122,7 @@ export async function tail(flags: TailFlags): Promise<void> {
   if (!/^\d{1,7}$/.test(flags.lines)) refuseUsage("--lines: expected a whole number from 0 to 9999999.");
   const path = findLedgerOrEmpty(flags);
   const isTable = process.stdout.isTTY && flags.json !== true;
-  const printLine = (text: string): void =>
-    print(escapeUnprintable(flags.json === true ? text : formatLine(text)));
+  const printLine = (text: string): void => print(flags.json === true ? text : formatLine(text));
   const { texts, next } = readLastLines(path, Number(flags.lines));
   const printAll = isTable ? createRowPrinter() : (all: readonly string[]): void => all.forEach(printLine);
   printAll(texts);

@@ -1,6 +1,7 @@
 // `gateway ledger reprice`: appends corrections for requests whose amounts differ with current prices. A
 // running gateway writes them.
 
+import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Repricing } from "../../../billing/ledger/line.ts";
 import { type Finding, findCorrections } from "../../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
@@ -10,7 +11,7 @@ import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/mo
 import { tryGateway } from "../../access/control.ts";
 import { readCurrentPrices } from "../prices/current-prices.ts";
 import { findLedger, type LedgerFlags } from "../ledger-place.ts";
-import { describe, openConfig } from "../../access/config.ts";
+import { openConfig } from "../../access/config.ts";
 import { readPeriod } from "../period.ts";
 import { printTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote } from "../../terminal/terminal.ts";
@@ -78,7 +79,7 @@ function lockReprice(path: string): FileLock {
   try {
     return takeLock(`${path}.reprice.lock`);
   } catch (error) {
-    return fail(`Corrections cannot be written: ${describe(error)}.`);
+    return fail(`Corrections cannot be written: ${getErrorMessage(error)}.`);
   }
 }
 
@@ -128,7 +129,7 @@ function openForCorrections(path: string): Ledger {
     return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
   } catch (error) {
     return fail(
-      `Corrections cannot be written: ${describe(error)}. Stop the gateway first, or use --dry-run.`,
+      `Corrections cannot be written: ${getErrorMessage(error)}. Stop the gateway first, or use --dry-run.`,
     );
   }
 }

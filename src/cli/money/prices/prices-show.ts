@@ -14,7 +14,7 @@ import { resolveModel } from "../../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
+import { fail, print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
 
 export interface ShowFlags extends ConfigFlags {
   readonly provider?: string;
@@ -110,7 +110,11 @@ function describeForScripts(model: string, { book, sold, configured }: Known): R
 function report(book: PriceBook, sold: readonly Sold[], configured: Rates | null): void {
   print(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
   if (configured !== null)
-    print(`config\n  always: ${formatRates(configured)}\n  source: \`prices:\` in the config; it wins`);
+    printLines([
+      "config",
+      `  always: ${formatRates(configured)}`,
+      "  source: `prices:` in the config; it wins",
+    ]);
   for (const { found, channels } of sold) {
     const { provider, ids, periods, source } = found.model;
     print(

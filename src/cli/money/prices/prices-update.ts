@@ -14,10 +14,10 @@ import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Loaded } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
-import { getErrorCode } from "../../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
-import { describe, openConfig } from "../../access/config.ts";
+import { openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
 
@@ -58,7 +58,7 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   try {
     writeBook(path, sealed);
   } catch (error) {
-    fail(`${path} cannot be written: ${getErrorCode(error) || describe(error)}.`);
+    fail(`${path} cannot be written: ${getErrorCode(error) || getErrorMessage(error)}.`);
   }
   printNote(
     `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
@@ -117,7 +117,9 @@ async function readSource(place: string): Promise<string> {
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
     return await readBounded(answer);
   } catch (error) {
-    return fail(`The price data cannot be read from ${place}: ${getErrorCode(error) || describe(error)}.`);
+    return fail(
+      `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
+    );
   }
 }
 

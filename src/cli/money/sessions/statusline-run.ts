@@ -3,7 +3,6 @@
 import { type Status, statusSchema } from "../../../gateway/control/status.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
-import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { tryGateway } from "../../access/control.ts";
 import { print } from "../../terminal/terminal.ts";
 
@@ -24,7 +23,7 @@ export async function printStatusline(flags: StatuslineFlags): Promise<void> {
   const session = flags.session ?? readText(getField(given, "session_id"));
   const status = await askStatus(ledgerPath, session, flags.key);
   const model = readText(getField(getField(given, "model"), "display_name"));
-  print(status === null ? "" : escapeUnprintable(writeLine(status, model, flags.format)));
+  print(status === null ? "" : writeLine(status, model, flags.format));
 }
 
 /** Reading the config takes half of this command's time, so that it is loaded only if it is needed. */

@@ -227,13 +227,14 @@ function printCsv(by: readonly Dimension[], { rows }: Report): void {
   }
 }
 
-/** A spreadsheet takes a cell that begins like this for a formula, and runs it. */
-const FORMULA = /^[=+\-@]/;
+/** A spreadsheet takes a cell that begins like this for a formula, and runs it. In some countries, a semicolon begins the
+ *  next cell, and wide signs count, too. */
+const FORMULA = /(?<=^|;)(?= *[=+\-@＝＋－＠])/g;
 
 /** A cell of CSV. */
 export function quote(text: string): string {
-  const cell = escapeUnprintable(FORMULA.test(text) ? `'${text}` : text);
-  return /^'|[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  const cell = escapeUnprintable(text.replaceAll(FORMULA, "'"));
+  return /^'|[",;]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
 const CACHE_WRITE_KINDS = ["cache_write_5m", "cache_write_1h", "cache_write"];

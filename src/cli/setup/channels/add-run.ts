@@ -1,6 +1,7 @@
 // The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
 // file keeps its comments and order.
 
+import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
 import { editConfig } from "../../../config/file/replace.ts";
@@ -9,7 +10,8 @@ import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scal
 import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
-import { type ConfigFlags, describe, findGroup, openConfig } from "../../access/config.ts";
+import { findGroup } from "../../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import {
   askOne,
   canPrompt,
@@ -44,7 +46,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   };
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
-  addVariables(path, provider.variables);
+  await addVariables(path, provider.variables);
   await editConfig(path, process.env, edits);
   const { channel, platform, baseUrl } = preset;
   const group = flags.group ?? preset.group;
@@ -88,7 +90,7 @@ function readUrl(text: string): URL {
   try {
     return readBaseUrl(text);
   } catch (error) {
-    return refuseUsage(`The URL cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The URL cannot be used: ${getErrorMessage(error)}.`);
   }
 }
 
@@ -114,7 +116,7 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
   try {
     readName(name);
   } catch (error) {
-    refuseUsage(`--name: "${name}" cannot be a name: ${describe(error)}.`);
+    refuseUsage(`--name: "${name}" cannot be a name: ${getErrorMessage(error)}.`);
   }
   // A second channel of a provider usually has another credential.
   const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
@@ -155,7 +157,7 @@ export async function readGivenCredential(credential: string): Promise<string> {
   try {
     return readSecretText(secret);
   } catch (error) {
-    return refuseUsage(`The credential cannot be used: ${describe(error)}.`);
+    return refuseUsage(`The credential cannot be used: ${getErrorMessage(error)}.`);
   }
 }
 

@@ -4,7 +4,8 @@ import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { editConfig } from "../../../config/file/replace.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
-import { type ConfigFlags, openConfig, refuseUnknown } from "../../access/config.ts";
+import { refuseUnknown } from "../../../config/changes/names.ts";
+import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { type Change, planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
@@ -59,7 +60,7 @@ export async function setChannel(
   const isChecked = changes.some(({ path: [setting = ""] }) => CHECKED.has(setting));
   // The variable comes first: a running gateway applies the config as soon as it changes.
   if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
-  addVariables(path, variables);
+  await addVariables(path, variables);
   await editConfig(path, process.env, (current) => {
     requireChannel(current, name);
     return edits;

@@ -2,22 +2,23 @@
 // each group. The file's text comes from init-text.ts, the providers from presets.ts.
 
 import { existsSync, mkdirSync } from "node:fs";
+import { connect } from "node:net";
 import { dirname } from "node:path";
 import { checkConfigText } from "../../../config/file/load.ts";
 import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
-import { getErrorCode } from "../../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { newSecret, sha256Hex } from "../../../lib/secret.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
-import { type ConfigFlags, describe, formatMoment } from "../../access/config.ts";
+import { formatMoment } from "../../../config/changes/names.ts";
+import { type ConfigFlags } from "../../access/config.ts";
 import { printSecrets } from "../../keys/print-secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
-import { addVariables } from "../env-file.ts";
+import { addVariables, requireWritable } from "../env-file.ts";
 import { type Start, writeConfig } from "./init-text.ts";
-import { findLocalServers } from "../local-servers.ts";
 import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface InitFlags extends ConfigFlags {
@@ -54,8 +55,9 @@ export async function init(flags: InitFlags): Promise<void> {
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
   const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
+  requireWritable(path, variables);
   writeNew(path, text);
-  addVariables(path, variables);
+  await addVariables(path, variables);
   // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
   for (const { preset, secret } of keys.toReversed())
     storeToolSecret({ tool: preset.tool, key: preset.group, secret }, path);
@@ -182,7 +184,7 @@ export function complain(read: (text: string) => unknown): (text: string) => str
       read(text);
       return undefined;
     } catch (error) {
-      return describe(error);
+      return getErrorMessage(error);
     }
   };
 }
@@ -222,7 +224,7 @@ export function writeNew(path: string, text: string): void {
     createFile(path, text);
   } catch (error) {
     if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
-    fail(`${path} cannot be written: ${describe(error)}.`);
+    fail(`${path} cannot be written: ${getErrorMessage(error)}.`);
   }
 }
 
@@ -251,4 +253,26 @@ function warnOfLocal(path: string): string[] {
   return [
     "The gateway.yaml in this folder is another file, which is read only with `--config gateway.yaml`.",
   ];
+}
+
+const PROBE_WAIT_MS = 300;
+
+/** The model servers of this machine: those whose port accepts a connection. */
+async function findLocalServers(): Promise<Preset[]> {
+  const local = PRESETS.filter((preset) => preset.local !== undefined);
+  const answers = await Promise.all(local.map(({ baseUrl }) => acceptsConnections(new URL(baseUrl))));
+  return local.filter((_, index) => answers[index] === true);
+}
+
+function acceptsConnections({ hostname, port }: URL): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ host: hostname, port: Number(port), timeout: PROBE_WAIT_MS });
+  const finish = (answer: boolean): void => {
+    socket.destroy();
+    resolve(answer);
+  };
+  socket.once("connect", () => finish(true));
+  socket.once("timeout", () => finish(false));
+  socket.once("error", () => finish(false));
+  return promise;
 }

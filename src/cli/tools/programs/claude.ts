@@ -8,7 +8,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
 import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
-import { ANTHROPIC_HEADERS } from "./tool.ts";
+import { ANTHROPIC_HEADERS, listPlatforms, rootOf, type Tool } from "./tool.ts";
 import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
@@ -53,7 +53,7 @@ function addLabel(value: string, fields: string): string {
   return own.includes(label) ? value : [...own, label].join(BREAK);
 }
 
-export const claudeOverlay: Overlay = {
+const overlay: Overlay = {
   find(env, setting) {
     for (const path of listFiles(env)) {
       const found = listContradictions(readVariables(path), setting);
@@ -75,4 +75,24 @@ export const claudeOverlay: Overlay = {
     createFile(path, JSON.stringify({ env: all, ...more }));
     return { env: {}, args: ["--settings", path] };
   },
+};
+
+export const claude: Tool = {
+  name: "claude",
+  title: "Claude Code",
+  program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
+  platforms: listPlatforms("claude"),
+  misleading: MISLEADING.claude,
+  overlay: () => overlay,
+  hasStatusline: true,
+  headers: () => ANTHROPIC_HEADERS,
+  connect: (connection) => ({
+    env: {
+      ANTHROPIC_BASE_URL: rootOf(connection),
+      ANTHROPIC_AUTH_TOKEN: connection.secret,
+      // Its model menu then shows the gateway's models.
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+    },
+    args: [],
+  }),
 };

@@ -8,6 +8,8 @@ import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
+import { MISLEADING } from "../environment/misleading.ts";
+import { listPlatforms, rootOf, type Tool } from "./tool.ts";
 import { type Overlay, readSettings } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";
@@ -18,7 +20,7 @@ function findOwnFolder(env: Environment): string {
   return join(env["GEMINI_CLI_HOME"] || env["HOME"] || homedir(), FOLDER);
 }
 
-export const geminiOverlay: Overlay = {
+const overlay: Overlay = {
   find(env) {
     const path = join(findOwnFolder(env), FILE);
     const auth = getField(getField(readSettings(path), "security"), "auth");
@@ -57,3 +59,21 @@ function addApiKey(settings: unknown): Record<string, unknown> {
     },
   };
 }
+
+export const gemini: Tool = {
+  name: "gemini",
+  title: "Gemini CLI",
+  program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
+  platforms: listPlatforms("gemini"),
+  misleading: MISLEADING.gemini,
+  overlay: () => overlay,
+  headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
+  connect: (connection) => ({
+    env: {
+      GOOGLE_GEMINI_BASE_URL: rootOf(connection),
+      GEMINI_API_KEY: connection.secret,
+      GEMINI_CLI_TRUST_WORKSPACE: "true",
+    },
+    args: [],
+  }),
+};

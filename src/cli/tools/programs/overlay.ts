@@ -1,7 +1,7 @@
 // Some settings work only in a tool's own files, or override the environment there. A run then passes temporary files
 // with the needed settings. The user's files never change.
 
-import { readFileSync } from "node:fs";
+import { readPlain } from "../../../lib/files/own-file.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 
 export interface ToolSettings {
@@ -37,7 +37,7 @@ export interface Overlay {
 /** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */
 export function readSettings(path: string): unknown {
   try {
-    return Bun.JSONC.parse(readFileSync(path, "utf8"));
+    return Bun.JSONC.parse(readPlain(path));
   } catch {
     return null;
   }

@@ -1,36 +1,16 @@
 // The tools that can use the gateway, and the settings that each needs, tested with the released tools. connection.ts
 // finds the key and the address; env and run pass the settings to the tool.
 
-import { claudeOverlay } from "./claude.ts";
+import { claude } from "./claude.ts";
 import { cline } from "./cline.ts";
 import { continueCli } from "./continue.ts";
 import { copilot } from "./copilot.ts";
-import { geminiOverlay } from "./gemini.ts";
+import { gemini } from "./gemini.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
 import { qwen } from "./qwen.ts";
 import { ANTHROPIC_HEADERS, LABEL_HEADER, listPlatforms, OPENAI_HEADERS, rootOf, type Tool } from "./tool.ts";
-
-const claude: Tool = {
-  name: "claude",
-  title: "Claude Code",
-  program: { name: "claude", install: "npm install -g @anthropic-ai/claude-code" },
-  platforms: listPlatforms("claude"),
-  misleading: MISLEADING.claude,
-  overlay: () => claudeOverlay,
-  hasStatusline: true,
-  headers: () => ANTHROPIC_HEADERS,
-  connect: (connection) => ({
-    env: {
-      ANTHROPIC_BASE_URL: rootOf(connection),
-      ANTHROPIC_AUTH_TOKEN: connection.secret,
-      // Its model menu then shows the gateway's models.
-      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
-    },
-    args: [],
-  }),
-};
 
 /** An argument would need quotes: a label may look like a number. */
 const CODEX_LABEL = "GATEWAY_CODEX_LABEL";
@@ -59,24 +39,6 @@ const codex: Tool = {
         ? []
         : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),
     ].flatMap((override) => ["-c", override]),
-  }),
-};
-
-const gemini: Tool = {
-  name: "gemini",
-  title: "Gemini CLI",
-  program: { name: "gemini", install: "npm install -g @google/gemini-cli" },
-  platforms: listPlatforms("gemini"),
-  misleading: MISLEADING.gemini,
-  overlay: () => geminiOverlay,
-  headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
-  connect: (connection) => ({
-    env: {
-      GOOGLE_GEMINI_BASE_URL: rootOf(connection),
-      GEMINI_API_KEY: connection.secret,
-      GEMINI_CLI_TRUST_WORKSPACE: "true",
-    },
-    args: [],
   }),
 };
 

@@ -1,6 +1,7 @@
 // Opens a connection to an origin: TCP to one of its addresses, then TLS with the certificate always verified, through a
 // proxy if the origin has one. TLS goes through the proxy's CONNECT. A plain request goes to the proxy itself.
 
+import { getErrorMessage } from "../../errors.ts";
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { Deadline } from "../../time/deadline.ts";
@@ -206,7 +207,7 @@ export class Dial implements SocketListener {
     this.#options.addresses.forget();
     const shortage = explainShortage(error);
     if (shortage !== null) this.#fail("shortage", shortage, error);
-    else this.#fail("connect", error instanceof Error ? error.message : String(error), error);
+    else this.#fail("connect", getErrorMessage(error), error);
   }
 
   #fail(kind: FaultKind, message: string, cause?: unknown): void {

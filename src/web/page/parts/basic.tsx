@@ -41,6 +41,37 @@ export function Empty({
   );
 }
 
+/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out. */
+type ColumnClass = "number" | "some" | "number some";
+
+/** A table that can be scrolled sideways. Its rows are the children. */
+export function Table({
+  name,
+  columns,
+  children,
+}: {
+  readonly name: string;
+  readonly columns: readonly (readonly [title: string, className?: ColumnClass])[];
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={name}>
+      <table class="rows">
+        <thead>
+          <tr>
+            {columns.map(([title, className]) => (
+              <th key={title} scope="col" class={className}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Failure({ text, retry }: { readonly text: string; readonly retry?: () => void }) {
   return (
     <div class="failure" role="alert">

@@ -107,6 +107,12 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
+/** A limit that has no amount to show. */
+export function writeLimit(limit: string, value: string): string {
+  if (limit === "strict") return "strict";
+  return limit === "unpriced" ? "models without a price allowed" : `${value} ${nameLimit(limit)}`;
+}
+
 /** An empty name means that the requests did not say. */
 export function nameOf(name: string): string {
   return name === "" ? "not stated" : name;

@@ -28,6 +28,8 @@ export interface Loaded<T> {
   /** The last answer, also while the next one is on its way. */
   readonly data: T | null;
   readonly error: string | null;
+  /** How long the last answer took. */
+  readonly tookMs: number;
   readonly load: () => void;
   readonly set: (data: T) => void;
 }
@@ -37,11 +39,14 @@ export function useData<T>(name: string): Loaded<T> {
   const [data, setData] = useState<T | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
+  const [tookMs, setTook] = useState(0);
   useEffect(() => {
     const ended = new AbortController();
+    const began = performance.now();
     get<T>(name, ended.signal).then(
       (answer) => {
         setData(answer);
+        setTook(performance.now() - began);
         setError(null);
       },
       (failure: unknown) => {
@@ -50,7 +55,12 @@ export function useData<T>(name: string): Loaded<T> {
     );
     return () => ended.abort();
   }, [name, round]);
-  return { data, error, load: useCallback(() => setRound((before) => before + 1), []), set: setData };
+  return { data, error, tookMs, load: useCallback(() => setRound((before) => before + 1), []), set: setData };
+}
+
+/** How often something may be loaded that takes so long: at most for a hundredth of the time. */
+export function spaceOut(everyMs: number, tookMs: number): number {
+  return Math.max(everyMs, 100 * tookMs);
 }
 
 /** Calls `act` after `value` has changed, at most every `everyMs`. */

@@ -90,6 +90,45 @@ const COUNT_LIMITS = [
   "agents",
 ] as const;
 
+/** How limits in USD are kept, with the default first. */
+const LIMIT_OPTIONS = [
+  {
+    name: "strict",
+    title: "Strict",
+    values: [
+      ["", "no: a request may exceed the limit by its own cost"],
+      ["true", "yes: the most that a request can cost has to fit"],
+    ],
+  },
+  {
+    name: "unpriced",
+    title: "Models without a price",
+    values: [
+      ["", "refuse, because no limit could count them"],
+      ["allow", "allow"],
+    ],
+  },
+] as const;
+
+function LimitOptions({ chosen }: { readonly chosen: Readonly<Record<string, string>> }) {
+  return (
+    <div class="fields">
+      {LIMIT_OPTIONS.map(({ name, title, values }) => (
+        <label class="field" key={name}>
+          <span>{title}</span>
+          <select name={name}>
+            {values.map(([value, text]) => (
+              <option key={value} value={value} selected={value === (chosen[name] ?? "")}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+      ))}
+    </div>
+  );
+}
+
 function LimitFields({
   names,
   values,
@@ -193,8 +232,9 @@ export function RotateKey({ row, ...closing }: Closing & { readonly row: KeyRow 
 
 export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
+  const options = LIMIT_OPTIONS.map(({ name }) => name);
   const send = (values: FormData): Promise<KeysChanged> => {
-    const changed = names.flatMap((name) => {
+    const changed = [...names, ...options].flatMap((name) => {
       const value = readText(values, name);
       const before = row.limits[name] ?? "";
       return value === before ? [] : [[name, value === "" ? null : value] as const];
@@ -205,6 +245,7 @@ export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow
     <FormDialog title={`Limits of ${row.name}`} action="Save" send={send} {...closing}>
       <p class="quiet">An empty field means no limit.</p>
       <LimitFields names={names} values={row.limits} />
+      <LimitOptions chosen={row.limits} />
     </FormDialog>
   );
 }

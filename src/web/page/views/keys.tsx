@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
 import { Empty, Failure, Pill } from "../parts/basic.tsx";
-import { formatDay, formatSpan, formatUsd, nameLimit } from "../parts/format.ts";
+import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
@@ -127,7 +127,7 @@ function KeyCard({
         </ul>
       )}
       {counts.length > 0 && (
-        <p class="quiet">{counts.map(([limit, value]) => `${value} ${nameLimit(limit)}`).join(", ")}</p>
+        <p class="quiet">{counts.map(([limit, value]) => writeLimit(limit, value)).join(", ")}</p>
       )}
       {!isFixed && <KeyActions row={row} onChange={onChange} />}
     </section>

@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import type { RequestRow } from "../../api.ts";
-import { Card, Empty, Pill } from "../parts/basic.tsx";
+import { Card, Empty, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -63,41 +63,31 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   const now = useNow(1000);
   if (streams.length === 0) return <Empty title="No stream is open now." />;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Open streams">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Model</th>
-            <th scope="col">Key</th>
-            <th scope="col">Channel</th>
-            <th scope="col" class="number">
-              Running
-            </th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col" class="number">
-              Tokens/s
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
-            <tr key={id}>
-              <td>
-                <span class="dot" aria-hidden="true" />
-                {model ?? "–"}
-              </td>
-              <td>{key}</td>
-              <td>{channel}</td>
-              <td class="number">{formatSpan(now - since)}</td>
-              <td class="number">{formatCount(tokens)}</td>
-              <td class="number">{formatCount(tokensPerSecond)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      name="Open streams"
+      columns={[
+        ["Model"],
+        ["Key"],
+        ["Channel"],
+        ["Running", "number"],
+        ["Tokens", "number"],
+        ["Tokens/s", "number"],
+      ]}
+    >
+      {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
+        <tr key={id}>
+          <td>
+            <span class="dot" aria-hidden="true" />
+            {model ?? "–"}
+          </td>
+          <td>{key}</td>
+          <td>{channel}</td>
+          <td class="number">{formatSpan(now - since)}</td>
+          <td class="number">{formatCount(tokens)}</td>
+          <td class="number">{formatCount(tokensPerSecond)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -111,44 +101,26 @@ function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
       </Empty>
     );
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Latest requests">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Model</th>
-            <th scope="col">Key</th>
-            <th scope="col" class="some">
-              Tool
-            </th>
-            <th scope="col" class="some">
-              Channel
-            </th>
-            <th scope="col">Status</th>
-            <th scope="col" class="number some">
-              First byte
-            </th>
-            <th scope="col" class="number some">
-              Duration
-            </th>
-            <th scope="col" class="number some">
-              In
-            </th>
-            <th scope="col" class="number some">
-              Out
-            </th>
-            <th scope="col" class="number">
-              Charge
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {requests.map((request) => (
-            <RequestLine key={request.id} request={request} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      name="Latest requests"
+      columns={[
+        ["Time"],
+        ["Model"],
+        ["Key"],
+        ["Tool", "some"],
+        ["Channel", "some"],
+        ["Status"],
+        ["First byte", "number some"],
+        ["Duration", "number some"],
+        ["In", "number some"],
+        ["Out", "number some"],
+        ["Charge", "number"],
+      ]}
+    >
+      {requests.map((request) => (
+        <RequestLine key={request.id} request={request} />
+      ))}
+    </Table>
   );
 }
 

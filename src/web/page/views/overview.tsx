@@ -8,7 +8,7 @@ import {
   PERIODS,
   type Stack,
   STACKS,
-  type Totals,
+  type ReportTotals,
 } from "../../api.ts";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { StackedBars } from "../parts/chart.tsx";
@@ -22,7 +22,7 @@ import {
   nameLimit,
 } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
+import { spaceOut, useAfterChange, useData, useLive, useNow } from "../state/use.ts";
 
 const PERIOD_TITLES: Readonly<Record<PeriodName, string>> = {
   today: "Today",
@@ -36,9 +36,9 @@ const READING_MS = 150;
 export function OverviewView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
-  const { data, error, load } = useData<OverviewReply>(`overview?period=${period}&by=${by}`);
+  const { data, error, load, tookMs } = useData<OverviewReply>(`overview?period=${period}&by=${by}`);
   const { requests } = useLive();
-  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  useAfterChange(requests[0]?.id, spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
   useEffect(() => {
     if (!isReading) return undefined;
@@ -186,7 +186,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
   );
 }
 
-function Tokens({ total }: { readonly total: Totals }) {
+function Tokens({ total }: { readonly total: ReportTotals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;

@@ -2,10 +2,10 @@
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { PERIODS } from "../../api.ts";
-import { Dialog, Empty, Failure } from "../parts/basic.tsx";
+import { Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { useAfterChange, useData, useLive } from "../state/use.ts";
+import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
 
 const TITLES: Readonly<Record<PeriodName, string>> = {
   today: "today",
@@ -17,9 +17,9 @@ const REFRESH_MS = 15_000;
 
 export function SessionsView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
-  const { data, error, load } = useData<SessionsReply>(`sessions?period=${period}`);
+  const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?period=${period}`);
   const { requests } = useLive();
-  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  useAfterChange(requests[0]?.id, spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
   return (
     <>
@@ -64,45 +64,25 @@ function Sessions({ data: { sessions, more, period } }: { readonly data: Session
     );
   return (
     <>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Sessions">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Last request</th>
-              <th scope="col">Tool</th>
-              <th scope="col" class="some">
-                Label
-              </th>
-              <th scope="col" class="some">
-                Key
-              </th>
-              <th scope="col" class="number some">
-                Lasted
-              </th>
-              <th scope="col" class="number">
-                Requests
-              </th>
-              <th scope="col" class="number some">
-                Agents
-              </th>
-              <th scope="col" class="number some">
-                From cache
-              </th>
-              <th scope="col" class="number some">
-                Missed
-              </th>
-              <th scope="col" class="number">
-                Charge
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {sessions.map((row) => (
-              <SessionLine key={row.session} row={row} period={period} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        name="Sessions"
+        columns={[
+          ["Last request"],
+          ["Tool"],
+          ["Label", "some"],
+          ["Key", "some"],
+          ["Lasted", "number some"],
+          ["Requests", "number"],
+          ["Agents", "number some"],
+          ["From cache", "number some"],
+          ["Missed", "number some"],
+          ["Charge", "number"],
+        ]}
+      >
+        {sessions.map((row) => (
+          <SessionLine key={row.session} row={row} period={period} />
+        ))}
+      </Table>
       {more > 0 && <p class="quiet">{formatCount(more)} more: `gateway sessions --all` shows every one.</p>}
     </>
   );
@@ -168,39 +148,23 @@ function SessionBody({ data: { session, agents } }: { readonly data: SessionRepl
 
 function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Agents">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Agent</th>
-            <th scope="col">Model</th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              From cache
-            </th>
-            <th scope="col" class="number">
-              Charge
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
-            <tr key={name}>
-              <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
-                {name === "" ? "main agent" : name}
-                <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
-              </th>
-              <td>{model === "" ? "–" : model}</td>
-              <td class="number">{formatCount(requests)}</td>
-              <td class="number">{formatRate(rate)}</td>
-              <td class="number">{formatUsd(charge, 4)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table
+      name="Agents"
+      columns={[["Agent"], ["Model"], ["Requests", "number"], ["From cache", "number"], ["Charge", "number"]]}
+    >
+      {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
+        <tr key={name}>
+          <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
+            {name === "" ? "main agent" : name}
+            <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+          </th>
+          <td>{model === "" ? "–" : model}</td>
+          <td class="number">{formatCount(requests)}</td>
+          <td class="number">{formatRate(rate)}</td>
+          <td class="number">{formatUsd(charge, 4)}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -208,36 +172,22 @@ const MAX_INDENT = 6;
 
 function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Cache misses">
+    <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Cause</th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col" class="number">
-              Cost
-            </th>
+      <Table name="Cache misses" columns={[["Time"], ["Cause"], ["Tokens", "number"], ["Cost", "number"]]}>
+        {misses.map(({ time, id, because, tokens, usd }) => (
+          <tr key={id}>
+            <td>
+              <a href={hrefOf(["live", id])}>
+                <time>{formatFull(Date.parse(time))}</time>
+              </a>
+            </td>
+            <td>{because.replaceAll("_", " ")}</td>
+            <td class="number">{formatCount(tokens)}</td>
+            <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {misses.map(({ time, id, because, tokens, usd }) => (
-            <tr key={id}>
-              <td>
-                <a href={hrefOf(["live", id])}>
-                  <time>{formatFull(Date.parse(time))}</time>
-                </a>
-              </td>
-              <td>{because.replaceAll("_", " ")}</td>
-              <td class="number">{formatCount(tokens)}</td>
-              <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -85,7 +85,18 @@ test("usage --csv has the same columns whatever was used, and quotes names", asy
 });
 
 test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
-  const names = ["a\u001B]0;x\u0007", "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a\u202Eb"];
+  const names = [
+    "a\u001B]0;x\u0007",
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\tx",
+    "a\u202Eb",
+    "a;=1",
+    " =1",
+    "＝1",
+  ];
   const ledger = writeLedger(names.map((model, index) => ({ id: String(index), model })));
   const { stdout } = await run("usage", "--ledger", ledger, "--by", "model", "--csv");
   const cells = stdout
@@ -94,7 +105,18 @@ test("usage --csv escapes control characters, and a spreadsheet takes no name fo
     .slice(1)
     .map((line) => line.split(",")[0]);
   expect(new Set(cells)).toEqual(
-    new Set([`"'=1+1"`, `"'+1"`, `"'-1"`, `"'@SUM(A1)"`, "\\u0009x", "a\\u001b]0;x\\u0007", "a\\u202eb"]),
+    new Set([
+      `"'=1+1"`,
+      `"'+1"`,
+      `"'-1"`,
+      `"'@SUM(A1)"`,
+      `"a;'=1"`,
+      `"' =1"`,
+      `"'＝1"`,
+      "\\u0009x",
+      `"a\\u001b]0;x\\u0007"`,
+      "a\\u202eb",
+    ]),
   );
   const { stdout: table } = await run("usage", "--ledger", ledger, "--by", "model");
   expect(table).toContain("a\\u202eb ");

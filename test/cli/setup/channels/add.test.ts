@@ -1,7 +1,7 @@
 // `gateway channels add`: a provider or a URL, checked, with the file's comments kept.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
@@ -77,6 +77,33 @@ describe("gateway channels add", () => {
         ?.channels.map(({ name }) => name),
     ).toEqual(["demo"]);
     expectKept();
+  });
+
+  test.each(["symbolic", "hard"])("keeps the variables of a gateway.env that is a %s link", async (kind) => {
+    const own = folder.join("dotfiles.env");
+    writeFileSync(own, "OTHER=1\n", { mode: 0o600 });
+    (kind === "hard" ? linkSync : symlinkSync)(own, folder.join("gateway.env"));
+    const flags = ["--platform", "messages", "--name", "demo", "--no-check", "--credential", "-"];
+    const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toContain("The credential was not stored and nothing was changed");
+    expect(stderr).toContain("Or add DEMO_API_KEY=… to that file yourself");
+    expect(stderr).not.toContain("secret-12345");
+    expect(readFileSync(folder.join("gateway.env"), "utf8")).toBe("OTHER=1\n");
+    expect(text()).toBe(CONFIG);
+  });
+
+  test("several at once lose no credential", async () => {
+    const names = ["one", "two", "three", "four"];
+    const flags = ["--platform", "messages", "--no-check", "--credential", "-"];
+    const outcomes = await Promise.all(
+      names.map((name) => add(`secret-of-${name}`, upstream.url, ...flags, "--name", name)),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual([0, 0, 0, 0]);
+    const { channels } = catalog();
+    expect(names.map((name) => channels.get(name)?.credential)).toEqual(
+      names.map((name) => `secret-of-${name}`),
+    );
   });
 
   test("adds a channel to an existing group", async () => {

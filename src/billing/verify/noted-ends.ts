@@ -1,0 +1,63 @@
+// What the two files beside a ledger say about its end. The gateway notes its last line in both, so that the deletion
+// of one of them hides nothing.
+
+import { type JournalReading, readJournal } from "../ledger/journal.ts";
+import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
+import { readSavedSums } from "../ledger/sums/sums.ts";
+import {
+  END_MISSING,
+  END_NOT_NOTED,
+  END_REMOVED,
+  JOURNAL_CUT,
+  NO_JOURNAL,
+  type Problem,
+  SUMS_MISSING,
+} from "./finding.ts";
+
+export class NotedEnds {
+  readonly #journal: JournalReading;
+  readonly #sums: ReturnType<typeof readSavedSums>;
+  readonly #running: boolean;
+  readonly #noted: readonly NotedEnd[];
+  /** The hashes of lines that must be there and were not met yet. */
+  readonly #missing: Set<string>;
+  #isAfterEnd = false;
+
+  /** To be called before the ledger is read: a gateway that runs writes a line before it notes it. */
+  constructor(path: string, running: boolean) {
+    this.#running = running;
+    this.#sums = readSavedSums(`${path}.sums`);
+    this.#journal = readJournal(`${path}.open`);
+    this.#noted = [this.#sums?.noted ?? null, this.#journal.noted].filter((noted) => noted !== null);
+    const positions = this.#noted.flatMap(({ end, synced }) => (synced === null ? [end] : [end, synced]));
+    this.#missing = new Set(positions.map(({ prev }) => prev));
+  }
+
+  /** To be called with the hash of each line, in their order. */
+  meet(hash: string): void {
+    this.#missing.delete(hash);
+    if (this.#journal.noted?.end.prev === hash) this.#isAfterEnd = true;
+  }
+
+  /** A killed gateway wrote these lines after it had noted the end: the journal names their requests. */
+  findUnnamed(id: string | null, isCorrection: boolean): Problem | null {
+    if (!this.#isAfterEnd || this.#running || id === null || isCorrection) return null;
+    return this.#journal.named.has(id) ? null : JOURNAL_CUT;
+  }
+
+  listProblems(): Problem[] {
+    const states = this.#noted.map((noted) => judgeEnd(noted, ({ prev }) => !this.#missing.has(prev)));
+    const isJournalGone = this.#journal.noted === null && this.#sums?.hasJournal === true;
+    return [
+      ...(states.includes("unexplained") ? [END_REMOVED] : []),
+      ...(states.includes("taken by a power cut") && !states.includes("unexplained") ? [END_MISSING] : []),
+      ...(isJournalGone && !this.#running ? [NO_JOURNAL] : []),
+    ];
+  }
+
+  /** What could not be checked. */
+  listNotes(): string[] {
+    if (this.#sums !== null) return [];
+    return [this.#journal.noted === null ? END_NOT_NOTED : SUMS_MISSING];
+  }
+}

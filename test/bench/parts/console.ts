@@ -1,0 +1,157 @@
+// What the page costs the gateway: the delay of events while reports run, an open page, and the overview after a start.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Overview, type SignedIn, TOKEN_HEADER } from "../../../src/web/api.ts";
+import { makeLedger } from "../../billing/ledger/ledger-make.ts";
+import type { Bench, Sample } from "../bench.ts";
+import { type Folder, makeFolder, readCpu, start } from "../machine.ts";
+import { findScenario } from "./scenarios.ts";
+import { hold, PLAIN, readReadyPort, SECRET, type Target, writeGatewayConfig } from "../targets/targets.ts";
+
+const DAYS_MS = 28 * 86_400_000;
+const POLL_MS = 50;
+/** After the streams and reports before, memory is collected and code compiled for a while. */
+const SETTLE_MS = 5000;
+/** How long an open page is watched. */
+const OPEN_MS = 10_000;
+/** As often as the page loads the overview while requests come. */
+const REFRESH_MS = 3000;
+const OVERVIEW = "overview?period=30d&by=model";
+/** It reads the whole ledger each time. */
+const REPORT = "sessions?period=30d";
+
+interface Page {
+  readonly target: Target;
+  /** What the page would load, as text. */
+  readonly load: (name: string, signal?: AbortSignal) => Promise<Response>;
+}
+
+export async function measureConsole(
+  command: readonly string[],
+  bench: Bench,
+  lines: number,
+): Promise<Sample[]> {
+  const folder = makeFolder();
+  const ledger = join(folder.path, "ledger.jsonl");
+  makeLedger(ledger, lines, { start: Date.now() - DAYS_MS, stepMs: DAYS_MS / lines });
+  const first = await openPage(command, folder, bench);
+  await readAll(first);
+  while (!existsSync(`${ledger}.hours`)) await Bun.sleep(POLL_MS);
+  // Code that has not run yet is slower than any report makes it.
+  await measureDelays(first, bench);
+  const samples: Sample[] = [];
+  for (let round = 0; round < bench.rounds; round += 1) samples.push(await measureDelays(first, bench));
+  samples.push(await measureOpenPage(first));
+  await first.target.stop();
+  const second = await openPage(command, folder, bench);
+  const began = performance.now();
+  await readAll(second);
+  samples.push({ [`ms to the overview of ${lines} lines, after a start`]: performance.now() - began });
+  await second.target.stop();
+  folder.remove();
+  return samples;
+}
+
+async function openPage(
+  command: readonly string[],
+  folder: Folder,
+  { cores, upstream }: Bench,
+): Promise<Page> {
+  const file = writeGatewayConfig(folder, upstream.port);
+  const child = start([...command, "serve", "--config", file, "--log", "off"], {
+    core: cores?.proxy ?? null,
+  });
+  const port = await readReadyPort(child);
+  const target = {
+    ...PLAIN,
+    ...hold("console", child, { ...folder, remove: () => {} }),
+    port,
+    fields: { "x-api-key": SECRET },
+  };
+  const opened = Bun.spawn([...command, "open", "--print", "--config", file], { stdout: "pipe" });
+  const link = new URL((await opened.stdout.text()).trim());
+  const api = `${link.origin}/console/api/`;
+  const own = { origin: link.origin, "sec-fetch-site": "same-origin" };
+  const answer = await fetch(`${api}sign-in`, {
+    method: "POST",
+    headers: { ...own, "content-type": "application/json" },
+    body: JSON.stringify({ code: link.hash.slice("#code=".length) }),
+  });
+  const [cookie = ""] = (answer.headers.get("set-cookie") ?? "").split(";");
+  const { token }: SignedIn = JSON.parse(await answer.text());
+  const headers = { ...own, cookie, [TOKEN_HEADER]: token };
+  return {
+    target,
+    load: async (name, signal) => {
+      const loaded = await fetch(api + name, signal === undefined ? { headers } : { headers, signal });
+      if (!loaded.ok) throw new Error(`${name}: ${await loaded.text()}`);
+      return loaded;
+    },
+  };
+}
+
+async function readAll({ load }: Page): Promise<void> {
+  for (;;) {
+    const { read }: Overview = JSON.parse(await (await load(OVERVIEW)).text());
+    if (read === 1) return;
+    await Bun.sleep(POLL_MS);
+  }
+}
+
+/** Streams without reports, then with one report after the other. */
+async function measureDelays(page: Page, bench: Bench): Promise<Sample> {
+  const streams = findScenario("paced-streams");
+  const quiet = await streams.run(page.target, bench);
+  const ended = new AbortController();
+  const reports = [REPORT, OVERVIEW].map((name) => repeat(page, name, ended.signal));
+  const busy = await streams.run(page.target, bench);
+  ended.abort();
+  await Promise.all(reports);
+  const [before = 0, during = 0] = [quiet, busy].map((sample) => sample["event delay µs, p99"]);
+  return {
+    "event delay µs, no report, p50": quiet["event delay µs, p50"] ?? 0,
+    "event delay µs, while reports run, p50": busy["event delay µs, p50"] ?? 0,
+    "event delay µs, no report, p99": before,
+    "event delay µs, while reports run, p99": during,
+    "event delay while reports run": during / before,
+  };
+}
+
+/** A report that has begun is read to its end: the thread would finish it anyway. */
+async function repeat({ load }: Page, name: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) await (await load(name)).text();
+}
+
+async function follow({ load }: Page, signal: AbortSignal): Promise<void> {
+  try {
+    await (await load("live", signal)).text();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** What the live feed takes, and the overview as often as the page loads it at most. */
+async function measureOpenPage(page: Page): Promise<Sample> {
+  await Bun.sleep(SETTLE_MS);
+  const before = await watch(page, async () => {});
+  const ended = new AbortController();
+  const feed = follow(page, ended.signal);
+  const during = await watch(page, async () => void (await (await page.load(OVERVIEW)).text()));
+  ended.abort();
+  await feed;
+  return before === null || during === null ? {} : { "open page, % of a core": during - before };
+}
+
+/** How much of a core the gateway takes, in %; null except on Linux. */
+async function watch({ target }: Page, act: () => Promise<void>): Promise<number | null> {
+  const pid = target.pid ?? 0;
+  const before = readCpu(pid);
+  const began = performance.now();
+  while (performance.now() - began < OPEN_MS) {
+    await act();
+    await Bun.sleep(REFRESH_MS);
+  }
+  const after = readCpu(pid);
+  return before === null || after === null ? null : (after - before) / 10 / (performance.now() - began);
+}

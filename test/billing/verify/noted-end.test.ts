@@ -1,0 +1,251 @@
+// What `verify` sees of a ledger, a journal or sums that somebody cut, and what a start makes of it.
+
+import { describe, expect, test } from "bun:test";
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { readBootId } from "../../../src/lib/files/boot-id.ts";
+import { asOfAnotherBoot, draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+
+interface Sight {
+  readonly problems: string[];
+  readonly notes: readonly string[];
+}
+
+function look(path: string, running = false): Sight {
+  const problems: string[] = [];
+  const { notes } = verifyLedger(path, { partial: false, running }, ({ problem }) => problems.push(problem));
+  return { problems, notes };
+}
+
+const PARTS = ["", ".open", ".sums"];
+
+/** The files as they are at this moment: what `kill -9` leaves. */
+function copy(path: string): string {
+  const other = newLedgerPath();
+  for (const part of PARTS)
+    if (existsSync(`${path}${part}`)) copyFileSync(`${path}${part}`, `${other}${part}`);
+  return other;
+}
+
+function linesOf(path: string): string[] {
+  return readFileSync(path, "utf8").split(/(?<=\n)/);
+}
+
+/** Keeps the first lines of a file. */
+function cutTo(path: string, count: number): void {
+  writeFileSync(path, linesOf(path).slice(0, count).join(""));
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+interface Samples {
+  /** Two requests are in flight; the first of five others was before them. */
+  readonly killed: string;
+  readonly stopped: string;
+}
+
+/** The journal has what a sync made safe, unless there is none. */
+async function makeLedgers(sync: "batch" | "always" | "never" = "batch"): Promise<Samples> {
+  const path = newLedgerPath();
+  const ledger = openLedger(optionsFor(path, { sync }));
+  for (const id of ["req_1", "flight_1", "flight_2", "req_2", "req_3", "req_4", "req_5"]) {
+    await ledger.open(intentOf(id));
+    if (id.startsWith("req")) ledger.append(draftOf(id));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  if (sync === "never") await ledger.open(intentOf("flight_3"));
+  else
+    await until(() => linesOf(`${path}.open`).some((record) => record.includes(`"synced":${lastEnd(path)}`)));
+  const killed = copy(path);
+  for (const id of ["flight_1", "flight_2"]) ledger.append(draftOf(id));
+  if (sync === "never") ledger.append(draftOf("flight_3"));
+  await ledger.close();
+  return { killed, stopped: path };
+}
+
+function lastEnd(path: string): string {
+  const text = readFileSync(path, "utf8");
+  const hash = new Bun.CryptoHasher("sha256").update(text.trimEnd().split("\n").at(-1) ?? "").digest("hex");
+  return JSON.stringify({ offset: text.length, prev: hash });
+}
+
+/** The next gateway writes one line. */
+async function goOn(path: string, id = "req_later"): Promise<string[]> {
+  const reports: string[] = [];
+  const ledger = openLedger(optionsFor(path, { sync: "batch", report: (text) => reports.push(text) }));
+  await ledger.open(intentOf(id));
+  ledger.append(draftOf(id));
+  await ledger.close();
+  return reports;
+}
+
+const END = "the gateway wrote after a line that is missing: lines at the end are missing or changed";
+const GAP = /^it (?:does not follow|follows a line that is missing)/;
+const WHOLE: Sight = { problems: [], notes: [] };
+
+describe.each(["killed", "stopped"] as const)("of a gateway that was %s", (how) => {
+  test("every cut of the ledger is found, before and after the next start", async () => {
+    const path = (await makeLedgers())[how];
+    expect(look(path)).toEqual(WHOLE);
+    for (let count = linesOf(path).length - 1; count >= 0; count -= 1) {
+      const cut = copy(path);
+      cutTo(cut, count);
+      expect(look(cut).problems).toContain(END);
+      // While a gateway runs, too.
+      expect(look(cut, true).problems).toContain(END);
+      expect((await goOn(cut)).join()).toContain("no power cut explains it");
+      expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
+      expect(await goOn(cut, "req_last")).toEqual([]);
+      expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
+    }
+    const reports = how === "killed" ? ["2 requests were cut short by the gateway's end"] : [];
+    expect(await goOn(path)).toEqual(reports);
+    expect(look(path)).toEqual(WHOLE);
+  });
+
+  test("a cut is found without the sums, without the journal, and after another start of the machine", async () => {
+    const path = (await makeLedgers())[how];
+    for (const part of [".sums", ".open"]) {
+      const cut = copy(path);
+      rmSync(`${cut}${part}`);
+      // The sums of a killed gateway are older: they have the end as it was when they were written.
+      cutTo(cut, how === "killed" && part === ".open" ? 0 : 4);
+      if (how === "stopped" || part === ".sums") expect(look(cut).problems).toContain(END);
+    }
+    const cut = copy(path);
+    writeFileSync(`${cut}.open`, asOfAnotherBoot(readFileSync(`${cut}.open`, "utf8")));
+    cutTo(cut, 4);
+    expect(look(cut).problems).toContain(END);
+    await goOn(cut);
+    expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
+  });
+
+  test("a change of the last line is found, before and after the next start", async () => {
+    const path = (await makeLedgers())[how];
+    const lines = linesOf(path);
+    const last = (lines.pop() ?? "").replace("anthropic-main", "anthropic-mine");
+    writeFileSync(path, lines.join("") + last);
+    expect(look(path).problems).toEqual([END]);
+    await goOn(path);
+    expect(look(path).problems).toEqual([expect.stringMatching(GAP)]);
+  });
+
+  test("a removed ledger is found, before and after the next start", async () => {
+    const path = (await makeLedgers())[how];
+    rmSync(path);
+    expect(look(path).problems).toContain(END);
+    await goOn(path);
+    expect(look(path).problems).toContain("it follows a line that is missing: older lines are not here");
+  });
+
+  test("removed or damaged sums are mentioned, and cost nothing", async () => {
+    const path = (await makeLedgers())[how];
+    for (const damage of [(file: string) => rmSync(file), (file: string) => cutTo(file, 1)]) {
+      const damaged = copy(path);
+      damage(`${damaged}.sums`);
+      expect(look(damaged)).toEqual({
+        problems: [],
+        notes: [expect.stringContaining("The sums (.sums) are missing")],
+      });
+      await goOn(damaged);
+      expect(look(damaged)).toEqual(WHOLE);
+    }
+  });
+
+  test("a removed journal is found", async () => {
+    const path = (await makeLedgers())[how];
+    const cut = copy(path);
+    cutTo(`${cut}.open`, 0);
+    rmSync(`${path}.open`);
+    for (const damaged of [cut, path]) {
+      expect(look(damaged).problems).toEqual([expect.stringContaining("the journal is missing or damaged")]);
+      await goOn(damaged);
+      expect(look(damaged)).toEqual(WHOLE);
+    }
+  });
+});
+
+test("a cut of a killed gateway's journal is found wherever a request would lose its line", async () => {
+  const { killed } = await makeLedgers();
+  const found: boolean[] = [];
+  for (let count = linesOf(`${killed}.open`).length - 1; count >= 0; count -= 1) {
+    const cut = copy(killed);
+    cutTo(`${cut}.open`, count);
+    const { problems } = look(cut);
+    found.push(problems.length > 0);
+    await goOn(cut);
+    const isWhole = ["flight_1", "flight_2"].every((id) => readFileSync(cut, "utf8").includes(`"${id}"`));
+    expect(problems.length > 0 || isWhole).toBe(true);
+  }
+  expect(found).toContain(true);
+});
+
+test("lines that a restored backup brings back make the ledger whole again", async () => {
+  const { stopped } = await makeLedgers();
+  const lines = linesOf(stopped);
+  cutTo(stopped, 3);
+  await goOn(stopped);
+  const later = linesOf(stopped).slice(3);
+  writeFileSync(stopped, [...lines, ...later].join(""));
+  expect(look(stopped)).toEqual(WHOLE);
+});
+
+describe("lines that were never synced", () => {
+  test("are found missing after a power cut, and the next start goes on from what is there", async () => {
+    const { killed, stopped } = await makeLedgers("never");
+    for (const path of [killed, stopped]) {
+      for (const part of [".open", ".sums"]) {
+        if (!existsSync(`${path}${part}`)) continue;
+        if (part === ".sums") rmSync(`${path}${part}`);
+        else writeFileSync(`${path}${part}`, asOfAnotherBoot(readFileSync(`${path}${part}`, "utf8")));
+      }
+      cutTo(path, 2);
+      expect(look(path).problems).toContain(END);
+      expect((await goOn(path)).join()).toContain("it goes on from what is there");
+      expect(look(path)).toEqual(WHOLE);
+    }
+  });
+
+  // Only Linux says whether the machine has been started again.
+  test.skipIf(readBootId() === null)("are found missing for ever if the machine did not stop", async () => {
+    const { killed, stopped } = await makeLedgers("never");
+    for (const path of [killed, stopped]) {
+      cutTo(path, 2);
+      expect(look(path).problems).toContain(END);
+      await goOn(path);
+      expect(look(path).problems).toEqual([expect.stringMatching(GAP)]);
+    }
+  });
+});
+
+test("with `sync: always` nothing is noted that is not on the disk", async () => {
+  const path = newLedgerPath();
+  let held: (() => void)[] | null = null;
+  const syncFile = (): Promise<void> =>
+    held === null ? Promise.resolve() : new Promise((resolve) => held?.push(resolve));
+  const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+  await ledger.open(intentOf("req_1"));
+  held = [];
+  ledger.append(draftOf("req_1"));
+  await until(() => readFileSync(path, "utf8").includes("req_1") && held !== null && held.length > 0);
+  expect(readFileSync(`${path}.open`, "utf8")).not.toContain(lastEnd(path));
+  const waiting = held;
+  held = null;
+  for (const resolve of waiting) resolve();
+  await until(() => readFileSync(`${path}.open`, "utf8").includes(lastEnd(path)));
+  await ledger.close();
+});
+
+test("a ledger alone, such as a copy, is right, and the end is said to be unproved", async () => {
+  const { stopped } = await makeLedgers();
+  rmSync(`${stopped}.open`);
+  rmSync(`${stopped}.sums`);
+  expect(look(stopped)).toEqual({
+    problems: [],
+    notes: [expect.stringContaining("Lines that were removed at its end would not be found")],
+  });
+});

@@ -1,0 +1,113 @@
+// Models are named by clients and upstreams, and labels by clients. Whatever a command prints of them, no escape sequence,
+// line break or override of theirs reaches the terminal, or what reads the output.
+
+import { afterAll, expect, test } from "bun:test";
+import { findProvider } from "@pydantic/genai-prices";
+import { writeFileSync } from "node:fs";
+import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
+import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
+import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { draftOf } from "../../billing/ledger/ledger-samples.ts";
+import { makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { OFFLINE, run, runOnTerminal } from "../driving.ts";
+
+const HOSTILE = "zz\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
+/** Line breaks that the user types are their own. */
+const TYPED = HOSTILE.replace("\r\n", "");
+const STEERING = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|^faked line/mu;
+
+const folder = makeTempFolder();
+const upstream = startDemoUpstream();
+afterAll(() => {
+  upstream.stop();
+  folder.remove();
+});
+
+function writeFiles(): void {
+  const channel = {
+    platform: "messages",
+    base_url: "http://127.0.0.1:1",
+    credential: "x",
+    models: [HOSTILE, "*"],
+    aliases: { [`${HOSTILE}-alias`]: "claude-sonnet-4-5" },
+  };
+  const config = {
+    channels: { main: channel },
+    groups: { g: { platform: "messages", channels: ["main"], description: HOSTILE } },
+    keys: [{ name: "k", group: "g", secret: "sk-0123456789abcdef0123" }],
+    prices: { [HOSTILE]: { input: 1 } },
+  };
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const client = { tool: HOSTILE, session: HOSTILE, agent: HOSTILE, label: HOSTILE };
+  const line = encodeLine(
+    draftOf("req_1", { channel: "main", model: HOSTILE, upstream_model: HOSTILE, client }),
+    GENESIS,
+  );
+  writeFileSync(folder.join("ledger.jsonl"), `${line}\n`);
+  const providers = KNOWN_PROVIDERS.map((id) => {
+    const { models, ...provider } = structuredClone(findProvider({ providerId: id })) ?? { models: [] };
+    const own = { id: HOSTILE, match: { contains: "zz" }, prices: { input_mtok: 3, output_mtok: 15 } };
+    return { ...provider, models: id === "anthropic" ? [...models, own] : models };
+  });
+  writeFileSync(folder.join("data.json"), JSON.stringify(providers));
+}
+
+const COMMANDS = [
+  ["usage", "--by", "model,label"],
+  ["usage", "--by", "model,label", "--csv"],
+  ["usage", "--by", "session,agent", "--json"],
+  ["usage", "--as", TYPED],
+  ["cache"],
+  ["sessions"],
+  ["sessions", "show", "last"],
+  ["sessions", "show", "last", "--json"],
+  ["prices", "show", HOSTILE],
+  ["prices", "show", HOSTILE, "--json"],
+  ["prices", "check"],
+  ["prices", "diff", "--from", "data.json", "--all"],
+  ["prices", "update", "--from", "data.json", "--yes"],
+  // From now on, with the book that was written.
+  ["prices", "show", "zz"],
+  ["ledger", "verify"],
+  ["ledger", "show", "last"],
+  ["ledger", "tail", "--no-follow"],
+  ["channels"],
+  ["groups", "list"],
+  ["keys", "list"],
+  ["keys", "show", TYPED],
+  ["doctor"],
+  ["env", "opencode", "k"],
+  ["__complete", "usage", "--model", ""],
+  ["__complete", "keys", "add", "--group", ""],
+] as const;
+
+test("no command prints what could steer a terminal", async () => {
+  writeFiles();
+  const steered: string[] = [];
+  for (const command of COMMANDS) {
+    const { stdout, stderr } = await run({ folder: folder.path, env: OFFLINE }, ...command);
+    expect({ command, silent: stdout + stderr === "" }).toEqual({ command, silent: false });
+    const found = STEERING.exec(stdout) ?? STEERING.exec(stderr);
+    if (found !== null) steered.push(`${command.join(" ")}: ${JSON.stringify(found[0])}`);
+  }
+  expect(steered).toEqual([]);
+}, 120_000);
+
+test("on a terminal, a name cannot even choose its colour", async () => {
+  writeFiles();
+  const { status, raw } = runOnTerminal({ folder: folder.path }, "prices", "show", HOSTILE);
+  expect(await status).toBe(0);
+  expect(raw().replaceAll("\r\n", "\n")).not.toMatch(STEERING);
+});
+
+test("gateway serve names them in its warnings", async () => {
+  using folder = makeTempFolder();
+  const line = encodeLine(draftOf("req_1", { channel: "messages", model: HOSTILE }), GENESIS);
+  writeFileSync(folder.join("ledger.jsonl"), `${line}\n`);
+  const gateway = await startGateway({ config: makeConfig(upstream), folder });
+  while (!gateway.stderr().includes("`gateway prices check` says what to do")) await Bun.sleep(5);
+  expect(gateway.stderr()).toContain("models in use have no price: zz\\u001b");
+  expect(gateway.stderr()).not.toMatch(STEERING);
+  expect(await gateway.stop()).toBe(0);
+}, 60_000);

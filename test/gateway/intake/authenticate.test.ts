@@ -1,0 +1,71 @@
+// Which key a call has, whether it may call the endpoint, and whose name a refused call has in the log.
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { recognise } from "../../../src/dialects/index.ts";
+import { handle } from "../../../src/gateway/pipeline.ts";
+import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { RecordedExchange } from "../scripted.ts";
+
+const CONFIG = {
+  channels: {
+    a: { platform: "messages", base_url: "http://127.0.0.1:9", credential: "xxxx" },
+    b: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "xxxx" },
+  },
+  groups: {
+    open: { platform: "messages", channels: ["a"] },
+    other: { platform: "responses", channels: ["b"] },
+    planned: { platform: "messages", channels: ["a"], exclusive: true },
+  },
+  plans: { max: { groups: ["planned"], active: false } },
+  keys: [
+    { name: "good", group: "open", secret: "sk-good-0123456789" },
+    { name: "disabled", group: "open", secret: "sk-disabled-0123456789", disabled: true },
+    { name: "expired", group: "open", secret: "sk-expired-0123456789", expires: "2020-01-01" },
+    { name: "elsewhere", group: "other", secret: "sk-elsewhere-0123456789" },
+    { name: "unplanned", group: "planned", secret: "sk-unplanned-0123456789" },
+  ],
+};
+
+let inside: InsideGateway;
+beforeAll(() => {
+  inside = startGatewayHere({ config: CONFIG });
+});
+afterAll(() => inside.stop());
+
+/** The status that the client gets, and the key in the record of the request. */
+async function call(fields: readonly (readonly [string, string])[]): Promise<[number | null, string | null]> {
+  const { gateway } = inside.running;
+  const exchange = new RecordedExchange("/v1/messages", fields, {
+    model: "none",
+    max_tokens: 9,
+    messages: [],
+  });
+  const found = recognise(exchange, gateway.catalog);
+  if (found.kind !== "target") throw new Error("no endpoint");
+  const { target, query } = found;
+  const times = { time: gateway.now(), arrived: performance.now() };
+  // A call that is admitted ends here.
+  exchange.readBody = () => Promise.reject(new Error("admitted"));
+  await handle({ id: "req_1", exchange, ...times, target, query, key: null }, gateway);
+  return [exchange.status, inside.records.at(-1)?.key ?? null];
+}
+
+test.each<[string, string[], number, string | null]>([
+  ["without a key", [], 401, null],
+  ["with an unknown key", ["sk-unknown-0123456789"], 401, null],
+  ["with a disabled key", ["sk-disabled-0123456789"], 401, null],
+  ["with an expired key", ["sk-expired-0123456789"], 401, null],
+  ["with a key of another platform", ["sk-elsewhere-0123456789"], 403, "elsewhere"],
+  ["with a key whose plan is not active", ["sk-unplanned-0123456789"], 403, "unplanned"],
+  ["with a good key, which fails later", ["sk-good-0123456789"], 500, "good"],
+])("a call %s", async (_name, secrets, status, key) => {
+  expect(await call(secrets.map((secret) => ["x-api-key", secret] as const))).toEqual([status, key]);
+});
+
+test("of two keys, the first known one counts", async () => {
+  const fields = [
+    ["x-api-key", "sk-unknown-0123456789"],
+    ["authorization", "Bearer sk-good-0123456789"],
+  ] as const;
+  expect(await call(fields)).toEqual([500, "good"]);
+});
