@@ -70,6 +70,7 @@ export interface Death {
 const SECOND = 1_000_000;
 const MOST_EVENTS = 400_000;
 const LONGEST_US = 3600 * SECOND;
+const LOOKS_AFTER_US = 120 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
@@ -161,6 +162,7 @@ export class World implements Machine {
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
       this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => happen(this, happening));
+    this.#lookAfter();
     const last = Math.max(0, ...this.plan.happenings.map(({ atMs }) => atMs * 1000));
     if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
       this.#heal();
@@ -168,6 +170,11 @@ export class World implements Machine {
       this.#until(() => isBetweenProbes(this), 10 * SECOND);
       checkReleased(this);
       this.#stop();
+    } else {
+      this.accuse(
+        "hangs",
+        `After ${LONGEST_US / SECOND} s, ${this.#left} clients still have something to do.`,
+      );
     }
     this.#checkAll();
     const deaths = (how: Death["how"]): number => this.deaths.filter((death) => death.how === how).length;
@@ -470,6 +477,16 @@ export class World implements Machine {
     checkBytes(this, send);
     if (send.end === "gave up" && !this.stoodStill && !send.orphaned && send.request.slow === null)
       this.accuse("hangs", `${send.name} got no end of its reply for 150 s, longer than every time limit.`);
+  }
+
+  /** Nobody leaves a channel off for hours while clients wait for it. */
+  #lookAfter(): void {
+    this.scheduler.after(LOOKS_AFTER_US, NATURE, "the operator looks after it", () => {
+      if (this.#left === 0 || this.#healed) return;
+      if (this.#changes.channelsOff.size > 0) this.change({ channelsOff: new Set() });
+      this.operator.enableAll();
+      this.#lookAfter();
+    });
   }
 
   /** Everything works again, and the operator has put everything right. */
