@@ -2,8 +2,8 @@
 
 import { cutText, type Family } from "./family.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
-import { readOpenAiTool, readOpenAiChoice, writesToCache } from "./openai.ts";
-import { countTokens, markPrefixes, type ModelRequest, type Call, type Completion } from "./completion.ts";
+import { readOpenAiTool, readOpenAiChoice, readOpenAiPrompt, writesToCache } from "./openai.ts";
+import type { ModelRequest, Call, Completion } from "./completion.ts";
 
 export const chat: Family = { name: "chat", readRequest: readAsk, writeReply, writeEvents };
 
@@ -11,7 +11,6 @@ function readAsk(body: unknown): ModelRequest {
   const conversation = pickList(body, "messages");
   const last = conversation.at(-1);
   const userMessage = conversation.findLast((message) => pickText(message, "role") === "user");
-  const text = JSON.stringify([pick(body, "tools") ?? null, conversation]);
   const format = pick(body, "response_format");
   return {
     model: pickText(body, "model"),
@@ -24,8 +23,7 @@ function readAsk(body: unknown): ModelRequest {
       pick(format, "json_schema", "schema") ?? (pickText(format, "type") === "json_object" ? {} : undefined),
     thinks: !["", "none"].includes(pickText(body, "reasoning_effort")),
     maxTokens: pickNumber(body, "max_completion_tokens") ?? pickNumber(body, "max_tokens") ?? Infinity,
-    inputTokens: countTokens(text),
-    cachePoints: markPrefixes([{ text, ttl: countTokens(text) < 1024 ? null : "5m" }]),
+    ...readOpenAiPrompt(pick(body, "tools") ?? null, conversation),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { isObject } from "../../lib/json/json.ts";
 import { pick, pickText } from "../json.ts";
-import type { ModelRequest, Tool } from "./completion.ts";
+import { countTokens, markPrefixes, type ModelRequest, type Tool } from "./completion.ts";
 
 /** `holder` has the name and parameters: the tool itself in responses, its inner object in chat. */
 export function readOpenAiTool(holder: unknown, tool: unknown): Tool {
@@ -25,4 +25,21 @@ export function readOpenAiChoice(choice: unknown): ModelRequest["choice"] {
 /** Only newer models report and bill cache writes. */
 export function writesToCache(model: string): boolean {
   return /^gpt-(5\.[6-9]|[6-9])/.test(model);
+}
+
+/** Shorter prompts are not cached. */
+const LEAST_CACHED_TOKENS = 1024;
+
+/** The prompt's tokens, and what is cached of it: all of it, and each beginning that ends with an item. */
+export function readOpenAiPrompt(
+  fixed: unknown,
+  items: readonly unknown[],
+): Pick<ModelRequest, "inputTokens" | "cachePoints"> {
+  const parts = [fixed, ...items].map((part) => JSON.stringify(part));
+  const inputTokens = countTokens(parts.join(""));
+  const isCached = inputTokens >= LEAST_CACHED_TOKENS;
+  const cachePoints = markPrefixes(
+    parts.map((text, index) => ({ text, ttl: isCached && index === items.length ? "5m" : null })),
+  );
+  return { inputTokens, cachePoints };
 }

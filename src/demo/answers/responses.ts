@@ -1,10 +1,10 @@
 // The responses format, as an upstream sends it: the object, its items, and their events.
 
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
-import { readOpenAiChoice, readOpenAiTool, writesToCache } from "./openai.ts";
+import { readOpenAiChoice, readOpenAiPrompt, readOpenAiTool, writesToCache } from "./openai.ts";
 import { cutText, type Family, writeNamedEvent } from "./family.ts";
 import { isObject } from "../../lib/json/json.ts";
-import { countTokens, markPrefixes, type ModelRequest, type Call, type Completion } from "./completion.ts";
+import type { ModelRequest, Call, Completion } from "./completion.ts";
 
 export const responses: Family = { name: "responses", readRequest: readAsk, writeReply, writeEvents };
 
@@ -12,9 +12,7 @@ function readAsk(body: unknown): ModelRequest {
   const input = listInput(body);
   const last = input.at(-1);
   const userMessage = input.findLast((item) => pickText(item, "role") === "user");
-  const fixed = JSON.stringify([pick(body, "tools") ?? null, pick(body, "instructions") ?? null]);
-  const rest = JSON.stringify(input);
-  const tokens = countTokens(fixed + rest);
+  const fixed = [pick(body, "tools") ?? null, pick(body, "instructions") ?? null];
   const format = pick(body, "text", "format");
   return {
     model: pickText(body, "model"),
@@ -28,11 +26,7 @@ function readAsk(body: unknown): ModelRequest {
     schema: pick(format, "schema") ?? (pickText(format, "type") === "json_object" ? {} : undefined),
     thinks: !["", "none"].includes(pickText(body, "reasoning", "effort")),
     maxTokens: pickNumber(body, "max_output_tokens") ?? Infinity,
-    inputTokens: tokens,
-    cachePoints: markPrefixes([
-      { text: fixed, ttl: countTokens(fixed) < 1024 ? null : "5m" },
-      { text: rest, ttl: tokens < 1024 ? null : "5m" },
-    ]),
+    ...readOpenAiPrompt(fixed, input),
   };
 }
 

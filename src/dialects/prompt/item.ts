@@ -35,13 +35,30 @@ export class ItemReader {
   /** Returns the index after the item. Items are read in the order of the body. */
   read(start: number): number {
     this.isMarked = this.isLong = false;
+    const textEnd = this.#readText(this.#bytes, start);
+    if (textEnd >= 0) return textEnd;
     const end = skipValue(this.#bytes, start);
     if (end < 0) return -1;
-    if (this.#mayHaveMark(start, end)) {
-      const bytes = this.#dropMarks(start, end);
-      this.hash = hashItem(bytes, 0, bytes.length);
-    } else this.hash = hashItem(this.#bytes, start, end);
+    const mayHaveMark = this.#mayHaveMark(start, end);
+    const bytes = mayHaveMark ? this.#dropMarks(start, end) : this.#bytes.subarray(start, end);
+    const isText = mayHaveMark && this.#readText(bytes, 0) === bytes.length;
+    if (!isText) this.hash = Number(Bun.hash.wyhash(bytes));
     return end;
+  }
+
+  /** Reads an item that is only a text, as most are, in one pass. Returns the index after it, or -1 if it is another. */
+  #readText(bytes: Uint8Array, start: number): number {
+    const text = bytes[start] === QUOTE ? start : findTextStart(bytes, start);
+    const textEnd = findStringEnd(bytes, text);
+    const end = text === start ? textEnd : findTextItemEnd(bytes, textEnd);
+    if (end >= 0) this.hash = Number(Bun.hash.wyhash(bytes.subarray(text, textEnd), TEXT_SEED));
+    return end;
+  }
+
+  /** The bytes of an item that ends at `end`, without its marks. Items may be cut in any order. */
+  cut(start: number, end: number): Uint8Array {
+    const place = this.#places[findFirst(this.#places, start)] ?? end;
+    return place < end ? this.#dropMarks(start, end) : this.#bytes.subarray(start, end);
   }
 
   #mayHaveMark(start: number, end: number): boolean {
@@ -98,16 +115,15 @@ function findAll(bytes: Uint8Array, text: string): number[] {
   return found;
 }
 
-function hashItem(bytes: Uint8Array, start: number, end: number): number {
-  if (bytes[start] === QUOTE) return hashText(bytes, start, end);
-  const text = findTextStart(bytes, start);
-  if (text >= 0) {
-    const textEnd = findStringEnd(bytes, text);
-    const isAll = textEnd === end - 1 ? bytes[textEnd] === CLOSE_BRACE : false;
-    if (isAll || (textEnd === end - TYPE_LAST.length && equalsAt(bytes, textEnd, TYPE_LAST)))
-      return hashText(bytes, text, textEnd);
+/** The index of the first place from `start` on. */
+function findFirst(places: readonly number[], start: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((places[middle] ?? start) < start) low = middle + 1;
+    else high = middle;
   }
-  return Number(Bun.hash.wyhash(bytes.subarray(start, end)));
+  return low;
 }
 
 function findTextStart(bytes: Uint8Array, start: number): number {
@@ -115,6 +131,9 @@ function findTextStart(bytes: Uint8Array, start: number): number {
   return equalsAt(bytes, start, TEXT_FIRST) ? start + TEXT_FIRST.length : -1;
 }
 
-function hashText(bytes: Uint8Array, start: number, end: number): number {
-  return Number(Bun.hash.wyhash(bytes.subarray(start, end), TEXT_SEED));
+/** The index after an item whose text ends at `textEnd`; -1 if it holds more. */
+function findTextItemEnd(bytes: Uint8Array, textEnd: number): number {
+  if (textEnd < 0) return -1;
+  if (bytes[textEnd] === CLOSE_BRACE) return textEnd + 1;
+  return equalsAt(bytes, textEnd, TYPE_LAST) ? textEnd + TYPE_LAST.length : -1;
 }

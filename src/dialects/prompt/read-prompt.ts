@@ -2,7 +2,14 @@
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { equalsAt, findStringEnd, type Span } from "../../lib/json/json-spans.ts";
-import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
+import {
+  findStart,
+  skipValue,
+  type VisitElement,
+  type VisitMember,
+  walkElements,
+  walkMembers,
+} from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
@@ -16,6 +23,7 @@ const MAX_NAME_BYTES = 40;
 /** `context_management` has a few short rules. */
 const MAX_EDITS_BYTES = 4096;
 
+const TOOLS = 0;
 const SYSTEM = 1;
 const MESSAGES = 2;
 const HOUR_MS = 3_600_000;
@@ -57,6 +65,23 @@ class Reading {
   #hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
+
+  /** Of the message that is read now. */
+  #isUser = false;
+  #firstBlock = -1;
+  // A prompt may have thousands of messages, so that these are no new functions for each.
+  readonly #readBlocksMember: VisitMember = (keyStart, _keyEnd, value) => {
+    if (equalsAt(this.#bytes, keyStart, '"role"')) {
+      this.#isUser = equalsAt(this.#bytes, value, '"user"');
+      return findStringEnd(this.#bytes, value);
+    }
+    if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
+    return walkElements(this.#bytes, value, this.#readBlock);
+  };
+  readonly #readBlock: VisitElement = (block) => {
+    if (this.#firstBlock < 0) this.#firstBlock = block;
+    return this.#readPart(block, MESSAGES);
+  };
 
   constructor(bytes: Uint8Array, layout: Layout, shapes: ShapeMemory) {
     this.#bytes = bytes;
@@ -201,43 +226,36 @@ class Reading {
     const before = this.#parts[MESSAGES].length;
     const end = this.#readPart(start, MESSAGES);
     if (end < 0) return -1;
-    this.#isOpening &&= this.#isSystem(start);
-    if (this.#isOpening) this.#moveToSystem(before, start, end);
+    const section = this.#isOpening ? this.#findSection(start) : MESSAGES;
+    this.#isOpening = section !== MESSAGES;
+    if (section !== MESSAGES) this.#moveTo(section, before);
+    if (section === SYSTEM) this.#addShape(start, end);
     return end;
   }
 
-  #isSystem(start: number): boolean {
-    let found = false;
+  /** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
+  #findSection(start: number): 0 | 1 | 2 {
+    let found: 0 | 1 | 2 = MESSAGES;
     walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
-      if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
-      found = SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role));
+      if (equalsAt(this.#bytes, value, '"additional_tools"')) found = TOOLS;
+      else if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
+      else if (SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role))) found = SYSTEM;
       return -1;
     });
     return found;
   }
 
-  /** A system message at the beginning is the system prompt. */
-  #moveToSystem(index: number, start: number, end: number): void {
-    this.#parts[SYSTEM].push(...this.#parts[MESSAGES].splice(index));
+  #moveTo(section: 0 | 1, index: number): void {
+    this.#parts[section].push(...this.#parts[MESSAGES].splice(index));
     this.#numbers.splice(index);
-    this.#addShape(start, end);
   }
 
   #readBlocks(start: number): number {
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
-    let isUser = false;
-    let first = -1;
-    const end = walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
-      if (equalsAt(this.#bytes, keyStart, '"role"')) {
-        isUser = equalsAt(this.#bytes, value, '"user"');
-        return findStringEnd(this.#bytes, value);
-      }
-      if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
-      return walkElements(this.#bytes, value, (block) => {
-        if (first < 0) first = block;
-        return this.#readPart(block, MESSAGES);
-      });
-    });
+    this.#isUser = false;
+    this.#firstBlock = -1;
+    const end = walkMembers(this.#bytes, start, this.#readBlocksMember);
+    const [isUser, first] = [this.#isUser, this.#firstBlock];
     // Results and thoughts come first in their messages.
     this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
     this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);

@@ -10,7 +10,6 @@ import type { Layout } from "./layouts.ts";
 /** Names and ids are shorter. */
 const MAX_TEXT_BYTES = 512;
 const MAX_NAME_BYTES = 40;
-const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
 
 /** The members of a message that have its parts. */
@@ -20,6 +19,13 @@ const LISTS: ReadonlySet<string> = new Set(["content", "parts", "tool_calls"]);
 const INPUTS = ["input", "arguments", "args", "action"] as const;
 const OUTPUTS = ["content", "output", "response"] as const;
 
+/** What tools add to a result that differs each time: how long a command took, and the number of its process. Codex:
+ *  `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`, Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
+const NOISE =
+  /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
+/** A longer result is compared as it is. */
+const MAX_CLEANED_BYTES = 64 * 1024;
+
 /** How many equal pairs of call and result end the conversation. 0: it does not end with a result. */
 export function countSameCalls(body: Uint8Array, { members, mark }: Layout): number {
   return new CallReader(body, mark).read(members);
@@ -27,13 +33,24 @@ export function countSameCalls(body: Uint8Array, { members, mark }: Layout): num
 
 type Members = ReadonlyMap<string, Span>;
 
+interface Call {
+  readonly name: string;
+  readonly input: Span | undefined;
+}
+
+interface Pair {
+  readonly call: Call;
+  readonly output: Span | undefined;
+  readonly isError: string;
+}
+
 class CallReader {
   readonly #bytes: Uint8Array;
   readonly #item: ItemReader;
-  /** The calls without a result: hashes by id, or by name where calls have no id. */
-  readonly #open = new Map<string, string[]>();
-  #last = "";
-  #count = 0;
+  /** The calls without a result, by id, or by name where calls have no id. */
+  readonly #open = new Map<string, Call[]>();
+  /** Since the user's last text. */
+  #pairs: Pair[] = [];
   /** The message that is being read has a result. */
   #hasResult = false;
 
@@ -49,7 +66,15 @@ class CallReader {
       this.#break();
       return walkElements(this.#bytes, value, (message) => this.#readMessage(message));
     });
-    return end < 0 ? 0 : this.#count;
+    return end < 0 ? 0 : this.#countEqual();
+  }
+
+  #countEqual(): number {
+    const last = this.#pairs.at(-1);
+    if (last === undefined) return 0;
+    const hash = this.#hashPair(last);
+    const different = this.#pairs.findLastIndex((pair) => pair !== last && this.#hashPair(pair) !== hash);
+    return this.#pairs.length - 1 - different;
   }
 
   #readMessage(start: number): number {
@@ -107,7 +132,7 @@ class CallReader {
 
   #noteCall(call: Members, id: string): void {
     const known = this.#open.get(id) ?? [];
-    known.push(`${this.#text(call, "name")} ${this.#hashAny(call, INPUTS)}`);
+    known.push({ name: this.#text(call, "name"), input: findAny(call, INPUTS) });
     this.#open.set(id, known);
   }
 
@@ -116,29 +141,29 @@ class CallReader {
     const call = this.#open.get(id)?.shift();
     // The call is not in this request: nothing shows what it was.
     if (call === undefined) return this.#break();
-    const pair = `${call} ${this.#hashAny(result, OUTPUTS)} ${this.#text(result, "is_error")}`;
-    this.#count = pair === this.#last ? this.#count + 1 : 1;
-    this.#last = pair;
+    const isError = this.#text(result, "is_error");
+    this.#pairs.push({ call, output: findAny(result, OUTPUTS), isError });
   }
 
   #break(): void {
-    this.#count = 0;
-    this.#last = "";
+    this.#pairs = [];
   }
 
-  /** The hash of the first of these members, without marks for the cache. */
-  #hashAny(members: Members, names: readonly string[]): string {
-    const span = names.map((name) => members.get(name)).find((each) => each !== undefined);
-    if (span === undefined) return "";
-    if (this.#bytes[span.start] === QUOTE)
-      return String(Bun.hash.wyhash(this.#bytes.subarray(span.start, span.end)));
-    let hash = "";
-    walkElements(this.#bytes, span.start, (element) => {
-      const end = this.#item.read(element);
-      hash = String(Bun.hash.wyhash(`${hash} ${this.#item.hash}`));
+  #hashPair({ call, output, isError }: Pair): string {
+    const input = this.#hashParts(call.input, Bun.hash.wyhash);
+    return `${call.name} ${input} ${this.#hashParts(output, hashCleaned)} ${isError}`;
+  }
+
+  /** A value's parts, without marks for the cache. */
+  #hashParts(value: Span | undefined, hash: (bytes: Uint8Array) => bigint): string {
+    if (value === undefined) return "";
+    let hashes = "";
+    walkElements(this.#bytes, value.start, (element) => {
+      const end = skipValue(this.#bytes, element);
+      if (end >= 0) hashes = String(Bun.hash.wyhash(`${hashes} ${hash(this.#item.cut(element, end))}`));
       return end;
     });
-    return hash;
+    return hashes;
   }
 
   /** `parts` gets the members of each part of a message: of blocks, parts, or the calls of the chat dialect. */
@@ -178,4 +203,14 @@ class CallReader {
     const text = asBuffer(this.#bytes).toString("latin1", span.start, span.end);
     return text.startsWith('"') ? text.slice(1, -1) : text;
   }
+}
+
+function findAny(members: Members, names: readonly string[]): Span | undefined {
+  return names.map((name) => members.get(name)).find((each) => each !== undefined);
+}
+
+/** The same for results that differ only in their noise. */
+function hashCleaned(bytes: Uint8Array): bigint {
+  if (bytes.length > MAX_CLEANED_BYTES) return Bun.hash.wyhash(bytes);
+  return Bun.hash.wyhash(asBuffer(bytes).toString("latin1").replace(NOISE, ""));
 }

@@ -4,6 +4,7 @@ import type { Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Bill } from "./bill.ts";
 import type { UnroutedCall, ClientCall } from "../intake/call.ts";
+import { readSender } from "../intake/client.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
@@ -13,7 +14,6 @@ const NOTHING = {
   group: null,
   model: null,
   channel: null,
-  client: null,
   outcome: "refused",
   firstByteMs: null,
   usage: null,
@@ -43,6 +43,7 @@ function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gatew
     key: key?.name ?? null,
     group: key?.group.name ?? null,
     model: target.model?.id ?? null,
+    client: call.client ?? readSender(call),
     endpoint: target.endpoint.label,
     durationMs: durationOf(call),
     ...result,
@@ -54,7 +55,8 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
   const { id, time } = call;
   const { status, message: problem } = error;
   const durationMs = durationOf(call);
-  gateway.observer.requestDone({ ...NOTHING, id, time, endpoint: "-", status, durationMs, problem });
+  const client = readSender(call);
+  gateway.observer.requestDone({ ...NOTHING, id, time, client, endpoint: "-", status, durationMs, problem });
 }
 
 export interface RequestResult {

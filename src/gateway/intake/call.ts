@@ -1,5 +1,6 @@
 // A client's request as it arrived.
 
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
@@ -23,6 +24,8 @@ export interface ClientCall extends UnroutedCall {
   readonly transport?: "websocket";
   /** Null until it is found. A call that is refused later has one. */
   key: Key | null;
+  /** Absent until its body has been read. Before that, only its header fields show who sent it. */
+  client?: ClientIdentity;
 }
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";

@@ -7,7 +7,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { UnroutedCall } from "./call.ts";
+import type { ClientCall, UnroutedCall } from "./call.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -24,15 +24,15 @@ interface ToolRow {
   readonly tool: string;
   /** Matches the user agent. */
   readonly userAgent: RegExp;
+  /** A header field that only this tool sends, if its user agent is that of an SDK. */
+  readonly mark?: string;
   readonly read: (source: ClientSource) => Partial<FoundIds>;
 }
-
-const readNothing = (): Partial<FoundIds> => ({});
 
 /** The first row that matches counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
 const TOOLS: readonly ToolRow[] = [
   // Qwen Code calls itself claude-cli on the messages dialect, with a version below 1.
-  { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/, read: readNothing },
+  { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/, read: readCommon },
   { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
   { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
   {
@@ -43,18 +43,21 @@ const TOOLS: readonly ToolRow[] = [
       parent: field("x-parent-session-id"),
     }),
   },
-  { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/, read: readNothing },
-  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, read: readNothing },
+  { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/, read: readCommon },
+  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, mark: "x-initiator", read: readCommon },
 ];
 
-/** The name before the first slash of an unknown user agent is the best name for the tool. */
-const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})\//;
+/** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
+const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 export function readClient(source: ClientSource): ClientIdentity {
   const userAgent = source.field("user-agent") ?? "";
-  const row = TOOLS.find((each) => each.userAgent.test(userAgent));
-  const tool = row?.tool ?? PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
-  const ids = row?.read(source) ?? readUnknown(source);
+  const row = TOOLS.find(
+    ({ userAgent: pattern, mark }) =>
+      pattern.test(userAgent) || (mark !== undefined && source.field(mark) !== undefined),
+  );
+  const tool = row?.tool ?? readProduct(userAgent);
+  const ids = (row?.read ?? readCommon)(source);
   return {
     tool,
     session: storeId(ids.session),
@@ -64,18 +67,29 @@ export function readClient(source: ClientSource): ClientIdentity {
   };
 }
 
+function readProduct(userAgent: string): string | undefined {
+  const product = PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
+  return product === undefined || KEY.test(product) ? undefined : product;
+}
+
+/** Who sent a call, as far as its header fields show it. */
+export function readSender({ exchange }: UnroutedCall): ClientIdentity {
+  return readClient({ field: (name) => exchange.field(name), member: () => undefined });
+}
+
 /** Who sent a call with this body. */
 export function identifyClient(
-  { exchange, time }: UnroutedCall,
+  call: ClientCall,
   key: Key,
   body: Uint8Array | null,
   inferred: InferredSessions,
 ): ClientIdentity {
   const source: ClientSource = {
-    field: (name) => exchange.field(name),
+    field: (name) => call.exchange.field(name),
     member: (name) => readMember(body, name),
   };
-  return inferred.complete(readClient(source), key.name, time);
+  call.client = inferred.complete(readClient(source), key.name, call.time);
+  return call.client;
 }
 
 /** Ids are short. A longer member holds something else. */
@@ -118,12 +132,23 @@ function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   return { session, agent: thread, parent: parent === session ? undefined : parent };
 }
 
-/** Header names that several tools use for the same thing. */
-function readUnknown({ field }: ClientSource): Partial<FoundIds> {
-  return {
-    session:
-      field("x-session-id") ?? field("session-id") ?? field("session_id") ?? field("x-session-affinity"),
-  };
+/** Names that several tools use for the same thing. A user can add one to a tool that names no session. */
+const SESSION_FIELDS = [
+  "x-session-id",
+  "session-id",
+  "session_id",
+  "x-session-affinity",
+  "x-conversation-id",
+  "conversation-id",
+  "conversation_id",
+];
+
+function readCommon({ field }: ClientSource): Partial<FoundIds> {
+  for (const name of SESSION_FIELDS) {
+    const session = field(name);
+    if (session !== undefined && session !== "") return { session };
+  }
+  return {};
 }
 
 function textOf(value: unknown): string | undefined {

@@ -13,7 +13,7 @@ export interface RequestRecord {
   readonly group: string | null;
   readonly model: string | null;
   readonly channel: string | null;
-  /** Who sent it; null if it was refused before that was known. */
+  /** Who sent it. Of a refused request, what its header fields show. Null from an older gateway. */
   readonly client: ClientIdentity | null;
   readonly endpoint: string;
   readonly status: number;

@@ -73,6 +73,7 @@ describe("the tool", () => {
   const LABELLED: ReadonlyArray<readonly [tool: string, program: string, sign: string]> = [
     ["claude", "claude", "ANTHROPIC_CUSTOM_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
     ["gemini", "gemini", "GEMINI_CLI_CUSTOM_HEADERS=x-own: 1,x-gateway-label: my%20%25%20k%C3%BC"],
+    ["copilot", "copilot", "COPILOT_PROVIDER_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
     ["openai", "app", "OPENAI_CUSTOM_HEADERS=x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC"],
     ["codex", "codex", "<model_providers.gateway.env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL>"],
     ["codex", "codex", "GATEWAY_CODEX_LABEL=my%20%25%20k%C3%BC"],
@@ -84,13 +85,15 @@ describe("the tool", () => {
       using folder = makeTempFolder();
       const place = folder.join("my % kü");
       mkdirSync(place);
-      const variables = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((name) => [
-        `${name}_CUSTOM_HEADERS`,
-        "x-own: 1",
-      ]);
+      const names = [
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "OPENAI_CUSTOM_HEADERS",
+        "GEMINI_CLI_CUSTOM_HEADERS",
+        "COPILOT_PROVIDER_HEADERS",
+      ];
       const env = {
         ...standIn(folder, program, 'env; printf "<%s>" "$@"'),
-        ...Object.fromEntries(variables),
+        ...Object.fromEntries(names.map((name) => [name, "x-own: 1"])),
       };
       const words = ["run", ...WHERE, tool, ...(program === "app" ? ["app"] : [])];
       const { stdout } = await run({ folder: place, env }, ...words);
@@ -118,6 +121,13 @@ describe("the tool", () => {
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
     const headers = JSON.parse(stdout).env.ANTHROPIC_CUSTOM_HEADERS;
     expect(headers).toStartWith("x-own: 1\nx-gateway-label: ");
+  });
+
+  test("Gemini CLI's sessions outlast the temporary home of its first run", async () => {
+    using folder = makeTempFolder();
+    const env = standIn(folder, "gemini", 'echo kept > "$GEMINI_CLI_HOME/.gemini/tmp/session"');
+    await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
+    expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
   });
 
   test("can be any program that uses an SDK", async () => {
@@ -240,8 +250,10 @@ describe("Claude Code's settings", () => {
     });
     expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
-    const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
-    expect(told.stderr).toContain(`reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+    const reported = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
+    expect(reported.stderr).toContain(
+      `reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`,
+    );
   });
 
   test("that exempt hosts from proxies keep them and gain the gateway's", async () => {
@@ -455,7 +467,7 @@ describe("a subscription login", () => {
     expect(await run(around, "run", ...WHERE, tool)).toMatchObject({ status: 0, stdout: "started\n" });
   });
 
-  test("is asked about once on a terminal, and no starts nothing", async () => {
+  test("is a question on a terminal, once, and `no` starts nothing", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "echo tool-ran");
     writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');

@@ -103,6 +103,15 @@ function write({ list }: Words, turns: readonly Value[]): Uint8Array {
 
 const LOOP: Step = { input: "make", output: 'error: "no rule"' };
 
+/** As Codex, Copilot CLI and Gemini CLI write the result of a command. */
+const NOISY: ReadonlyArray<(at: number) => string> = [
+  (at) => JSON.stringify({ chunk_id: `3c9d${at}0`, wall_time_seconds: 0.0001 * 7 ** at, exit_code: 0 }),
+  (at) => `Script completed\nWall time ${at * 11.5} seconds\nOutput:\n${"x".repeat(3000)}`,
+  (at) => `Chunk ID: 5f2${at}\nWall time: ${at}.0512 seconds\nProcess exited with code 0\nOutput:\nno rule`,
+  (at) => `no rule\n<shellId: ${at * 7} completed with exit code 2>`,
+  (at) => `<untrusted_context>\nOutput: no rule\nProcess Group PGID: ${26_330 + at}\n</untrusted_context>`,
+];
+
 for (const [index, words] of WORDS.entries()) {
   const { dialect, user, call } = words;
   const count = (turns: readonly Value[]): number =>
@@ -118,12 +127,19 @@ for (const [index, words] of WORDS.entries()) {
       }
     });
 
-    test("another input, another result and new text of the user begin anew", () => {
+    test("another input, another result and new text of the user start the count again", () => {
       expect(count([user("a"), ...loop(3), ...call({ ...LOOP, input: "ls" }, "x")])).toBe(1);
       expect(count([user("a"), ...loop(3), ...call({ ...LOOP, output: "done" }, "x")])).toBe(1);
       expect(count([user("a"), ...loop(3), user("Go on."), ...loop(2)])).toBe(2);
       expect(count([user("a"), ...loop(3), user("Go on.")])).toBe(0);
       expect(count([user("a"), ...loop(2), ...call({ ...LOOP, input: "ls" }, "x"), ...loop(2)])).toBe(2);
+    });
+
+    test.each(NOISY)("what a tool counts or times in its results makes no difference: %s", (output) => {
+      const noisy = (step: Step, at: number): Step => ({ ...step, output: output(at) });
+      expect(count([user("a"), ...loop(5, noisy)])).toBe(5);
+      const different = (step: Step, at: number): Step => ({ ...step, output: `${output(at)} ${at}` });
+      expect(count([user("a"), ...loop(5, different)])).toBe(1);
     });
 
     test("a retry is the same conversation", () => {

@@ -127,7 +127,7 @@ test("a failed attempt's id is not taken for that of the response", async () => 
 
 test("a background response belongs to the session that began it", async () => {
   await inWorld(async (world) => {
-    const told = (status: string, usage: unknown = null): Answer => ({
+    const reported = (status: string, usage: unknown = null): Answer => ({
       ...OK,
       family: "responses",
       pieces: [Buffer.from(JSON.stringify({ id: "resp_1", object: "response", model: "m", status, usage }))],
@@ -138,9 +138,9 @@ test("a background response belongs to the session that began it", async () => {
       body: { model: "m", background: true },
     };
     const fetch = { target: "/v1/responses/resp_1", fields: bearer("responses") };
-    world.upstream.next({ answer: told("queued") });
+    world.upstream.next({ answer: reported("queued") });
     const [first] = (await world.trace(withFields(begin, CLAUDE))).lines;
-    world.upstream.next({ answer: told("completed", { input_tokens: 10, output_tokens: 4 }) });
+    world.upstream.next({ answer: reported("completed", { input_tokens: 10, output_tokens: 4 }) });
     const [second] = (await world.trace(withFields(fetch, { "user-agent": "curl/8" }))).lines;
     expect(first).toMatchObject({ basis: "unknown", client: { session: SESSION } });
     expect(second).toMatchObject({ usage: { output: 4 }, client: { tool: "claude-code", session: SESSION } });
@@ -167,4 +167,41 @@ test("the line of a request that a killed gateway left behind says who sent it",
     { outcome: "interrupted", client: { tool: "claude-code", session: SESSION, agent: "a2", parent: "a1" } },
   ]);
   expect(findFaults(path)).toEqual([]);
+});
+
+test("the log says who sent a request that was refused, as far as it shows", async () => {
+  const upstream = startDemoUpstream();
+  const config = makeConfig(upstream);
+  const keys = config.keys.map((key) => ({ ...key, limits: { requests_per_minute: 1 } }));
+  const gateway = startGatewayHere({ config: { ...config, keys } });
+  const old = JSON.stringify({
+    model: "claude-haiku-4-5",
+    max_tokens: 9,
+    messages: [{ role: "user", content: "hi" }],
+    metadata: { user_id: JSON.stringify({ session_id: SESSION }) },
+  });
+  const request = withFields(makeRequest("messages"), {
+    "user-agent": CLAUDE["user-agent"],
+    "x-gateway-label": "a",
+  });
+  const known = { tool: "claude-code", session: SESSION, label: "a" };
+  const shown = { tool: "claude-code", label: "a" };
+  try {
+    await rawRequest(gateway.port, { ...request, body: old });
+    await rawRequest(gateway.port, { ...request, body: old });
+    await rawRequest(gateway.port, { ...request, body: "no JSON" });
+    await rawRequest(gateway.port, withFields(request, { authorization: "Bearer sk-unknown" }));
+    await rawRequest(gateway.port, { ...request, target: "/nowhere" });
+    const records = await gateway.recorded(5);
+    expect(JSON.parse(JSON.stringify(records.map(({ status, client }) => [status, client])))).toEqual([
+      [200, known],
+      [429, known],
+      [400, shown],
+      [401, shown],
+      [404, shown],
+    ]);
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
 });

@@ -102,6 +102,27 @@ describe("the sender of a request", () => {
       {},
       { tool: "qwen-code" },
     ],
+    [
+      "a session that the user adds to a tool without one counts",
+      {
+        "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)",
+        "x-session-id": "s",
+      },
+      {},
+      { tool: "gemini-cli", session: "s" },
+    ],
+    [
+      "Copilot CLI has the user agent of an SDK, and a header of its own",
+      { "user-agent": "Anthropic/JS 0.94.0", "x-initiator": "agent" },
+      {},
+      { tool: "copilot" },
+    ],
+    [
+      "the first name of a session that has a value counts",
+      { "user-agent": "curl/8.5.0", "session-id": "", "conversation-id": "c" },
+      {},
+      { tool: "curl", session: "c" },
+    ],
     ["an SDK is known by its user agent", { "user-agent": "OpenAI/JS 6.49.0" }, {}, { tool: "openai" }],
     [
       "an unknown tool is recorded with its product name and its session",
@@ -109,6 +130,13 @@ describe("the sender of a request", () => {
       {},
       { tool: "my-agent", session: "s" },
     ],
+    [
+      "a tool without a version is known by its name",
+      { "user-agent": "node-fetch" },
+      {},
+      { tool: "node-fetch" },
+    ],
+    ["a key in place of a user agent is not stored", { "user-agent": `sk-${"a".repeat(24)}` }, {}, {}],
     ["a request that shows nothing has no parts", {}, {}, {}],
     ["the label is kept", { "x-gateway-label": "my project" }, {}, { label: "my project" }],
   ])("%s", (_, fields, body, expected) => {

@@ -6,7 +6,15 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Connection, listModelsOf, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import {
+  type Connection,
+  listHeaders,
+  listModelsOf,
+  listPlatforms,
+  mainMakerOf,
+  rootOf,
+  type Tool,
+} from "./tool.ts";
 
 export const cline: Tool = {
   name: "cline",
@@ -36,7 +44,14 @@ function describeProviders(connection: Connection): object {
   const [provider, baseUrl] =
     maker === "openai" ? ["openai-native", `${rootOf(connection)}/v1`] : ["anthropic", rootOf(connection)];
   const model = chooseMainModel(listModelsOf(maker, connection));
-  const settings = { provider, apiKey: connection.secret, baseUrl, ...(model !== null && { model }) };
+  const headers = listHeaders(connection);
+  const settings = {
+    provider,
+    apiKey: connection.secret,
+    baseUrl,
+    ...(model !== null && { model }),
+    ...(headers && { headers }),
+  };
   const entry = { settings, updatedAt: new Date(0).toISOString(), tokenSource: "manual" };
   return { version: 1, lastUsedProvider: provider, modes: {}, providers: { [provider]: entry } };
 }

@@ -2,10 +2,12 @@
 
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import { type HeaderVariable, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 /** Copilot's word for it. */
 const WIRE_API = "responses";
+
+const COPILOT_HEADERS: HeaderVariable = { name: "COPILOT_PROVIDER_HEADERS", separator: "\n" };
 
 export const copilot: Tool = {
   name: "copilot",
@@ -14,6 +16,7 @@ export const copilot: Tool = {
   platforms: listPlatforms("copilot"),
   misleading: MISLEADING.copilot,
   needsModels: true,
+  headers: () => COPILOT_HEADERS,
   connect: (connection) => {
     const isOpenAi = mainMakerOf(connection.platform) === "openai";
     const model = chooseMainModel(connection.models);

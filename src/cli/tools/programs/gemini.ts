@@ -2,7 +2,7 @@
 // links to everything in the user's home, and a settings file that selects the API key. (A variable can name other
 // system-wide settings, but they must belong to root.)
 
-import { cpSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
@@ -15,6 +15,7 @@ import { type Overlay, readSettings } from "./overlay.ts";
 const API_KEY = "gemini-api-key";
 const FOLDER = ".gemini";
 const FILE = "settings.json";
+const SESSIONS = "tmp";
 
 function findOwnFolder(env: Environment): string {
   return join(env["GEMINI_CLI_HOME"] || env["HOME"] || homedir(), FOLDER);
@@ -32,7 +33,9 @@ const overlay: Overlay = {
     const own = findOwnFolder(env);
     const folder = join(home, FOLDER);
     mkdirSync(folder);
-    for (const name of existsSync(own) ? readdirSync(own) : []) {
+    // It has the sessions. The first run of all would otherwise keep them in the temporary home.
+    mkdirSync(join(own, SESSIONS), { recursive: true });
+    for (const name of readdirSync(own)) {
       if (name !== FILE) link(join(own, name), join(folder, name));
     }
     const settings = addApiKey(readSettings(join(own, FILE)));

@@ -63,13 +63,15 @@ function goBack(kept: Kept, turn: Turn): Kept | null {
   return { ...kept, ...earlier, earlier: null };
 }
 
-/** A summary took the place of the messages. That is meant, and makes the prompt cheaper. */
+/** A summary took the place of the messages, of all or of most. That is meant, and makes the prompt cheaper. */
 function isCompacted({ tokens, prompt, reason }: Turn, kept: Kept): boolean {
   if (reason?.because === "context_compacted") return true;
   if (kept.end.section < 2 || prompt.continues !== null) return false;
   const before = kept.turn;
-  if (countShared(before.prompt.parts[2], prompt.parts[2]) >= kept.end.parts) return false;
-  const hasFewer = countMessages(prompt) * COMPACTED_SHARE < countMessages(before.prompt);
+  const shared = countShared(before.prompt.parts[2], prompt.parts[2]);
+  if (shared >= kept.end.parts) return false;
+  const share = shared === 0 ? 1 : COMPACTED_SHARE;
+  const hasFewer = countMessages(prompt) * share < countMessages(before.prompt);
   return hasFewer || tokens.total * COMPACTED_SHARE < before.tokens.total;
 }
 

@@ -16,7 +16,9 @@ const MESSAGES = 2;
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly Kept[], turn: Turn): Continuation | null {
   // A prompt is in the cache once its response has begun: requests at the same time cannot read each other's.
-  const kept = all.filter(({ turn: { agent, readyAt } }) => agent === turn.agent && readyAt <= turn.at);
+  const kept = all.filter(
+    (each) => each.turn.agent === turn.agent && each.turn.readyAt <= turn.at && !isBeside(each, turn),
+  );
   const { continues } = turn.prompt;
   if (continues !== null) {
     const named = kept.find((each) => each.turn.responseId === continues);
@@ -34,6 +36,16 @@ export function findContinuation(all: readonly Kept[], turn: Turn): Continuation
   if (overlapping !== null) return { kept: overlapping, branched: false };
   const single = findSingle(kept, turn, all.length === 1) ?? findOpening(kept, turn);
   return single === null ? null : { kept: single, branched: false };
+}
+
+/** A small request beside a conversation, for a title or a summary: it needs no tools and another model. */
+function isBeside(kept: Kept, turn: Turn): boolean {
+  return kept.turn.model !== turn.model && !hasAlikeTools(kept, turn);
+}
+
+/** Both have tools, or none has. */
+function hasAlikeTools({ turn: before }: Kept, turn: Turn): boolean {
+  return before.prompt.parts[0].length > 0 === turn.prompt.parts[0].length > 0;
 }
 
 interface Rank {
@@ -83,8 +95,10 @@ function isBranch({ kept, shared }: Rank, turn: Turn, isOnly: boolean): boolean 
   return (turn.inferred && !isOnly) || countMessages(now) <= countMessages(before);
 }
 
-/** The first message may have changed, or have been removed, or another one may have been put before it. */
-function findOverlapping(kept: readonly Kept[], turn: Turn): Kept | null {
+/** The first message may have changed, or have been removed, or another one may have been put before it. A request for a
+ *  title quotes a message, too. */
+function findOverlapping(all: readonly Kept[], turn: Turn): Kept | null {
+  const kept = all.filter((each) => hasAlikeTools(each, turn));
   if (kept.length === 0) return null;
   const now = new Set(turn.prompt.parts[MESSAGES]);
   let best: Kept | null = null;

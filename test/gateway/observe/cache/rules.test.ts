@@ -255,7 +255,44 @@ describe("messages", () => {
   });
 });
 
+test("a title that quotes the first message is another conversation than the one it names", () => {
+  const { ask } = openSession();
+  const tools = [{ name: "Bash", description: "Runs a command." }];
+  const title = { system: SYSTEM, messages: [user(text("Write a title:"), text("one", MARK))] };
+  const small = { system: SYSTEM, messages: [user(text("one", MARK))] };
+  ask(title, [0, 6]);
+  ask(small, [0, 5], { model: "small" });
+  const body = { tools, system: [text("other", MARK)], messages: [user(text("one", MARK))] };
+  expect(ask(body, [0, 20])).toBeNull();
+});
+
+test("a summary takes the place of a short conversation, too", () => {
+  const { ask } = openSession();
+  const context = text("context");
+  const words = ["one", "1", "two", "2", "three"].map((word, index) =>
+    (index % 2 === 0 ? user : model)(text(word, index === 4 ? MARK : {})),
+  );
+  ask({ system: SYSTEM, messages: [user(context), ...words] }, [0, 20]);
+  const summary = [user(text("summary")), user(context, text("four", MARK))];
+  expect(
+    ask({ system: [text("system 2", MARK)], messages: [...summary, ...words.slice(1, 3)] }, [0, 19]),
+  ).toBeNull();
+});
+
 describe("responses", () => {
+  test("Codex sends its tools as the first item of the input", () => {
+    const tools = (...names: string[]): Value => ({
+      type: "additional_tools",
+      role: "developer",
+      tools: names.map((name) => ({ type: "function", name })),
+    });
+    const first = [{ type: "message", role: "developer", content: "system" }, item("one")];
+    const { ask } = openSession(RESPONSES_LAYOUT);
+    ask({ input: [tools("exec"), ...first] }, [0, 0, 20]);
+    const changed = { input: [tools("exec", "wait"), ...first, item("two")] };
+    expect(ask(changed, [0, 0, 20])).toMatchObject({ because: "tools_changed", at: 1 });
+  });
+
   const item = (content: string): Value => ({ type: "message", role: "user", content });
 
   test("a request that continues a stored response is compared with that one", () => {

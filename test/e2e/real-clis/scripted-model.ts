@@ -1,0 +1,151 @@
+// A simulated model that does what the user's text says. `[spawn 2]`: it starts a subagent, which starts another one.
+// `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window.
+
+import { answerJson, answerStream, type Answer } from "../../../src/demo/answers/answer.ts";
+import { chat } from "../../../src/demo/answers/chat.ts";
+import {
+  composeCompletion,
+  type Completion,
+  type ModelRequest,
+} from "../../../src/demo/answers/completion.ts";
+import { content } from "../../../src/demo/answers/content.ts";
+import type { Family } from "../../../src/demo/answers/family.ts";
+import { messages } from "../../../src/demo/answers/messages.ts";
+import { responses } from "../../../src/demo/answers/responses.ts";
+import { pick, pickList, pickText } from "../../../src/demo/json.ts";
+import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../../src/demo/upstream.ts";
+
+const FAMILIES: ReadonlyArray<readonly [path: RegExp, family: Family]> = [
+  [/\/v1\/messages$/, messages],
+  [/\/v1\/responses$/, responses],
+  [/\/v1\/chat\/completions$/, chat],
+  [/\/models\/(.+):(?:g|streamG)enerateContent$/, content],
+];
+
+/** More than any window. */
+const FULL_TOKENS = 9_000_000;
+
+type Input = Readonly<Record<string, string>>;
+
+/** How each tool starts a subagent. opencode and Copilot CLI have the same name for it, and other parameters. */
+const SUBAGENTS: Readonly<Record<string, (prompt: string) => Input>> = {
+  Agent: (prompt) => ({ description: "a part", prompt, subagent_type: "general-purpose" }),
+  task: (prompt) => ({
+    description: "a part",
+    prompt,
+    subagent_type: "general",
+    agent_type: "general-purpose",
+    name: "part",
+    mode: "sync",
+  }),
+  spawn_agent: (message) => ({ task_name: "part", message, fork_turns: "none" }),
+  invoke_agent: (prompt) => ({ agent_name: "generalist", prompt }),
+};
+
+/** How each tool runs a command. */
+const COMMAND = "echo same";
+const COMMANDS: Readonly<Record<string, Input | string>> = {
+  Bash: { command: COMMAND },
+  bash: { command: COMMAND, description: "says same" },
+  run_shell_command: { command: COMMAND },
+  // Codex lets the model write a script.
+  exec: `text(await tools.exec_command({ cmd: "${COMMAND}" }));`,
+};
+
+interface Offered {
+  readonly name: string;
+  readonly schema: unknown;
+}
+
+export function startScriptedModel(): DemoUpstream {
+  let serial = 0;
+  const memory = { next: () => (serial += 1), cached: new Set<string>() };
+  const upstream = startDemoUpstream();
+  upstream.always({
+    when: (request) => findFamily(request) !== undefined,
+    answer: (request) => {
+      const family = findFamily(request) ?? messages;
+      const ask = readModelRequest(family, request);
+      const plain = composeCompletion({ ...ask, choice: "none" }, memory);
+      return write(family, ask, follow(ask, request.json, plain));
+    },
+  });
+  return upstream;
+}
+
+function findFamily({ method, target }: ReceivedRequest): Family | undefined {
+  const { pathname } = new URL(target, "http://model");
+  return method === "POST" ? FAMILIES.find(([path]) => path.test(pathname))?.[1] : undefined;
+}
+
+/** The user's last text, as the model gets it; empty for requests to other endpoints. */
+export function readPrompt(request: ReceivedRequest): string {
+  const family = findFamily(request);
+  return family === undefined ? "" : readModelRequest(family, request).prompt;
+}
+
+/** The content dialect has the model and the word for a stream in its path. */
+function readModelRequest(family: Family, { json, target }: ReceivedRequest): ModelRequest {
+  const ask = family.readRequest(json);
+  const [, model = ask.model] = /\/models\/([^:/?]+):/.exec(target) ?? [];
+  return { ...ask, model, stream: ask.stream || target.includes(":stream") };
+}
+
+function write(family: Family, ask: ModelRequest, completion: Completion): Answer {
+  if (!ask.stream) return answerJson(family.name, family.writeReply(completion, {}));
+  const events = family.writeEvents(completion, {});
+  // Codex groups its tools.
+  const group = (event: string): string =>
+    event.replaceAll(/"name":"(?:spawn|wait)_agent"/g, '"namespace":"collaboration",$&');
+  return answerStream(family.name, events.map(group));
+}
+
+function follow(ask: ModelRequest, body: unknown, plain: Completion): Completion {
+  const next = callCommand(ask, body, plain) ?? callSubagent(ask, body, plain) ?? plain;
+  const isFull = ask.tools.length > 0 && readScript(ask, body).includes("[full]");
+  return isFull ? { ...next, counts: { ...next.counts, input: FULL_TOKENS } } : next;
+}
+
+function callCommand(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
+  const tool = listTools(ask, body).find(({ name }) => Object.hasOwn(COMMANDS, name));
+  if (tool === undefined || !JSON.stringify(body).includes("[loop]")) return null;
+  return callTool(plain, tool.name, COMMANDS[tool.name] ?? {});
+}
+
+function callSubagent(ask: ModelRequest, body: unknown, plain: Completion): Completion | null {
+  const [, depth = "0"] = /\[spawn (\d)\]/.exec(readScript(ask, body)) ?? [];
+  const tool = listTools(ask, body).find(({ name }) => Object.hasOwn(SUBAGENTS, name));
+  // Codex ends its subagents when the main agent has ended.
+  const isStarted = pickText(pickList(body, "input").at(-2), "name") === "spawn_agent";
+  if (isStarted) return callTool(plain, "wait_agent", {});
+  if (depth === "0" || tool === undefined || ask.toolResult !== null) return null;
+  const prompt = depth === "1" ? "Say hello." : `[spawn ${Number(depth) - 1}]`;
+  return callTool(plain, tool.name, fit(SUBAGENTS[tool.name]?.(prompt) ?? {}, tool.schema));
+}
+
+function callTool(plain: Completion, name: string, input: Input | string): Completion {
+  const custom = typeof input === "string";
+  const text = custom ? input : JSON.stringify(input);
+  return { ...plain, text: [], stop: "tool", calls: [{ id: plain.serial, name, input: text, custom }] };
+}
+
+/** The parameters that the tool has. */
+function fit(input: Input, schema: unknown): Input {
+  return Object.fromEntries(
+    Object.entries(input).filter(([name]) => pick(schema, "properties", name) !== undefined),
+  );
+}
+
+/** What the user says now, or in Codex what an agent says to another one. */
+function readScript({ prompt }: ModelRequest, body: unknown): string {
+  const last = pickList(body, "input").at(-1);
+  return pickText(last, "type") === "agent_message" ? JSON.stringify(last) : prompt;
+}
+
+/** Codex sends its tools as an item of the input, in groups. */
+function listTools({ tools }: ModelRequest, body: unknown): Offered[] {
+  const added = pickList(body, "input").find((item) => pickText(item, "type") === "additional_tools");
+  const groups = pickList(added, "tools").flatMap((group) => pickList(group, "tools"));
+  const inGroups = groups.map((tool) => ({ name: pickText(tool, "name"), schema: pick(tool, "parameters") }));
+  return [...tools, ...inGroups];
+}

@@ -1,0 +1,238 @@
+// Who sent it, with the released tools: a session with a subagent, continued twice, whose conversation was replaced by a
+// summary in between. And a loop, which is stopped. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/sessions.test.ts` prints the
+// tables of docs/decisions/0018-who-sent-it.md.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/line.ts";
+import type { DemoUpstream } from "../../../src/demo/upstream.ts";
+import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
+import { readPrompt, startScriptedModel } from "./scripted-model.ts";
+
+const PATIENCE_MS = 300_000;
+/** How the tools request a summary. */
+const COMPACTION = /summary|summariz|snapshot/i;
+const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
+
+interface Talk {
+  readonly tool: string;
+  readonly platform: Platform;
+  /** Its name in the ledger. */
+  readonly name: string;
+  /** The arguments of each call. One fills the window, so that the next one begins with a summary. */
+  readonly calls: ReadonlyArray<readonly string[]>;
+  readonly inferred?: true;
+  /** Gemini CLI and Copilot CLI compact by their own count, and not in calls as short as these. */
+  readonly compacts: boolean;
+  /** How its subagents show in the ledger. */
+  readonly subagents: "agents" | "sessions" | "hidden";
+}
+
+const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
+
+const TALKS: readonly Talk[] = [
+  {
+    tool: "claude",
+    platform: "messages",
+    name: "claude-code",
+    calls: [
+      ["-p", "--session-id", UUID, "[spawn 2]"],
+      ["-p", "--resume", UUID, "Go on."],
+      ["-p", "--resume", UUID, "/compact"],
+      ["-p", "--resume", UUID, "Go on."],
+    ],
+    compacts: true,
+    subagents: "agents",
+  },
+  {
+    tool: "codex",
+    platform: "responses",
+    name: "codex",
+    calls: [
+      codex("[spawn 2]"),
+      codex("resume", "--last", "Go on. [full]"),
+      codex("resume", "--last", "Go on."),
+    ],
+    compacts: true,
+    subagents: "agents",
+  },
+  ...(["messages", "responses"] as const).map((platform): Talk => ({
+    tool: "opencode",
+    platform,
+    name: "opencode",
+    calls: [
+      ["run", "[spawn 1]"],
+      ["run", "-c", "Go on. [full]"],
+      ["run", "-c", "Go on."],
+    ],
+    compacts: true,
+    subagents: "sessions",
+  })),
+  {
+    tool: "gemini",
+    platform: "content",
+    name: "gemini-cli",
+    calls: [
+      ["-y", "-p", "[spawn 1]"],
+      ["-y", "--resume", "latest", "-p", "Go on."],
+      ["-y", "--resume", "latest", "-p", "Go on again."],
+    ],
+    inferred: true,
+    compacts: false,
+    subagents: "hidden",
+  },
+  ...(["messages", "responses"] as const).map((platform): Talk => ({
+    tool: "copilot",
+    platform,
+    name: "copilot",
+    calls: [
+      ["--allow-all-tools", "-p", "[spawn 1]"],
+      ["--allow-all-tools", "--continue", "-p", "Go on."],
+      ["--allow-all-tools", "--continue", "-p", "Go on."],
+    ],
+    inferred: true,
+    compacts: false,
+    subagents: "hidden",
+  })),
+];
+
+const LOOPS: ReadonlyArray<readonly [tool: string, platform: Platform, args: readonly string[]]> = [
+  ["claude", "messages", ["-p", "--allowedTools=Bash", "[loop]"]],
+  ["codex", "responses", codex("[loop]")],
+  ["opencode", "messages", ["run", "[loop]"]],
+  ["opencode", "responses", ["run", "[loop]"]],
+  ["opencode", "content", ["run", "[loop]"]],
+  ["gemini", "content", ["-y", "-p", "[loop]"]],
+  ["copilot", "messages", ["--allow-all-tools", "-p", "[loop]"]],
+  ["copilot", "responses", ["--allow-all-tools", "-p", "[loop]"]],
+];
+
+describe.skipIf(WANTED === "")("real tools", () => {
+  let folder: TempFolder;
+  let tools = "";
+  let model: DemoUpstream;
+  let gateway: ChildGateway;
+  const rows: string[] = [];
+
+  beforeAll(async () => {
+    folder = makeTempFolder();
+    tools = await findTools(folder.join("tools"));
+    // Without this file, each run has a temporary home, whose path Gemini CLI writes into its system prompt.
+    const gemini = { security: { auth: { selectedType: "gemini-api-key" } } };
+    await Bun.write(folder.join("home/.gemini/settings.json"), JSON.stringify(gemini));
+    model = startScriptedModel();
+    const config = makeConfig(model);
+    const keys = config.keys.map((key) => ({ ...key, limits: { same_call: 4 } }));
+    gateway = await startGateway({
+      config: { ...config, keys },
+      env: { XDG_RUNTIME_DIR: folder.path },
+      command: GATEWAY,
+    });
+  }, PATIENCE_MS);
+
+  afterAll(async () => {
+    await gateway.stop();
+    model.stop();
+    folder.remove();
+    console.log(rows.join("\n"));
+  });
+
+  function runTool(
+    { tool, platform }: Pick<Talk, "tool" | "platform">,
+    args: readonly string[],
+  ): Promise<Finished> {
+    const words = [
+      "run",
+      "--yes",
+      "--config",
+      gateway.configPath,
+      "--secret",
+      keyOf(platform),
+      tool,
+      ...args,
+    ];
+    return startProgram([...GATEWAY, ...words], { tools, folder: folder.path, mostMs: PATIENCE_MS / 4 });
+  }
+
+  test.each(TALKS.map((talk) => [`${talk.tool} (${talk.platform})`, talk] as const))(
+    "every request of a session belongs to it: %s",
+    async (title, talk) => {
+      if (!hasTool(talk.tool)) return;
+      const [line, request] = [gateway.ledger().length, model.requests.length];
+      for (const call of talk.calls) {
+        const { status, stdout, stderr } = await runTool(talk, call);
+        expect({ call, status, text: status === 0 ? "" : stdout + stderr }).toEqual({
+          call,
+          status: 0,
+          text: "",
+        });
+      }
+      const lines = gateway.ledger().slice(line);
+      const prompts = model.requests.slice(request).map(readPrompt);
+      expect(prompts.some((text) => COMPACTION.test(text))).toBe(talk.compacts);
+      const clients = lines.map(({ client }) => clientSchema.parse(client));
+      rows.push(`| ${title} | ${clients.length} | ${describeClients(clients)} |`);
+      expect(new Set(clients.map(({ tool }) => tool))).toEqual(new Set([talk.name]));
+      expect(new Set(clients.map(({ label }) => label))).toEqual(new Set(["work"]));
+      expect(new Set(clients.map(({ inferred }) => inferred))).toEqual(new Set([talk.inferred]));
+      expectSubagents(talk, clients);
+      // Nothing in it is called a miss.
+      expect(lines.flatMap(({ cache, id }) => (cache === undefined ? [] : [{ id, cache }]))).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+
+  test.each(LOOPS)(
+    "a loop is refused at the fourth equal result, and the tool stops: %s (%s)",
+    async (tool, platform, args) => {
+      if (!hasTool(tool)) return;
+      const [request, record] = [model.requests.length, gateway.records().length];
+      const { wasEnded } = await runTool({ tool, platform }, args);
+      const refused = gateway
+        .records()
+        .slice(record)
+        .filter(({ status }) => status === 429);
+      const [first, last] = [refused[0], refused.at(-1)].map((each) => Date.parse(String(each?.time)));
+      const ms = (last ?? 0) - (first ?? 0);
+      rows.push(`| ${tool} (${platform}) | ${refused.length} | ${ms} ms |`);
+      expect({ wasEnded, refusals: refused[0]?.problem }).toEqual({
+        wasEnded: false,
+        refusals: expect.stringContaining("the same tool call 4 times in a row"),
+      });
+      const sent = model.requests.slice(request).map(({ json }) => JSON.stringify(json));
+      expect(sent.filter((text) => text.includes("[loop]") && text.includes('"tools":')).length).toBe(4);
+    },
+    PATIENCE_MS,
+  );
+});
+
+function expectSubagents({ subagents, inferred }: Talk, clients: readonly ClientIdentity[]): void {
+  const ids = new Set(clients.map(({ session }) => session));
+  const own = clients.filter(({ agent, parent }) => agent === undefined && parent === undefined);
+  const [main] = new Set(own.map(({ session }) => session));
+  expect(main).toStartWith(inferred === true ? "inferred-" : "");
+  if (subagents === "hidden") return expect([...ids]).toEqual([main]);
+  if (subagents === "sessions") {
+    const children = clients.filter(({ parent }) => parent !== undefined);
+    expect(children.length).toBeGreaterThan(0);
+    expect(new Set(children.map(({ parent }) => parent))).toEqual(new Set([main]));
+    return;
+  }
+  expect([...ids]).toEqual([main]);
+  const agents = new Map(
+    clients.flatMap(({ agent, parent }) => (agent === undefined ? [] : [[agent, parent]])),
+  );
+  expect(agents.size).toBe(2);
+  const [first, second] = agents.keys();
+  expect([...agents.values()]).toEqual([undefined, first]);
+  expect(second).not.toBe(first);
+}
+
+function describeClients(clients: readonly ClientIdentity[]): string {
+  const exact = clients.filter(({ inferred }) => inferred !== true).length;
+  const sessions = new Set(clients.map(({ session }) => session)).size;
+  const agents = new Set(clients.flatMap(({ agent }) => agent ?? [])).size;
+  const parents = clients.filter(({ parent }) => parent !== undefined).length;
+  return `${exact} exact, ${clients.length - exact} inferred | ${sessions} | ${agents} | ${parents}`;
+}
