@@ -168,7 +168,11 @@ export class SocketLine extends Line {
   }
 
   #takeEvent(text: string): void {
-    const event: Event = JSON.parse(text);
+    const event = readEvent(text);
+    if (event === null) {
+      this.watch.broken(`got a message that is no JSON: ${text.slice(0, 200)}`);
+      return;
+    }
     const { type = "" } = event;
     // Events of providers about the connection itself.
     if (type !== "error" && !type.startsWith("response.")) return;
@@ -217,5 +221,14 @@ export class SocketLine extends Line {
   protected finish(): void {
     if (this.#hearing.isInside && this.#opened)
       this.scheduler.note(`${this.plan.name} received half a message`);
+  }
+}
+
+function readEvent(text: string): Event | null {
+  try {
+    const event: Event = JSON.parse(text);
+    return event;
+  } catch {
+    return null;
   }
 }

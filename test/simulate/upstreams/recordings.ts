@@ -69,11 +69,14 @@ function countsOf({ expect }: Fixture): Counts | null {
   const { lines, tool_counts: tools = {}, search_queries: searches = 0 } = expect?.billing ?? {};
   if (!Array.isArray(lines) || lines.length !== 1 || Object.keys(tools).length > 0 || searches > 0)
     return null;
-  const [line] = lines;
-  if (!isPlain(line)) return null;
-  const input = line.input ?? line.input_uncached;
-  const cacheRead = line.cache_read ?? line.cached;
-  const output = line.output_billed ?? line.output;
+  return isPlain(lines[0]) ? readCounts(lines[0]) : null;
+}
+
+/** Each family has names of its own. */
+function readCounts(line: Readonly<Record<string, number>>): Counts | null {
+  const input = line["input"] ?? line["input_uncached"] ?? 0;
+  const cacheRead = line["cache_read"] ?? line["cached"] ?? 0;
+  const output = line["output_billed"] ?? line["output"] ?? 0;
   // Some report nothing.
   return input + cacheRead + output > 0 ? { input, cacheRead, output } : null;
 }
