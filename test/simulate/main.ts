@@ -1,7 +1,8 @@
 // `bun run simulate`. README.md explains it.
 
 import { parseArgs } from "node:util";
-import { makePlan } from "./plan/make.ts";
+import { hasFixtures } from "../harness/fixtures.ts";
+import { addRecordings, makePlan } from "./plan/make.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
@@ -16,6 +17,7 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
   --seeds N..M    these runs
   --commit        the first seed is computed from the commit's hash
   --for TIME      runs one seed after another until the time is over
+  --recorded      most answers are those of real providers, from ../shared/fixtures
   --regressions   first runs every plan that has ever failed
   --story         shows what happens in each run
   --raw           shows everything: each packet and timer
@@ -31,6 +33,7 @@ const { values: flags } = parseArgs({
     seeds: { type: "string" },
     commit: { type: "boolean", default: false },
     for: { type: "string" },
+    recorded: { type: "boolean", default: false },
     regressions: { type: "boolean", default: false },
     story: { type: "boolean", default: false },
     raw: { type: "boolean", default: false },
@@ -46,6 +49,11 @@ const { values: flags } = parseArgs({
 if (flags.help) {
   console.log(HELP);
   process.exit(0);
+}
+
+if (flags.recorded && !hasFixtures) {
+  console.error("--recorded needs the recordings in ../shared/fixtures");
+  process.exit(2);
 }
 
 const make: Program = compileProgram(await bundleProgram());
@@ -88,7 +96,7 @@ function printEvent(line: string): void {
 async function reportFailure(plan: Plan, accusation: Accusation): Promise<void> {
   const { check, text } = accusation;
   console.log(`\nFAILED ${check}, seed ${plan.seed}: ${text}`);
-  console.log(`replay: bun run simulate --seed ${plan.seed}`);
+  console.log(`replay: bun run simulate --seed ${plan.seed}${flags.recorded ? " --recorded" : ""}`);
   if (flags["no-shrink"]) return;
   const fails = async (each: Plan): Promise<boolean> => {
     const { accusations } = await runPlan(each, make);
@@ -122,6 +130,10 @@ function listener(): ((line: string) => void) | null {
 
 async function replayRegressions(): Promise<void> {
   for (const { check, why, plan } of readRegressions()) {
+    if (!hasFixtures && JSON.stringify(plan).includes('"recorded"')) {
+      console.log(`skipped, without the recordings that it needs: ${why}`);
+      continue;
+    }
     const outcome = await runPlan(plan, make);
     add(outcome);
     const found =
@@ -147,7 +159,7 @@ async function runSeeds(): Promise<void> {
   const [from, to] = readSeeds();
   const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
   for (let seed = from; seed <= to && performance.now() < until; seed++) {
-    const plan = makePlan(seed);
+    const plan = flags.recorded ? addRecordings(makePlan(seed)) : makePlan(seed);
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener());
     add(outcome);
@@ -155,7 +167,10 @@ async function runSeeds(): Promise<void> {
     const first = outcome.accusations.find(counts);
     if (first === undefined) continue;
     for (const accusation of firstOfEach(outcome)) note(seed, accusation);
-    if (flags.all) continue;
+    if (flags.all) {
+      console.log(`seed ${seed} fails: ${first.check}: ${first.text.slice(0, 200)}`);
+      continue;
+    }
     await reportFailure(plan, first);
     return;
   }

@@ -10,7 +10,7 @@ import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
 import type { Send } from "./clients/line.ts";
 import type { Reply } from "./clients/reply.ts";
-import { numberOf, secretOf } from "./clients/requests.ts";
+import { numberOf } from "./clients/requests.ts";
 import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { HttpLine } from "./upstreams/http-line.ts";
@@ -69,6 +69,7 @@ export interface Death {
 const SECOND = 1_000_000;
 const MAX_EVENTS = 400_000;
 const MAX_US = 3600 * SECOND;
+const LOOKS_AFTER_US = 120 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
@@ -146,7 +147,6 @@ export class World implements Machine {
       byRequest: this.byRequest,
       messageOf: (send: string) => this.sendsByName.get(send)?.message ?? null,
       noteRefused: (channel: string) => void this.refused.add(channel),
-      secrets: this.plan.clients.map(({ key }) => secretOf(key)),
       stored: this.stored,
       healed: () => this.#healed,
       noteUnasked: () => void (this.unasked = true),
@@ -161,6 +161,7 @@ export class World implements Machine {
     this.#start(this.plan.clients);
     for (const happening of this.plan.happenings)
       this.scheduler.after(happening.atMs * 1000, NATURE, happening.kind, () => happen(this, happening));
+    this.#lookAfter();
     const last = Math.max(0, ...this.plan.happenings.map(({ atMs }) => atMs * 1000));
     if (this.#until(() => this.#left === 0 && this.scheduler.now >= last)) {
       this.#heal();
@@ -168,6 +169,11 @@ export class World implements Machine {
       this.#until(() => isBetweenProbes(this), 10 * SECOND);
       checkReleased(this);
       this.#stop();
+    } else {
+      this.accuse(
+        "hangs",
+        `After ${MAX_US / SECOND} s, ${this.#left} clients still have something to do.`,
+      );
     }
     this.#checkAll();
     const deaths = (how: Death["how"]): number => this.deaths.filter((death) => death.how === how).length;
@@ -473,6 +479,16 @@ export class World implements Machine {
         "hangs",
         `The reply to ${send.name} did not end within 150 s, which is longer than every time limit.`,
       );
+  }
+
+  /** Nobody leaves a channel off for hours while clients wait for it. */
+  #lookAfter(): void {
+    this.scheduler.after(LOOKS_AFTER_US, NATURE, "the operator looks after it", () => {
+      if (this.#left === 0 || this.#healed) return;
+      if (this.#changes.channelsOff.size > 0) this.change({ channelsOff: new Set() });
+      this.operator.enableAll();
+      this.#lookAfter();
+    });
   }
 
   /** Everything works again, and the operator has undone every change. */

@@ -4,7 +4,8 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makePlan } from "./plan/make.ts";
+import { hasFixtures } from "../harness/fixtures.ts";
+import { addRecordings, makePlan } from "./plan/make.ts";
 import { BUGS } from "./planted/bugs.ts";
 import { shrink } from "./plan/shrink.ts";
 import { runPlan } from "./run.ts";
@@ -70,6 +71,21 @@ describe("a seed", () => {
     expect((await runPlan(makePlan(4), make)).digest).not.toBe(alone);
     expect((await runPlan(makePlan(3), make)).digest).toBe(alone);
   }, 900_000);
+});
+
+describe("recorded answers", () => {
+  test.skipIf(!hasFixtures)(
+    "leave the same trace again, and no failure",
+    async () => {
+      const make = compileProgram(bundle);
+      const plan = addRecordings(makePlan(2));
+      const first = await runPlan(plan, make);
+      expect(first.accusations).toEqual([]);
+      expect((await runPlan(plan, make)).digest).toBe(first.digest);
+      expect((await runPlan(makePlan(2), make)).digest).not.toBe(first.digest);
+    },
+    900_000,
+  );
 });
 
 describe("runtime calls", () => {

@@ -118,20 +118,23 @@ function isBeginningOfTail(text: string): boolean {
 /** On a WebSocket: the messages of its own upstream, from the first one. If the last one came, none may be missing. */
 function checkEvents(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const events = (send.events ?? []).filter((text) => !text.startsWith('{"closed"'));
-  const source = arrivals.find((arrival) => events.every((text, at) => arrival.events?.[at] === text));
+  const source = arrivals.find((arrival) => {
+    const own = listOwnEvents(arrival);
+    return events.every((text, at) => own[at] === text);
+  });
   if (source === undefined) {
     if (events.length > 0)
       accuse(world, send, reply, "has messages that its upstream did not send in this order");
   } else if (send.end === "reply") {
-    if (source.sent && events.length === source.events?.length) send.whole = source;
-    else if (events.length !== source.events?.length)
-      accuse(
-        world,
-        send,
-        reply,
-        `has ${events.length} of ${source.events?.length} messages, and the last one`,
-      );
+    const all = listOwnEvents(source).length;
+    if (events.length !== all) accuse(world, send, reply, `ended with message ${events.length} of ${all}`);
+    else if (source.sent) send.whole = source;
   }
+}
+
+/** Without what only keeps a connection alive. */
+function listOwnEvents({ events }: Arrival): string[] {
+  return (events ?? []).filter((text) => !text.includes('{"type":"keepalive"'));
 }
 
 function countSame(a: Buffer, b: Buffer): number {
@@ -141,6 +144,8 @@ function countSame(a: Buffer, b: Buffer): number {
 }
 
 function checkConverted(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
+  // A bridge changes a recording beyond what these checks can follow; its own tests do.
+  if (arrivals.some(({ recorded }) => recorded !== null)) return;
   const text = reply.body.toString();
   const ended = send.end === "reply";
   const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;

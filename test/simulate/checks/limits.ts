@@ -1,7 +1,7 @@
 // Checks that the limits of keys are never exceeded by more than the documentation says.
 
 import type { Send } from "../clients/line.ts";
-import type { ClientPlan, Dialect, LimitPlan } from "../plan/plan.ts";
+import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
@@ -18,7 +18,23 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
-    checkSpent(world, { client, limits }, own);
+    checkSpent(world, client.key, own, [
+      { limit: limits.usdTotal, since: () => 0 },
+      { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
+    ]);
+    checkSessions(world, limits, own);
+  }
+}
+
+function checkSessions(world: World, limits: LimitPlan, own: readonly Arrival[]): void {
+  const named = Map.groupBy(own, ({ send }) => {
+    const { client, request } = world.sendsByName.get(send) ?? {};
+    return client === undefined || request === undefined ? null : sessionOf(client, request.number);
+  });
+  for (const [session, arrivals] of named) {
+    if (session === null) continue;
+    checkRate(world, session, limits.requestsPerMinutePerSession, arrivals);
+    checkSpent(world, session, arrivals, [{ limit: limits.usdPerSession, since: () => 0 }]);
   }
 }
 
@@ -34,6 +50,8 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("concurrentRequests"),
     ...find("usdPerDay"),
     ...find("usdTotal"),
+    ...find("requestsPerMinutePerSession"),
+    ...find("usdPerSession"),
   };
 }
 
@@ -45,7 +63,12 @@ function mayForget(world: World): boolean {
   return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
 }
 
-function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
+function checkRate(
+  world: World,
+  holder: string,
+  most: number | undefined,
+  arrivals: readonly Arrival[],
+): void {
   // A request that failed before a kill has no line, so it is not counted after the restart.
   if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
   const firsts = new Map<string, number>();
@@ -56,7 +79,7 @@ function checkRate(world: World, key: string, most: number | undefined, arrivals
     if (until !== undefined && until - at < WINDOW_US) {
       world.accuse(
         "limits",
-        `The key ${key} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
+        `${holder} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
       );
       return;
     }
@@ -129,10 +152,17 @@ interface Spent {
   readonly usd: number;
 }
 
+/** A limit in USD, and when what counts for it began. */
+interface Window {
+  readonly limit: string | undefined;
+  readonly since: (at: number) => number;
+}
+
 function checkSpent(
   world: World,
-  { client, limits }: { readonly client: ClientPlan; readonly limits: LimitPlan },
+  holder: string,
   arrivals: readonly Arrival[],
+  windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
   const own = Map.groupBy(arrivals, ({ send }) => send);
@@ -141,8 +171,7 @@ function checkSpent(
     if (first === undefined) return [];
     return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
   });
-  checkWindow(world, client, spent, { limit: limits.usdTotal, since: () => 0 });
-  checkWindow(world, client, spent, { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) });
+  for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
@@ -150,7 +179,8 @@ function checkSpent(
 function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
-  if (read.length === 0) return 0;
+  // What a real provider's answer costs is in its own numbers.
+  if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
     return ((input * price.input + output * price.output) * price.multiplier) / 1e6;
@@ -178,12 +208,7 @@ function dayBegins({ plan }: World, at: number): number {
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
  * it cost less than the limit: it was reserved in flight, and is in the ledger later.
  */
-function checkWindow(
-  world: World,
-  { key }: ClientPlan,
-  spent: readonly Spent[],
-  { limit, since }: { readonly limit: string | undefined; readonly since: (at: number) => number },
-): void {
+function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
@@ -192,7 +217,7 @@ function checkWindow(
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `The key ${key} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
     );
     return;
   }

@@ -1,7 +1,7 @@
 // A request as a client of each dialect sends it.
 
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import type { ClientPlan, Dialect, RequestPlan } from "../plan/plan.ts";
+import { type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
 
 const MODELS: Readonly<Record<Dialect, string>> = {
   messages: "claude-sonnet-4-5",
@@ -23,8 +23,11 @@ export function numberOf(model: string): number | null {
   return digits === undefined ? null : Number(digits);
 }
 
+/** How the keys of all clients begin: none of them may be seen by an upstream. */
+export const SECRET = "sk-sim-";
+
 export function secretOf(client: string): string {
-  return `sk-sim-${client}-Zq81mXw0pLr5Tn`;
+  return `${SECRET}${client}-Zq81mXw0pLr5Tn`;
 }
 
 /** What one send requests: a new answer, or a stored one. */
@@ -64,12 +67,13 @@ function writeFetch({ dialect, key, keepAlive }: ClientPlan, send: string, id: s
 }
 
 /** The request for a WebSocket. */
-export function writeUpgrade(client: ClientPlan, { bad }: RequestPlan, handshakeKey: string): Buffer {
+export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan, handshakeKey: string): Buffer {
   const lines = [
     `GET ${bad === "unknown path" ? "/v9/none" : "/v1/responses"} HTTP/1.1`,
     `user-agent: sim/${client.name}`,
     writeKey(client.dialect, bad === "unknown key" ? "sk-nobody" : secretOf(client.key)),
     ...(bad === "no host" ? [] : ["host: 127.0.0.1:4141"]),
+    ...writeSession(client, number),
     "connection: Upgrade",
     "upgrade: websocket",
     "sec-websocket-version: 13",
@@ -116,16 +120,20 @@ function writeKey(dialect: Dialect, secret: string): string {
   return dialect.includes("messages") ? `x-api-key: ${secret}` : `authorization: Bearer ${secret}`;
 }
 
-function writeFields(
-  { dialect, key, keepAlive }: ClientPlan,
-  { bad, coding }: RequestPlan,
-  length: number,
-): string[] {
+function writeSession(client: ClientPlan, number: number): string[] {
+  const session = sessionOf(client, number);
+  return session === null ? [] : [`x-session-id: ${session}`];
+}
+
+function writeFields(client: ClientPlan, request: RequestPlan, length: number): string[] {
+  const { dialect, key, keepAlive } = client;
+  const { bad, coding, number } = request;
   const fields = [
     writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
     "content-type: application/json",
     bad === "broken chunk" ? "transfer-encoding: chunked" : `content-length: ${length}`,
   ];
+  fields.push(...writeSession(client, number));
   if (bad !== "no host") fields.push("host: 127.0.0.1:4141");
   if (bad === "two lengths") fields.push(`content-length: ${length + 1}`);
   if (bad === "expect") fields.push("expect: 100-continue");

@@ -52,7 +52,10 @@ export class SocketLine extends Line {
 
   /** On one stream, responses come one after another. An error that names no response belongs to the one that has not begun. */
   mayFollow(request: RequestPlan): boolean {
-    const busy = this.waiting.some((send) => send.events?.length === 0);
+    const stream = this.#streamOf(request);
+    const busy = this.waiting.some(
+      (send) => send.events?.length === 0 && this.#streamOf(send.request) === stream,
+    );
     return this.#opened && !busy && this.waiting.length <= 3 && request.bad === null;
   }
 
@@ -70,16 +73,16 @@ export class SocketLine extends Line {
     return writeUpgrade(this.plan, send.request, KEY);
   }
 
-  #streamOf(send: Send): string | null {
+  #streamOf({ number }: RequestPlan): string | null {
     const { streams } = this.#socket;
-    return streams === 0 ? null : `st${send.request.number % streams}`;
+    return streams === 0 ? null : `st${number % streams}`;
   }
 
   #writeMessage(send: Send): Buffer {
     this.#sent++;
     const { fragment, pings } = this.#socket;
     const ping = pings ? writeFrame(PING, Buffer.from("are you there"), true) : Buffer.alloc(0);
-    send.message = writeCreate(send, this.#streamOf(send));
+    send.message = writeCreate(send, this.#streamOf(send.request));
     return Buffer.concat([ping, this.#shape(send, send.message, fragment)]);
   }
 
@@ -165,7 +168,11 @@ export class SocketLine extends Line {
   }
 
   #takeEvent(text: string): void {
-    const event: Event = JSON.parse(text);
+    const event = readEvent(text);
+    if (event === null) {
+      this.watch.broken(`got a message that is no JSON: ${text.slice(0, 200)}`);
+      return;
+    }
     const { type = "" } = event;
     // Events of providers about the connection itself.
     if (type !== "error" && !type.startsWith("response.")) return;
@@ -187,9 +194,10 @@ export class SocketLine extends Line {
 
   /** Messages of an upstream have a mark. A message of the gateway belongs to the request that has no answer yet. */
   #find({ type, stream_id: stream }: Event, text: string): Send | undefined {
-    const own = this.waiting.filter((send) => (this.#streamOf(send) ?? undefined) === stream);
+    const own = this.waiting.filter((send) => (this.#streamOf(send.request) ?? undefined) === stream);
     if (type !== "error" || listMarks(text).length > 0) return own[0];
-    return this.waiting.find((send) => send.events?.length === 0);
+    const isUnanswered = (send: Send): boolean => send.events?.length === 0;
+    return own.find(isUnanswered) ?? this.waiting.find(isUnanswered);
   }
 
   protected keep(send: Send): void {
@@ -213,5 +221,14 @@ export class SocketLine extends Line {
   protected finish(): void {
     if (this.#hearing.isInside && this.#opened)
       this.scheduler.note(`${this.plan.name} received half a message`);
+  }
+}
+
+function readEvent(text: string): Event | null {
+  try {
+    const event: Event = JSON.parse(text);
+    return event;
+  } catch {
+    return null;
   }
 }

@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSockets(makeHttpPlan(seed));
+  return addSessions(addSockets(makeHttpPlan(seed)));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -174,6 +174,39 @@ function addSockets(plan: Plan): Plan {
     };
   });
   return { ...plan, channels, clients };
+}
+
+/** In some runs the requests of some keys name sessions, which have limits of their own. */
+function addSessions(plan: Plan): Plan {
+  const random = new Random(plan.seed, "sessions");
+  if (!random.chance(300)) return plan;
+  const owners = new Set(plan.clients.flatMap(({ key }) => (random.chance(500) ? [key] : [])));
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (!owners.has(client.key)) return client;
+    const limits = {
+      ...client.limits,
+      ...(random.chance(500) ? { requestsPerMinutePerSession: random.between(2, 8) } : {}),
+      ...(random.chance(500) ? { usdPerSession: random.pick(["0.0003", "0.001", "0.004"]) } : {}),
+    };
+    return { ...client, sessions: random.between(1, 4), limits };
+  });
+  return { ...plan, clients };
+}
+
+/** Most of its answers are those of real providers. */
+export function addRecordings(plan: Plan): Plan {
+  const random = new Random(plan.seed, "recordings");
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      const answers = request.answers.map((answer): AnswerPlan => {
+        const isRecorded = random.chance(700) && answer.kind === "answer" && !request.background;
+        return isRecorded ? { ...answer, recorded: random.int(1_000_000) } : answer;
+      });
+      return { ...request, answers };
+    });
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
 }
 
 function makeUpgrade(random: Random): UpgradePlan {

@@ -63,6 +63,8 @@ export interface LimitPlan {
   readonly concurrentRequests?: number;
   readonly usdPerDay?: string;
   readonly usdTotal?: string;
+  readonly requestsPerMinutePerSession?: number;
+  readonly usdPerSession?: string;
 }
 
 export interface ClientPlan {
@@ -81,9 +83,17 @@ export interface ClientPlan {
   /** The largest piece of a request that is sent at once; 0: the whole request. */
   readonly piece: number;
   readonly limits: LimitPlan;
+  /** Its requests are of so many sessions in turn; absent: they name none. */
+  readonly sessions?: number;
   /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
   readonly socket?: SocketPlan | null;
   readonly requests: readonly RequestPlan[];
+}
+
+/** The session that a request names. All requests on a WebSocket have the session of its upgrade. */
+export function sessionOf({ name, sessions = 0, socket }: ClientPlan, request: number): string | null {
+  if (sessions === 0) return null;
+  return `session-${name}-${socket ? 0 : request % sessions}`;
 }
 
 /** How a client uses a WebSocket. */
@@ -173,6 +183,8 @@ export interface AnswerPlan {
   readonly missing: number;
   /** How long it waits before it reads the request. */
   readonly slowReadMs: number;
+  /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
+  readonly recorded?: number;
 }
 
 export interface CutPlan {

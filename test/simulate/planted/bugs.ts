@@ -18,6 +18,10 @@ const LIMITS = "src/billing/limits/limits.ts";
 const RELAY = "src/gateway/delivery/relay.ts";
 const BACKGROUND = "src/gateway/upstream/background.ts";
 const COOLDOWN = "src/gateway/channels/cooldown.ts";
+const SESSION = "src/gateway/websocket/session.ts";
+const TURN = "src/gateway/websocket/turn.ts";
+const FRAMES = "src/lib/websocket/frames.ts";
+const POOL = "src/lib/http1/client/pool.ts";
 const FAILOVER = "src/gateway/attempt/failover.ts";
 
 function plant(name: string, file: string, from: string, to: string): Bug {
@@ -296,4 +300,124 @@ const OPERATED: readonly Bug[] = [
   ),
 ];
 
-export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...OPERATED, ...UNDONE];
+/** In WebSockets. */
+const SOCKETS: readonly Bug[] = [
+  // As it was until the simulator found it.
+  plant("watch no silence on a WebSocket", SESSION, "    this.#watchSilence(event.streamId);\n", ""),
+  plant(
+    "give an event to a response of another stream",
+    SESSION,
+    "this.#turns.filter((turn) => turn.streamId === streamId);",
+    "this.#turns.filter((turn) => turn.streamId === streamId || streamId !== null);",
+  ),
+  plant(
+    "keep a response that has ended on its stream",
+    SESSION,
+    "    this.#turns = this.#turns.filter((other) => other !== turn);\n    this.#watchSilence",
+    "    this.#watchSilence",
+  ),
+  {
+    name: "settle a response on a WebSocket twice",
+    changes: [
+      {
+        file: TURN,
+        from: "  break(how: Break): void {\n    if (this.#ended) return;\n",
+        to: "  break(how: Break): void {\n",
+      },
+      {
+        file: SESSION,
+        from: "    this.#turns = this.#turns.filter((other) => other !== turn);\n    this.#watchSilence",
+        to: "    this.#watchSilence",
+      },
+      {
+        file: SETTLE,
+        from: "  if (bill.settled) return;\n  recordBill(closeBill",
+        to: "  recordBill(closeBill",
+      },
+    ],
+  },
+  {
+    name: "forget to release the upstream's WebSocket",
+    changes: [
+      { file: SESSION, from: '    upstream?.close({ code, reason: "" });\n', to: "" },
+      {
+        file: SESSION,
+        from: '    this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });\n    this.#options.ended(this.#responses);',
+        to: "    this.#options.ended(this.#responses);",
+      },
+    ],
+  },
+  plant(
+    "count a WebSocket that has closed",
+    "src/gateway/websocket/accept.ts",
+    "      sockets.open -= 1;\n",
+    "",
+  ),
+  plant(
+    "leave a client's WebSocket open when the upstream's broke",
+    SESSION,
+    "    if (isUnused) return this.#endIfIdle();",
+    "    if (isUnused || code === CLOSE_CODES.lost) return this.#endIfIdle();",
+  ),
+  plant(
+    "pass what an upstream says about its credential on a WebSocket",
+    SESSION,
+    "? redactErrorBody(message.bytes, channel)",
+    "? message.bytes",
+  ),
+  plant(
+    "pass the fields of an upstream's 101",
+    "src/gateway/websocket/connect.ts",
+    "redactFields(responseFields(reply.fields), channel, status).filter(isForClient)",
+    "reply.fields.filter(isForClient)",
+  ),
+  plant(
+    "accept a WebSocket that was accepted with another key",
+    "src/gateway/websocket/connect.ts",
+    "    if (fault === null) {\n",
+    '    if (fault !== "") {\n',
+  ),
+  plant("take a fragment for a message", FRAMES, "    if (!this.#final) return;\n", ""),
+];
+
+/** In what keeps connections ready, and in limits of sessions. */
+const READY: readonly Bug[] = [
+  plant(
+    "forget a dial that a request has left to another one",
+    POOL,
+    "      this.#waiting.delete(exchange);\n      dial.exchange = null;\n",
+    "      this.#waiting.delete(exchange);\n",
+  ),
+  plant(
+    "fail a request by a dial that was started for another reason",
+    POOL,
+    "    if (adopted) this.#dialFor(exchange);\n    else exchange.fail",
+    "    if (adopted) return;\n    else exchange.fail",
+  ),
+  plant(
+    "leave a request waiting for its dial when a connection has become idle",
+    POOL,
+    "    if (exchange === null) {\n      this.#shelve(connection);\n      return;\n    }\n    this.#waiting.delete(exchange);\n    connection.send(exchange);",
+    "    this.#waiting.delete(exchange ?? connection as never);\n    this.#shelve(connection);",
+  ),
+  plant(
+    "try only the first address of a name",
+    "src/lib/http1/client/race.ts",
+    "    if (this.#left.length > 0) this.#step.arm(STEP_MS);\n",
+    "",
+  ),
+  plant(
+    "let one request of a session too many in",
+    LIMITS,
+    "  if (recent.length < limit) return;\n",
+    '  if (recent.length < limit || (holder.kind === "session" && recent.length === limit)) return;\n',
+  ),
+  plant(
+    "count nothing that a session has spent",
+    LIMITS,
+    "  const charged = ledger.spentOf(holder, window);",
+    '  if (holder.kind === "session" && ledger.spentOf(holder, window) >= 0n) return;\n  const charged = ledger.spentOf(holder, window);',
+  ),
+];
+
+export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...OPERATED, ...SOCKETS, ...READY, ...UNDONE];

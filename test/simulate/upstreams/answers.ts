@@ -214,10 +214,15 @@ function writeContent(question: Question): AnswerText {
 
 /** The same answer as messages on a WebSocket. */
 export function listEvents(question: Question, stream: string | null): string[] {
-  return writeAnswer({ ...question, wire: "responses", stream: true }).pieces.map((piece) => {
-    const data = piece.slice(piece.indexOf("\ndata: ") + 7, -2);
-    return stream === null ? data : `${data.slice(0, -1)},"stream_id":"${stream}"}`;
-  });
+  const { pieces } = writeAnswer({ ...question, wire: "responses", stream: true });
+  return pieces.flatMap((piece) => listData(piece, stream));
+}
+
+/** The data of an event, with the name of its stream. */
+export function listData(event: string, stream: string | null): string[] {
+  const data = /^data: ?(\{.*\})$/m.exec(event)?.[1];
+  if (data === undefined) return [];
+  return [stream === null ? data : `${data.slice(0, -1)},"stream_id":"${stream}"}`];
 }
 
 /** A refusal on a WebSocket. */

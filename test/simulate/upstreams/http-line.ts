@@ -1,6 +1,13 @@
 // One HTTP connection from the gateway to an upstream: reads requests as they come, and answers each as the plan says.
 
-import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  constants,
+  gunzipSync,
+  gzipSync,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
@@ -13,8 +20,16 @@ import {
   writeError,
   writeUnfinished,
 } from "./answers.ts";
+import { findRecording } from "./recordings.ts";
 import { SocketLine } from "./socket-line.ts";
-import { type Arrival, credentialOf, failsAfter, requestOf, type Upstream } from "./upstream.ts";
+import {
+  type Arrival,
+  credentialOf,
+  failsAfter,
+  requestOf,
+  type Upstream,
+  useRecording,
+} from "./upstream.ts";
 
 const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
 const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early: false };
@@ -50,7 +65,6 @@ export class HttpLine {
   }
 
   #receive(bytes: Buffer): void {
-    this.#upstream.checkSecrets(bytes.toString("latin1"), this.#end.name);
     this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
     if (!this.#busy) this.#read();
   }
@@ -70,6 +84,7 @@ export class HttpLine {
     }
     this.#arrival ??= this.#arrive(field("user-agent") ?? "", method, target);
     if (this.#came.length < end + 4 + length) return;
+    this.#upstream.checkSecrets(this.#came.toString("latin1", 0, end + 4 + length), this.#end.name);
     const body = this.#came.subarray(end + 4, end + 4 + length);
     this.#came = this.#came.subarray(end + 4 + length);
     this.#busy = true;
@@ -121,11 +136,11 @@ export class HttpLine {
       }
       case "wrong key":
       case "accept":
-        this.#accept(kind === "accept" ? acceptKey(key) : acceptKey(`not ${key}`), early);
+        this.#accept(kind === "accept" ? acceptKey(key) : acceptKey(`not ${key}`), early, kind === "accept");
     }
   }
 
-  #accept(accept: string, early: boolean): void {
+  #accept(accept: string, early: boolean, isValid: boolean): void {
     const fields = [
       "upgrade: websocket",
       "connection: Upgrade",
@@ -137,7 +152,8 @@ export class HttpLine {
     this.#gone = true;
     const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
     const line = new SocketLine(this.#upstream, this.#end);
-    line.begin(head, early, this.#came);
+    line.begin(head, early, isValid);
+    if (this.#came.length > 0) line.receive(this.#came);
   }
 
   #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {
@@ -240,7 +256,9 @@ export class HttpLine {
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
       : answer.kind === "bodiless with body"
         ? writeSmuggled(mark)
-        : this.#writeSuccess(arrival, question);
+        : answer.recorded !== undefined
+          ? useRecording(arrival, findRecording(question, answer.recorded)).text
+          : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
     if (!failed) arrival.body = whole;
     const pieces = frame(
@@ -417,7 +435,13 @@ function describeCut({ cut }: AnswerPlan): string {
   return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
 }
 
-const ENCODE = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync };
+// The best compression takes a hundred times as long.
+const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+const ENCODE = {
+  gzip: gzipSync,
+  br: (bytes: Buffer) => brotliCompressSync(bytes, QUICK),
+  zstd: zstdCompressSync,
+};
 
 function frame(type: string, body: readonly Buffer[], answer: AnswerPlan, plan: ChannelPlan): Buffer[] {
   const { coding, status, interim } = answer;

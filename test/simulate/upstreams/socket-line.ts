@@ -4,8 +4,9 @@ import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
 import { NATURE } from "../world/scheduler.ts";
-import { listEvents, writeErrorEvent } from "./answers.ts";
-import { type Arrival, credentialOf, failsAfter, type Upstream } from "./upstream.ts";
+import { listEvents, type Question, writeErrorEvent } from "./answers.ts";
+import { findRecording, listRecordedEvents } from "./recordings.ts";
+import { type Arrival, credentialOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
 
 /** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -33,12 +34,13 @@ export class SocketLine {
   /** It sends nothing more: it has closed, or it stopped inside a frame. */
   #mute = false;
   #tainted = false;
+  #isValid = true;
 
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
     this.#end = end;
     end.ears = {
-      data: (bytes) => this.#receive(bytes),
+      data: (bytes) => this.receive(bytes),
       drain: () => this.#flush(),
       finished: () => {
         end.fin();
@@ -49,10 +51,11 @@ export class SocketLine {
     upstream.lines.add(this);
   }
 
-  begin(head: Buffer, early: boolean, came: Buffer): void {
+  /** `isValid`: the gateway may use it. */
+  begin(head: Buffer, early: boolean, isValid: boolean): void {
+    this.#isValid = isValid;
     const limits = JSON.stringify({ type: "codex.rate_limits", plan_type: "free" });
     this.#send(early ? Buffer.concat([head, writeText(limits, OWN)]) : head);
-    if (came.length > 0) this.#receive(came);
   }
 
   closeIfIdle(how: "fin" | "rst"): void {
@@ -61,7 +64,7 @@ export class SocketLine {
     else this.#close(1001, "idle");
   }
 
-  #receive(bytes: Buffer): void {
+  receive(bytes: Buffer): void {
     for (const heard of this.#hearing.hear(bytes)) if (!this.#gone) this.#take(heard);
     const { broken } = this.#hearing;
     if (broken === null || this.#gone) return;
@@ -81,6 +84,8 @@ export class SocketLine {
   #takeMessage(text: string): void {
     const { watch, scheduler, plan } = this.#upstream;
     this.#upstream.checkSecrets(text, this.#end.name);
+    if (!this.#isValid)
+      watch.accuse("bytes", `The gateway uses a WebSocket that ${plan.name} accepted with a wrong key.`);
     const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
     // A message that names its type twice is still a request.
     if (watch.messageOf(send) !== text && !text.startsWith('{"Type"'))
@@ -155,10 +160,13 @@ export class SocketLine {
     const isRefusal = answer.kind === "error status";
     arrival.status = isRefusal ? answer.status : 200;
     const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
-    const question = { wire: "responses" as const, stream: true, mark, model, counts };
+    const fails = failsAfter(arrival, answer);
+    const question: Question = { wire: "responses", stream: true, mark, model, counts, failsAfter: fails };
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
-      : listEvents({ ...question, failsAfter: failsAfter(arrival, answer) }, stream);
+      : answer.recorded !== undefined
+        ? listRecordedEvents(useRecording(arrival, findRecording(question, answer.recorded)), stream)
+        : listEvents(question, stream);
     const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
     const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
     const pieces = texts.map((text): Piece => ({

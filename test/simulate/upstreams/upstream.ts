@@ -3,7 +3,9 @@
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
+import { SECRET } from "../clients/requests.ts";
 import type { Counts, Question } from "./answers.ts";
+import type { Recording } from "./recordings.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -35,6 +37,8 @@ export interface Arrival {
   readonly fetches: string | null;
   /** The upstream continues with it after its answer. */
   goesOn: boolean;
+  /** Its answer is this recording. */
+  recorded: string | null;
   /** On a WebSocket: the messages of its answer that were sent. Null: over HTTP. */
   events: string[] | null;
 }
@@ -53,8 +57,6 @@ export interface UpstreamWatch {
   /** The same, by send and by request. */
   readonly bySend: Map<string, Arrival[]>;
   readonly byRequest: Map<string, Arrival[]>;
-  /** The clients' secrets. No upstream may see one of them. */
-  readonly secrets: readonly string[];
   readonly stored: Map<string, Stored>;
   readonly healed: () => boolean;
   /** The message of a send on a WebSocket, as its client wrote it. */
@@ -140,6 +142,7 @@ export class Upstream {
       tainted: false,
       fetches: null,
       goesOn: false,
+      recorded: null,
       events: null,
       ...more,
     };
@@ -171,8 +174,7 @@ export class Upstream {
   }
 
   checkSecrets(text: string, name: string): void {
-    for (const secret of this.watch.secrets)
-      if (text.includes(secret)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
+    if (text.includes(SECRET)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
   }
 }
 
@@ -183,4 +185,10 @@ export function requestOf(send: string): string {
 
 export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
+}
+
+export function useRecording(arrival: Arrival, recording: Recording): Recording {
+  arrival.recorded = recording.id;
+  arrival.counts = recording.counts ?? { input: -1, cacheRead: 0, output: 0 };
+  return recording;
 }

@@ -84,6 +84,10 @@ function writeLimits(limits: LimitPlan): string {
     ...(limits.requestsPerMinute === undefined ? [] : [`requests_per_minute: ${limits.requestsPerMinute}`]),
     ...(limits.concurrentRequests === undefined ? [] : [`concurrent_requests: ${limits.concurrentRequests}`]),
     ...(limits.usdPerDay === undefined ? [] : [`usd_per_day: "${limits.usdPerDay}"`]),
+    ...(limits.requestsPerMinutePerSession === undefined
+      ? []
+      : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),
+    ...(limits.usdPerSession === undefined ? [] : [`usd_per_session: "${limits.usdPerSession}"`]),
     ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
   ].join(", ");
 }

@@ -48,7 +48,11 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 export function fail(code: string, call: string, path?: string): Error {
   const about = path === undefined ? "" : ` '${path}'`;
+  // Where it came from is in `call`; to find it again for a stack costs more than all that is around it.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   const error = new Error(`${code}: ${MESSAGES[code] ?? code}, ${call}${about}`);
+  Error.stackTraceLimit = stackTraceLimit;
   return Object.assign(error, { code, syscall: call, path });
 }
 
@@ -97,9 +101,7 @@ class Stats {
   readonly nlink: number | bigint;
   readonly mtimeMs: number | bigint;
   readonly ctimeMs: number | bigint;
-  readonly mtime: Date;
-  readonly mtimeNs: bigint;
-  readonly ctimeNs: bigint;
+  readonly #time: number;
   readonly #kind: Inode["kind"];
 
   constructor(inode: Inode, big = false) {
@@ -113,10 +115,18 @@ class Stats {
     this.nlink = as(inode.links);
     this.mtimeMs = as(inode.mtime);
     this.ctimeMs = as(inode.mtime);
-    this.mtime = new Date(inode.mtime);
-    this.mtimeNs = BigInt(Math.round(inode.mtime * 1000)) * 1000n;
-    this.ctimeNs = this.mtimeNs;
+    this.#time = inode.mtime;
     this.#kind = inode.kind;
+  }
+
+  get mtime(): Date {
+    return new Date(this.#time);
+  }
+  get mtimeNs(): bigint {
+    return BigInt(Math.round(this.#time * 1000)) * 1000n;
+  }
+  get ctimeNs(): bigint {
+    return this.mtimeNs;
   }
 
   isFile(): boolean {
