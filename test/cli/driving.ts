@@ -49,6 +49,7 @@ export const KEYS = {
   down: "\u001B[B",
   enter: "\r",
   space: " ",
+  backspace: "\u007F",
   interrupt: "\u0003",
 } as const;
 

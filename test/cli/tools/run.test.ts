@@ -1,7 +1,15 @@
 // `gateway run`, with stand-ins for the tools that say what they were given.
 
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
@@ -248,12 +256,13 @@ describe("Gemini CLI's home", () => {
     expect(stdout).toBe("[]\n");
   });
 
-  test("works if the user has none, and leaves no settings there", async () => {
+  test("works if the user has none", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
-    expect(existsSync(folder.join(".gemini/settings.json"))).toBe(false);
+    // The folder of its sessions, and no settings.
+    expect(readdirSync(folder.join(".gemini"))).toEqual(["tmp"]);
   });
 });
 
