@@ -59,7 +59,7 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
   const failed = outcome === "upstream_error";
-  // A body or a list that says so is whole all the same.
+  // A body or a list that says so is still complete.
   if (failed && reading.parts.length === 0 && (reading.end === "error" || !reading.final)) return NOTHING;
   if (reading.final) return assessFinal(reading, streamed);
   if (failed || outcome === "complete") return assessReported(reading);

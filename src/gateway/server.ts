@@ -5,7 +5,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
 import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
-import type { Refusal } from "../lib/http1/server/refusal.ts";
+import type { RequestRefusal } from "../lib/http1/server/refusal.ts";
 import { Shortage } from "../lib/http1/shortage.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
@@ -50,7 +50,7 @@ export function startServer(
     if (call === null) return;
     running.add(call, onError);
   };
-  const onRefusal = (exchange: Exchange, refusal: Refusal): void => {
+  const onRefusal = (exchange: Exchange, refusal: RequestRefusal): void => {
     const { dialect } = recognise(exchange, gateway.catalog);
     if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
     answerError(admit(exchange), toRefusalError(refusal), dialect, gateway);

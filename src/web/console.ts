@@ -147,7 +147,7 @@ function isSignedIn(exchange: Exchange, { sessions, cookie }: Inside): boolean {
 const FAULTS: Readonly<Record<CodeFault, string>> = {
   unknown: "This link is not valid. `gateway open` makes a new one.",
   expired: "This link was valid for a minute only. `gateway open` makes a new one.",
-  used: "This link has been used already, and whoever used it is signed out now. `gateway open` makes a new one.",
+  used: "This link has been used already. The browser that used it is signed out now. `gateway open` makes a new link.",
 };
 
 const signInSchema = z.strictObject({ code: z.string().max(200) });

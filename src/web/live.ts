@@ -12,7 +12,7 @@ import type { About, LiveEvent, Notice } from "./api.ts";
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 
 const TICK_MS = 500;
-/** The channels' view sorts samples: once in so many ticks is often enough. */
+/** The channels' view sorts samples: once in this many ticks is enough. */
 const CHANNEL_TICKS = 4;
 /** A browser that is gone is noticed at the next write. */
 const QUIET_TICKS = 30;

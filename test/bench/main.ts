@@ -65,7 +65,7 @@ async function openBench({ rounds, ms }: Flags): Promise<Bench> {
   return { cores, upstream: await startUpstream(cores), load: startLoad(cores?.load ?? null), rounds, ms };
 }
 
-function tell(text: string): void {
+function note(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
 }
 
@@ -81,9 +81,9 @@ async function run(): Promise<void> {
       process.stdout.write(await profile(flags.profile, bench));
       return;
     }
-    const plan = { ...flags, commands: listCommands(flags), tell };
+    const plan = { ...flags, commands: listCommands(flags), note };
     const results = await measure(plan, bench);
-    tell("");
+    note("");
     const machine = describeMachine(bench.cores);
     process.stdout.write(`${flags.json ? writeJson(results, machine) : writeReport(results, machine)}\n`);
   } finally {

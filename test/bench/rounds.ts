@@ -32,7 +32,7 @@ export interface Plan {
   readonly peers: boolean;
   readonly layers: boolean;
   /** Reports the progress. */
-  readonly tell: (text: string) => void;
+  readonly note: (text: string) => void;
 }
 
 /** In addition to the scenarios. */
@@ -61,11 +61,11 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   if (only.has("reports")) measureBooks(plan, bench, results);
   if (only.has("console")) await measurePages(plan, bench, results);
   for (const recipe of only.has("memory") ? gateways : []) {
-    plan.tell(`memory of ${recipe.name}`);
+    plan.note(`memory of ${recipe.name}`);
     results.add(recipe.name, await measureMemory(recipe, bench));
   }
   for (const recipe of only.has("flatness") ? gateways : []) {
-    plan.tell(`flatness of ${recipe.name}`);
+    plan.note(`flatness of ${recipe.name}`);
     results.add(recipe.name, await measureFlatness(recipe, bench));
   }
   return results;
@@ -77,10 +77,10 @@ async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promi
   if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("loop")) await measureLoop({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
-  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.tell);
+  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.note);
   for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
     if (name === "executable") continue; // the same code
-    plan.tell(`allocations of ${name}`);
+    plan.note(`allocations of ${name}`);
     results.add(name, await measureAllocations(command, bench));
   }
 }
@@ -98,7 +98,7 @@ async function measureScenarios(
   for (const recipe of plan.layers ? planLayers(bench.cores) : [])
     targets.push(await recipe.start(bench.upstream.port));
   for (const recipe of plan.peers ? planPeers(bench.cores) : []) {
-    plan.tell(`fetching ${recipe.name}`);
+    plan.note(`fetching ${recipe.name}`);
     targets.push(...(await invite(recipe, bench, results)));
   }
   for (const target of targets) await warmUp(target, bench);
@@ -119,7 +119,7 @@ async function measureRounds(
     if (known || (await tryOut(scenario, target, bench, results))) able.push(target);
   }
   for (let round = 0; round < bench.rounds; round += 1) {
-    plan.tell(`${scenario.name} ${round + 1}/${bench.rounds}`);
+    plan.note(`${scenario.name} ${round + 1}/${bench.rounds}`);
     for (const target of able) results.add(target.name, await scenario.run(target, bench));
   }
 }
@@ -158,9 +158,9 @@ async function tryOut(scenario: Scenario, target: Target, bench: Bench, results:
   return false;
 }
 
-async function measureStarts({ commands, tell }: Plan, bench: Bench, results: Results): Promise<void> {
+async function measureStarts({ commands, note }: Plan, bench: Bench, results: Results): Promise<void> {
   for (let round = 0; round < bench.rounds; round += 1) {
-    tell(`start ${round + 1}`);
+    note(`start ${round + 1}`);
     for (const [name, command] of Object.entries(commands)) {
       results.add(name, await measureColdStart(command, bench));
       results.add(name, measureVersion(command));
@@ -168,20 +168,20 @@ async function measureStarts({ commands, tell }: Plan, bench: Bench, results: Re
   }
 }
 
-async function measurePages({ commands, quick, tell }: Plan, bench: Bench, results: Results): Promise<void> {
+async function measurePages({ commands, quick, note }: Plan, bench: Bench, results: Results): Promise<void> {
   const lines = quick ? SHORT_LEDGER : LONG_LEDGER;
   for (const [name, command] of Object.entries(commands)) {
-    tell(`the page of ${name}`);
+    note(`the page of ${name}`);
     for (const sample of await measureConsole(command, bench, lines)) results.add(name, sample);
   }
 }
 
-function measureBooks({ commands, quick, tell }: Plan, bench: Bench, results: Results): void {
-  tell("a ledger to report on");
+function measureBooks({ commands, quick, note }: Plan, bench: Bench, results: Results): void {
+  note("a ledger to report on");
   const book = makeBook(quick ? SHORT_LEDGER : LONG_LEDGER);
   for (let round = 0; round < (quick ? 1 : 5); round += 1) {
     for (const [name, command] of Object.entries(commands)) {
-      tell(`reports ${round + 1}`);
+      note(`reports ${round + 1}`);
       results.add(name, measureReports(command, book, bench.cores));
     }
   }

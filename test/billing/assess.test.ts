@@ -73,13 +73,13 @@ describe("an answer that broke off", () => {
     ["as much output seen as reported", { input: 1, output: 9 }, 9],
     ["nothing reported of its output, and none seen", { input: 1 }, 0],
   ])("with %s costs what was reported", (_, usage, estimatedOutput) => {
-    const told = judge(readingOf(usage, { estimatedOutput }));
-    expect(told).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
+    const shown = judge(readingOf(usage, { estimatedOutput }));
+    expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
 
   test("with a single token seen pays for it", () => {
-    const told = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
-    expect(told).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
+    const shown = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
+    expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });
 
   test("in its second pass keeps the first as it was, and each pass its model", () => {
@@ -136,21 +136,21 @@ describe("a whole answer", () => {
   });
 
   test("that is no stream has said something, and is suspect when it reports zeros", () => {
-    const told = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
-    expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
+    const shown = judge(readingOf({ input: 0, output: 0 }, FINAL), { ...whole, streamed: false });
+    expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 
   test("that goes on in the background is unknown so far, and not suspect", () => {
     const stored = { id: "resp_1", goesOn: true };
-    const told = judge(readingOf(null, { ...FINAL, stored }), whole);
-    expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
+    const shown = judge(readingOf(null, { ...FINAL, stored }), whole);
+    expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
     const done = judge(readingOf(null, { ...FINAL, stored: { ...stored, goesOn: false } }), whole);
     expect(done).toMatchObject({ basis: "unknown", suspect: true });
   });
 
   test("without its last report costs what was reported before, and nothing is estimated", () => {
-    const told = judge(readingOf({ output: 1 }, { estimatedOutput: 9 }), whole);
-    expect(told).toEqual({ basis: "partial", usage: [{ output: 1 }], estimated: [], suspect: false });
+    const shown = judge(readingOf({ output: 1 }, { estimatedOutput: 9 }), whole);
+    expect(shown).toEqual({ basis: "partial", usage: [{ output: 1 }], estimated: [], suspect: false });
     expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
   });
 
@@ -159,8 +159,8 @@ describe("a whole answer", () => {
       { input: 5, output: 0, web_search: 2 },
       { input: 0, output: 0 },
     ]) {
-      const told = judge(readingOf(usage, FINAL), whole);
-      expect(told).toEqual({ basis: "exact", usage: [usage], estimated: [], suspect: false });
+      const shown = judge(readingOf(usage, FINAL), whole);
+      expect(shown).toEqual({ basis: "exact", usage: [usage], estimated: [], suspect: false });
     }
   });
 
@@ -172,8 +172,8 @@ describe("a whole answer", () => {
     ["its searches alone, and not a word", { web_search: 2 }, 0],
     ["zeros, searches and words", { input: 0, output: 0, web_search: 2 }, 9],
   ])("that reports %s is unknown, and suspect", (_, usage, estimatedOutput) => {
-    const told = judge(readingOf(usage, { ...FINAL, estimatedOutput }), whole);
-    expect(told).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
+    const shown = judge(readingOf(usage, { ...FINAL, estimatedOutput }), whole);
+    expect(shown).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: true });
   });
 });
 
@@ -184,8 +184,8 @@ describe("an answer that says it failed", () => {
     ["stream", false],
     ["whole body, or list of values", true],
   ])("and reported nothing costs nothing, as a %s", (_, final) => {
-    const told = judge(readingOf(null, { end: "error", final, estimatedOutput: 9 }), failed);
-    expect(told).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
+    const shown = judge(readingOf(null, { end: "error", final, estimatedOutput: 9 }), failed);
+    expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
   });
 
   test("and ended without a word of it costs nothing either, unless its body is whole", () => {
@@ -199,8 +199,8 @@ describe("an answer that says it failed", () => {
     ["partial", false],
     ["exact", true],
   ])("costs what it reported: %s", (basis, final) => {
-    const told = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
-    expect(told).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
+    const shown = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
+    expect(shown).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
   });
 });
 

@@ -23,7 +23,7 @@ function bill(model: string, usage: Usage, more: Partial<Billed> = {}) {
 }
 
 describe("a kind of usage without a price", () => {
-  test("is told with its count, and the amount of all others is the least that is charged", () => {
+  test("is named with its count, and the amount of all others is the least that is charged", () => {
     const usage = { input: 1_000_000, output: 0, code_interpreter: 2, input_audio: 7 };
     const overrides = new Map([["m", { input: "1.5" }]]);
     expect(bill("m", usage, { overrides, multiplier: "0.5" })).toMatchObject({
@@ -58,7 +58,7 @@ describe("a kind of usage without a price", () => {
     });
   });
 
-  test("is never told where all kinds have one", () => {
+  test("is never named if all kinds have one", () => {
     expect(bill("gpt-5", { input: 1 })).toMatchObject({ unpricedUsage: null, atLeast: null });
   });
 
@@ -117,7 +117,7 @@ describe("several calls to the model in one answer", () => {
 });
 
 describe("an answer's charge", () => {
-  test("is usage times price, told with the prices it was made from", () => {
+  test("is usage × price, and names the prices", () => {
     const usage = {
       input: 12,
       cache_read: 11000,
@@ -213,7 +213,7 @@ describe("an answer's charge", () => {
   });
 });
 
-describe("the prices that an answer in parts tells", () => {
+describe("the prices of an answer in parts", () => {
   const advisor = { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1 } };
   const compaction = { model: "claude-haiku-4-5", pass: "compaction", usage: { input: 1 } };
 
@@ -340,7 +340,7 @@ describe("how it was served decides the price", () => {
       "no price for output_image of gemini-2.5-pro",
     ],
     [
-      "a container whose minutes are not told",
+      "a container whose minutes are not reported",
       "gpt-5",
       { input: 1, code_interpreter: 1 },
       {},
@@ -373,7 +373,7 @@ describe("how it was served decides the price", () => {
     },
   );
 
-  test("one pass without a price leaves the whole without an amount, the other pass told", () => {
+  test("if one pass has no price, the whole has no amount, and the other pass keeps its own", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -463,7 +463,7 @@ describe("a price in the config", () => {
     expect(charged).toMatchObject({ official: "0.5" });
   });
 
-  test("for the model that was asked for holds where the answer calls it otherwise", () => {
+  test("for the requested model is used if the answer has another name for it", () => {
     const asked = { overrides, requested: "my-model" };
     expect(bill("vendor/their-model:8b", { input: 1_000_000, web_search: 1 }, asked)).toMatchObject({
       official: "3.005",
@@ -471,7 +471,7 @@ describe("a price in the config", () => {
     expect(bill("gpt-5-mini", { input: 1_000_000 }, asked)).toMatchObject({ official: "0.25" });
   });
 
-  test("for the model that was asked for is no price of another that had its part in the answer", () => {
+  test("for the requested model is not used for another model that took part in the answer", () => {
     const parts = [{ model: "claude-nova-9", pass: "advisor_message", usage: { input: 1 } }];
     expect(bill("my-model", {}, { parts, overrides, requested: "my-model" })).toMatchObject({
       official: null,
@@ -479,7 +479,7 @@ describe("a price in the config", () => {
     });
   });
 
-  test("an answer under a name without a price pays for the model that was asked for, and says so", () => {
+  test("an answer whose model has no price has that of the requested model, and says so", () => {
     const asked = { requested: "gpt-5-mini" };
     expect(bill("gpt-7-nova", { input: 1_000_000 }, asked)).toMatchObject({
       official: "0.25",
@@ -491,7 +491,7 @@ describe("a price in the config", () => {
       expect(bill("gpt-7-nova", { input: 1 }, { requested }).unpricedBecause).toBe("no price for gpt-7-nova");
   });
 
-  test("an answer without a model's name is the model's that was asked for", () => {
+  test("an answer without a model's name has the price of the requested model", () => {
     expect(bill("", { input: 1_000_000 }, { model: null, requested: "gpt-5-mini" })).toMatchObject({
       official: "0.25",
     });
@@ -591,7 +591,7 @@ test("a kind that was not used needs no price", () => {
   expect(deriveAmounts({ usage, prices: { input: "1" }, multiplier: "1" }).official).toBe("0.000001");
 });
 
-test("a line in parts of which one has no price has no amount, and tells those of the others", () => {
+test("a line with one part without a price has no amount, but has the amounts of the other parts", () => {
   const parts = [
     { usage: { input: 2 }, prices: { input: "1" } },
     { usage: { input: 1 }, prices: null },
@@ -609,6 +609,6 @@ test("a line in parts of which one has no price has no amount, and tells those o
   });
 });
 
-test("what is explained before it is rounded has all of its places", () => {
+test("an explanation shows all decimals before rounding", () => {
   expect(multiplyExactly("0.0000000000001", "0.3")).toBe("0.00000000000003");
 });

@@ -13,7 +13,7 @@ function priceOf(model: string, seller: Partial<Seller>, at = AT) {
   return findPrice({ book, overrides: new Map(), seller: { ...ANY_SELLER, ...seller } }, model, at);
 }
 
-describe("an address tells whose prices are paid", () => {
+describe("an address decides whose prices are paid", () => {
   test.each([
     ["https://api.anthropic.com", "anthropic"],
     ["https://api.anthropic.com/v1", "anthropic"],

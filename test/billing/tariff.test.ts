@@ -46,7 +46,7 @@ describe("a kind without a price of its own", () => {
     expect(pricesOf(rates, { [kind]: 0 })).toEqual({ prices: {}, tier: "standard", unpriced: [] });
   });
 
-  test("a search is told as the platform charges it: the other way of counting is free, no other call is", () => {
+  test("a search is counted as the platform charges it: only the other way of counting is free", () => {
     const searched = { google_search: 3, google_search_prompt: 1 };
     expect(pricesOf({ google_search_per_1k: "14" }, searched)).toMatchObject({
       prices: { google_search_per_1k: "14", google_search_prompt_per_1k: "0" },
@@ -122,7 +122,7 @@ describe("how it was served", () => {
     expect(serve(tariff)).toEqual({ prices: { input: "1" }, tier: "standard", unpriced: [] });
   });
 
-  test("is told factor by factor, where it differs from the standard alone", () => {
+  test("names each factor, if it differs from the standard one", () => {
     expect(serve({ service_tier: "flex", speed: "fast", inference_geo: "us" })).toEqual({
       prices: {
         input: "1",

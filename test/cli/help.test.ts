@@ -83,12 +83,12 @@ function isKnown(line: string, pages: readonly Page[]): boolean {
 
 test("every command takes --config", async () => {
   const commands = (await readPages([])).filter((page) => listCommands(page).length === 0);
-  const told = commands.map(async ({ words }) => ({
+  const reported = commands.map(async ({ words }) => ({
     words,
     ...(await run({ folder: "/" }, ...words, "--config")),
   }));
   const missing = "gateway: option '--config <file>' argument missing\n";
-  const other = (await Promise.all(told)).filter(({ stderr }) => !stderr.startsWith(missing));
+  const other = (await Promise.all(reported)).filter(({ stderr }) => !stderr.startsWith(missing));
   expect(other.map(({ words }) => words.join(" "))).toEqual([]);
 });
 
@@ -130,14 +130,14 @@ test("help on help is help", async () => {
 });
 
 test("-v, --version and -V are the same", async () => {
-  const told = await Promise.all(["-v", "--version", "-V"].map((flag) => run({ folder: "/" }, flag)));
-  expect(told).toEqual(told.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
+  const reported = await Promise.all(["-v", "--version", "-V"].map((flag) => run({ folder: "/" }, flag)));
+  expect(reported).toEqual(reported.map(() => ({ status: 0, stdout: `${VERSION}\n`, stderr: "" })));
 });
 
 test("a usage error names the help to read", async () => {
   const lines = ["keys rm x", "channels list", "env", "serve --port x"];
-  const told = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
-  expect(told.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
+  const reported = await Promise.all(lines.map((line) => run({ folder: "/" }, ...line.split(" "))));
+  expect(reported.map(({ stderr }) => stderr.trimEnd().split("\n").at(-1))).toEqual([
     "See `gateway keys --help`.",
     "See `gateway channels --help`.",
     "See `gateway env --help`.",

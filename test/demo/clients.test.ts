@@ -214,7 +214,7 @@ describe("openai, chat completions", () => {
     expect(completion.choices[0]?.finish_reason).toBe("stop");
   });
 
-  test("streams, with usage in a chunk of its own only when asked", async () => {
+  test("streams, with usage in its own chunk only if requested", async () => {
     const read = async (options?: { include_usage: boolean }) => {
       const chunks = [];
       const extra = options === undefined ? {} : { stream_options: options };

@@ -24,7 +24,7 @@ const STREAM = {
 const REQUEST: RequestLines = { target: "/v1/messages", body: STREAM };
 const WHOLE: RequestLines = { target: "/v1/messages", body: { ...STREAM, stream: false } };
 
-const tell = (fault: FaultName, request = REQUEST) => {
+const report = (fault: FaultName, request = REQUEST) => {
   upstream.next(fault);
   return rawRequest(upstream.port, request);
 };
@@ -44,7 +44,7 @@ describe("a connection that breaks", () => {
     ["close-delimited-cut", "fin", 200],
   ];
   test.each(breaks)("%s ends by %s with status %d and no complete body", async (fault, ending, status) => {
-    const answer = await tell(fault);
+    const answer = await report(fault);
     expect({ ending: answer.ending, status: answer.status, complete: answer.complete }).toEqual({
       ending,
       status,
@@ -54,13 +54,13 @@ describe("a connection that breaks", () => {
   });
 
   test("half of a stream has arrived when it breaks, and the terminal event has not", async () => {
-    const answer = await tell("reset-mid-stream");
+    const answer = await report("reset-mid-stream");
     expect(answer.text).toStartWith("event: message_start");
     expect(answer.text).not.toContain("message_stop");
   });
 
   test("half of a whole answer has arrived when it breaks", async () => {
-    const answer = await tell("close-mid-stream", WHOLE);
+    const answer = await report("close-mid-stream", WHOLE);
     expect(answer.body.length).toBe(Number(answer.field("content-length")) >> 1);
   });
 });
@@ -90,7 +90,7 @@ describe("an answer with correct framing and wrong content", () => {
   test.each([400, 401, 402, 403, 404, 408, 413, 429, 500, 502, 503, 529])(
     "status %d in the native shape",
     async (status) => {
-      const answer = await tell(`status-${status}`);
+      const answer = await report(`status-${status}`);
       expect(answer.status).toBe(status);
       expect(JSON.parse(answer.text)).toMatchObject({ type: "error", error: { type: expect.any(String) } });
       expect(answer.field("retry-after")).toBe(status === 429 ? "1" : undefined);
@@ -105,16 +105,16 @@ describe("an answer with correct framing and wrong content", () => {
   });
 
   test("an HTML page, text that isn't JSON, a redirect", async () => {
-    expect(await tell("html")).toMatchObject({ status: 502, complete: true });
-    expect((await tell("not-json", WHOLE)).text).toBe("{ this is not JSON");
-    expect((await tell("redirect")).field("location")).toBe("https://example.com/");
+    expect(await report("html")).toMatchObject({ status: 502, complete: true });
+    expect((await report("not-json", WHOLE)).text).toBe("{ this is not JSON");
+    expect((await report("redirect")).field("location")).toBe("https://example.com/");
   });
 
   test("a stream that ends cleanly, but too early", async () => {
-    const truncated = await tell("truncated");
+    const truncated = await report("truncated");
     expect(truncated.complete).toBe(true);
     expect(truncated.text).not.toContain("message_delta");
-    const missing = await tell("no-terminal");
+    const missing = await report("no-terminal");
     expect(missing.complete).toBe(true);
     expect(readEvents(missing.text).at(-1)).toContain("message_delta");
   });
@@ -136,24 +136,24 @@ describe("an answer with correct framing and wrong content", () => {
       ],
     ];
     for (const [ask, expected] of asks) {
-      const middle = await tell("error-event", ask);
+      const middle = await report("error-event", ask);
       expect(middle.text).toMatch(expected);
       expect(readEvents(middle.text).length).toBeGreaterThan(2);
-      const first = await tell("error-first", ask);
+      const first = await report("error-first", ask);
       expect([first.status, first.text.search(expected) < 200]).toEqual([200, true]);
     }
   });
 
   test("usage that is missing or zero, whole and streamed", async () => {
-    expect((await tell("no-usage")).text).not.toContain("usage");
-    expect((await tell("zero-usage")).text).not.toMatch(/"(input|output)_tokens":[1-9]/);
-    expect(JSON.parse((await tell("zero-usage", WHOLE)).text).usage).toMatchObject({ output_tokens: 0 });
+    expect((await report("no-usage")).text).not.toContain("usage");
+    expect((await report("zero-usage")).text).not.toMatch(/"(input|output)_tokens":[1-9]/);
+    expect(JSON.parse((await report("zero-usage", WHOLE)).text).usage).toMatchObject({ output_tokens: 0 });
     const content = { target: "/v1beta/models/m:streamGenerateContent?alt=sse", body: { contents: [] } };
-    expect((await tell("no-usage", content)).text).not.toContain("usageMetadata");
+    expect((await report("no-usage", content)).text).not.toContain("usageMetadata");
   });
 
-  test("gzip although nobody asked", async () => {
-    const answer = await tell("gzip", WHOLE);
+  test("gzip that nobody requested", async () => {
+    const answer = await report("gzip", WHOLE);
     expect(answer.field("content-encoding")).toBe("gzip");
     expect(JSON.parse(gunzipSync(answer.body).toString()).type).toBe("message");
   });
@@ -161,16 +161,16 @@ describe("an answer with correct framing and wrong content", () => {
 
 describe("an answer that arrives in unusual ways", () => {
   test("byte by byte, it is the same answer", async () => {
-    const answer = await tell("dribble");
+    const answer = await report("dribble");
     expect(answer.text).toEndWith('event: message_stop\ndata: {"type":"message_stop"}\n\n');
     expect(answer.pieces.length).toBeGreaterThan(10);
   });
 
   test("after early hints, and delimited by the connection's end", async () => {
-    const hinted = await tell("early-hints");
+    const hinted = await report("early-hints");
     expect(hinted.bytes.toString()).toStartWith("HTTP/1.1 103 ");
     expect(hinted).toMatchObject({ status: 200, complete: true });
-    const delimited = await tell("close-delimited");
+    const delimited = await report("close-delimited");
     expect(delimited.ending).toBe("fin");
     expect(delimited.text).toContain("event: message_stop");
     expect(await upstream.ended(upstream.requests.length - 1)).toBe("answered");
@@ -182,8 +182,8 @@ describe("an answer that arrives in unusual ways", () => {
     connection.send(writeRequest(WHOLE));
     expect((await connection.until("forged")).toString()).toStartWith("HTTP/1.1 200 OK");
     connection.close();
-    expect((await tell("bad-length")).field("content-length")).toBe("-1");
-    expect((await tell("two-framings")).fields.map(([name]) => name)).toContain("content-length");
+    expect((await report("bad-length")).field("content-length")).toBe("-1");
+    expect((await report("two-framings")).fields.map(([name]) => name)).toContain("content-length");
   });
 
   test("huge, it is never written whole to a peer that does not read", async () => {

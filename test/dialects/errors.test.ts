@@ -139,7 +139,7 @@ describe("a stream that breaks", () => {
     });
   });
 
-  test("responses: response.failed, with what is known of the answer", () => {
+  test("responses: response.failed, with the known parts of the answer", () => {
     const event = responses.errorEvent(broken, "req_1", { id: "resp_9", model: "m", sequence: 7 });
     expect(event).toStartWith("event: response.failed\ndata: {");
     expect(dataOf(event)).toMatchObject({

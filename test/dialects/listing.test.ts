@@ -85,12 +85,12 @@ describe("responses and chat lists", () => {
   });
 
   test("give Codex, which sends its version, only the instructions that the upstream sent", () => {
-    const told = { slug: "b", base_instructions: "…" };
+    const reported = { slug: "b", base_instructions: "…" };
     const listed = list(responses, "client_version=0.169.0", [
       { id: "a", raw: null },
-      { id: "b", raw: told },
+      { id: "b", raw: reported },
     ]);
-    expect(listed).toMatchObject({ object: "list", models: [told] });
+    expect(listed).toMatchObject({ object: "list", models: [reported] });
     expect(ids(listed)).toBe("ab");
   });
 });
@@ -179,7 +179,7 @@ describe("an upstream's list", () => {
   });
 
   test.each(["", "<html>", "null", "{}", `{"data":{}}`, `{"error":{"message":"no"}}`])(
-    "that is none is told: %j",
+    "that is not one is reported: %j",
     (body) => {
       expect(() => messages.readList(body)).toThrow(GatewayError);
     },

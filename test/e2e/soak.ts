@@ -115,7 +115,7 @@ async function ask(client: Client, origin: Origin): Promise<void> {
   const stream = chance(0.7);
   const word = `zz-${(serial += 1)}-zz`;
   const session: Field[] = chance(0.5) ? [["x-session-id", `s${serial % 500}`]] : [];
-  const told = `${stream ? "stream of " : ""}${kind.target(stream)}`;
+  const reported = `${stream ? "stream of " : ""}${kind.target(stream)}`;
   const sending = client.send({
     origin,
     method: "POST",
@@ -140,12 +140,12 @@ async function ask(client: Client, origin: Origin): Promise<void> {
     const verdict = judge(kind, { status, text, stream, word });
     if (verdict === "complete") complete.add(answer.field("x-request-id") ?? "");
     if (["complete", "told", "refused"].includes(verdict)) count(verdict);
-    else wrong(`${told}: ${verdict}: ${status} ${text.slice(0, 600)}`);
+    else wrong(`${reported}: ${verdict}: ${status} ${text.slice(0, 600)}`);
   } catch (fault) {
     if (left) count("left");
     // A stream that was reset in the middle: every client sees an error.
     else if (status === 200) count("reset");
-    else wrong(`${told}: no answer at all: ${String(fault)}`);
+    else wrong(`${reported}: no answer at all: ${String(fault)}`);
   } finally {
     clearTimeout(timer);
   }
@@ -167,7 +167,7 @@ function judge(kind: Kind, answered: Answered): string {
   const others = (text.match(/zz-\d+-zz/g) ?? []).filter((other) => other !== word);
   if (others.length > 0) return "somebody else's answer";
   if (status === 200) return judgeAnswer(kind, answered);
-  return REFUSALS.has(status) && tellsError(text) ? "refused" : "not an error to tell";
+  return REFUSALS.has(status) && tellsError(text) ? "refused" : "no error in its text";
 }
 
 function judgeAnswer(kind: Kind, { text, stream, word }: Answered): string {
@@ -280,8 +280,8 @@ async function main(): Promise<void> {
 }
 
 function report(seconds: number, rss: number): void {
-  const told = [...counts].map(([what, times]) => `${what} ${times}`).join(", ");
-  console.log(`${seconds.toFixed(0)} s: ${told}; ${rss.toFixed(0)} MiB`);
+  const reported = [...counts].map(([what, times]) => `${what} ${times}`).join(", ");
+  console.log(`${seconds.toFixed(0)} s: ${reported}; ${rss.toFixed(0)} MiB`);
 }
 
 interface Finished {
@@ -308,7 +308,7 @@ async function finish({ gateway, rss, files, folder }: Finished): Promise<void> 
     late < 1.3 * early,
     `memory is flat: ${early.toFixed(0)} MiB after ${minute} s, ${late.toFixed(0)} at the end`,
   );
-  check((await gateway.stop()) === 0, "the gateway ends well when it is told to");
+  check((await gateway.stop()) === 0, "the gateway ends well after a signal");
   check(!gateway.stderr().includes("failed inside"), "nothing failed inside");
   const verified = await run({ folder }, "ledger", "verify", "--ledger", `${folder}/ledger.jsonl`);
   check(verified.status === 0, `the ledger is verified: ${(verified.stdout + verified.stderr).trim()}`);

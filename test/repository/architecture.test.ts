@@ -37,6 +37,17 @@ test("a folder imports itself and what is left of it", () => {
   expect(strays).toEqual([]);
 });
 
+/** docs/architecture.md says what each of them is. */
+const REQUEST_NOUNS = new Set([
+  "ClientCall",
+  "Match",
+  "Job",
+  "Attempt",
+  "ChannelResponse",
+  "Bill",
+  "Delivery",
+]);
+
 /** Inside these folders, a subfolder or file imports itself and what is left of it. `(base)`: all other files. */
 const INNER_ORDER: Readonly<Record<string, string>> = {
   gateway:
@@ -91,6 +102,20 @@ function findCycles(): string[] {
   for (const file of files) visit(file, []);
   return cycles;
 }
+
+test("the name of an exported type is declared once in a layer, and the nouns of a request once in all", () => {
+  const places = new Map<string, string[]>();
+  for (const file of files) {
+    const text = readFileSync(join(SRC, file), "utf8");
+    for (const [, exported, name = ""] of text.matchAll(/^(export )?(?:interface|type|class) (\w+)/gm)) {
+      if (exported === undefined && !REQUEST_NOUNS.has(name)) continue;
+      const place = REQUEST_NOUNS.has(name) ? name : `${folderOf(file)}: ${name}`;
+      places.set(place, [...(places.get(place) ?? []), file]);
+    }
+  }
+  for (const noun of REQUEST_NOUNS) expect([noun, places.get(noun)?.length]).toEqual([noun, 1]);
+  expect([...places].filter(([, declared]) => declared.length > 1)).toEqual([]);
+});
 
 /** Without a README. Beyond this, a folder is a list and no longer a topic. */
 const MAX_ENTRIES = 14;

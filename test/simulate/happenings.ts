@@ -1,4 +1,4 @@
-// What happens to the gateway and the world while clients are at work: one function for each kind.
+// What happens to the gateway and its surroundings while clients send requests: one function for each kind.
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
@@ -12,7 +12,7 @@ type Handlers = {
 
 export function happen(world: World, happening: Happening): void {
   const handler: (world: World, happening: never) => void = HANDLERS[happening.kind];
-  // The table has the handler of this kind of happening under its name.
+  // The table has a handler under the name of each kind.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   handler(world, happening as never);
 }

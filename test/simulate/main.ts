@@ -1,11 +1,11 @@
-// bun run simulate: see README.md.
+// `bun run simulate`. README.md explains it.
 
 import { parseArgs } from "node:util";
 import { makePlan } from "./plan/make.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
-import { tellLine, tellPlan } from "./plan/story.ts";
+import { describeEvent, describePlan } from "./plan/story.ts";
 import { type Accusation, type Outcome, runPlan } from "./run.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { compileProgram, type Program } from "./world/process.ts";
@@ -14,14 +14,14 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
 
   --seed N        one run
   --seeds N..M    these runs
-  --commit        begins with a seed that follows from the commit's hash
-  --for TIME      goes on from the seed until the time is over
-  --regressions   the plans that ever failed, before all others
-  --story         tells what happens in each run
-  --raw           tells everything: each packet and timer
-  --check NAME    only failures of this check
-  --all           goes on after a failure, and counts the failures of each check
-  --no-shrink     leaves a failure as it is
+  --commit        the first seed is computed from the commit's hash
+  --for TIME      runs one seed after another until the time is over
+  --regressions   first runs every plan that has ever failed
+  --story         shows what happens in each run
+  --raw           shows everything: each packet and timer
+  --check NAME    reports only failures of this check
+  --all           continues after a failure, and counts the failures of each check
+  --no-shrink     does not shorten the plan of a failure
   --keep WHY      adds a failure's shortest plan to regressions.jsonl
   --digest        prints the hash of each run's trace`;
 
@@ -61,11 +61,12 @@ const UNITS = new Map([
 
 function readSpan(text: string): number {
   const unit = UNITS.get(text.at(-1) ?? "");
-  if (unit === undefined || !/^\d+.$/.test(text)) throw new Error(`not a time: ${text} (60s, 5m, 8h)`);
+  if (unit === undefined || !/^\d+.$/.test(text))
+    throw new Error(`"${text}" is not a time such as 60s, 5m or 8h`);
   return Number(text.slice(0, -1)) * unit;
 }
 
-/** The first seed, and the last one. */
+/** The first and the last seed. */
 function readSeeds(): [number, number] {
   const endless = flags.for !== undefined;
   if (flags.commit) {
@@ -79,12 +80,12 @@ function readSeeds(): [number, number] {
   return [from, to ?? (endless ? Number.POSITIVE_INFINITY : from)];
 }
 
-function tell(line: string): void {
-  const told = tellLine(line);
-  if (told !== null) console.log(told);
+function printEvent(line: string): void {
+  const text = describeEvent(line);
+  if (text !== null) console.log(text);
 }
 
-async function tellFailure(plan: Plan, accusation: Accusation): Promise<void> {
+async function reportFailure(plan: Plan, accusation: Accusation): Promise<void> {
   const { check, text } = accusation;
   console.log(`\nFAILED ${check}, seed ${plan.seed}: ${text}`);
   console.log(`replay: bun run simulate --seed ${plan.seed}`);
@@ -94,10 +95,10 @@ async function tellFailure(plan: Plan, accusation: Accusation): Promise<void> {
     return accusations.some((other) => other.check === check);
   };
   const { plan: small, tries } = await shrink(plan, fails);
-  console.log(`\nThe shortest story of it that was found (${tries} tried):\n`);
-  for (const line of tellPlan(small)) console.log(`  ${line}`);
+  console.log(`\nThe shortest plan that still fails (${tries} tried):\n`);
+  for (const line of describePlan(small)) console.log(`  ${line}`);
   console.log("");
-  await runPlan(small, make, tell);
+  await runPlan(small, make, printEvent);
   if (flags.keep === undefined) return;
   keepRegression({ check, why: flags.keep, plan: small });
 }
@@ -116,7 +117,7 @@ function note(seed: number, { check, text }: Accusation): void {
 
 function listener(): ((line: string) => void) | null {
   if (flags.raw) return (line) => console.log(line);
-  return flags.story ? tell : null;
+  return flags.story ? printEvent : null;
 }
 
 async function replayRegressions(): Promise<void> {
@@ -147,7 +148,7 @@ async function runSeeds(): Promise<void> {
   const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
   for (let seed = from; seed <= to && performance.now() < until; seed++) {
     const plan = makePlan(seed);
-    if (flags.story) for (const line of tellPlan(plan)) console.log(line);
+    if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener());
     add(outcome);
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
@@ -155,7 +156,7 @@ async function runSeeds(): Promise<void> {
     if (first === undefined) continue;
     for (const accusation of firstOfEach(outcome)) note(seed, accusation);
     if (flags.all) continue;
-    await tellFailure(plan, first);
+    await reportFailure(plan, first);
     return;
   }
 }

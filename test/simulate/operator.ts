@@ -1,17 +1,17 @@
-// What an operator does by command: over the control path of the running gateway, or while it is stopped.
+// What an operator does with commands: through the control socket of the running gateway, or while it is stopped.
 
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
 import { CONFIG } from "./world/config.ts";
 import { Killed, SimProcess } from "./world/process.ts";
 
-/** A channel that was disabled by command. */
+/** A channel that was disabled by a command. */
 export interface Pause {
   readonly channel: string;
   readonly from: number;
-  /** It was enabled again; infinite: it was not. */
+  /** When it was enabled again; infinite: it was not. */
   until: number;
-  /** What it was said to. A kill may lose the command. */
+  /** The process that got the command. A kill may lose it. */
   readonly process: SimProcess;
 }
 
@@ -43,7 +43,7 @@ export class Operator {
     if (process.dead) return;
     const { scheduler } = this.#world;
     scheduler.note(`command: ${action} ${channel} is answered with ${status}`);
-    // 409: it is disabled in the config.
+    // 409: the channel is disabled in the config.
     if (status !== 200 && status !== 409)
       this.#world.accuse("control", `The command ${action} ${channel} is answered with ${status}.`);
     if (status !== 200) return;
@@ -54,7 +54,7 @@ export class Operator {
         if (pause.channel === channel) pause.until = Math.min(pause.until, scheduler.now);
   }
 
-  /** What was disabled by command is enabled again. */
+  /** Enables all channels again that commands have disabled. */
   enableAll(): void {
     const { gateway } = this.#world.served?.running ?? {};
     if (gateway === undefined) return;
@@ -62,7 +62,7 @@ export class Operator {
       if (state === "disabled") this.command({ channel: name, action: "enable" });
   }
 
-  /** Prices have changed. The gateway is stopped, earlier amounts are corrected, and it is started again. */
+  /** Prices change: the gateway is stopped, earlier amounts are corrected, and the gateway is started again. */
   reprice({ graceMs, downMs, afterSteps }: Omit<Reprice, "atMs" | "kind">): void {
     const number = this.#repricings++;
     this.#world.stopGateway(graceMs, downMs, async () => {
@@ -78,7 +78,7 @@ export class Operator {
         if (left === null) return;
         world.scheduler.note(`reprice: ${left} amounts are still to be corrected`);
         if (left > 0)
-          world.accuse("reprice", `After a repricing, another one would correct ${left} amounts again.`);
+          world.accuse("reprice", `After a repricing, a second one would still correct ${left} amounts.`);
       } catch (error) {
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         world.scheduler.note(`reprice: ${text}`);

@@ -1,5 +1,5 @@
-// What runs inside the simulated world: the real gateway, started as `gateway serve` starts
-// it, and the real commands that read its ledger. Bundled by world/bundle.ts.
+// Runs inside the simulated world: the real gateway, started as `gateway serve` starts it, and the real commands that read
+// its ledger. world/bundle.ts bundles it.
 
 import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
@@ -12,11 +12,11 @@ import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 
 export interface Served {
   readonly running: RunningGateway;
-  /** As a signal does: running streams may finish for this long. */
+  /** Stops as after a signal: running streams get this long to finish. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** As cli/serve-run.ts does it, without a terminal. */
+/** The same as cli/serve/run.ts, without a terminal. */
 export function serve(configPath: string, observer: Observer): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });
@@ -43,7 +43,7 @@ export function verify(path: string): string[] {
   return found;
 }
 
-/** As cli/money/ledger/reprice.ts does it, without a terminal. Returns how many corrections a second pass would write. */
+/** The same as cli/money/ledger/reprice.ts, without a terminal. Returns how many corrections a second pass would write. */
 export async function reprice(configPath: string): Promise<number> {
   const loaded = loadConfig(configPath, process.env);
   const { path } = loaded.catalog.ledger;

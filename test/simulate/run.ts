@@ -1,5 +1,4 @@
-// One run: a plan → a world in which it happens → what was found. Everything in it is
-// decided by the plan and the code.
+// One run: a plan, a world in which it happens, and the failures. Only the plan and the code decide what happens.
 
 import { checkBooks, hasBadDisk } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
@@ -31,7 +30,7 @@ import { Killed, type Machine, type Program, type ProgramExports, SimProcess } f
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
 
-/** What must never happen, and did. */
+/** Something that must never happen, but did. */
 export interface Accusation {
   /** The name of the check. */
   readonly check: string;
@@ -42,7 +41,7 @@ export interface Accusation {
 
 export interface Outcome {
   readonly accusations: readonly Accusation[];
-  /** Of the trace: equal for equal runs. */
+  /** The hash of the trace. Equal runs have equal hashes. */
   readonly digest: string;
   readonly sends: number;
   readonly arrivals: number;
@@ -51,7 +50,7 @@ export interface Outcome {
   readonly powerCuts: number;
 }
 
-/** A line as it was handed to the disk. */
+/** A line as it was written to the disk. */
 export interface Written {
   readonly id: string;
   readonly number: number | null;
@@ -59,11 +58,11 @@ export interface Written {
   readonly inode: Inode;
 }
 
-/** When a gateway ended without having been asked to, and how. */
+/** When and how a gateway died. */
 export interface Death {
   readonly at: number;
   readonly how: "killed" | "without power";
-  /** A sync may have taken so long, in microseconds. */
+  /** The longest that a sync may have taken, in microseconds. */
   readonly syncMargin: number;
 }
 
@@ -94,21 +93,21 @@ export class World implements Machine {
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
-  /** What files of the ledger held when somebody took them away. */
+  /** The content of ledger files at the moment of their removal. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
-  /** The clock was set, or the process stood still. */
+  /** The clock was changed, or the process was suspended. */
   timeWasBent = false;
   stoodStill = false;
-  /** An upstream has sent an answer that nobody asked for: one that follows may go to the wrong request, by chance. */
+  /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
   unasked = false;
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
   readonly operator = new Operator(this);
-  /** Responses that upstreams work on in the background, by their ids. */
+  /** Responses that upstreams produce in the background, by id. */
   readonly stored = new Map<string, Stored>();
   readonly #make: Program;
   readonly #trace: Trace;
@@ -121,12 +120,12 @@ export class World implements Machine {
   #boots = 0;
   #restartPending = false;
 
-  constructor(plan: Plan, make: Program, tell: ((line: string) => void) | null) {
+  constructor(plan: Plan, make: Program, onLine: ((line: string) => void) | null) {
     this.plan = plan;
     this.seed = plan.seed;
     this.#make = make;
     this.wallOffset = plan.wall;
-    this.#trace = new Trace(tell);
+    this.#trace = new Trace(onLine);
     this.scheduler = new Scheduler(new Random(plan.seed, "scheduler"), this.#trace);
     this.scheduler.onThrow = (owner, error) => this.#caught(owner.name, error);
     this.network = new Network(this.scheduler, plan.seed);
@@ -199,21 +198,21 @@ export class World implements Machine {
     }
   }
 
-  /** A promise failed and nobody heard of it: the real process ends with that. */
+  /** A promise was rejected and nothing handled it. That would end the real process. */
   reject(error: unknown): void {
     if (error instanceof Killed) return;
     this.accuse(
       "crash",
-      `A promise failed, and nobody heard of it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      `A promise was rejected, and nothing handled it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     );
   }
 
-  /** Runs events until something is so. False: that never came, or the world did not come to rest. */
+  /** Runs events until a condition holds. False: it never did, or the events never stopped. */
   #until(reached: () => boolean, within = LONGEST_US): boolean {
     const end = this.scheduler.now + within;
     while (!reached()) {
       if (this.scheduler.steps > MOST_EVENTS) {
-        this.accuse("hangs", `The world did not come to rest within ${MOST_EVENTS} events.`);
+        this.accuse("hangs", `The events did not stop: there were more than ${MOST_EVENTS}.`);
         return false;
       }
       if (!this.scheduler.step(end)) {
@@ -234,7 +233,7 @@ export class World implements Machine {
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
-      // Not all connections: most of the time would go into bytes that come one by one.
+      // Only some connections: otherwise most of the time would go into single bytes.
       piece: random.chance(350) ? piece : 0,
     };
   }
@@ -243,7 +242,7 @@ export class World implements Machine {
     if (error instanceof Killed || (owner === this.process?.name && this.process.dead)) return;
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     if (owner === NATURE.name) throw error;
-    this.accuse("crash", `The gateway threw outside every catch: ${text}`);
+    this.accuse("crash", `The gateway threw an error that nothing caught: ${text}`);
   }
 
   // The gateway's life.
@@ -308,7 +307,7 @@ export class World implements Machine {
     };
   }
 
-  /** What was on its way when the gateway died has no answer. */
+  /** Requests in flight when the gateway died get no answer. */
   #noteOrphans(): void {
     for (const send of this.sends) if (send.end === "open") send.orphaned = true;
   }
@@ -348,13 +347,13 @@ export class World implements Machine {
       this.#noteDeath(how);
       this.#afterDeath(how, downMs);
     };
-    // An idle gateway takes no steps.
+    // An idle gateway makes no steps.
     this.scheduler.after(2 * SECOND, NATURE, "the end", () => {
       if (this.process === process) this.#die(how, downMs);
     });
   }
 
-  /** `meanwhile`: what is done before it is started again. */
+  /** `meanwhile` runs before it is started again. */
   stopGateway(graceMs: number, downMs: number, meanwhile = async (): Promise<void> => {}): void {
     const { process, served } = this;
     if (process === null || process.dead || served === null || this.#ending) return;
@@ -400,7 +399,7 @@ export class World implements Machine {
     this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
   }
 
-  /** All that the key has had. */
+  /** Every set of limits that the key has had. */
   limitsOf(client: string): LimitPlan[] {
     const known =
       this.#limits.get(client) ??
@@ -427,22 +426,22 @@ export class World implements Machine {
     return this.load(new SimProcess(this, "verify", 6000)).verify(LEDGER);
   }
 
-  /** It must be told who holds the ledger, and change nothing. */
+  /** A second gateway must report who holds the ledger, and change nothing. */
   startSecond(): void {
     const { process } = this;
     if (process === null || process.dead || this.served === null || this.#ending) return;
     const second = new SimProcess(this, "second", 5000);
     try {
       second.load(this.#make).serve(CONFIG, this.#observe(second));
-      this.accuse("two gateways", "A second gateway was started on the ledger that the first one writes.");
+      this.accuse("two gateways", "A second gateway started on the ledger of the first one.");
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       this.scheduler.note(`the second gateway says: ${text}`);
       const broken = this.disk.find(CONFIG)?.content.toString() === BROKEN_CONFIG;
-      // On a full disk nobody can leave his name.
+      // On a full disk, the holder could not write its name.
       const nameless = hasBadDisk(this.plan) && text.includes("is held by another process");
       if (!broken && !nameless && !/is being written by process|ENOSPC|EIO|SQLITE|in use/.test(text))
-        this.accuse("two gateways", `The second gateway does not say who holds the ledger, but: ${text}`);
+        this.accuse("two gateways", `The second gateway does not name the holder of the ledger: ${text}`);
     }
     second.onDeath = null;
     second.kill("killed");
@@ -470,10 +469,13 @@ export class World implements Machine {
   #ended(send: Send): void {
     checkBytes(this, send);
     if (send.end === "gave up" && !this.stoodStill && !send.orphaned && send.request.slow === null)
-      this.accuse("hangs", `${send.name} got no end of its reply for 150 s, longer than every time limit.`);
+      this.accuse(
+        "hangs",
+        `The reply to ${send.name} did not end within 150 s, which is longer than every time limit.`,
+      );
   }
 
-  /** Everything works again, and the operator has put everything right. */
+  /** Everything works again, and the operator has undone every change. */
   #heal(): void {
     this.scheduler.note("everything works again");
     this.#healed = true;
@@ -483,7 +485,7 @@ export class World implements Machine {
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     if (this.process !== null) this.process.frozenUntil = 0;
-    // A gateway whose ledger was taken away writes nothing more until it is restarted, and says so.
+    // A gateway whose ledger was removed writes nothing until it is restarted, and reports that.
     if (this.removed.length > 0) this.stopGateway(1000, 100);
     this.#until(() => !this.#ending, 60 * SECOND);
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
@@ -506,11 +508,11 @@ export class World implements Machine {
       this.#pass(62 * SECOND);
   }
 
-  /** Each key once more, with nothing in its way: what was held for requests that have ended shows here. */
+  /** Each key sends one more request. If something is still reserved for requests that have ended, it fails. */
   #finalRequests(): void {
     const from = this.sends.length;
     let number = FINAL_NUMBER;
-    // Those that share a key would be in each other's way.
+    // Clients with the same key would block each other.
     const owners = this.plan.clients.filter(({ name, key }) => name === key);
     const clients = owners.map((client, index): ClientPlan => {
       const name = `c${FINAL + index}`;
@@ -553,30 +555,30 @@ export class World implements Machine {
     if (reply !== null && this.#mayRefuse(send, reply)) return;
     this.accuse(
       reply?.status === 429 ? "reservations" : "recovery",
-      `Everything works again, and ${name} (${client.dialect}, key ${client.key}) gets ${reply?.status ?? "nothing"}: ${reply?.body.toString().slice(0, 300)}`,
+      `Everything works again, but ${name} (${client.dialect}, key ${client.key}) gets ${reply?.status ?? "nothing"}: ${reply?.body.toString().slice(0, 300)}`,
     );
   }
 
   #mayRefuse(send: Send, { status, body }: Reply): boolean {
     if (status === 429) return this.#isSpent(body.toString());
-    // Another send of it goes over HTTP.
+    // It is sent again over HTTP.
     return status === 426 && send.events !== null && this.#mayRefuseSockets(send);
   }
 
-  /** A channel that said that it offers no WebSocket is asked again after ten minutes. */
+  /** The gateway tries a WebSocket again ten minutes after a channel has refused one. */
   #mayRefuseSockets({ client }: Send): boolean {
     return this.plan.channels
       .filter(({ platform }) => platform === platformOf(client.dialect))
       .every(({ name, sockets }) => sockets === undefined || this.refused.has(name));
   }
 
-  /** Minutes are those of the wall clock. */
+  /** Minutes of the wall clock. */
   #isSpent(text: string): boolean {
     const isEarly = text.includes("requests_per_minute") && this.timeWasBent;
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
-  /** A channel that works again is used again: the best one, by each platform that was asked. */
+  /** A channel that works again is used again: for each platform, the one with the best priority. */
   #checkChannels(from: number): void {
     const used = new Set(this.arrivals.slice(from).map(({ channel }) => channel));
     for (const platform of new Set(this.plan.clients.map(({ dialect }) => platformOf(dialect)))) {
@@ -585,14 +587,14 @@ export class World implements Machine {
       const best = Math.min(...channels.map(({ priority }) => priority));
       const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);
       if (!first.some((name) => used.has(name)))
-        this.accuse("recovery", `The channel ${first.join(" or ")} works again, and is not used again.`);
+        this.accuse("recovery", `The channel ${first.join(" or ")} works again, but is not used.`);
     }
   }
 
   #stop(): void {
     const { process, served } = this;
     if (process === null || served === null || process.dead) {
-      this.accuse("boot", "The gateway does not run at the end, although everything works.");
+      this.accuse("boot", "The gateway does not run at the end, but everything works.");
       return;
     }
     let stopped = false;
@@ -601,7 +603,7 @@ export class World implements Machine {
       (error: unknown) => this.accuse("stop", `The gateway does not stop: ${String(error)}`),
     );
     this.#until(() => stopped, 30 * SECOND);
-    if (!stopped) this.accuse("stop", "The gateway does not stop, although nothing is in flight.");
+    if (!stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
     this.#pass(2 * SECOND);
   }
 
@@ -612,13 +614,13 @@ export class World implements Machine {
   }
 }
 
-/** Resolves when the runtime's own loop has turned: it tells only then of promises that nobody heard of. */
+/** Resolves after a turn of the runtime's event loop. Only then does the runtime report unhandled rejections. */
 export async function runPlan(
   plan: Plan,
   make: Program,
-  tell: ((line: string) => void) | null = null,
+  onLine: ((line: string) => void) | null = null,
 ): Promise<Outcome> {
-  const world = new World(plan, make, tell);
+  const world = new World(plan, make, onLine);
   const onRejection = (error: unknown): void => world.reject(error);
   process.on("unhandledRejection", onRejection);
   try {

@@ -1,5 +1,5 @@
-// The simulator itself: that a seed decides everything, that no edge is left out, that its
-// parts do what they promise, and a few seconds of it.
+// Tests of the simulator: a seed decides everything, every runtime call is replaced, and its parts work. It also runs for a
+// few seconds.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -53,18 +53,18 @@ function call(owner: unknown, name: string): void {
 }
 
 describe("a seed", () => {
-  test("decides everything: two processes leave the same trace, byte for byte", async () => {
+  test("decides everything: the traces of two processes are the same, byte for byte", async () => {
     const [first, second] = await Promise.all([digests("11..16"), digests("11..16")]);
     expect(first).toHaveLength(6);
     expect(second).toEqual(first);
   }, 900_000);
 
-  test("makes the same plan again, and another one makes another", () => {
+  test("always makes the same plan, and another seed makes another plan", () => {
     expect(makePlan(7)).toEqual(makePlan(7));
     expect(makePlan(8)).not.toEqual({ ...makePlan(7), seed: 8 });
   });
 
-  test("leaves another trace than another seed, also after other runs in the same process", async () => {
+  test("has the same trace after other runs in the same process, and not that of another seed", async () => {
     const make = compileProgram(bundle);
     const alone = (await runPlan(makePlan(3), make)).digest;
     expect((await runPlan(makePlan(4), make)).digest).not.toBe(alone);
@@ -72,7 +72,7 @@ describe("a seed", () => {
   }, 900_000);
 });
 
-describe("the edges", () => {
+describe("runtime calls", () => {
   const touches = listTouches(bundle.text);
 
   test("are found in the source", () => {
@@ -81,9 +81,9 @@ describe("the edges", () => {
     expect(touches.map(({ edge }) => edge)).toContain("Bun.listen");
   });
 
-  test("are all replaced: what else the source touches would be real in the simulated world", () => {
+  test("are all replaced, so that the simulated gateway touches nothing real", () => {
     const edges = new SimProcess(makeMachine(), "test", 1).edges();
-    // Only for TLS, which is not simulated; it throws when it is used.
+    // Only for TLS, which is not simulated. It throws when it is used.
     const known = new Set(["process.getBuiltinModule"]);
     expect(touches.filter(({ edge }) => !known.has(edge) && !isReplaced(edge, edges))).toEqual([]);
   });
@@ -97,7 +97,7 @@ describe("the edges", () => {
 });
 
 describe("marks", () => {
-  test("are found in all that upstreams write, and never inside a random id", () => {
+  test("are found in everything that upstreams write, and never inside a random id", () => {
     const own = listMarks('{"id":"msg_c3r2s0a1","text":"c3r2s0a1w0 c3r2s0a1w1 "} unasked of c4r0s1a0');
     expect(own).toEqual(["c3r2s0a1", "c3r2s0a1", "c3r2s0a1", "c4r0s1a0"]);
     expect(listMarks("req_0myc89r7s0000a3ojp9wkgr req_0myc89r7s0000a3w5p9wkgr")).toEqual([]);
@@ -105,7 +105,7 @@ describe("marks", () => {
 });
 
 describe("the disk", () => {
-  test("keeps what was synced, whatever happens to the rest", () => {
+  test("keeps synced bytes, whatever happens to the others", () => {
     for (let seed = 0; seed < 200; seed++) {
       const disk = new Disk(new Random(seed, "disk"));
       const file = disk.create("/home/a", "file", 0o600, 0);
@@ -119,7 +119,7 @@ describe("the disk", () => {
     }
   });
 
-  test("loses a name that no sync came after, or keeps it", () => {
+  test("keeps or loses a name that was not synced", () => {
     const kept = Array.from({ length: 50 }, (_, seed) => {
       const disk = new Disk(new Random(seed, "disk"));
       disk.create("/home/a", "file", 0o600, 0);
@@ -131,7 +131,7 @@ describe("the disk", () => {
 });
 
 describe("the network", () => {
-  test("delivers bytes in order, and the end after them", () => {
+  test("delivers bytes in order, and then the end", () => {
     const { scheduler, network } = makeMachine();
     network.weatherOf = () => ({ latency: 100, window: 50, piece: 7 });
     const got: string[] = [];
@@ -161,7 +161,7 @@ describe("the network", () => {
 });
 
 describe("planted bugs", () => {
-  test("can all be planted: the texts that they replace are in the source", () => {
+  test("all fit: the texts that they replace are in the source", () => {
     const missing = BUGS.flatMap(({ name, changes }) =>
       changes.filter(({ file, from }) => !readSource(file).includes(from)).map(() => name),
     );
@@ -170,7 +170,7 @@ describe("planted bugs", () => {
 });
 
 describe("shrinking", () => {
-  test("takes everything away that a failure does not need", async () => {
+  test("removes everything that a failure does not need", async () => {
     const plan = makePlan(5);
     const needed = plan.clients[1]!.requests[1]!.number;
     const { plan: small } = await shrink(plan, (each) =>

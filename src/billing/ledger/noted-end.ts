@@ -1,6 +1,6 @@
 // The gateway notes the end of its ledger in two files beside it: in the journal, right after it has written lines, and in
 // the sums. A ledger that ends earlier has lost lines. A power cut may take lines that were not synced, and nothing else
-// may: what a sync brought to the disk is safe, and a power cut starts the machine anew.
+// may: what a sync brought to the disk is safe, and a power cut starts the machine again.
 
 import { z } from "zod";
 

@@ -91,7 +91,7 @@ export class LedgerStore {
     return { end: position, synced: this.#hasGap ? position : this.#synced, boot: this.#boot };
   }
 
-  /** The journal is to be written anew, after the next lines. */
+  /** The journal must be written again, after the next lines. */
   get isJournalStale(): boolean {
     return this.#journalStale;
   }
@@ -130,7 +130,7 @@ export class LedgerStore {
     this.#note(encodeEnd(this.#options.sync === "always" ? synced : this.position, synced));
   }
 
-  /** A note that cannot be written keeps no line waiting. The journal is written anew after the next one. */
+  /** A note that cannot be written keeps no line waiting. The journal is written again after the next one. */
   #note(record: string): void {
     if (this.#journal.size === 0) return;
     try {
@@ -156,12 +156,12 @@ export class LedgerStore {
     this.#written += text.length;
   }
 
-  /** Removes closed requests from the journal. To be called only when every line is written. `anew`: write the journal
+  /** Removes closed requests from the journal. To be called only when every line is written. `afresh`: write the journal
    *  in any case, which proves that it can be written. */
-  tidyJournal(open: ReadonlyMap<string, OpenRequest>, anew: boolean): void {
+  tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     const { size } = this.#journal;
     const due =
-      anew ||
+      afresh ||
       this.#journalStale ||
       size > this.#journalFullAt ||
       (open.size === 0 && size > JOURNAL_IDLE_BYTES);

@@ -13,10 +13,10 @@ export interface KeySpending {
   readonly spentToday: string;
   readonly spentTotal: string;
   /** For each USD limit of the key. */
-  readonly limits: readonly LimitUse[];
+  readonly limits: readonly LimitSpending[];
 }
 
-export interface LimitUse {
+export interface LimitSpending {
   /** As the config names it. */
   readonly limit: string;
   readonly usd: string;
@@ -33,7 +33,7 @@ export function readSpending(
   now: number,
 ): (name: string) => KeySpending {
   const sums = readSums(ledger.path, createZone(timezone));
-  const listUses = (limits: Limits | undefined, holder: Holder): LimitUse[] =>
+  const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);
       const resets = reset === null ? null : new Date(reset);

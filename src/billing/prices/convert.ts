@@ -2,7 +2,13 @@
 // for the built-in book, `gateway prices update` for a newer one.
 
 import overlay from "./overlay.json";
-import { type Entry, type Period, type Published, type Rates, readProvider } from "./published.ts";
+import {
+  type PublishedEntry,
+  type PublishedPeriod,
+  type Published,
+  type PublishedRates,
+  readProvider,
+} from "./published.ts";
 
 interface Rule {
   readonly provider: string;
@@ -12,7 +18,7 @@ interface Rule {
 /** An object of the overlay, as TypeScript sees one of several that differ in their members. */
 type Written = Readonly<Record<string, string | undefined>>;
 
-function readRates(written: Written): Rates {
+function readRates(written: Written): PublishedRates {
   return Object.fromEntries(
     Object.entries(written).flatMap(([kind, rate]) => (rate === undefined ? [] : [[kind, rate]])),
   );
@@ -20,12 +26,12 @@ function readRates(written: Written): Rates {
 
 /** The overlay's rules were written for the package that the built-in book is made from. */
 interface Making {
-  readonly entries: readonly Entry[];
+  readonly entries: readonly PublishedEntry[];
   /** A rule that is about no model has gone stale. Only the built-in book's maker can do something about it. */
   readonly strict: boolean;
 }
 
-function entriesOf(rule: Rule, { entries, strict }: Making): Entry[] {
+function entriesOf(rule: Rule, { entries, strict }: Making): PublishedEntry[] {
   const globs = rule.models.map(
     (model) => new RegExp(`^${model.replace(/[.]/g, "\\.").replaceAll("*", ".*")}$`),
   );
@@ -58,7 +64,7 @@ function addRates(making: Making): void {
   }
 }
 
-function addTo(rates: Rates, added: Rates, replaces: boolean): void {
+function addTo(rates: PublishedRates, added: PublishedRates, replaces: boolean): void {
   for (const [kind, rate] of Object.entries(added))
     if (replaces || rates[kind] === undefined) rates[kind] = rate;
 }
@@ -79,7 +85,7 @@ function addFactors(making: Making): void {
 }
 
 /** From a day on: the last period is paid until then, and goes on with the factor. */
-function addFactor(entry: Entry, rule: { readonly from?: string; readonly factors: Written }): void {
+function addFactor(entry: PublishedEntry, rule: { readonly from?: string; readonly factors: Written }): void {
   const factors = readRates(rule.factors);
   if (rule.from === undefined) {
     Object.assign(entry.factors, factors);
@@ -109,7 +115,7 @@ interface WrittenPeriod {
   readonly tiers?: readonly { readonly over: number; readonly rates: Written }[];
 }
 
-function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): Period {
+function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): PublishedPeriod {
   const [start, end] = hours ?? [];
   return {
     ...(from === undefined ? {} : { from }),
@@ -123,8 +129,8 @@ function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): Peri
 }
 
 /** Models that the package lacks, or whose prices it can't express. It is the newer of the two where it is not strict. */
-function addModels(entries: readonly Entry[], strict: boolean): Entry[] {
-  const added = overlay.add.map(({ periods, provider, ids, source }): Entry => {
+function addModels(entries: readonly PublishedEntry[], strict: boolean): PublishedEntry[] {
+  const added = overlay.add.map(({ periods, provider, ids, source }): PublishedEntry => {
     return { provider, ids: [...ids], periods: periods.map(readPeriod), factors: {}, source };
   });
   const known = new Set(entries.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
@@ -144,7 +150,7 @@ export interface BookDetails {
 }
 
 /** The book's entries, by provider. */
-function makeEntries(published: Published, strict: boolean): Entry[] {
+function makeEntries(published: Published, strict: boolean): PublishedEntry[] {
   const read = published.flatMap(readProvider);
   const dropping: Making = { entries: read, strict };
   // A newer book has newer prices than those that the overlay puts in their place.
@@ -168,7 +174,7 @@ function makeEntries(published: Published, strict: boolean): Entry[] {
   return refuseTwins(priced, strict).toSorted((a, b) => compare(a.provider, b.provider));
 }
 
-function refuseTwins(entries: readonly Entry[], strict: boolean): readonly Entry[] {
+function refuseTwins(entries: readonly PublishedEntry[], strict: boolean): readonly PublishedEntry[] {
   const seen = new Set<string>();
   const twice: string[] = [];
   const kept = entries.map((entry) => ({

@@ -7,23 +7,23 @@ import { z } from "zod";
 export const PUBLISHED_URL =
   "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json";
 
-export type Rates = Record<string, string>;
+export type PublishedRates = Record<string, string>;
 
-export interface Period {
+export interface PublishedPeriod {
   from?: string | undefined;
   /** UTC, `01:00`. */
   hours?: readonly [string, string];
   weekend?: number;
-  rates: Rates;
-  tiers?: { over: number; rates: Rates }[];
-  factors?: Rates;
+  rates: PublishedRates;
+  tiers?: { over: number; rates: PublishedRates }[];
+  factors?: PublishedRates;
 }
 
-export interface Entry {
+export interface PublishedEntry {
   provider: string;
   ids: string[];
-  periods: Period[];
-  factors: Rates;
+  periods: PublishedPeriod[];
+  factors: PublishedRates;
   /** Null: the package. */
   source: string | null;
 }
@@ -96,8 +96,8 @@ function limitOf(start: number): number {
   return start === 271_999 ? 272_000 : start;
 }
 
-function ratesOf(price: ModelPrice, provider: string): Omit<Period, "from"> {
-  const rates: Rates = {};
+function ratesOf(price: ModelPrice, provider: string): Omit<PublishedPeriod, "from"> {
+  const rates: PublishedRates = {};
   const starts = new Set<number>();
   for (const [key, value] of Object.entries(price)) {
     const kind = kindOf(key, provider);
@@ -120,7 +120,7 @@ function ratesOf(price: ModelPrice, provider: string): Omit<Period, "from"> {
   return { rates, ...(tiers.length > 0 ? { tiers } : {}) };
 }
 
-function periodsOf({ prices }: Model, provider: string): Period[] {
+function periodsOf({ prices }: Model, provider: string): PublishedPeriod[] {
   if (!Array.isArray(prices)) return [ratesOf(prices, provider)];
   return prices.map(({ constraint, prices: price }) => {
     const period = ratesOf(price, provider);
@@ -162,10 +162,10 @@ function isWhole({ prices }: Model, provider: string): boolean {
   );
 }
 
-export function readProvider({ id: provider, models }: Published[number]): Entry[] {
+export function readProvider({ id: provider, models }: Published[number]): PublishedEntry[] {
   const entries = models
     .filter((model) => isWhole(model, provider))
-    .map((model): Entry => ({
+    .map((model): PublishedEntry => ({
       provider,
       ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
       periods: periodsOf(model, provider),
@@ -176,7 +176,7 @@ export function readProvider({ id: provider, models }: Published[number]): Entry
 }
 
 /** An id that two models of a provider share is only the one's whose own id it is. */
-function withoutTwins(entries: readonly Entry[]): Entry[] {
+function withoutTwins(entries: readonly PublishedEntry[]): PublishedEntry[] {
   const owners = new Map<string, number>();
   for (const { ids } of entries) for (const id of ids) owners.set(id, (owners.get(id) ?? 0) + 1);
   const own = new Set(entries.map(({ ids }) => ids[0]));

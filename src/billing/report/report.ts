@@ -13,7 +13,7 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { createNamer, createZone, type Span, SPANS, type Zone } from "../../lib/text/zone.ts";
+import { createNamer, createZone, type TimeSpan, SPANS, type Zone } from "../../lib/text/zone.ts";
 import { eachRow, type Row } from "../ledger/scan/row.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
@@ -128,7 +128,7 @@ class NestedRows<T extends Charged> {
   }
 }
 
-export function isSpan(dimension: Dimension): dimension is Span {
+export function isSpan(dimension: Dimension): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
 }
 

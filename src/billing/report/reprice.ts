@@ -15,7 +15,7 @@ export interface RepriceQuery extends CurrentPrices {
 }
 
 /** A correction without its id. */
-export type Finding = Omit<Repricing, "id">;
+export type DueCorrection = Omit<Repricing, "id">;
 
 export interface CurrentAmounts {
   readonly official_usd: string | null;
@@ -24,7 +24,7 @@ export interface CurrentAmounts {
 }
 
 /** One draft for each request whose amounts would change. A priced request never becomes unpriced. */
-export function* findCorrections(path: string, query: RepriceQuery): Generator<Finding, void> {
+export function* findCorrections(path: string, query: RepriceQuery): Generator<DueCorrection, void> {
   using held = holdLedgerFiles(path);
   const corrected = readCorrected(path);
   const { since, until } = query;
@@ -52,7 +52,7 @@ export function readCorrected(path: string): ReadonlyMap<string, CurrentAmounts>
   return corrected;
 }
 
-function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): Finding | null {
+function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): DueCorrection | null {
   const charge = chargeLine(line, query);
   if (charge === null) return null;
   if (charge.official === null || charge.charge === null) return null;

@@ -12,7 +12,7 @@ export interface Entry {
 
 export interface Menu {
   readonly message: string;
-  /** Called anew each time. */
+  /** Called again each time. */
   readonly entries: () => readonly Entry[];
   /** The label of the entry that ends the menu. */
   readonly last?: string;

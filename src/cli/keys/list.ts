@@ -1,7 +1,7 @@
 // `gateway keys list` and `show`. They never show a secret.
 
 import { isGroupOpen, type Key } from "../../config/catalog.ts";
-import { type KeySpending, type LimitUse, readSpending } from "../../billing/limits/spending.ts";
+import { type KeySpending, type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
 import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { formatRounded, parseDecimal } from "../../lib/money.ts";
@@ -104,7 +104,7 @@ function describeSetting(name: string, value: string): string {
   return value === "true" ? words : `${value} ${words}`;
 }
 
-function describeUse({ usd, spent, estimated, resets }: LimitUse, now: Date): string {
+function describeUse({ usd, spent, estimated, resets }: LimitSpending, now: Date): string {
   return `$${spent}${describeEstimate(estimated)} of $${usd}, ${resets === null ? "never resets" : `resets ${formatAgo(resets, now)}`}`;
 }
 

@@ -6,7 +6,7 @@ import { realpathSync } from "node:fs";
 import { basename, delimiter, dirname, join, relative, resolve } from "node:path";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 
-export interface Start {
+export interface ProgramStart {
   /** The main module. In an executable, a path that no disk has. */
   readonly main: string;
   readonly program: string;
@@ -16,7 +16,7 @@ export interface Start {
 
 const EMBEDDED = /^(\/\$bunfs\/|[A-Z]:[/\\]~BUN[/\\])/;
 
-export function nameOwnCommand(start: Start = describeStart()): string {
+export function nameOwnCommand(start: ProgramStart = describeStart()): string {
   const { main, program, folder, env } = start;
   const path = readUserPath(env);
   if (EMBEDDED.test(main)) return nameExecutable(start, path);
@@ -30,18 +30,18 @@ export function nameOwnCommand(start: Start = describeStart()): string {
 }
 
 /** If the command of the npm package has started it, the name of that command. */
-function nameExecutable({ program, folder, env }: Start, path: string): string {
+function nameExecutable({ program, folder, env }: ProgramStart, path: string): string {
   const launcher = env["GATEWAY_LAUNCHER"] ?? "";
   const [name, file] = launcher === "" ? [basename(program), program] : ["gateway", launcher];
   return isSameFile(Bun.which(name, { PATH: path }), file) ? name : shorten(file, folder);
 }
 
-function describeStart(): Start {
+function describeStart(): ProgramStart {
   return { main: Bun.main, program: process.execPath, folder: process.cwd(), env: process.env };
 }
 
 /** npm puts folders of its own in front of the PATH of a script. The user's shell does not have them. */
-function readUserPath(env: Start["env"]): string {
+function readUserPath(env: ProgramStart["env"]): string {
   const folders = (env["PATH"] ?? "").split(delimiter);
   return folders.filter((folder) => !folder.endsWith(join("node_modules", ".bin"))).join(delimiter);
 }

@@ -10,7 +10,7 @@ export interface Column {
   readonly title: string;
   /** Numbers stand on the right. They are never cut: without room for all digits, the column is left out. */
   readonly align?: "right";
-  /** This column tells the rows apart: it is cut last. Without any such column, the first one is the name. */
+  /** This column identifies a row, so it is cut last. Without any such column, the first one is the name. */
   readonly name?: true;
   /** May be left out where there is no room: of these columns, the highest number goes first. */
   readonly spare?: number;

@@ -12,7 +12,7 @@ export type { Edit } from "./splice.ts";
 
 /**
  * The text after these edits, one after the other. An edit that is already true changes nothing. If the file's style
- * is unusual, the document is written anew: its comments stay, its formatting may not.
+ * is unusual, the whole document is written again: its comments stay, its formatting may not.
  *
  * Edits that do not touch each other are made together, because parsing the file takes most of the time: removing
  * 2,000 of 10,000 keys costs one second; one by one it would be half an hour. If they touch (neighbours in a list on one

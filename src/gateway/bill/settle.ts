@@ -219,7 +219,7 @@ const UNKNOWN_CHARGE: Charge = {
   atLeast: null,
 };
 
-/** If this fails, the gateway has a fault. The request gets its line all the same, and limits count what was reserved. */
+/** If this fails, the gateway has a fault. The request still gets its line, and limits count what was reserved. */
 function computeAmounts(bill: Bill, ending: Ending, reading: Reading | null, gateway: Gateway): LineAmounts {
   try {
     return computeKnownAmounts(bill, ending, reading, gateway);

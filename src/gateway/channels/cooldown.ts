@@ -29,7 +29,7 @@ export interface Cooldown {
 
 export interface ChannelMemory {
   readonly name: string;
-  /** A hash of base URL and credential. With another upstream, the memory starts anew. */
+  /** A hash of base URL and credential. With another upstream, the memory starts again. */
   readonly identity: string;
   /** By command (`gateway channels disable`). */
   disabled: boolean;

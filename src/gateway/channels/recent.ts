@@ -44,7 +44,7 @@ class Buckets {
     return this.#sum(this.#newest - units + 1, units);
   }
 
-  /** All in steps of so many units, oldest first. */
+  /** All in steps of this many units, oldest first. */
   steps(units: number, now: number): Counts[] {
     this.#moveTo(now);
     const steps: Counts[] = [];

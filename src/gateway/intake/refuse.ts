@@ -3,7 +3,7 @@
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import type { Refusal } from "../../lib/http1/server/refusal.ts";
+import type { RequestRefusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
 import type { ClientCall } from "./call.ts";
@@ -49,7 +49,7 @@ const REMEDIES: Partial<Record<ErrorCode, string>> = {
 };
 
 /** For a malformed request, or one that the gateway has no resources for. */
-export function toRefusalError(refusal: Refusal): GatewayError {
+export function toRefusalError(refusal: RequestRefusal): GatewayError {
   const { status, message } = refusal;
   if (refusal instanceof Shortage) {
     return new GatewayError("unavailable", `The gateway cannot accept the request now: ${message}.`, {

@@ -28,7 +28,7 @@ import { toGatewayError } from "../intake/refuse.ts";
 import { createJob } from "../upstream/job.ts";
 import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import type { OpenConnection, OpenUpstream } from "./connect.ts";
-import { describeTurnExchange, Turn } from "./turn.ts";
+import { describeTurnExchange, SocketTurn } from "./turn.ts";
 
 /** What a session needs of its surroundings. */
 export interface SessionOptions {
@@ -53,7 +53,7 @@ export class Session {
   #client: WebSocketPeer | null = null;
   #upstream: WebSocketPeer | null = null;
   #candidate: Candidate;
-  #turns: Turn[] = [];
+  #turns: SocketTurn[] = [];
   #responses = 0;
   /** Messages of the client that wait for an earlier one, whose bill is being opened. */
   #queue: Message[] = [];
@@ -223,7 +223,7 @@ export class Session {
     }
     bill.prompt = holdPrompt(job, 200, gateway);
     this.#responses += 1;
-    this.#turns.push(new Turn(bill, candidate, event.streamId, gateway));
+    this.#turns.push(new SocketTurn(bill, candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
     this.#upstream.send({ kind: "text", bytes: renameModel(job, candidate) ?? bytes });
   }
@@ -297,7 +297,7 @@ export class Session {
   }
 
   /** What the upstream still sent could be taken for a later response, so the connection ends with it. */
-  #endSilence(turn: Turn): void {
+  #endSilence(turn: SocketTurn): void {
     // The upstream may be waiting for the client to read.
     if ((this.#client?.unsentBytes ?? 0) > 0) return turn.awaitEvent();
     turn.break("upstream_silent");
@@ -305,7 +305,7 @@ export class Session {
   }
 
   /** On one stream, responses come one after another. An error belongs to the newest request, if nothing has answered it. */
-  #findTurn({ type, streamId }: SocketEvent): Turn | undefined {
+  #findTurn({ type, streamId }: SocketEvent): SocketTurn | undefined {
     if (type !== "error" && !type.startsWith("response.")) return undefined;
     const own = this.#turns.filter((turn) => turn.streamId === streamId);
     const waiting = own.find((turn) => !turn.begun);

@@ -22,7 +22,7 @@ import { redactFailure } from "../upstream/redact.ts";
 /** How a turn ends that its response has not ended. */
 export type Break = "client_left" | "upstream_gone" | "upstream_silent";
 
-export class Turn {
+export class SocketTurn {
   readonly streamId: string | null;
   readonly #bill: Bill;
   readonly #candidate: Candidate;

@@ -111,7 +111,7 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Opens a plain file for reading, whoever owns it. A pipe at the path would stop the gateway until something is written. */
+/** Opens a plain file of any owner for reading. A pipe at the path would stop the gateway until something is written. */
 export function openPlain(path: string): number {
   const fd = openSync(path, constants.O_RDONLY | NO_BLOCK);
   if (fstatSync(fd).isFile()) return fd;

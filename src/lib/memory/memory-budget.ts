@@ -29,7 +29,7 @@ export class MemoryBudget {
     return this.#total - this.#left;
   }
 
-  /** Resolves when so much is free. A request for more than there is gets everything, alone. */
+  /** Resolves when this much is free. A request for more than there is gets everything, alone. */
   async reserve(bytes: number): Promise<Reservation> {
     const wanted = Math.min(bytes, this.#total);
     if (this.#waiting.length > 0 || wanted > this.#left) {

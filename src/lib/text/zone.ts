@@ -5,7 +5,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 export const SPANS = ["hour", "day", "week", "month"] as const;
-export type Span = (typeof SPANS)[number];
+export type TimeSpan = (typeof SPANS)[number];
 
 export interface Zone {
   readonly name: string;
@@ -74,7 +74,7 @@ const HOUR_CHARACTERS = 14;
 const MAX_HOURS = 50_000;
 
 /** A function from an ISO time to the name of its span. The same few hours come again and again. */
-export function createNamer(span: Span, zone: Zone): (time: string) => string {
+export function createNamer(span: TimeSpan, zone: Zone): (time: string) => string {
   const hours = new Map<string, (string | undefined)[]>();
   // Lines come in the order of time: the hour is nearly always that of the line before.
   let hour = "none";
@@ -92,12 +92,12 @@ export function createNamer(span: Span, zone: Zone): (time: string) => string {
 }
 
 /** The first moment of the span after the one that a moment belongs to. */
-export function findNextSpan(span: Span, zone: Zone, ms: number): number {
+export function findNextSpan(span: TimeSpan, zone: Zone, ms: number): number {
   return zone.fromLocal(startOfNextSpan(span, startOfSpan(span, zone.toLocal(ms))));
 }
 
 /** The local time at which the span of a local time begins. Weeks begin on Monday. */
-export function startOfSpan(span: Span, local: number): number {
+export function startOfSpan(span: TimeSpan, local: number): number {
   if (span === "hour") return Math.floor(local / HOUR_MS) * HOUR_MS;
   const day = Math.floor(local / DAY_MS);
   if (span === "day") return day * DAY_MS;
@@ -107,7 +107,7 @@ export function startOfSpan(span: Span, local: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
 }
 
-export function startOfNextSpan(span: Span, start: number): number {
+export function startOfNextSpan(span: TimeSpan, start: number): number {
   if (span === "hour") return start + HOUR_MS;
   if (span === "day") return start + DAY_MS;
   if (span === "week") return start + 7 * DAY_MS;
@@ -116,7 +116,7 @@ export function startOfNextSpan(span: Span, start: number): number {
 }
 
 /** `2026-11-20 14:00`, `2026-11-20`, `2026-W47`, `2026-11`. */
-export function nameSpan(span: Span, local: number): string {
+export function nameSpan(span: TimeSpan, local: number): string {
   const start = startOfSpan(span, local);
   const text = new Date(start).toISOString();
   if (span === "hour") return `${text.slice(0, 10)} ${text.slice(11, 16)}`;

@@ -9,7 +9,7 @@ import { type Overview, type PeriodName, PERIODS, type Stack } from "../api.ts";
 
 const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 30 };
 const DAY_MS = 86_400_000;
-/** More colours are hard to tell apart. */
+/** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
 
 export interface OverviewQuery {

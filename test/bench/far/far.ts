@@ -39,7 +39,7 @@ export interface FarPlan {
   readonly quick: boolean;
   /** Also after ten minutes. */
   readonly long: boolean;
-  readonly tell: (text: string) => void;
+  readonly note: (text: string) => void;
 }
 
 export async function measureFar(plan: FarPlan, cores: Cores | null, results: Results): Promise<void> {
@@ -49,7 +49,7 @@ export async function measureFar(plan: FarPlan, cores: Cores | null, results: Re
     return;
   }
   for (let round = 0; round < plan.rounds; round += 1) {
-    plan.tell(`far ${round + 1}/${plan.rounds}`);
+    plan.note(`far ${round + 1}/${plan.rounds}`);
     results.add("direct", await measureDirect(far));
     for (const [name, command] of Object.entries(plan.commands)) {
       await withGateway(command, far, cores, async (port) => results.add(name, await measureNear(port)));
@@ -57,7 +57,7 @@ export async function measureFar(plan: FarPlan, cores: Cores | null, results: Re
   }
   const pauses = [...(plan.quick ? [] : [IDLE_MS]), ...(plan.long ? [LONG_IDLE_MS] : [])];
   for (const pause of pauses) {
-    plan.tell(`far, after ${pause / 1000} s`);
+    plan.note(`far, after ${pause / 1000} s`);
     const measured = Object.entries(plan.commands).map(async ([name, command]) => {
       await withGateway(command, far, cores, async (port) =>
         results.add(name, await measureAfter(port, pause)),

@@ -13,7 +13,7 @@ import type { FarPlan } from "./far.ts";
 
 const MEASURED = ["throughput-64", "paced-streams"];
 
-export async function measureTls({ commands, tell }: FarPlan, bench: Bench, results: Results): Promise<void> {
+export async function measureTls({ commands, note }: FarPlan, bench: Bench, results: Results): Promise<void> {
   const folder = makeFolder();
   const certificate = makeCertificate(folder);
   const nginx = findNginx();
@@ -33,7 +33,7 @@ export async function measureTls({ commands, tell }: FarPlan, bench: Bench, resu
   const targets: Target[] = [];
   for (const recipe of [direct, ...gateways]) targets.push(await recipe.start(port));
   for (let round = 0; round <= bench.rounds; round += 1) {
-    tell(`tls ${round}/${bench.rounds}`);
+    note(`tls ${round}/${bench.rounds}`);
     for (const target of targets) {
       const sample = await measureAll(target, bench);
       if (round > 0) results.add(target.name, sample); // the first one warms up

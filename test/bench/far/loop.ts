@@ -24,7 +24,7 @@ export async function measureLoop(plan: FarPlan, cores: Cores | null, results: R
   const line = run("line.ts", (await upstream.readLine()) ?? "");
   const port = Number(await line.readLine());
   for (let round = 0; round < plan.rounds; round += 1) {
-    plan.tell(`loop ${round + 1}/${plan.rounds}`);
+    plan.note(`loop ${round + 1}/${plan.rounds}`);
     results.add("direct", await measureBoth(port));
     for (const [name, command] of Object.entries(plan.commands)) {
       const folder = makeFolder();

@@ -48,7 +48,7 @@ const WORKS: Readonly<Record<string, Work>> = {
 export async function measureStalls(
   cores: Cores | null,
   results: Results,
-  tell: (text: string) => void,
+  note: (text: string) => void,
 ): Promise<void> {
   const server = startLargeUpstream();
   const watched = await startWatched(server.url.origin, cores);
@@ -56,7 +56,7 @@ export async function measureStalls(
     await send(watched, 1000, "small");
     await sendChat(watched);
     for (const [name, work] of Object.entries(WORKS)) {
-      tell(`stalls: ${name}`);
+      note(`stalls: ${name}`);
       rmSync(watched.stalls, { force: true });
       await work(watched);
       await Bun.sleep(SETTLE_MS);

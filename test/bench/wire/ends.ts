@@ -31,8 +31,8 @@ export function startLoad(core: number | null): Load {
       for (;;) {
         const line = await child.readLine();
         if (line === null) throw new Error(`the load generator has ended: ${child.complaints()}`);
-        const told: Outcome | { readonly holding: number } = JSON.parse(line);
-        if (!("holding" in told)) return told;
+        const reported: Outcome | { readonly holding: number } = JSON.parse(line);
+        if (!("holding" in reported)) return reported;
         await held?.();
       }
     },

@@ -16,7 +16,7 @@ function openDice(seed: number): () => number {
   };
 }
 
-/** What a killed load had told: ids that may have reached an upstream, and ids that were about to be discarded. */
+/** What a killed load had reported: ids that may have reached an upstream, and ids that were about to be discarded. */
 interface Told {
   readonly opened: string[];
   readonly discarded: Set<string>;
@@ -38,12 +38,12 @@ async function runAndKill(
     if ("bytes" in killAt && text.length > killAt.bytes) child.kill("SIGKILL");
   }
   await child.exited;
-  const told: Told = { opened: [], discarded: new Set() };
+  const reported: Told = { opened: [], discarded: new Set() };
   for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n")) {
-    if (line.startsWith("o ")) told.opened.push(line.slice(2));
-    if (line.startsWith("d ")) told.discarded.add(line.slice(2));
+    if (line.startsWith("o ")) reported.opened.push(line.slice(2));
+    if (line.startsWith("d ")) reported.discarded.add(line.slice(2));
   }
-  return told;
+  return reported;
 }
 
 test(`killed at ${ROUNDS} random instants under load, every request that reached an upstream has exactly one line`, async () => {
@@ -56,9 +56,9 @@ test(`killed at ${ROUNDS} random instants under load, every request that reached
     const rotate = roll() < 0.5 ? [] : ["60000"];
     // One in four dies while it starts, which is while it recovers from the one before.
     const killAt = roll() < 0.25 ? { ms: 15 + roll() * 60 } : { bytes: roll() ** 2 * 150_000 };
-    const told = await runAndKill(path, [sync, ...rotate], killAt);
-    opened.push(...told.opened);
-    for (const id of told.discarded) discarded.add(id);
+    const reported = await runAndKill(path, [sync, ...rotate], killAt);
+    opened.push(...reported.opened);
+    for (const id of reported.discarded) discarded.add(id);
   }
   await openLedger(optionsFor(path)).close();
 

@@ -1,5 +1,5 @@
 // A gateway's worth of load on a ledger, to be killed: run by ledger-crash.test.ts.
-// Arguments: path, sync, bytes to rotate at. Tells on stdout what it has done:
+// Arguments: path, sync, bytes to rotate at. It prints what it has done:
 // `o ID` once a request may be with an upstream, `d ID` before one is discarded.
 
 import { writeSync } from "node:fs";

@@ -163,15 +163,15 @@ function pickCharge(group: Group, model: string, usage: Usage | null, time: numb
 }
 
 function draftMoney(group: Group, model: string, { status, basis }: End, time: number) {
-  const told = status === 200 ? tellUsage(group) : null;
-  const charge = pickCharge(group, model, told?.usage ?? null, time);
+  const reported = status === 200 ? tellUsage(group) : null;
+  const charge = pickCharge(group, model, reported?.usage ?? null, time);
   const isUnpriced = charge.official === null;
   const amounts = basis === "unknown" ? { prices: null, official: null, charge: null } : charge;
   return {
     basis: isUnpriced ? ("unpriced" as const) : basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
-    raw_usage: told?.raw ?? null,
+    raw_usage: reported?.raw ?? null,
     prices: amounts.prices,
     price_source: charge.priceSource,
     tier: charge.tier,

@@ -85,7 +85,7 @@ export interface ReadLedger {
   readonly count: Map<string, number>;
 }
 
-/** Reads every line and throws unless each is whole and bears the hash of the one before. */
+/** Reads every line. Throws unless each is complete and has the hash of the line before. */
 export function readWholeLedger(path: string): ReadLedger {
   const lines: ReadLedger["lines"] = [];
   const count = new Map<string, number>();

@@ -348,8 +348,8 @@ describe("a disk that cannot be written", () => {
           stderr: "inherit",
         },
       );
-      const told: unknown = JSON.parse(await new Response(child.stdout).text());
-      expect(told).toMatchObject({
+      const reported: unknown = JSON.parse(await new Response(child.stdout).text());
+      expect(reported).toMatchObject({
         code: "ledger_unwritable",
         problem: expect.stringContaining("EFBIG"),
         endsWhole: true,
@@ -652,18 +652,19 @@ describe("sums", () => {
 
   test("a start reports that written lines are gone, and only then", async () => {
     const path = newLedgerPath();
-    const told: string[] = [];
-    const options = optionsFor(path, { report: (message) => told.push(message) });
+    const reported: string[] = [];
+    const options = optionsFor(path, { report: (message) => reported.push(message) });
     for (const id of ["req_1", "req_2"]) {
       const ledger = openLedger(options);
       await bill(ledger, id);
       await ledger.close();
     }
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     truncateSync(path, readFileSync(path).indexOf("\n") + 1);
     await openLedger(options).close();
     await openLedger(options).close();
-    const reports = (): number => told.filter((message) => message.includes("are gone or changed")).length;
+    const reports = (): number =>
+      reported.filter((message) => message.includes("are gone or changed")).length;
     expect(reports()).toBe(2);
     // The next line shows the gap: from now on `verify` reports it, and a start does not.
     const ledger = openLedger(options);

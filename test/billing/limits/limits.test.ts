@@ -55,7 +55,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
   };
 }
 
-/** A ledger at a fixed moment, in which requests cost what they are told to. */
+/** A ledger at a fixed moment. The test chooses the cost of each request. */
 async function withLedger(
   use: (ledger: Ledger, gate: Gate, spend: (usd: string, time?: string) => Promise<void>) => Promise<void>,
   now = NOON,

@@ -228,7 +228,7 @@ function tellRow(row: Row | null): unknown {
 /** What a scanned line says, in the words of JSON. */
 function tellScanned(line: ScannedLine): Record<string, unknown> {
   const { form, counts, official, charge } = line;
-  const told = (pico: number | null) => (pico === null ? null : formatUsd(usdOfPico(pico)));
+  const reported = (pico: number | null) => (pico === null ? null : formatUsd(usdOfPico(pico)));
   return {
     time: timeOf(line),
     key: keyOf(line),
@@ -238,8 +238,8 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
     basis: form.basis,
     client: parseJson(clientOf(line) ?? ""),
     usage: Object.fromEntries(form.kinds.map((kind, index) => [kind, counts[index]])),
-    official_usd: told(official),
-    charge_usd: told(charge),
+    official_usd: reported(official),
+    charge_usd: reported(charge),
   };
 }
 
@@ -292,8 +292,8 @@ describe("the fast reader of lines", () => {
         for (const scanned of [scan(line), scan(line, known)]) {
           if (scanned === null) continue;
           scans += 1;
-          const told = tellScanned(scanned);
-          expect(told).toEqual(pickTold(line, Object.keys(told)));
+          const reported = tellScanned(scanned);
+          expect(reported).toEqual(pickTold(line, Object.keys(reported)));
         }
       }),
       { numRuns: 6000, seed: 1 },
@@ -345,8 +345,8 @@ describe("the fast reader of lines", () => {
           const scanned = scan(changed, scanner);
           if (scanned === null) return;
           scans += 1;
-          const told = tellScanned(scanned);
-          expect(told).toEqual(pickTold(changed, Object.keys(told)));
+          const reported = tellScanned(scanned);
+          expect(reported).toEqual(pickTold(changed, Object.keys(reported)));
         },
       ),
       { numRuns: 20_000, seed: 1 },
@@ -381,7 +381,7 @@ describe("the explanation of a request", () => {
     ]);
     const found = findRequest(path, "req_1");
     expect(found?.own.number).toBe(2);
-    const told = found === null ? "" : explainRequest(found).join("\n");
+    const reported = found === null ? "" : explainRequest(found).join("\n");
     for (const part of [
       "Request req_1",
       "model claude-sonnet-4-5, answered as claude-sonnet-4-5-20250929, streamed",
@@ -396,7 +396,7 @@ describe("the explanation of a request", () => {
       "suspect: it may have been paid twice",
       "ledger.jsonl, line 2",
     ]) {
-      expect(told).toContain(part);
+      expect(reported).toContain(part);
     }
   });
 
@@ -405,10 +405,10 @@ describe("the explanation of a request", () => {
     const first = draftOf("req_1", UNPRICED);
     write(path, [lineOf("req_1", first), correctionOf("cor_1", first, null, "0")]);
     const found = findRequest(path, "req_1");
-    const told = found === null ? "" : explainRequest(found).join("\n");
-    expect(told).toContain("there is no price for it");
-    expect(told).toContain("official amount: not known");
-    expect(told).toContain(
+    const reported = found === null ? "" : explainRequest(found).join("\n");
+    expect(reported).toContain("there is no price for it");
+    expect(reported).toContain("official amount: not known");
+    expect(reported).toContain(
       "Corrected at 2026-12-01T00:00:00.000Z: cor_1, ledger.jsonl, line 2; the charge was not known",
     );
     expect(findRequest(path, "req_2")).toBe(null);

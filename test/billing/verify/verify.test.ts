@@ -91,7 +91,7 @@ describe("the chain", () => {
         const path = newLedgerPath();
         writeFileSync(path, changed);
         const isLastLine = at > bytes.lastIndexOf(10, bytes.length - 2);
-        // Of the last line only what follows from itself can be told: the next line would prove the rest.
+        // The last line can only be checked by itself: the next line would prove the other fields.
         if (!isLastLine) expect(findingsOf(path).length).toBeGreaterThan(0);
       }),
       { numRuns: 300, seed: 1 },
@@ -355,7 +355,7 @@ describe("a line", () => {
     ).toEqual([]);
   });
 
-  test("with a kind that has no price tells the least that is charged, and is checked for it", () => {
+  test("with a kind that has no price names the least that is charged, which is checked", () => {
     const least = (more: object, own: Partial<LineDraft> = {}) =>
       writeChain([
         draftOf("req_1", {
@@ -412,14 +412,14 @@ describe("a line", () => {
     expect(findingsOf(writeChain([draftOf("req_1", { ...whole, usage: { input: 4 } })]))).toEqual([
       "ledger.jsonl:1 usage.input is 4, but the parts have 3",
     ]);
-    // Counted by one side alone: of a kind that costs nothing, so that no amount tells of it.
+    // Only one side counts it. The kind costs nothing, so no amount shows it.
     const silent = { ...whole, usage: { input: 3, reasoning: 1 } };
     expect(findingsOf(writeChain([draftOf("req_1", silent)]))).toEqual([
       "ledger.jsonl:1 usage.reasoning is 1, but the parts have 0",
     ]);
     const [first = part("a", 1, "0.000003"), ...others] = whole.parts;
-    const told = { ...whole, parts: [{ ...first, usage: { input: 1, reasoning: 1 } }, ...others] };
-    expect(findingsOf(writeChain([draftOf("req_1", told), draftOf("req_2", told)]))).toEqual([
+    const reported = { ...whole, parts: [{ ...first, usage: { input: 1, reasoning: 1 } }, ...others] };
+    expect(findingsOf(writeChain([draftOf("req_1", reported), draftOf("req_2", reported)]))).toEqual([
       "ledger.jsonl:1 usage.reasoning is 0, but the parts have 1",
       "ledger.jsonl:2 usage.reasoning is 0, but the parts have 1",
     ]);

@@ -127,14 +127,14 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
     });
     // Version 6 of the SDK makes null of an empty text.
     const content = message.content || null;
-    const told = {
+    const reported = {
       ...rest,
       content,
       annotations: annotations ?? [],
       ...(calls ? { tool_calls: calls } : {}),
     };
     const { system_fingerprint: ____, ...top } = completion;
-    return { ...top, id: "", choices: [{ ...choice, logprobs: null, message: told }] };
+    return { ...top, id: "", choices: [{ ...choice, logprobs: null, message: reported }] };
   }
 
   for (const recording of playedByHelper) {

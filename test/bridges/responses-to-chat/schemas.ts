@@ -15,7 +15,7 @@ function mend(schemas: Schemas): Schemas {
     // A fingerprint is null for every model since gpt-5.
     .replaceAll(/"system_fingerprint":\{"type":"string"/g, '"system_fingerprint":{"type":["string","null"]');
   const mended: Schemas = JSON.parse(text);
-  // A streamed custom tool call has a type of its own: the schema has not been told.
+  // A streamed custom tool call has its own type, which the schema does not have.
   const chunk = mended["ChatCompletionMessageToolCallChunk"]?.["properties"];
   if (isObject(chunk) && isObject(chunk["type"]))
     Object.assign(chunk["type"], { enum: ["function", "custom"] });

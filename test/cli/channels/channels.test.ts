@@ -147,7 +147,7 @@ describe("gateway channels", () => {
     expect(views[2].reason).toStartWith("could not be reached");
   });
 
-  test("without a running gateway it says so, and shows what is configured", async () => {
+  test("without a running gateway it says so, and shows the configured channels", async () => {
     await start().running.stop(0);
     gateway = null;
     const { status, stdout, stderr } = await run(around(), "channels", "--json");

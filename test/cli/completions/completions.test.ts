@@ -49,7 +49,7 @@ async function offered(...words: string[]): Promise<string[]> {
     .map((line) => line.split("\t")[0] ?? "");
 }
 
-describe("what is offered", () => {
+describe("suggestions", () => {
   const rows: ReadonlyArray<readonly [line: string[], values: string[]]> = [
     [["ke"], ["keys"]],
     [["keys", "re"], ["remove"]],

@@ -292,8 +292,8 @@ describe("port and ledger", () => {
     await gateway.stop();
     upstream.stop();
     expect([report.status, wrongIn(report)]).toEqual([0, []]);
-    const told = report.checks.filter(({ detail }) => detail.includes("in this shell"));
-    expect(told.map(({ check, state, mend }) => [check, state, mend])).toEqual([
+    const shown = report.checks.filter(({ detail }) => detail.includes("in this shell"));
+    expect(shown.map(({ check, state, mend }) => [check, state, mend])).toEqual([
       ["environment", "note", "export SOME_CREDENTIAL=…"],
       ["channel messages", "note", "export SOME_CREDENTIAL=…"],
     ]);
@@ -432,7 +432,7 @@ describe("port and ledger", () => {
     upstream.stop();
   });
 
-  test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is told", async () => {
+  test.skipIf(process.getuid?.() === 0)("a ledger that cannot be written is reported", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));

@@ -184,7 +184,7 @@ describe("keys add", () => {
       ["--name", "x", "--group", "codex", "--expires", "99999999d"],
     ],
     [
-      "a date that no ISO date of four digits can tell",
+      "a date whose year has more than four digits",
       2,
       "--expires: expected a duration or a date",
       ["--name", "x", "--group", "codex", "--expires", "3650000d"],

@@ -127,7 +127,7 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.history().filter((row) => row.includes("claude-"))).toHaveLength(3);
   });
 
-  test("is not confused by what is typed at it", async () => {
+  test("is not confused by typed keys", async () => {
     const { program, address } = await serve();
     program.press("\r");
     await finish(ask(address));

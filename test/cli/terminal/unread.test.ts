@@ -1,4 +1,4 @@
-// What is told on stdout while nobody can take it: a secret that is shown only once must not go in silence.
+// Output that nobody can read: a secret that is shown only once must not be lost without a message.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";

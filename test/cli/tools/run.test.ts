@@ -250,8 +250,10 @@ describe("Claude Code's settings", () => {
     });
     expect(existsSync(line.split(" ")[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
-    const told = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
-    expect(told.stderr).toContain(`reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`);
+    const reported = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
+    expect(reported.stderr).toContain(
+      `reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`,
+    );
   });
 
   test("that exempt hosts from proxies keep them and gain the gateway's", async () => {
@@ -465,7 +467,7 @@ describe("a subscription login", () => {
     expect(await run(around, "run", ...WHERE, tool)).toMatchObject({ status: 0, stdout: "started\n" });
   });
 
-  test("is asked about once on a terminal, and no starts nothing", async () => {
+  test("is a question on a terminal, once, and `no` starts nothing", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "echo tool-ran");
     writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');

@@ -27,10 +27,10 @@ test("one mistake that affects a thousand keys hides no other", () => {
     { length: 1000 },
     (_, index) => `  - { name: k${index}, group: g, secret: s${index} }\n`,
   );
-  const told = complaints(`keys:\n${keys.join("")}${CHANNELS}gruops:\n  g: {}\n`);
-  expect(told[0]).toBe('2:24: keys[0].group: there is no group "g"');
-  expect(told).toHaveLength(12);
-  expect(told.slice(-2)).toEqual([
+  const shown = complaints(`keys:\n${keys.join("")}${CHANNELS}gruops:\n  g: {}\n`);
+  expect(shown[0]).toBe('2:24: keys[0].group: there is no group "g"');
+  expect(shown).toHaveLength(12);
+  expect(shown.slice(-2)).toEqual([
     '1004:1: gruops: unknown setting (did you mean "groups"?)',
     "and 990 more like these",
   ]);
@@ -248,17 +248,17 @@ describe("no message repeats a secret", () => {
     `prices: { m: { input: ${SECRET} } }`,
   ];
   test.each(places)("%#", (text) => {
-    const told = complaints(text);
-    expect(told).not.toEqual([]);
-    expect(told.join("\n")).not.toContain(SECRET);
+    const shown = complaints(text);
+    expect(shown).not.toEqual([]);
+    expect(shown.join("\n")).not.toContain(SECRET);
   });
 
   test("nor a value from the environment, in whichever setting it is", () => {
     const text =
       "vendor: ${S} x\nkeys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
-    const told = complaints(text, { S: SECRET });
-    expect(told).toContain("2:29: keys[0].group: there is no group of that name");
-    expect(told.join("\n")).not.toContain(SECRET);
+    const shown = complaints(text, { S: SECRET });
+    expect(shown).toContain("2:29: keys[0].group: there is no group of that name");
+    expect(shown.join("\n")).not.toContain(SECRET);
   });
 
   test("nor a secret in place of a setting's name", () => {

@@ -7,30 +7,30 @@ import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
 
-/** What the watch tells, one by one. */
+/** The reports of the watch, one by one. */
 function openWatch(path: string) {
-  const told: Array<number | string> = [];
+  const shown: Array<number | string> = [];
   const waiting: Array<(value: number | string) => void> = [];
-  const tell = (value: number | string) => {
+  const report = (value: number | string) => {
     const next = waiting.shift();
-    if (next === undefined) told.push(value);
+    if (next === undefined) shown.push(value);
     else next(value);
   };
   const stop = watchConfig(
     loadConfig(path, {}),
     {},
     {
-      onChange: (loaded: Loaded) => tell(loaded.catalog.listen.port),
-      onProblem: (error) => tell(error.message),
+      onChange: (loaded: Loaded) => report(loaded.catalog.listen.port),
+      onProblem: (error) => report(error.message),
     },
   );
   const next = () => {
-    const value = told.shift();
+    const value = shown.shift();
     return value === undefined
       ? new Promise<number | string>((resolve) => waiting.push(resolve))
       : Promise.resolve(value);
   };
-  return { next, stop, told };
+  return { next, stop, shown };
 }
 
 const open: Array<() => void> = [];
@@ -121,7 +121,7 @@ describe("a bad file", () => {
     expect(await watch.next()).toContain("listen.port");
     writeFileSync(path, write(6));
     expect(await watch.next()).toBe(6);
-    expect(watch.told).toEqual([]);
+    expect(watch.shown).toEqual([]);
   });
 
   test("that is gone is reported, and applied when it is back", async () => {
@@ -156,8 +156,8 @@ test.skipIf(Bun.which("mkfifo") === null)(
     const script = `
     import { loadConfig } from ${source("load.ts")};
     import { watchConfig } from ${source("watch.ts")};
-    const told = () => process.exit(1);
-    watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: told, onProblem: told });
+    const shown = () => process.exit(1);
+    watchConfig(loadConfig(${JSON.stringify(path)}, {}), {}, { onChange: shown, onProblem: shown });
     setTimeout(() => process.exit(0), 500);`;
     const child = Bun.spawn([process.execPath, "-e", script], { timeout: 4000, killSignal: "SIGKILL" });
     await Bun.spawn(["sh", "-c", `echo 'listen: { port: 1 }' > "$0"`, path], { timeout: 4000 }).exited;

@@ -285,11 +285,11 @@ describe("the events of the messages dialect:", () => {
   const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
 
   test("reported usage stays final if a later event has none", () => {
-    const told = { input_tokens: 1, output_tokens: 2 };
-    const reading = streamed(delta(told), delta(undefined), delta({ output_tokens: null }));
-    expect(reading).toMatchObject({ final: true, end: "open", raw: told });
+    const shown = { input_tokens: 1, output_tokens: 2 };
+    const reading = streamed(delta(shown), delta(undefined), delta({ output_tokens: null }));
+    expect(reading).toMatchObject({ final: true, end: "open", raw: shown });
     for (const nothing of [undefined, null, {}, { output_tokens: null }])
-      expect(streamed(start(told), delta(nothing)).final).toBe(false);
+      expect(streamed(start(shown), delta(nothing)).final).toBe(false);
   });
 
   test("message_stop ends the answer, with or without usage", () => {
@@ -333,14 +333,14 @@ describe("the events of the messages dialect:", () => {
     ).parts;
 
   test("calls with a fee go to the answer's own largest pass, or to the largest pass", () => {
-    const told = (...passes: readonly unknown[]) =>
+    const shown = (...passes: readonly unknown[]) =>
       inPasses(...passes).map(({ pass, usage }) => [pass, usage.output, usage.web_search]);
-    expect(told(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
+    expect(shown(passOf("compaction", 8), passOf("message", 2), passOf(undefined, 5))).toEqual([
       ["compaction", 8, undefined],
       ["message", 2, undefined],
       ["message", 5, 3],
     ]);
-    expect(told(passOf("compaction", 2), passOf("advisor", 8), passOf("advisor", 5))).toEqual([
+    expect(shown(passOf("compaction", 2), passOf("advisor", 8), passOf("advisor", 5))).toEqual([
       ["compaction", 2, undefined],
       ["advisor", 8, 3],
       ["advisor", 5, undefined],
@@ -369,8 +369,8 @@ describe("the events of the messages dialect:", () => {
       { input_tokens: 1, cache_read_input_tokens: 0, server_tool_use: { web_search_requests: 0 } },
       { input: 1, output: 0 },
     ],
-  ])("%j is counted as %j", (told, counted) => {
-    expect(usage(streamed(start(told)))).toEqual([counted]);
+  ])("%j is counted as %j", (shown, counted) => {
+    expect(usage(streamed(start(shown)))).toEqual([counted]);
   });
 
   test("cache writes are split by lifetime if the lifetimes add up to the total", () => {
@@ -407,12 +407,12 @@ describe("the events of the responses dialect:", () => {
     ["incomplete", false],
     ["cancelled", false],
   ])("a stored response that is %s goes on: %p", (status, goesOn) => {
-    const told = { object: "response", id: "resp_1", status };
-    expect(read(openResponsesMeter, JSON.stringify(told), "application/json").stored).toEqual({
+    const shown = { object: "response", id: "resp_1", status };
+    expect(read(openResponsesMeter, JSON.stringify(shown), "application/json").stored).toEqual({
       id: "resp_1",
       goesOn,
     });
-    expect(streamed({ type: "response.created", response: told }).stored).toEqual({ id: "resp_1", goesOn });
+    expect(streamed({ type: "response.created", response: shown }).stored).toEqual({ id: "resp_1", goesOn });
   });
 
   test("a response without an id is not stored, and a field that an event leaves out keeps its value", () => {
@@ -523,8 +523,8 @@ describe("the chunks of the content dialect:", () => {
       },
       { input: 40, cache_read: 10, input_audio: 30, cache_read_audio: 20, output: 0 },
     ],
-  ])("counts %s", (_, told, counted) => {
-    expect(counting(told)).toEqual([counted]);
+  ])("counts %s", (_, shown, counted) => {
+    expect(counting(shown)).toEqual([counted]);
   });
 
   test("the tier, the model and the counts keep their values until new ones come", () => {
@@ -599,10 +599,10 @@ describe("a body that is too long to parse in one piece", () => {
       { end: "complete" },
     ],
     ["content, failed", openContentMeter, { error: { code: 500 } }, { end: "error" }],
-  ])("tells what a short one tells: %s", (_, open, body, told) => {
+  ])("reads the same from a long one as from a short one: %s", (_, open, body, shown) => {
     const short = read(open, JSON.stringify(body), "application/json");
     const long = read(open, JSON.stringify({ ...body, unread: "x".repeat(70_000) }), "application/json");
-    expect(short).toMatchObject(told);
+    expect(short).toMatchObject(shown);
     expect({ ...long, estimatedOutput: 0 }).toEqual({ ...short, estimatedOutput: 0 });
   });
 });
@@ -661,8 +661,8 @@ describe("the counts that the responses and chat dialects share", () => {
       { input_tokens: 3, total_tokens: 8, output_tokens_details: { reasoning_tokens: 5 } },
       { input: 3, output: 5, reasoning: 5 },
     ],
-  ])("%s", (_, told, counted) => {
-    expect(usage(read(openResponsesMeter, events(completed({ usage: told }))))).toEqual([counted]);
+  ])("%s", (_, shown, counted) => {
+    expect(usage(read(openResponsesMeter, events(completed({ usage: shown }))))).toEqual([counted]);
   });
 });
 
@@ -701,10 +701,10 @@ describe("the responses dialect", () => {
     const second = { ...search, id: "ws_2" };
     const done = events(item(search, 0), item(second, 1));
     const whole = (output: object[]) => done + events(completed({ usage: { input_tokens: 3 }, output }));
-    const told = [{ input: 3, output: 0, web_search: 2 }];
-    expect(usage(read(openResponsesMeter, whole([again, { ...second, id: "ws_more" }])))).toEqual(told);
+    const shown = [{ input: 3, output: 0, web_search: 2 }];
+    expect(usage(read(openResponsesMeter, whole([again, { ...second, id: "ws_more" }])))).toEqual(shown);
     // A relay that leaves items out moves the others.
-    expect(usage(read(openResponsesMeter, whole([second])))).toEqual(told);
+    expect(usage(read(openResponsesMeter, whole([second])))).toEqual(shown);
     const unplaced = events(item(search, Number.NaN), item(second, Number.NaN));
     expect(usage(read(openResponsesMeter, unplaced))).toEqual([{ web_search: 2 }]);
   });

@@ -60,18 +60,18 @@ describe("responses", () => {
     ...more,
   });
 
-  test("tell which cache writes are kept for twelve hours, and those pay their own price", () => {
-    const told = readJson(
+  test("say which cache writes are kept for twelve hours, and those have their own price", () => {
+    const shown = readJson(
       openResponsesMeter,
       answer({ usage: usage(4000, { ttl_12h_tokens: 3000, ttl_30m_tokens: 1000 }) }),
     );
-    expect(told.parts[0]?.usage).toEqual({
+    expect(shown.parts[0]?.usage).toEqual({
       input: 6000,
       cache_write: 1000,
       cache_write_12h: 3000,
       output: 10,
     });
-    expect(billOf(told, "gpt-6.2-sol")).toMatchObject({
+    expect(billOf(shown, "gpt-6.2-sol")).toMatchObject({
       official: "0.0296",
       prices: { cache_write: "2.5", cache_write_12h: "5" },
     });
@@ -80,14 +80,14 @@ describe("responses", () => {
   test.each([undefined, null, {}, { ttl_12h_tokens: "3000" }, { ttl_12h_tokens: 0 }])(
     "with no word of twelve hours (%j) write for half an hour",
     (details) => {
-      const told = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
-      expect(told.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
+      const shown = readJson(openResponsesMeter, answer({ usage: usage(4000, details) }));
+      expect(shown.parts[0]?.usage).toEqual({ input: 6000, cache_write: 4000, output: 10 });
     },
   );
 
   test("never count more tokens than were written", () => {
-    const told = readJson(openResponsesMeter, answer({ usage: usage(100, { ttl_12h_tokens: 9000 }) }));
-    expect(told.parts[0]?.usage).toEqual({ input: 9900, cache_write_12h: 100, output: 10 });
+    const shown = readJson(openResponsesMeter, answer({ usage: usage(100, { ttl_12h_tokens: 9000 }) }));
+    expect(shown.parts[0]?.usage).toEqual({ input: 9900, cache_write_12h: 100, output: 10 });
   });
 
   test("count each container of the hosted shell once, and none of the client's own shell", () => {
@@ -100,8 +100,8 @@ describe("responses", () => {
       shell("d", { type: "local" }),
       shell("e", null),
     ];
-    const told = readJson(openResponsesMeter, answer({ usage: usage(0), output }));
-    expect(told.parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
+    const shown = readJson(openResponsesMeter, answer({ usage: usage(0), output }));
+    expect(shown.parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
     const done = output.map((item, output_index) => ({
       type: "response.output_item.done",
       item,
@@ -109,8 +109,8 @@ describe("responses", () => {
     }));
     const end = { type: "response.completed", response: answer({ usage: usage(0), output }) };
     expect(readEvents(openResponsesMeter, ...done, end).parts[0]?.usage).toMatchObject({ hosted_shell: 2 });
-    // Its minutes are not told: no price, and never silently none.
-    expect(billOf(told, "gpt-6.2-sol")).toMatchObject({
+    // Its minutes are not reported: there is no price, and the line says so.
+    expect(billOf(shown, "gpt-6.2-sol")).toMatchObject({
       official: null,
       unpricedUsage: { hosted_shell: 2 },
       atLeast: "0.0201",
@@ -154,7 +154,7 @@ describe("messages", () => {
       });
   });
 
-  test("refused for another reason cost what is reported, and are for a person to look at", () => {
+  test("refused for another reason cost the reported usage, and a person should look at them", () => {
     for (const category of ["bio", null])
       expect(billOf(readJson(openMessagesMeter, refused(category)), "claude-opus-5")).toMatchObject({
         official: "0.005025",
@@ -172,7 +172,7 @@ describe("messages", () => {
       expect(billOf(reading, "claude-opus-5")).toMatchObject({ suspect: null, usage: { input: 1000 } });
   });
 
-  test("tell the calls of a loop apart where these add up to the whole", () => {
+  test("list the calls of a loop if these add up to the whole", () => {
     const call = (input: number, output: number) => ({
       type: "message",
       input_tokens: input,
@@ -188,11 +188,11 @@ describe("messages", () => {
         usage: { input_tokens, output_tokens: 60, server_tool_use: { web_search_requests: 2 }, iterations },
       });
     const three = [call(40_000, 10), call(41_000, 20), call(42_000, 30)];
-    const told = looped(123_000, three);
-    expect(told.parts).toMatchObject([{ usage: { input: 123_000, output: 60, web_search: 2 } }]);
-    expect(told.parts[0]?.calls?.map(({ input }) => input)).toEqual([40_000, 41_000, 42_000]);
+    const shown = looped(123_000, three);
+    expect(shown.parts).toMatchObject([{ usage: { input: 123_000, output: 60, web_search: 2 } }]);
+    expect(shown.parts[0]?.calls?.map(({ input }) => input)).toEqual([40_000, 41_000, 42_000]);
     // 123,000 × 0.1 + 60 × 0.5 per million, and two searches: no call was of more than 100,000.
-    const charged = billOf(told, "claude-haiku-5-5");
+    const charged = billOf(shown, "claude-haiku-5-5");
     expect(charged.official).toBe("0.03233");
     expect(charged.usage).toMatchObject({ input: 123_000, output: 60, web_search: 2 });
     expect(looped(124_000, three).parts[0]?.calls).toBeUndefined();
@@ -201,11 +201,11 @@ describe("messages", () => {
 });
 
 test("embeddings of Gemini that report their tokens are charged for them", () => {
-  const told = readJson(openContentMeter, {
+  const shown = readJson(openContentMeter, {
     embedding: { values: [0.25] },
     usageMetadata: { promptTokenCount: 2000, promptTokenDetails: [{ modality: "TEXT", tokenCount: 2000 }] },
   });
-  expect(billOf(told, "gemini-embedding-001")).toMatchObject({ basis: "exact", official: "0.0003" });
+  expect(billOf(shown, "gemini-embedding-001")).toMatchObject({ basis: "exact", official: "0.0003" });
 });
 
 test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(

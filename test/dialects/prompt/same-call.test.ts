@@ -127,7 +127,7 @@ for (const [index, words] of WORDS.entries()) {
       }
     });
 
-    test("another input, another result and new text of the user begin anew", () => {
+    test("another input, another result and new text of the user start the count again", () => {
       expect(count([user("a"), ...loop(3), ...call({ ...LOOP, input: "ls" }, "x")])).toBe(1);
       expect(count([user("a"), ...loop(3), ...call({ ...LOOP, output: "done" }, "x")])).toBe(1);
       expect(count([user("a"), ...loop(3), user("Go on."), ...loop(2)])).toBe(2);

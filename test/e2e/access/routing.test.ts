@@ -224,21 +224,24 @@ describe("every endpoint", () => {
     ];
   };
 
-  test.each(ROWS.map((row) => [row.name, row] as const))("%s refuses keys that are none", async (_, row) => {
-    const before = world.upstream.requests.length + world.upstream.listRequests.length;
-    for (const [state, fields, status, words] of spoilt(row)) {
-      const answer = await world.ask(aim(row, fields));
-      expect([state, answer.status]).toEqual([state, status]);
-      const { message, kind } = readRefusal(answer, row.shape);
-      expect(message).toContain(words);
-      const isOpenai = row.shape === "responses" || row.shape === "chat";
-      if (state === "inactive" && isOpenai) expect(kind).toBe("plan_inactive");
-      else expect(kind).toBe(kindOf(status === 401 ? 401 : 403, row.shape));
-      expect(answer.field("x-should-retry")).toBe("false");
-      expect(message).not.toContain("sk-nobody");
-    }
-    expect(world.upstream.requests.length + world.upstream.listRequests.length).toBe(before);
-  });
+  test.each(ROWS.map((row) => [row.name, row] as const))(
+    "%s refuses words that are not keys",
+    async (_, row) => {
+      const before = world.upstream.requests.length + world.upstream.listRequests.length;
+      for (const [state, fields, status, words] of spoilt(row)) {
+        const answer = await world.ask(aim(row, fields));
+        expect([state, answer.status]).toEqual([state, status]);
+        const { message, kind } = readRefusal(answer, row.shape);
+        expect(message).toContain(words);
+        const isOpenai = row.shape === "responses" || row.shape === "chat";
+        if (state === "inactive" && isOpenai) expect(kind).toBe("plan_inactive");
+        else expect(kind).toBe(kindOf(status === 401 ? 401 : 403, row.shape));
+        expect(answer.field("x-should-retry")).toBe("false");
+        expect(message).not.toContain("sk-nobody");
+      }
+      expect(world.upstream.requests.length + world.upstream.listRequests.length).toBe(before);
+    },
+  );
 
   test.each(ROWS.map((row) => [row.name, row] as const))(
     "%s reads the key from every header that it accepts",

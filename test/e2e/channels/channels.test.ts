@@ -127,7 +127,7 @@ describe("when nothing answers", () => {
     const pass = "pass-of-the-proxy-0123456789";
     const headers = { "cf-access-client-secret": pass, "x-tenant": "tenant-of-everybody" };
     const { a, ask } = open({ a: { headers }, config: { failover: { attempts: 1 } } });
-    for (const [status, told] of [
+    for (const [status, reported] of [
       ["404 Not Found", 404],
       ["401 Unauthorized", 403],
     ] as const) {
@@ -135,7 +135,7 @@ describe("when nothing answers", () => {
       const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
       a.next({ steps: () => [Buffer.from(head + body)] });
       const { answer } = await ask(makeRequest("messages"));
-      expect(answer.status).toBe(told);
+      expect(answer.status).toBe(reported);
       expect(answer.text).not.toContain(pass.slice(4, 20));
       expect(answer.text).toContain("tenant-of-everybody");
     }

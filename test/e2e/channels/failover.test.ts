@@ -171,8 +171,8 @@ describe.each(DIALECTS)("once an answer has begun, nothing is resent: %s", (dial
         a.next(fault);
         const { answer, line, sent } = await ask(makeRequest(dialect, stream));
         expect(sent).toEqual([1, 0]);
-        const told = answer.status >= 500 || /"error"|event: error|response\.failed/.test(answer.text);
-        expect(told || answer.ending === "reset").toBe(true);
+        const reported = answer.status >= 500 || /"error"|event: error|response\.failed/.test(answer.text);
+        expect(reported || answer.ending === "reset").toBe(true);
         expect(answer.text).not.toMatch(/message_stop|response\.completed|\[DONE\]/);
         expect(["upstream_cut", "upstream_error"]).toContain(String(line?.["outcome"]));
         expect(view(`${platformOf(dialect)}-a`)).toMatchObject({ requests_hour: 1, errors_hour: 1 });

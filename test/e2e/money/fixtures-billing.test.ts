@@ -163,8 +163,8 @@ describe.skipIf(!hasFixtures)("recordings through the gateway", () => {
         await bill(world, fixture),
         await bill(world, fixture, "/v1/chat/completions"),
       ];
-      const told = (line: Line) => [fixture.id, ...MONEY.map((name) => line[name])];
-      expect(told(converted)).toEqual(told(own));
+      const shown = (line: Line) => [fixture.id, ...MONEY.map((name) => line[name])];
+      expect(shown(converted)).toEqual(shown(own));
     }
     expect(findFaults(world)).toEqual([]);
     await world.stop();

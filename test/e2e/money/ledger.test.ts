@@ -85,7 +85,7 @@ async function repriceAfter(
   config: TestConfig,
   asked: readonly [model: string, answer: Answer][],
   prices: object,
-): Promise<{ lines: Record<string, unknown>[]; usage: unknown; findings: Finding[]; told: unknown }> {
+): Promise<{ lines: Record<string, unknown>[]; usage: unknown; findings: Finding[]; reported: unknown }> {
   using folder = makeTempFolder();
   const gateway = startGatewayHere({ config, folder });
   for (const [model, answer] of asked) {
@@ -96,14 +96,14 @@ async function repriceAfter(
   writeFileSync(gateway.configPath, JSON.stringify({ ...config, prices }), { mode: 0o600 });
   const place = { folder: folder.path };
   const since = ["--since", "2026-01-01", "--config", gateway.configPath];
-  const told = await run(place, "ledger", "reprice", ...since, "--json");
+  const reported = await run(place, "ledger", "reprice", ...since, "--json");
   const usage = await run(place, "usage", ...since, "--by", "group", "--json");
   const path = folder.join("ledger.jsonl");
   return {
     lines: readWholeLedger(path).lines,
     usage: JSON.parse(usage.stdout),
     findings: findFaults(path),
-    told: JSON.parse(told.stdout),
+    reported: JSON.parse(reported.stdout),
   };
 }
 
@@ -111,7 +111,7 @@ test("reprice adds missing amounts, with the tier of the answer and the requeste
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = withMultiplier(makeConfig(upstream), "0.5");
   config.channels["responses"] = { ...config.channels["responses"], aliases: { mine: "served-here" } };
-  const { lines, findings, told, usage } = await repriceAfter(
+  const { lines, findings, reported, usage } = await repriceAfter(
     upstream,
     config,
     [
@@ -146,7 +146,7 @@ test("reprice adds missing amounts, with the tier of the answer and the requeste
     { ...corrected, model: "new-model", corrects: first, official_usd: "10.000001", charge_usd: "5.0000005" },
     { ...corrected, model: "mine", corrects: third, official_usd: "0.4", charge_usd: "0.2" },
   ]);
-  expect(told).toMatchObject({ dry_run: false, corrections: 2 });
+  expect(reported).toMatchObject({ dry_run: false, corrections: 2 });
   expect(usage).toMatchObject({ total: { requests: 4, charge_usd: "5.2000005", unpriced: 2 } });
   expect(findings).toEqual([]);
 });

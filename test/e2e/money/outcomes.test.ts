@@ -285,7 +285,7 @@ const FAILED: Record<DialectName, Money> = {
 function expectLine(lines: readonly Line[], outcome: string, money: Money): void {
   expect(lines).toHaveLength(1);
   const { basis, usage, estimated, suspect, official_usd, charge_usd, multiplier } = lines[0]!;
-  const told = {
+  const shown = {
     outcome: lines[0]!["outcome"],
     basis,
     usage,
@@ -295,7 +295,7 @@ function expectLine(lines: readonly Line[], outcome: string, money: Money): void
     charge_usd,
     multiplier,
   };
-  expect(told).toEqual({ outcome, estimated: undefined, suspect: undefined, multiplier: "0.8", ...money });
+  expect(shown).toEqual({ outcome, estimated: undefined, suspect: undefined, multiplier: "0.8", ...money });
 }
 
 /** Turns of the event loop: enough for the gateway to notice changes on its sockets. */
@@ -310,10 +310,10 @@ describe.each([...DIALECTS])("%s", (dialect) => {
   test.each([...FORMS])("a complete answer (%s) costs what it reports", async (form) => {
     await inWorld(async (world) => {
       world.upstream.next({ answer: full[form] });
-      const { answer: told, lines, received } = await world.trace(ask(dialect, form));
+      const { answer: shown, lines, received } = await world.trace(ask(dialect, form));
       expect(received!.body.length).toBe(400);
       expectLine(lines, "complete", EXACT[dialect]);
-      expect(told.field("x-gateway-charge")).toBe(form === "body" ? EXACT[dialect].charge_usd! : undefined);
+      expect(shown.field("x-gateway-charge")).toBe(form === "body" ? EXACT[dialect].charge_usd! : undefined);
     }, withPrices());
   });
 
@@ -494,15 +494,15 @@ describe("several channels", () => {
   test("that cannot be reached leave no line", async () => {
     await inWorld(async (world) => {
       world.upstream.refuse();
-      const { answer: told, lines } = await world.trace(ask("messages", "stream"));
-      expect([told.status, lines]).toEqual([502, []]);
+      const { answer: shown, lines } = await world.trace(ask("messages", "stream"));
+      expect([shown.status, lines]).toEqual([502, []]);
     }, two);
   });
 });
 
 describe("a background response", () => {
   const usage = RESPONSES_USAGE;
-  const told = (status: string, more: object = {}): Answer => ({
+  const shown = (status: string, more: object = {}): Answer => ({
     family: "responses",
     status: 200,
     fields: [["content-type", "application/json"]],
@@ -526,14 +526,14 @@ describe("a background response", () => {
         world.upstream.next({ answer });
         return (await world.trace(request)).lines;
       };
-      const [asked, ...more] = await trace(ask, told("queued"));
+      const [asked, ...more] = await trace(ask, shown("queued"));
       expect(asked).toMatchObject({ endpoint: "/v1/responses", basis: "unknown", charge_usd: null });
       expect([asked!["suspect"], more]).toEqual([undefined, []]);
-      expect(await trace(look, told("in_progress"))).toEqual([]);
-      const lines = await trace(look, told("completed", { usage }));
+      expect(await trace(look, shown("in_progress"))).toEqual([]);
+      const lines = await trace(look, shown("completed", { usage }));
       const line = { endpoint: "/v1/responses/{id}", model: "m", key: "responses", channel: "responses" };
       expect(lines).toMatchObject([{ ...line, ...charged, outcome: "complete", basis: "exact" }]);
-      expect(await trace(look, told("completed", { usage }))).toEqual([]);
+      expect(await trace(look, shown("completed", { usage }))).toEqual([]);
     }, withPrices());
   });
 
@@ -543,12 +543,12 @@ describe("a background response", () => {
       ["response.failed", "failed"],
     ] as const) {
       await inWorld(async (world) => {
-        world.upstream.next({ answer: told("in_progress") });
+        world.upstream.next({ answer: shown("in_progress") });
         await world.trace(ask);
         const last = event(type, { type, response: { ...response, status, usage } });
         const fields = [["content-type", "text/event-stream"]] as const;
         world.upstream.next({
-          answer: { ...told(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
+          answer: { ...shown(status), fields, framing: "chunked", pieces: [Buffer.from(last)] },
         });
         const { lines, record } = await world.trace({ ...look, target: `${look.target}?stream=true` });
         expect(lines).toMatchObject([charged]);
@@ -559,8 +559,8 @@ describe("a background response", () => {
 
   test("may be fetched again on a new connection, which the line records without `suspect`", async () => {
     await inWorld(async (world) => {
-      world.upstream.next({ answer: told("queued") }, "close-before-head", {
-        answer: told("completed", { usage }),
+      world.upstream.next({ answer: shown("queued") }, "close-before-head", {
+        answer: shown("completed", { usage }),
       });
       await world.trace(ask);
       const { answer: fetched, lines } = await world.trace(look);
@@ -575,7 +575,10 @@ describe("a background response", () => {
 
   test("is billed once, even if it is fetched again", async () => {
     await inWorld(async (world) => {
-      world.upstream.next({ answer: told("completed", { usage }) }, { answer: told("completed", { usage }) });
+      world.upstream.next(
+        { answer: shown("completed", { usage }) },
+        { answer: shown("completed", { usage }) },
+      );
       expect((await world.trace(ask)).lines).toMatchObject([charged]);
       expect((await world.trace(look)).lines).toEqual([]);
     }, withPrices());

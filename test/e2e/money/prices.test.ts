@@ -31,10 +31,10 @@ const ask = (model: string) => ({
   body: { model, input: "Hello" },
 });
 
-async function billOf(channel: Record<string, unknown>, asked: string, told: Answer) {
+async function billOf(channel: Record<string, unknown>, asked: string, reported: Answer) {
   let line: Record<string, unknown> | undefined;
   await inWorld(async (world) => {
-    world.upstream.next({ answer: told });
+    world.upstream.next({ answer: reported });
     const { lines } = await world.trace(ask(asked));
     line = lines[0];
   }, onChannels(channel));
@@ -67,7 +67,7 @@ test("a channel that costs nothing is charged 0, whatever its models are called"
   });
 });
 
-test("an answer under a name without a price pays for the model that was asked for", async () => {
+test("an answer whose model has no price has that of the requested model", async () => {
   expect(await billOf({}, "gpt-5-mini", answer("deployment-7"))).toMatchObject({
     upstream_model: "deployment-7",
     official_usd: "0.25",
@@ -82,7 +82,7 @@ const shell = {
   environment: { type: "container_reference", container_id: "cntr_1" },
 };
 
-test("a kind without a price is told with its count, and the least that all else comes to", async () => {
+test("a kind without a price is named with its count, and the line has the amount of all others", async () => {
   expect(await billOf({}, "gpt-5", answer("gpt-5", { output: [shell] }))).toMatchObject({
     basis: "unpriced",
     official_usd: null,

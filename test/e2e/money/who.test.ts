@@ -127,7 +127,7 @@ test("a failed attempt's id is not taken for that of the response", async () => 
 
 test("a background response belongs to the session that began it", async () => {
   await inWorld(async (world) => {
-    const told = (status: string, usage: unknown = null): Answer => ({
+    const reported = (status: string, usage: unknown = null): Answer => ({
       ...OK,
       family: "responses",
       pieces: [Buffer.from(JSON.stringify({ id: "resp_1", object: "response", model: "m", status, usage }))],
@@ -138,9 +138,9 @@ test("a background response belongs to the session that began it", async () => {
       body: { model: "m", background: true },
     };
     const fetch = { target: "/v1/responses/resp_1", fields: bearer("responses") };
-    world.upstream.next({ answer: told("queued") });
+    world.upstream.next({ answer: reported("queued") });
     const [first] = (await world.trace(withFields(begin, CLAUDE))).lines;
-    world.upstream.next({ answer: told("completed", { input_tokens: 10, output_tokens: 4 }) });
+    world.upstream.next({ answer: reported("completed", { input_tokens: 10, output_tokens: 4 }) });
     const [second] = (await world.trace(withFields(fetch, { "user-agent": "curl/8" }))).lines;
     expect(first).toMatchObject({ basis: "unknown", client: { session: SESSION } });
     expect(second).toMatchObject({ usage: { output: 4 }, client: { tool: "claude-code", session: SESSION } });

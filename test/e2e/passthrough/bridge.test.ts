@@ -68,7 +68,7 @@ function whole(body: object): Answer {
   };
 }
 
-test("a client that asked for a stream gets one from an upstream that answers whole", async () => {
+test("a client that requested a stream gets one from an upstream that does not stream", async () => {
   world.upstream.next({ answer: whole({ ...response, status: "completed", usage, output: [item] }) });
   const { answer, lines } = await world.trace(makeRequest("chat", true));
   expect(answer.field("content-type")).toStartWith("text/event-stream");

@@ -90,8 +90,8 @@ describe.each([
       { role: "assistant" as const, content: asked.content },
       { role: "user" as const, content: [result] },
     ];
-    const told = await open().messages.create({ ...ask, tools, messages });
-    expect(told.content[0]).toMatchObject({ text: expect.stringContaining("Sunny") });
+    const reported = await open().messages.create({ ...ask, tools, messages });
+    expect(reported.content[0]).toMatchObject({ text: expect.stringContaining("Sunny") });
     await expectBilled(before, 2);
   });
 
@@ -168,12 +168,12 @@ describe("openai on the responses platform", () => {
     const [call] = message.tool_calls!;
     expect(call).toMatchObject({ type: "function", function: { name: "weather" } });
     const result = { role: "tool" as const, tool_call_id: call!.id, content: "Sunny" };
-    const told = await open().chat.completions.create({
+    const reported = await open().chat.completions.create({
       ...chat,
       tools,
       messages: [question, message, result],
     });
-    expect(told.choices[0]!.message.content).toContain("Sunny");
+    expect(reported.choices[0]!.message.content).toContain("Sunny");
     await expectBilled(before, 4);
   });
 
@@ -249,8 +249,8 @@ describe.each([
       asked.candidates![0]!.content!,
       { role: "user", parts: [result] },
     ];
-    const told = await open().models.generateContent({ model: "gemini-2.5-pro", contents, config });
-    expect(told.text).toContain("Sunny");
+    const reported = await open().models.generateContent({ model: "gemini-2.5-pro", contents, config });
+    expect(reported.text).toContain("Sunny");
     await expectBilled(before, 2);
   });
 

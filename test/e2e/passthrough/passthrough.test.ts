@@ -223,7 +223,7 @@ describe("bodies that are refused", () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
     const body = JSON.stringify({ ...MESSAGE, x: "x".repeat(70_000) });
-    const told = await small.ask({ target: "/v1/messages", fields, body });
+    const reported = await small.ask({ target: "/v1/messages", fields, body });
     const chunks = `${(70_100).toString(16)}\r\n${body.slice(0, 70_000).padEnd(70_100)}\r\n0\r\n\r\n`;
     const lines = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: ${fields["authorization"]}\r\n`;
     const chunked = await rawRequest(
@@ -235,7 +235,7 @@ describe("bodies that are refused", () => {
       fields: { ...fields, "content-encoding": "gzip" },
       body: gzipSync(body),
     });
-    for (const answer of [told, chunked, packed]) {
+    for (const answer of [reported, chunked, packed]) {
       expect(answer.status).toBe(413);
       expect(JSON.parse(answer.text).error.type).toBe("request_too_large");
       expect(JSON.parse(answer.text).error.message).toContain("raise max_body");
@@ -496,7 +496,7 @@ describe("an answer's bytes", () => {
     world.upstream.always(undefined);
   });
 
-  test.each(DIALECTS)("nor does an error inside a stream tell it: %s", async (dialect) => {
+  test.each(DIALECTS)("nor does an error inside a stream contain it: %s", async (dialect) => {
     const error = { type: "error", error: { type: "e", code: "e", message: `bad key ${CREDENTIAL}` } };
     const event = `event: error\ndata: ${JSON.stringify(dialect === "content" ? { error: error.error } : error)}\n\n`;
     await inWorld(async (own) => {
@@ -552,8 +552,8 @@ const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["gzip, br", (bytes) => brotliCompressSync(gzipSync(bytes))],
 ];
 
-describe("an answer that is compressed without being asked", () => {
-  test.each(CODINGS)("in %s is told plain and metered", async (coding, compress) => {
+describe("an answer that is compressed although nobody requested it", () => {
+  test.each(CODINGS)("in %s is decoded and metered", async (coding, compress) => {
     const encoded = [["content-encoding", coding]] as const;
     world.upstream.next(
       {
@@ -649,7 +649,7 @@ describe("a stream", () => {
     world.upstream.next({ gates });
     const { client, received, over } = await world.begin(makeRequest(dialect, true));
     const sent = await received;
-    let told = 0;
+    let reported = 0;
     for (let index = 0; ; index += 1) {
       const over = await Promise.race([
         gates[index]!.reached.then(() => false),
@@ -657,10 +657,10 @@ describe("a stream", () => {
       ]);
       if (over) break;
       expect(sent.sentBytes()).toBeGreaterThan(0); // the head, and what was before this gate
-      const before = told;
+      const before = reported;
       // Chat is converted: not every event of the upstream has a counterpart.
       if (dialect !== "chat" && index > 0) await client.until((bytes) => bytes.length > before);
-      told = client.bytes().length;
+      reported = client.bytes().length;
       gates[index]!.open();
     }
     const answer = parseAnswer(client.bytes())!;

@@ -93,7 +93,7 @@ describe.each(FAMILIES)("recordings of %s", (family) => {
   });
 });
 
-test.skipIf(!hasFixtures)("recorded responses are told in chat's words, cut anywhere", async () => {
+test.skipIf(!hasFixtures)("recorded responses are converted to chat, cut anywhere", async () => {
   const answers = listWhole("openai-responses").filter(({ url_path }) => url_path.endsWith("/responses"));
   for (const [index, fixture] of answers.entries()) {
     const cuts = makeCuts(readFixture(fixture).length, SEED + index);

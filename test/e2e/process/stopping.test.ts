@@ -98,8 +98,8 @@ describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {
       const lines = gateway.ledger();
       expect(lines).toHaveLength(clients.length);
       expect(new Set(lines.map((line) => line["id"])).size).toBe(clients.length);
-      const told = lines.map((line) => [line["outcome"], line["stream"], line["basis"]].join(" "));
-      expect(new Set(told)).toEqual(new Set(["interrupted false unknown", "interrupted true partial"]));
+      const reported = lines.map((line) => [line["outcome"], line["stream"], line["basis"]].join(" "));
+      expect(new Set(reported)).toEqual(new Set(["interrupted false unknown", "interrupted true partial"]));
     });
   });
 });

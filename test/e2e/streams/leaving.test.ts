@@ -262,8 +262,8 @@ describe("a thousand clients at once", () => {
     await gateway.exited;
     const lines = gateway.ledger();
     expect(lines).toHaveLength(COUNT);
-    const told = lines.map((line) => [line["outcome"], line["basis"], line["charge_usd"]].join(" "));
-    expect(new Set(told).size).toBe(1);
+    const reported = lines.map((line) => [line["outcome"], line["basis"], line["charge_usd"]].join(" "));
+    expect(new Set(reported).size).toBe(1);
     expect(lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
   });
 });

@@ -227,7 +227,7 @@ async function isRefused({ port }: InsideGateway): Promise<boolean> {
 }
 
 describe("the handshake", () => {
-  test("without a channel that offers a WebSocket is answered 426, and the channel is not asked again", async () => {
+  test("without a channel that offers a WebSocket is answered with 426, and the channel is not tried again", async () => {
     const upstream = startUpstream({ refuse: () => new Response("no", { status: 404 }) });
     const gateway = startGateway({ main: upstream });
     for (const time of [1, 2, 3]) {

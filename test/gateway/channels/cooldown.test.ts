@@ -177,7 +177,7 @@ describe("a trial", () => {
 });
 
 describe("a response", () => {
-  test("ends a guessed cooldown of the channel and of its model, but not one that the upstream asked for", () => {
+  test("ends a guessed cooldown of the channel and of its model, but not one that the upstream requested", () => {
     const memory = createMemory("a", "id");
     fail(memory, failing(401), START);
     fail(memory, failing(429), START, { model: "m" });

@@ -44,17 +44,17 @@ describe("a status that blames the channel", () => {
     [504, "timeout", 504, "timed out"],
     [529, "overload", 529, "is overloaded"],
     [599, "server", 502, "failed"],
-  ])("%d is of cause %s, and a %d to the client: the channel %s", (status, cause, told, because) => {
+  ])("%d is of cause %s, and a %d to the client: the channel %s", (status, cause, shown, because) => {
     expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([true, true]);
     const failure = refuse(status);
     const rest = { message: "No.", waitMs: null, response: null };
     expect(failure).toEqual({ kind: "status", channel: "main", status, cause, ...rest });
     expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
     const error = describeFailure(failure);
-    expect(error.status).toBe(told);
+    expect(error.status).toBe(shown);
     expect(error.message).toStartWith(`The channel "main" ${because}: ${status} No.`);
-    expect(error.retryAfterSeconds).toBe(told === 503 ? 5 : null);
-    // Of an error inside a stream the same is told.
+    expect(error.retryAfterSeconds).toBe(shown === 503 ? 5 : null);
+    // An error inside a stream gives the same.
     expect(blame("main", status, "No.")).toEqual(failure);
   });
 
@@ -116,7 +116,7 @@ describe("an upstream's message", () => {
     ["of an empty list", "[]", ""],
     ["of several lines", saying(" No.\r\nwarning: faked\u2028"), "No. warning: faked"],
     ["without end", saying("x".repeat(301)), "x".repeat(300)],
-  ])("%s are told", (_, text, message) => {
+  ])("%s are in the message", (_, text, message) => {
     expect(refuse(500, text).message).toBe(message);
     expect(explainFailure(refuse(500, text))).toBe(`failed: ${`500 ${message}`.trim()}`);
   });
@@ -143,8 +143,8 @@ describe("a fault of the connection", () => {
     const fault = new UpstreamFault(kind, "in its words", false);
     const failure = { kind: "fault", channel: "main", fault } as const;
     expect([causeOf(failure), nameFailure(failure)]).toEqual([cause, because]);
-    const { status: told, message, retryAfterSeconds } = describeFailure(failure);
-    expect([told, message, retryAfterSeconds]).toEqual([
+    const { status: shown, message, retryAfterSeconds } = describeFailure(failure);
+    expect([shown, message, retryAfterSeconds]).toEqual([
       status,
       `The channel "main" ${because}: in its words`,
       status === 503 ? 5 : null,
@@ -169,7 +169,7 @@ describe("when the client may retry", () => {
     [1001, 2],
     [60_000, 60],
     [3_600_000, 60],
-  ])("after %d ms is told as %d s, and never as long as a client would sleep for it", (wait, seconds) => {
+  ])("after %d ms is sent as %d s, and never so long that a client would sleep for it", (wait, seconds) => {
     expect(toRetryAfter(wait)).toBe(seconds);
     for (const status of [429, 500])
       expect(describeFailure({ ...refuse(status), waitMs: wait }).retryAfterSeconds).toBe(seconds);

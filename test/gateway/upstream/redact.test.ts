@@ -100,9 +100,9 @@ describe("a secret in an error", () => {
   test("is masked in a body too long to hold, wherever the chunks are cut", () => {
     fc.assert(
       fc.property(carriers, fc.array(fc.nat(300), { maxLength: 8 }), ({ secret, hidden, text }, cuts) => {
-        const told = pass(cut(text, cuts), channelOf(secret), 404).join("");
-        expectSafe(told, hidden);
-        expect(told).toHaveLength(text.length);
+        const reported = pass(cut(text, cuts), channelOf(secret), 404).join("");
+        expectSafe(reported, hidden);
+        expect(reported).toHaveLength(text.length);
       }),
     );
   });
@@ -163,14 +163,14 @@ describe("a secret in a successful body", () => {
   test("is masked in any form, wherever the chunks are cut, and nothing else changes", () => {
     fc.assert(
       fc.property(carriers, fc.array(fc.nat(300), { maxLength: 8 }), ({ secret, text }, cuts) => {
-        const told = pass(
+        const reported = pass(
           cut(text, cuts).map((piece) => Buffer.from(piece)),
           channelOf(secret),
         ).join("");
-        expect(told).toBe(cleanBody(text, secret));
-        expect(told).toContain("*".repeat(Math.min(secret.length, 12)));
-        expect(unescapeAll(told)).not.toContain(secret);
-        expect(told).toHaveLength(text.length);
+        expect(reported).toBe(cleanBody(text, secret));
+        expect(reported).toContain("*".repeat(Math.min(secret.length, 12)));
+        expect(unescapeAll(reported)).not.toContain(secret);
+        expect(reported).toHaveLength(text.length);
       }),
       { numRuns: 1500 },
     );
@@ -180,9 +180,9 @@ describe("a secret in a successful body", () => {
     for (const [name, escape] of Object.entries(ESCAPES)) {
       if (name.includes("short")) continue;
       const text = `{"a":"\\n${Array.from(SECRET, escape).join("")}\\n"}`;
-      const told = pass(Array.from(text)).join("");
-      expect(told).toBe(cleanBody(text));
-      expect(JSON.parse(told).a).toMatch(/^\n\*+\n$/);
+      const reported = pass(Array.from(text)).join("");
+      expect(reported).toBe(cleanBody(text));
+      expect(JSON.parse(reported).a).toMatch(/^\n\*+\n$/);
     }
   });
 
@@ -197,8 +197,8 @@ describe("a secret in a successful body", () => {
         fc.array(fc.nat(200), { maxLength: 8 }),
         (secret, parts, cuts) => {
           const text = parts.map((part) => part ?? secret).join("");
-          const told = pass(cut(text, cuts), channelOf(secret)).join("");
-          expect(told).toBe(text.replaceAll(secret, "*".repeat(secret.length)));
+          const reported = pass(cut(text, cuts), channelOf(secret)).join("");
+          expect(reported).toBe(text.replaceAll(secret, "*".repeat(secret.length)));
         },
       ),
     );

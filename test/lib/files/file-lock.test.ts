@@ -7,7 +7,7 @@ import { makeTempFolder } from "../../harness/temp.ts";
 
 const MODULE = `${import.meta.dir}/../../../src/lib/files/file-lock.ts`;
 
-/** What another process is told. */
+/** The message that another process gets. */
 function takeElsewhere(path: string): string {
   const program = `import { takeLock } from ${JSON.stringify(MODULE)};
     try { takeLock(process.argv[1]).release(); console.log("taken"); } catch (error) { console.log(error.name); }`;

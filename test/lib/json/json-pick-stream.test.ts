@@ -47,7 +47,7 @@ const { value: json } = fc.letrec((tie) => ({
 }));
 const document = fc.dictionary(member, json, { maxKeys: 6 });
 
-describe("what is picked out of JSON that passes", () => {
+describe("members picked from JSON that passes", () => {
   test("follows its shape, whatever the document and however it is cut", () => {
     fc.assert(
       fc.property(document, fc.boolean(), fc.array(fc.nat(300), { maxLength: 6 }), (value, spaced, cuts) => {

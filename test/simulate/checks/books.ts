@@ -1,5 +1,5 @@
-// The ledger against what really happened: every request that may have reached an upstream
-// has exactly one line, the chain is whole, every amount can be computed again.
+// Compares the ledger with what really happened: every request that may have reached an upstream has exactly one line,
+// the chain is unbroken, and every amount can be computed again.
 
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
@@ -47,7 +47,7 @@ export function checkBooks(world: World): void {
   checkDurable(world, lines);
 }
 
-/** The growing file last, before it those that were rotated out of it. */
+/** Rotated files first, the growing file last. */
 function readLedger(world: World): string[] | null {
   const rotated = world.disk.list(HOME).filter((name) => /^ledger-\d{4}-\d{2}(?:\.\d+)?\.jsonl$/.test(name));
   const order = (name: string): string => {
@@ -61,7 +61,7 @@ function readLedger(world: World): string[] | null {
     if (content !== "" && !content.endsWith("\n")) {
       world.accuse(
         "torn line",
-        `${path} does not end with a whole line: ${JSON.stringify(content.slice(-120))}`,
+        `${path} ends in the middle of a line: ${JSON.stringify(content.slice(-120))}`,
       );
       return null;
     }
@@ -69,12 +69,12 @@ function readLedger(world: World): string[] | null {
   }
   const torn = texts.find((text) => !isObject(text));
   if (torn === undefined) return texts;
-  world.accuse("torn line", `A line of the ledger is no line: ${JSON.stringify(torn.slice(0, 200))}`);
+  world.accuse("torn line", `A line of the ledger cannot be read: ${JSON.stringify(torn.slice(0, 200))}`);
   return null;
 }
 
 function parseLine(text: string): Line {
-  // A line that is none of ours is found by its missing fields.
+  // A line that the gateway did not write lacks some of these fields.
   const line: Line = JSON.parse(text);
   return line;
 }
@@ -90,7 +90,7 @@ function isObject(text: string): boolean {
 
 function checkChain(world: World, texts: readonly string[]): void {
   let prev: string | null = null;
-  // Where somebody took a file away, a link is missing.
+  // If somebody removed a file, the chain has a gap.
   let gaps = world.removed.length;
   for (const text of texts) {
     const line = parseLine(text);
@@ -112,14 +112,14 @@ function checkVerify(world: World): void {
 
 function checkOnce(world: World, lines: readonly Line[]): void {
   for (const [id, own] of Map.groupBy(lines, (line) => line.id)) {
-    // The next start cannot know of a line that is in a file that somebody has taken away.
+    // If somebody removed the file with its line, the next start cannot know of that line.
     const isTakenAway = world.removed.length > 0 && own.some(({ outcome }) => outcome === "interrupted");
     if (own.length > 1 && !isTakenAway)
       world.accuse("one line", `The request ${id} (${own[0]?.model}) has ${own.length} lines.`);
   }
 }
 
-/** By its own arithmetic: 10^-12 of a dollar, rounded once, half away from zero. */
+/** Computes amounts independently of the gateway's code: in 10^-12 dollars, rounded once, half away from zero. */
 function checkAmounts(world: World, lines: readonly Line[]): void {
   for (const line of lines) {
     const { usage, prices, official_usd: official, charge_usd: charge, multiplier, basis } = line;
@@ -129,12 +129,12 @@ function checkAmounts(world: World, lines: readonly Line[]): void {
       if (kind === "reasoning") continue;
       sum += BigInt(count) * scaled(prices[kind] ?? "0", 12);
     }
-    // Prices are for a million tokens: `sum` has 12 decimals more than a millionth of it.
+    // Prices are per million tokens, so `sum` is divided by a million.
     const whole = round(sum, 6);
     if (scaled(official, 12) !== whole)
       world.accuse(
         "amounts",
-        `The official amount of ${line.model} is ${official}, but its usage and prices make ${show(whole)}.`,
+        `The official amount of ${line.model} is ${official}, but usage × prices is ${show(whole)}.`,
       );
     const product = round(sum * scaled(multiplier, 12), 18);
     if (charge === null || scaled(charge, 12) !== product)
@@ -160,7 +160,7 @@ function show(pico: bigint): string {
   return `${text.slice(0, -12)}.${text.slice(-12)}`;
 }
 
-/** An answer with a status that costs nothing, and that the gateway got. */
+/** The upstream answered with a status that costs nothing, and the gateway received it. */
 function isRefusal({ status, plan }: Arrival): boolean {
   return status >= 300 && plan?.kind !== "silence";
 }
@@ -176,7 +176,7 @@ function checkRequests(world: World, lines: readonly Line[]): void {
     checkRequest(world, { number, sends: own, lines: byNumber.get(number) ?? [], arrivals });
   for (const [number, strays] of byNumber) {
     if (number === null || !sends.has(number))
-      world.accuse("one line", `The line ${strays[0]?.id} is of no request: ${strays[0]?.model}.`);
+      world.accuse("one line", `The line ${strays[0]?.id} belongs to no request: ${strays[0]?.model}.`);
   }
 }
 
@@ -192,9 +192,9 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (first === undefined) return;
   const name = `${first.name.replace(/s\d+$/, "")} (${modelOf(first.client.dialect, number)})`;
   const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
-  // It may have got another's answer, and been settled before it arrived.
+  // It may have received the answer to another request, and its bill may have been closed before it arrived.
   if (arrived.flat().some(({ tainted }) => tainted)) return;
-  // Those that no file of the ledger can be asked for any more.
+  // Their lines were in a file that is gone.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
   const must = arrived.filter(
     (own) =>
@@ -220,7 +220,7 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (first.request.background) checkBackground(world, name, sends, lines);
 }
 
-/** A response in the background is unknown at first, and the first who fetches it finished pays for it, once. */
+/** The cost of a background response is unknown at first. The first request that fetches it finished is billed, once. */
 function checkBackground(world: World, name: string, sends: readonly Send[], lines: readonly Line[]): void {
   const begun = sends.filter(({ fetches, whole }) => fetches === null && whole?.goesOn === true);
   for (const { name: send, reply, whole } of begun) {
@@ -229,7 +229,7 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
     if (line === undefined || line.basis !== "unknown")
       world.accuse(
         "one line",
-        `${send} goes on in the background, and its line says ${line?.basis ?? "nothing"}.`,
+        `${send} continues in the background, but the basis of its line is ${line?.basis ?? "missing"}.`,
       );
   }
   const paid = Map.groupBy(
@@ -238,14 +238,14 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
   );
   for (const [id, own] of paid)
     if (own.length > 1)
-      world.accuse("one line", `The response that ${id} began was paid ${own.length} times.`);
+      world.accuse("one line", `The response that ${id} started was billed ${own.length} times.`);
   for (const send of sends) checkFetched(world, name, send, { sends, lines });
 }
 
-/** What goes on in the background is known to the gateway that it was begun with, until this one ends. */
+/** Only the gateway that started a background response knows of it, until that gateway ends. */
 function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
-  // Its line waits for a disk that works.
+  // Its line is written only when the disk works again.
   const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
   return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
 }
@@ -272,7 +272,7 @@ function checkFetched(
   if (line !== undefined) checkExact(world, name, line, whole.counts);
 }
 
-/** No request is sent twice unseen: what an upstream got is among a line's attempts. */
+/** No request is sent twice without a trace: whatever reached an upstream is an attempt of some line. */
 function checkSeen(
   world: World,
   name: string,
@@ -282,19 +282,19 @@ function checkSeen(
   const worked = arrived.filter(
     (arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival),
   );
-  const told = lines
+  const recorded = lines
     .flatMap(({ attempts }) => attempts)
     .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);
-  if (worked.length > told.length) {
+  if (worked.length > recorded.length) {
     const shown = worked.map(({ channel, at }) => `${channel} at ${(at / 1000).toFixed(1)} ms`).join(", ");
     world.accuse(
       "sent twice unseen",
-      `${name} reached upstreams ${worked.length} times (${shown}), but its lines tell of ${told.length} attempts.`,
+      `${name} reached upstreams ${worked.length} times (${shown}), but its lines have ${recorded.length} attempts.`,
     );
   }
 }
 
-/** A client that got a whole answer: what it costs is known exactly. */
+/** If a client received a complete answer, its cost is known exactly. */
 function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const { reply, whole: source } = send;
   if (reply === null || source?.plan?.kind !== "answer" || mayBeLost(world, source)) return;
@@ -305,13 +305,13 @@ function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
   const id = reply.fields.get("x-request-id");
   const line = lines.find((each) => each.id === id);
   if (line === undefined) {
-    world.accuse("one line", `${send.name} got a whole answer as ${id}, which has no line.`);
+    world.accuse("one line", `${send.name} received a complete answer with the id ${id}, which has no line.`);
     return;
   }
   if (line.outcome !== "interrupted") checkExact(world, send.name, line, source.counts);
 }
 
-/** Responses on a WebSocket show no id: those that came whole have as many exact lines. */
+/** Responses on a WebSocket carry no request id, so only their number is compared: as many exact lines as complete responses. */
 function checkCompleteEvents(
   world: World,
   { name }: Send,
@@ -327,60 +327,60 @@ function checkCompleteEvents(
       (usage["output"] ?? 0) === output,
   );
   if (fits || lines.some(({ outcome }) => outcome === "interrupted")) return;
-  const told = lines.map(({ outcome, basis, usage }) => `${outcome}, ${basis}, ${JSON.stringify(usage)}`);
+  const found = lines.map(({ outcome, basis, usage }) => `${outcome}, ${basis}, ${JSON.stringify(usage)}`);
   world.accuse(
     "amounts",
-    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens over a WebSocket, but its lines say ${told.join("; ") || "nothing"}.`,
+    `${name} received a complete answer of ${input} + ${cacheRead} + ${output} tokens over a WebSocket, but its lines have ${found.join("; ") || "nothing"}.`,
   );
 }
 
 function checkExact(world: World, name: string, line: Line, { input, cacheRead, output }: Counts): void {
-  const told = [line.usage["input"], line.usage["cache_read"], line.usage["output"]].map(
+  const counted = [line.usage["input"], line.usage["cache_read"], line.usage["output"]].map(
     (count = 0) => count,
   );
   if (
     line.basis === "exact" &&
     line.outcome === "complete" &&
-    told.join() === [input, cacheRead, output].join()
+    counted.join() === [input, cacheRead, output].join()
   )
     return;
   world.accuse(
     "amounts",
-    `${name} got a whole answer of ${input} + ${cacheRead} + ${output} tokens, but its line says ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
+    `${name} received a complete answer of ${input} + ${cacheRead} + ${output} tokens, but its line has ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
   );
 }
 
-/** What the documentation of `sync` lets a power cut take, and what somebody took away himself. */
+/** Lines that a power cut may lose according to the documentation of `sync`, and lines in files that somebody removed. */
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
   if (world.removed.some(({ at }) => sentAt <= at + NOTICED_US)) return true;
-  // Lines that had been written for long enough are looked for by checkDurable.
+  // checkDurable looks for the lines that were written early enough.
   if (world.plan.sync === "always") return false;
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
 
-/** An upstream may read what came from a gateway that has died since. */
+/** An upstream may still read the bytes of a gateway that has died in the meantime. */
 function latestSending({ at, sender }: Arrival): number {
   return Math.min(at, sender.diedAt);
 }
 
-/** So long the gateway may write into a file that has been taken away: checkDurable tells of those lines. */
+/** The gateway may write into a removed file for this long before it notices. checkDurable checks those lines. */
 const NOTICED_US = 1_500_000;
 const BATCH_US = 100_000;
-/** A request may still be on its way when its sender dies. */
+/** A request may still be in the network when its sender dies. */
 const MAY_TRAVEL_US = 1_000_000;
 const MARGIN_US = 10_000;
 
-/** Lines that had been written for long enough outlast everything. */
+/** A line that was written early enough is never lost. */
 function checkDurable(world: World, lines: readonly Line[]): void {
   const there = new Set(lines.map(({ id }) => id));
   for (const written of world.written) {
     const { id, at, number, inode } = written;
-    // What a failed write has left is taken back. A repricing says that it failed, and the next one corrects anew.
+    // After a failed write, its bytes are removed. The repricing reports the failure, and the next one corrects again.
     const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
     if (there.has(id) || isTakenBack || isExcused(world, written)) continue;
     const removed = world.removed.some((each) => each.inode === inode);
-    const why = removed ? " It was written into the file that had been taken away." : "";
+    const why = removed ? " It was written into the file that had been removed." : "";
     world.accuse(
       "lost line",
       `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
@@ -398,10 +398,10 @@ function isExcused(world: World, { at, inode }: Written): boolean {
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
   if (world.plan.sync === "never" || world.stoodStill) return true;
-  // What a failing disk promises is nothing.
+  // A failing disk guarantees nothing.
   if (hasBadDisk(world.plan)) return true;
   const margin = MARGIN_US + cut.syncMargin;
-  // A gateway that is killed in the meantime cannot sync it: the next one does, as soon as it starts.
+  // A gateway that is killed before it syncs leaves that to the next one, which syncs when it starts.
   const killed = world.deaths.find((death) => death.at >= at && death.at < cut.at);
   const isSynced = killed === undefined || at <= killed.at - BATCH_US - margin;
   const synced = isSynced ? at + BATCH_US : world.boots.find((boot) => boot >= killed.at);

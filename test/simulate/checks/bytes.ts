@@ -1,5 +1,5 @@
-// What a client got: a beginning of what its own upstream sent, or the gateway's own error.
-// A reply that was cut never looks whole, and nothing of anybody else is in it.
+// Checks what a client received: the beginning of what its own upstream sent, or the gateway's own error. A reply that was
+// cut must not look complete, and must not contain bytes of another request.
 
 import type { Send } from "../clients/line.ts";
 import type { Reply } from "../clients/reply.ts";
@@ -22,12 +22,12 @@ export function checkBytes(world: World, send: Send): void {
   const foreign = listMarks(all).find((mark) => !mark.startsWith(own));
   if (isByChance(world, send, text, foreign)) return;
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
-    world.accuse("foreign bytes", `${send.name} got bytes of ${foreign}: ${text.slice(0, 200)}`);
+    world.accuse("foreign bytes", `${send.name} received bytes of ${foreign}: ${text.slice(0, 200)}`);
   const leaked = PRIVATE.exec(all);
   if (leaked !== null)
     world.accuse(
       "secrets",
-      `${send.name} got what is not for clients (${leaked[0]}…), with status ${reply.status}.`,
+      `${send.name} received something secret (${leaked[0]}…), with status ${reply.status}.`,
     );
   if (reply.status >= 300 || reply.status === 204) return;
   const sources = world.bySend.get(send.name) ?? [];
@@ -40,12 +40,13 @@ export function checkBytes(world: World, send: Send): void {
   else checkSame(world, send, reply, arrivals);
 }
 
-/** Each request has an id of its own, whatever it is answered with. */
+/** Every request has its own id, whatever the answer is. */
 function checkId(world: World, send: Send, { fields }: Reply): void {
   const id = fields.get("x-request-id");
   if (id === undefined) return;
   const other = world.ids.get(id);
-  if (other !== undefined) world.accuse("ids", `${send.name} got the request id ${id}, as ${other} did.`);
+  if (other !== undefined)
+    world.accuse("ids", `${send.name} received the request id ${id}, and so did ${other}.`);
   world.ids.set(id, send.name);
 }
 
@@ -53,7 +54,7 @@ function markOf({ send, attempt }: Arrival): string {
   return `${send}a${attempt}`;
 }
 
-/** On a connection that is used again, what comes unasked after the request has left cannot be told from its answer. */
+/** On a reused connection, an unrequested answer that comes after a request was sent looks like the answer to it. */
 function isByChance(world: World, send: Send, text: string, foreign: string | undefined): boolean {
   const isChance = (arrival: Arrival): boolean =>
     arrival.tainted && (arrival.send === send.name || markOf(arrival) === foreign);
@@ -61,7 +62,7 @@ function isByChance(world: World, send: Send, text: string, foreign: string | un
   return isEarly || text.includes("unasked of") || world.arrivals.some(isChance);
 }
 
-/** While the only channel of a group is left alone, its last error is repeated to each client of the group: see the contract. */
+/** While the only channel of a group is in cooldown, each client of the group gets its last error: see docs/contract.md. */
 function isRepeatedError(world: World, { client }: Send, reply: Reply, foreign: string): boolean {
   const platform = platformOf(client.dialect);
   const own = world.plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
@@ -74,10 +75,10 @@ function describeCut(whole: Buffer, got: Buffer): string {
   const missing = /^[\r\n]+$/.test(whole.toString("latin1", got.length))
     ? "only the end of its last event is missing"
     : "it was cut";
-  return `ended cleanly and without an error, although ${missing}`;
+  return `ended cleanly and without an error, but ${missing}`;
 }
 
-/** Beginnings of what a gateway says when a stream breaks. */
+/** How the gateway's error begins when a stream breaks. */
 const TAIL = /^(?:\r?\n){0,2}(?:event: error\n|data: ?\{"error"|event: response\.failed\n)/;
 
 function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
@@ -93,20 +94,20 @@ function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   else accuse(world, send, reply, "is no beginning of what its upstream sent");
 }
 
-/** Behind what its upstream sent there may be the gateway's own error, and nothing else. */
+/** After the bytes of its upstream, only the gateway's own error may follow. */
 function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const { body } = reply;
   const longest = Math.max(0, ...arrivals.map((arrival) => countSame(arrival.body ?? body, body)));
   const tail = JSON.stringify(body.toString("latin1", longest).slice(0, 100));
-  // What is left may begin inside a word that both have.
+  // The remainder may begin inside a word that both texts contain.
   const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
   if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
-    accuse(world, send, reply, `goes on with something that its upstream did not send: ${tail}`);
+    accuse(world, send, reply, `continues with bytes that its upstream did not send: ${tail}`);
 }
 
-/** The connection may have been lost inside the gateway's own error. */
+/** The connection may have broken inside the gateway's own error. */
 function isBeginningOfTail(text: string): boolean {
   const plain = text.replace(/^(?:\r?\n){0,2}/, "");
   return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
@@ -114,7 +115,7 @@ function isBeginningOfTail(text: string): boolean {
   );
 }
 
-/** On a WebSocket: messages of its own upstream from the first on. A response whose last message came has all of them. */
+/** On a WebSocket: the messages of its own upstream, from the first one. If the last one came, none may be missing. */
 function checkEvents(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
   const events = (send.events ?? []).filter((text) => !text.startsWith('{"closed"'));
   const source = arrivals.find((arrival) => events.every((text, at) => arrival.events?.[at] === text));
@@ -164,6 +165,6 @@ function accuse(world: World, send: Send, { status, body, framing }: Reply, text
   const kind = send.request.stream ? "stream" : "answer";
   world.accuse(
     "bytes",
-    `The ${kind} that ${send.name} got (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`,
+    `The ${kind} that ${send.name} received (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`,
   );
 }

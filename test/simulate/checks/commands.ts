@@ -1,11 +1,11 @@
-// What an operator said to the running gateway, and what its probes found.
+// Checks the operator's commands to the running gateway, and what its probes find.
 
 import type { World } from "../run.ts";
 
-/** A request that had been given to the channel may still be on its way. */
+/** A request that was sent before the command may still be in the network. */
 const ON_ITS_WAY_US = 5_000_000;
 
-/** A channel that was disabled by command gets no requests of clients. */
+/** A channel that was disabled by a command gets no requests from clients. */
 export function checkCommands(world: World): void {
   if (world.stoodStill) return;
   for (const { channel, from, until, process } of world.operator.pauses) {
@@ -17,12 +17,12 @@ export function checkCommands(world: World): void {
     if (strays[0] !== undefined)
       world.accuse(
         "control",
-        `The channel ${channel} was disabled at ${from / 1000} ms, and got ${strays[0].send} at ${strays[0].at / 1000} ms.`,
+        `The channel ${channel} was disabled at ${from / 1000} ms, but received ${strays[0].send} at ${strays[0].at / 1000} ms.`,
       );
   }
 }
 
-/** A probe that gets an answer ends what is only a guess: that the channel does not work. */
+/** A probe that is answered ends a cooldown that was only guessed. */
 export function checkProbed(world: World): void {
   const { gateway } = world.served?.running ?? {};
   if (gateway === undefined || world.plan.maxFiles < 1024) return;
@@ -32,7 +32,7 @@ export function checkProbed(world: World): void {
     if (probeSeconds > 0 && view?.reason?.includes("tried again with the next request"))
       world.accuse(
         "recovery",
-        `The channel ${name} works and is probed every ${probeSeconds} s, and is still ${view.state}: ${view.reason}`,
+        `The channel ${name} works and is probed every ${probeSeconds} s, but is still ${view.state}: ${view.reason}`,
       );
   }
 }

@@ -1,4 +1,4 @@
-// Limits of keys: never exceeded beyond what the documentation says.
+// Checks that the limits of keys are never exceeded by more than the documentation says.
 
 import type { Send } from "../clients/line.ts";
 import type { ClientPlan, Dialect, LimitPlan } from "../plan/plan.ts";
@@ -12,7 +12,7 @@ export function checkLimits(world: World): void {
     if (client.key !== client.name) continue;
     const limits = findLoosest(world.limitsOf(client.key));
     if (Object.keys(limits).length === 0) continue;
-    // To fetch a response costs nothing.
+    // Fetching a response costs nothing.
     const own = world.arrivals.filter(
       (arrival) => arrival.fetches === null && keys.get(arrival.send) === client.key,
     );
@@ -22,7 +22,7 @@ export function checkLimits(world: World): void {
   }
 }
 
-/** Of each limit the highest that the key ever had; none, if it once had none. */
+/** The highest value that each limit of the key ever had; none, if the key was ever without it. */
 function findLoosest(all: readonly LimitPlan[]): LimitPlan {
   const find = (name: keyof LimitPlan): object => {
     const values = all.flatMap((limits) => limits[name] ?? []);
@@ -37,16 +37,16 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
   };
 }
 
-/** A minute of the gateway's, less what a request may take to go out. */
+/** A minute, minus the time that a request may need to reach the upstream. */
 const WINDOW_US = 45_000_000;
 
-/** What somebody took from the ledger, or a power cut did, was not counted any more. A kill takes nothing. */
+/** Lines that were removed, or lost in a power cut, no longer counted. A kill loses nothing. */
 function mayForget(world: World): boolean {
   return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
 }
 
 function checkRate(world: World, key: string, most: number | undefined, arrivals: readonly Arrival[]): void {
-  // What came to nothing before a kill has no line, and is not counted after it.
+  // A request that failed before a kill has no line, so it is not counted after the restart.
   if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
   const firsts = new Map<string, number>();
   for (const { send, at } of arrivals) if (!firsts.has(send)) firsts.set(send, at);
@@ -56,14 +56,14 @@ function checkRate(world: World, key: string, most: number | undefined, arrivals
     if (until !== undefined && until - at < WINDOW_US) {
       world.accuse(
         "limits",
-        `The key ${key} may make ${most} requests a minute, and ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
+        `The key ${key} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,
       );
       return;
     }
   }
 }
 
-/** When a request was at its upstream without any doubt: its answer was still being sent, and its client was there. */
+/** The time in which a request was certainly at its upstream: its answer was being sent, and its client was connected. */
 interface Stay {
   readonly send: string;
   readonly from: number;
@@ -90,13 +90,13 @@ function checkConcurrent(
     if (count < most) continue;
     world.accuse(
       "limits",
-      `The key ${key} may have ${most} requests at once, and ${count} were at upstreams when ${send} came.`,
+      `The key ${key} may have ${most} requests at once, but ${count} were at upstreams when ${send} came.`,
     );
     return;
   }
 }
 
-/** The gateway has no reason to give it up early. */
+/** The gateway had no reason to cancel it early. */
 function isPlain({ plan, stream }: Arrival, { request, end }: Send): boolean {
   const isWhole = plan?.kind === "answer" && plan.cut === null && plan.missing === 0 && plan.coding === null;
   return (
@@ -111,7 +111,7 @@ interface Price {
   readonly multiplier: number;
 }
 
-/** Of the models that clients ask for, at the lowest prices that they ever have. */
+/** The models that clients request, at the lowest prices that they ever have. */
 const PRICES: Readonly<Record<Dialect, Price>> = {
   messages: { input: 3, output: 15, multiplier: 1 },
   responses: { input: 1.25, output: 10, multiplier: 0.3333333333333 },
@@ -121,9 +121,9 @@ const PRICES: Readonly<Record<Dialect, Price>> = {
   "relay-content": { input: 0.3, output: 2.5, multiplier: 0.5 },
 };
 
-/** What one request cost at least. */
+/** The least that one request cost. */
 interface Spent {
-  /** The gateway let it in between these two moments. */
+  /** The gateway accepted it between these two moments. */
   readonly sentAt: number;
   readonly arrivedAt: number;
   readonly usd: number;
@@ -145,8 +145,8 @@ function checkSpent(
   checkWindow(world, client, spent, { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) });
 }
 
-/** All of what its client got whole; of another, the prompt that an upstream read. A request that was sent twice is
- *  counted once: see `suspect` in the docs. */
+/** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
+ *  sent twice counts once: see `suspect` in the docs. */
 function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
@@ -159,13 +159,13 @@ function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
 }
 
-/** An error costs nothing, as a status or in a stream. Who got which answer behind one that nobody asked for is chance. */
+/** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
 function isPaid({ whole, status, plan, stream, tainted }: Arrival): boolean {
   const isError = plan?.kind === "error status" || (plan?.kind === "error event" && stream);
   return whole && status < 300 && !isError && !tainted;
 }
 
-/** The gateway estimates a prompt by its own bytes; a bridge may have made them a few more. */
+/** The gateway estimates a prompt from the client's bytes. A bridge may have added a few. */
 const CAREFUL = 0.8;
 const DAY_MS = 86_400_000;
 
@@ -175,8 +175,8 @@ function dayBegins({ plan }: World, at: number): number {
 }
 
 /**
- * A request is let in as long as less than the limit is spent or reserved. So what had arrived before its client sent it
- * cost less: in flight it is reserved, and later it is in the ledger.
+ * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
+ * it cost less than the limit: it was reserved in flight, and is in the ledger later.
  */
 function checkWindow(
   world: World,
@@ -192,7 +192,7 @@ function checkWindow(
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `The key ${key} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was let in.`,
+      `The key ${key} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
     );
     return;
   }

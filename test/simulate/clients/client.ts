@@ -1,5 +1,5 @@
-// One client: its requests one after another (or pipelined), its patience, its retries.
-// What it got of each send is kept for the checks.
+// One client: its requests, one after another or pipelined, how long it waits, and its retries. What it received for each
+// send is kept for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
@@ -12,7 +12,7 @@ import { SocketLine } from "./socket-line.ts";
 export interface ClientWatch {
   readonly address: string;
   sent(send: Send): void;
-  /** Everything it wanted to do is done. */
+  /** It has sent all of its requests. */
   done(client: Client): void;
   ended(send: Send): void;
   broken(send: Send | null, client: ClientPlan, text: string): void;
@@ -26,18 +26,18 @@ export class Client {
   readonly #scheduler: Scheduler;
   readonly #watch: ClientWatch;
   #line: Line | null = null;
-  /** The request that is next; those before it have ended. */
+  /** The next request. The requests before it have ended. */
   #at = 0;
-  /** How often the one before the next was sent again. */
+  /** How often the previous request was sent again. */
   #again = 0;
   readonly #sendsOf = new Map<number, number>();
   /** The response that the next send fetches. */
   #fetching: string | null = null;
   #polls = 0;
   #finished = false;
-  /** A WebSocket was refused: it goes on over HTTP, as Codex does. */
+  /** A WebSocket was refused, so it continues over HTTP, as Codex does. */
   #overHttp = false;
-  /** Those that ended before an earlier one did, on a stream of their own. */
+  /** Requests that ended before an earlier one, on another stream. */
   readonly #early = new Set<RequestPlan>();
 
   constructor(plan: ClientPlan, network: Network, watch: ClientWatch) {
@@ -93,7 +93,7 @@ export class Client {
   /** Pipelining: the request after the one that has just been sent. */
   #follow(line: Line): void {
     if (!this.plan.pipelined || line !== this.#line) return;
-    // What follows a request whose framing is broken would be taken for a part of it.
+    // After a request with broken framing, the next one would be read as a part of it.
     if (line.waiting.some(({ request }) => request.bad !== null || isBackground(request))) return;
     const ahead = this.#at + line.waiting.length;
     const request = this.plan.requests[ahead];
@@ -157,14 +157,14 @@ export class Client {
     }
     do this.#at++;
     while (this.#early.delete(this.plan.requests[this.#at]!));
-    // What was pipelined behind it and is still coming needs no new send.
+    // Requests that were pipelined after it and are still answered are not sent again.
     const pending = this.#line?.waiting.find((other) => other.request === this.plan.requests[this.#at]);
     if (pending !== undefined) return;
     const request = this.plan.requests[this.#at];
     this.#later(request?.gapMs ?? SETTLE_MS, () => this.#next());
   }
 
-  /** Until what goes on in the background is there, and once more where the plan says so. */
+  /** Until the background response has finished, and once more if the plan says so. */
   #poll(send: Send): number | null {
     const { background } = send.request;
     if (!background) return null;
@@ -173,7 +173,7 @@ export class Client {
     const goes = id !== null && (goesOn || isFirst || (background.again && this.#fetching !== null));
     if (goes && this.#polls < MOST_POLLS) {
       this.#fetching = id;
-      // The last one.
+      // This was the last one.
       if (!goesOn && !isFirst) this.#polls = MOST_POLLS;
       return background.pollMs;
     }
@@ -182,14 +182,14 @@ export class Client {
     return null;
   }
 
-  /** As Codex does when a WebSocket is refused with this status. */
+  /** Codex does the same when a WebSocket is refused with this status. */
   #goesOverToHttp({ events, reply }: Send): boolean {
     if (events === null || reply?.status !== 426) return false;
     this.#overHttp = true;
     return true;
   }
 
-  /** As the official SDKs: twice, after half a second and more, or after what they are asked to wait. */
+  /** As the official SDKs do: twice, after half a second or more, or after the time in retry-after. */
   #retryAfter(send: Send): number | null {
     const number = this.#again;
     if (number >= this.plan.retries || send.end === "left" || send.end === "gave up") return null;

@@ -19,13 +19,13 @@ export class HttpLine extends Line {
     for (let reply = this.#reader.read(bytes); reply !== null; reply = this.#reader.next()) {
       const send = this.waiting[0];
       if (send === undefined) {
-        this.watch.broken(`got a reply that it did not ask for (status ${reply.status})`);
+        this.watch.broken(`received a reply that it did not request (status ${reply.status})`);
         return;
       }
       this.#take(send, reply);
     }
     if (this.#reader.broken !== null) {
-      this.watch.broken(`got bytes that are no HTTP: ${this.#reader.broken}`);
+      this.watch.broken(`received bytes that are not HTTP: ${this.#reader.broken}`);
       this.end?.reset();
       this.lose("lost");
       return;

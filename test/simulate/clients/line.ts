@@ -1,5 +1,5 @@
-// One connection of a client: what it still waits for, its patience, how fast it reads, when it leaves.
-// What a request and a reply look like on it is in http-line.ts and socket-line.ts.
+// One connection of a client: its open requests, how long it waits, how fast it reads, and when it leaves. http-line.ts and
+// socket-line.ts have the form of requests and replies.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -8,20 +8,21 @@ import { NATURE, type Event, type Scheduler } from "../world/scheduler.ts";
 import type { Reply } from "./reply.ts";
 import type { Ask } from "./requests.ts";
 
-/** One request as it was sent once. */
+/** One sending of a request. */
 export interface Send extends Ask {
   readonly client: ClientPlan;
   readonly at: number;
-  /** What came of the reply, whole or not. */
+  /** The reply, as far as it came. */
   reply: Reply | null;
-  /** How it ended: `reply`: with a whole reply; `lost`: the connection was; `left`: the client left; `refused`: no connection. */
+  /** How it ended. `reply`: with a complete reply; `lost`: the connection broke; `left`: the client left; `refused`: there
+   *  was no connection. */
   end: "open" | "reply" | "lost" | "left" | "refused" | "gave up";
   endedAt: number;
-  /** The answer that it got whole. */
+  /** The answer, if it came completely. */
   whole: Arrival | null;
-  /** A gateway died while it was on its way. */
+  /** A gateway died while it was in flight. */
   orphaned: boolean;
-  /** On a WebSocket: the messages that came for it. Null: over HTTP. */
+  /** On a WebSocket: the messages that belong to it. Null: over HTTP. */
   events: string[] | null;
   /** On a WebSocket: its own message. */
   message: string | null;
@@ -30,7 +31,7 @@ export interface Send extends Ask {
 export interface LineWatch {
   ended(send: Send): void;
   broken(text: string): void;
-  /** Another request may be sent behind those that wait. */
+  /** Another request may be sent after the open ones. */
   follow(): void;
 }
 
@@ -44,7 +45,7 @@ export abstract class Line {
   protected readonly watch: LineWatch;
   protected end: End | null = null;
   protected closing = false;
-  /** Nothing that still comes is for anybody. */
+  /** Whatever still comes is ignored. */
   protected gone = false;
   #out: Buffer[] = [];
   #patience: Event | null = null;
@@ -61,11 +62,11 @@ export abstract class Line {
   /** The bytes of a request. */
   protected abstract write(send: Send): Buffer;
   protected abstract read(bytes: Buffer): void;
-  /** Keeps what has come of the reply. */
+  /** Keeps the part of the reply that has come. */
   protected abstract keep(send: Send): void;
-  /** The other side has said that nothing more comes. */
+  /** The other side has closed its direction. */
   protected abstract finish(): void;
-  /** Another request may be sent before those that wait have their replies. */
+  /** Another request may be sent before the open ones have their replies. */
   abstract mayFollow(request: RequestPlan): boolean;
 
   get usable(): boolean {
@@ -104,7 +105,7 @@ export abstract class Line {
     this.#flush();
   }
 
-  /** Its reply is the next one. */
+  /** The next reply belongs to it. */
   #await(send: Send): void {
     this.#got = 0;
     this.#sinceRest = 0;
@@ -173,7 +174,7 @@ export abstract class Line {
     const first = this.waiting[0];
     for (const send of this.waiting) this.keep(send);
     for (const send of this.waiting.slice()) {
-      // Only the first of them left or gave up; the others lost their connection with it.
+      // Only the first one left or gave up. The others lost their connection with it.
       this.endSend(send, send === first ? how : "lost");
     }
   }

@@ -1,4 +1,4 @@
-// Reads replies off a connection, as a strict HTTP/1.1 client does.
+// Reads replies from a connection as a strict HTTP/1.1 client does.
 
 export interface Reply {
   status: number;
@@ -6,11 +6,11 @@ export interface Reply {
   /** Without its framing. */
   body: Buffer;
   framing: "length" | "chunked" | "close" | "none";
-  /** The framing's own end has come. */
+  /** The framing says that the body is complete. */
   ended: boolean;
 }
 
-/** The line end behind a chunk's bytes. */
+/** The line end after a chunk's bytes. */
 const AFTER_PAYLOAD = -1;
 
 export class ReplyReader {
@@ -19,14 +19,14 @@ export class ReplyReader {
   #left = 0;
   /** For bytes that have not come yet. */
   #waits = false;
-  /** What is wrong with the bytes; no reply can be read any more. */
+  /** Why the bytes are invalid. No further reply can be read. */
   broken: string | null = null;
 
   get unread(): number {
     return this.#came.length;
   }
 
-  /** The reply that is coming, as far as it has come. */
+  /** The part of the current reply that has come. */
   get current(): Reply | null {
     return this.#reply;
   }
@@ -37,7 +37,7 @@ export class ReplyReader {
     return this.next();
   }
 
-  /** The end of the connection ends a reply that has no other end. */
+  /** A reply without a length ends with the connection. */
   finish(): Reply | null {
     const reply = this.#reply;
     if (reply?.framing !== "close") return null;

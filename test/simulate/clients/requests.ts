@@ -12,12 +12,12 @@ const MODELS: Readonly<Record<Dialect, string>> = {
   "relay-content": "gemini-2.5-flash",
 };
 
-/** The dated name of a model that has a price: each request has a date of its own, by which its line is found. */
+/** The dated name of a model with a price. Every request has another date, by which its line is found. */
 export function modelOf(dialect: Dialect, number: number): string {
   return `${MODELS[dialect]}-20${String(number).padStart(6, "0")}`;
 }
 
-/** The number of the request that asked for this model; null: none did. */
+/** The number of the request with this model; null: there is none. */
 export function numberOf(model: string): number | null {
   const digits = /-20(\d{6})$/.exec(model)?.[1];
   return digits === undefined ? null : Number(digits);
@@ -27,7 +27,7 @@ export function secretOf(client: string): string {
   return `sk-sim-${client}-Zq81mXw0pLr5Tn`;
 }
 
-/** What one send asks for: an answer, or a stored one. */
+/** What one send requests: a new answer, or a stored one. */
 export interface Ask {
   /** `c3r2s0` */
   readonly name: string;
@@ -78,7 +78,7 @@ export function writeUpgrade(client: ClientPlan, { bad }: RequestPlan, handshake
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
 }
 
-/** A request as a message on a WebSocket. It says which send it is: the upgrade has no request of its own. */
+/** A request as a message on a WebSocket. The message names its send, because the upgrade cannot. */
 export function writeCreate(
   { client, name, request }: Ask & { client: ClientPlan },
   stream: string | null,

@@ -1,5 +1,5 @@
-// A client's connection that is a WebSocket: `response.create` messages out, events in. Several responses may run on it,
-// each on a stream of its own.
+// A client's WebSocket: it sends `response.create` messages and receives events. Several responses may run at once, each on
+// its own stream.
 
 import type { RequestPlan, SocketPlan } from "../plan/plan.ts";
 import {
@@ -29,14 +29,14 @@ interface Event {
 }
 
 export class SocketLine extends Line {
-  /** Of a handshake that is refused. */
+  /** The reply to a refused handshake. */
   readonly #refusal = new ReplyReader();
   readonly #hearing = new Hearing(false);
   #head: Buffer = Buffer.alloc(0);
-  /** Of the 101. */
+  /** The fields of the 101. */
   #fields = new Map<string, string>();
   #opened = false;
-  #asked = false;
+  #handshakeSent = false;
   #sent = 0;
   /** Requests that wait for the handshake. */
   #later: Send[] = [];
@@ -50,7 +50,7 @@ export class SocketLine extends Line {
     return super.usable && this.#sent < this.#socket.renewAfter;
   }
 
-  /** One after another on a stream: an error that names no response belongs to the one that has not begun. */
+  /** On one stream, responses come one after another. An error that names no response belongs to the one that has not begun. */
   mayFollow(request: RequestPlan): boolean {
     const busy = this.waiting.some((send) => send.events?.length === 0);
     return this.#opened && !busy && this.waiting.length <= 3 && request.bad === null;
@@ -65,8 +65,8 @@ export class SocketLine extends Line {
   protected write(send: Send): Buffer {
     if (this.#opened) return this.#writeMessage(send);
     this.#later.push(send);
-    if (this.#asked) return Buffer.alloc(0);
-    this.#asked = true;
+    if (this.#handshakeSent) return Buffer.alloc(0);
+    this.#handshakeSent = true;
     return writeUpgrade(this.plan, send.request, KEY);
   }
 
@@ -83,7 +83,7 @@ export class SocketLine extends Line {
     return Buffer.concat([ping, this.#shape(send, send.message, fragment)]);
   }
 
-  /** Some messages are wrong. */
+  /** Some messages are invalid. */
   #shape(send: Send, text: string, fragment: number): Buffer {
     const whole = writeText(text, { masked: true, fragment });
     switch (send.request.bad) {
@@ -134,7 +134,7 @@ export class SocketLine extends Line {
       this.#fields.set(line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2));
     if (this.#fields.get("sec-websocket-accept") !== acceptKey(KEY))
       this.watch.broken("was accepted with a key that is not its own");
-    // It is the connection's: responses on it have ids of their own.
+    // This is the id of the connection. Its responses have other ids.
     this.#fields.delete("x-request-id");
     for (const send of this.#later) this.put(this.#writeMessage(send));
     if (early.length > 0) this.#hear(early);
@@ -143,7 +143,7 @@ export class SocketLine extends Line {
   #hear(bytes: Buffer): void {
     for (const heard of this.#hearing.hear(Buffer.from(bytes))) this.#take(heard);
     if (this.#hearing.broken === null) return;
-    this.watch.broken(`got ${this.#hearing.broken} on its WebSocket`);
+    this.watch.broken(`received ${this.#hearing.broken} on its WebSocket`);
     this.end?.reset();
     this.lose("lost");
   }
@@ -167,12 +167,12 @@ export class SocketLine extends Line {
   #takeEvent(text: string): void {
     const event: Event = JSON.parse(text);
     const { type = "" } = event;
-    // What providers say about the connection.
+    // Events of providers about the connection itself.
     if (type !== "error" && !type.startsWith("response.")) return;
     const send = this.#find(event, text);
     if (send === undefined) {
       if (!text.includes("unasked"))
-        this.watch.broken(`got an event that it did not ask for: ${text.slice(0, 200)}`);
+        this.watch.broken(`received an event that it did not request: ${text.slice(0, 200)}`);
       return;
     }
     const isFirst = send.events?.length === 0;
@@ -185,7 +185,7 @@ export class SocketLine extends Line {
     }
   }
 
-  /** What an upstream says has a mark; what only the gateway says belongs to the one that nobody has answered. */
+  /** Messages of an upstream have a mark. A message of the gateway belongs to the request that has no answer yet. */
   #find({ type, stream_id: stream }: Event, text: string): Send | undefined {
     const own = this.waiting.filter((send) => (this.#streamOf(send) ?? undefined) === stream);
     if (type !== "error" || listMarks(text).length > 0) return own[0];
@@ -211,6 +211,7 @@ export class SocketLine extends Line {
   }
 
   protected finish(): void {
-    if (this.#hearing.isInside && this.#opened) this.scheduler.note(`${this.plan.name} got half a message`);
+    if (this.#hearing.isInside && this.#opened)
+      this.scheduler.note(`${this.plan.name} received half a message`);
   }
 }

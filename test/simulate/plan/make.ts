@@ -1,5 +1,5 @@
-// A plan from a seed. Every run picks the kinds of faults that it has, and how many of each:
-// a world in which everything fails at once finds less than many in which a few things do.
+// Makes a plan from a seed. Each run has a few kinds of faults, in random numbers: many runs with a few faults find more
+// than one in which everything fails at once.
 
 import { Random } from "../world/random.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type UpgradePlan,
 } from "./plan.ts";
 
-/** Per mille of the requests, or the answers, that have a fault of a kind; 0 for most kinds in most runs. */
+/** How many of a thousand requests, or answers, have a fault of each kind. Most kinds are 0 in most runs. */
 interface Swarm {
   readonly cuts: number;
   readonly errors: number;
@@ -50,7 +50,7 @@ const DIALECTS: readonly Dialect[] = [
   "relay-content",
 ];
 
-/** 2026-11-21 and the days around the ends of months and of a day. */
+/** 2026-11-21, and moments around the end of a day or a month. */
 const BEGINNINGS = [
   "2026-11-21T10:00:00Z",
   "2026-11-30T23:59:40Z",
@@ -63,7 +63,7 @@ export function makePlan(seed: number): Plan {
   return addSockets(makeHttpPlan(seed));
 }
 
-/** All of it that speaks HTTP. What is added to it has random numbers of its own: earlier seeds keep most of their stories. */
+/** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
 export function makeHttpPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
   const rate = (of: number, most: number): number => (random.chance(of) ? random.between(20, most) : 0);
@@ -100,7 +100,7 @@ export function makeHttpPlan(seed: number): Plan {
     const name = `c${index}`;
     const limits = random.chance(swarm.limits) ? makeLimits(random) : {};
     const dialect = random.pick(dialects);
-    // Some share the key of another client.
+    // Some clients use the key of another client.
     const owner = random.chance(300) ? owners.get(platformOf(dialect)) : undefined;
     owners.set(platformOf(dialect), owner ?? name);
     const requests = Array.from({ length: random.between(5, 45) }, () => {
@@ -275,7 +275,7 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
   };
 }
 
-/** A body that must not be there comes a little after its head: then its connection may be in use again. */
+/** A forbidden body comes a little after its head, when its connection may be in use again. */
 function makePace(
   random: Random,
   swarm: Swarm,
@@ -305,7 +305,7 @@ type Make = (random: Random, channels: readonly ChannelPlan[], clients: readonly
 
 const at = (random: Random): number => random.skewed(20, 12_000);
 
-/** The first of KINDS end the gateway: of all faults these are the ones that no other test can make at every moment. */
+/** The first of KINDS end the gateway. No other test can cause these faults at every moment. */
 const DEATHS = 2;
 
 const KINDS: readonly Make[] = [
@@ -404,7 +404,7 @@ function makeHappenings(
   clients: readonly ClientPlan[],
 ): Happening[] {
   if (random.chance(350)) return [];
-  // A few kinds in each run, some of them several times.
+  // Each run has a few kinds, some of them several times.
   const kinds = KINDS.filter((_, index) => random.chance(index < DEATHS ? 320 : 180));
   const happenings = kinds.flatMap((make) =>
     Array.from({ length: random.between(1, 3) }, () => make(random, channels, clients)),

@@ -1,5 +1,5 @@
-// The plan of one run: everything that will be done, and by whom, as plain data. It is made
-// from the seed before anything happens; a story is shrunk by taking parts of it away.
+// The plan of one run, as plain data: who will do what, and when. It is made from the seed before anything happens. A
+// failure is shortened by removing parts of its plan.
 
 export type Dialect = "messages" | "responses" | "chat" | "content" | "relay-messages" | "relay-content";
 export type Platform = "messages" | "responses" | "content" | "relay";
@@ -38,23 +38,23 @@ export interface ChannelPlan {
   readonly name: string;
   readonly platform: Platform;
   readonly priority: number;
-  /** How the upstream treats connections at rest; 0: it keeps them. */
+  /** When the upstream closes idle connections; 0: never. */
   readonly idleCloseMs: number;
   readonly idleClose: "fin" | "rst";
-  /** Sends `keep-alive: timeout=N`; 0: it does not. */
+  /** It sends `keep-alive: timeout=N`; 0: it does not. */
   readonly keepAliveSeconds: number;
-  /** The gateway probes it this often; absent: never. */
+  /** How often the gateway probes it; absent: never. */
   readonly probeSeconds?: number;
-  /** What becomes of one request for a WebSocket after another; later ones are accepted. Absent: it speaks HTTP only. */
+  /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
   readonly sockets?: readonly UpgradePlan[];
 }
 
 export interface UpgradePlan {
   readonly kind: "accept" | "refuse" | "silence" | "wrong key" | "close at once";
-  /** Of a refusal. */
+  /** The status of a refusal. */
   readonly status: number;
   readonly delayMs: number;
-  /** The first message comes together with the 101. */
+  /** The first message is sent together with the 101. */
   readonly early: boolean;
 }
 
@@ -76,9 +76,9 @@ export interface ClientPlan {
   readonly keepAlive: boolean;
   /** The next request is sent before the answer to this one has come. */
   readonly pipelined: boolean;
-  /** As the official SDKs do. */
+  /** It retries as the official SDKs do. */
   readonly retries: number;
-  /** The largest piece of a request that is sent at once; 0: whole. */
+  /** The largest piece of a request that is sent at once; 0: the whole request. */
   readonly piece: number;
   readonly limits: LimitPlan;
   /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
@@ -88,49 +88,49 @@ export interface ClientPlan {
 
 /** How a client uses a WebSocket. */
 export interface SocketPlan {
-  /** Names of streams on which responses run at the same time; 0: no message names one. */
+  /** How many streams it names, on which responses run at the same time; 0: its messages name none. */
   readonly streams: number;
-  /** The most bytes of a message in one frame; 0: each message is one. */
+  /** The largest frame; 0: every message is one frame. */
   readonly fragment: number;
   readonly pings: boolean;
-  /** It opens a new connection after so many responses. */
+  /** It opens a new connection after this many responses. */
   readonly renewAfter: number;
-  /** It ends a connection with a close frame, or just ends it. */
+  /** It sends a close frame before it ends a connection. */
   readonly closes: boolean;
 }
 
 export interface RequestPlan {
-  /** Of all requests of the run: it is a part of the model's name. */
+  /** Its number in the run, which is a part of the model's name. */
   readonly number: number;
   readonly stream: boolean;
   readonly promptBytes: number;
   /** Null: the client sets no cap. */
   readonly maxTokens: number | null;
-  /** After the answer to the request before. */
+  /** The pause after the previous answer. */
   readonly gapMs: number;
   readonly leave: LeavePlan | null;
-  /** Reads nothing for so long after every so many bytes. */
+  /** It pauses reading for `ms` after every `everyBytes`. */
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
   readonly coding: "gzip" | "zstd" | null;
-  /** The upstream goes on after its answer, and the client fetches the result; absent: it does not. */
+  /** The upstream continues after its answer, and the client fetches the result; absent: it does not. */
   readonly background?: BackgroundPlan | null;
-  /** For one attempt after another; those that follow are answered rightly. */
+  /** The answers to the first attempts. Later ones are answered correctly. */
   readonly answers: readonly AnswerPlan[];
 }
 
 export interface BackgroundPlan {
-  /** The upstream has finished so long after its answer. */
+  /** How long after its answer the upstream finishes. */
   readonly readyMs: number;
-  /** The client asks for it this often. */
+  /** How often the client polls. */
   readonly pollMs: number;
-  /** The result is fetched once more, although it was got. */
+  /** The client fetches the finished result a second time. */
   readonly again: boolean;
 }
 
 export interface LeavePlan {
   readonly how: "fin" | "rst";
-  /** After so many bytes of the answer, or so many milliseconds, whichever is first. */
+  /** It leaves after this many bytes of the answer, or after this time, whichever comes first. */
   readonly afterBytes: number;
   readonly afterMs: number;
 }
@@ -165,18 +165,18 @@ export interface AnswerPlan {
   readonly coding: "gzip" | "br" | "zstd" | null;
   readonly cut: CutPlan | null;
   readonly interim: number;
-  /** After the answer, unasked: a whole second one. */
+  /** A second complete answer follows, which nobody requested. */
   readonly unasked: { readonly delayMs: number } | null;
-  /** `connection: close`, and then it does. */
+  /** It sends `connection: close`, and closes. */
   readonly closes: boolean;
-  /** Says this many bytes more than it sends, and goes on waiting. */
+  /** It announces this many bytes more than it sends, and keeps the connection open. */
   readonly missing: number;
-  /** Reads nothing of the request for so long. */
+  /** How long it waits before it reads the request. */
   readonly slowReadMs: number;
 }
 
 export interface CutPlan {
-  /** Of all bytes of the answer, in parts of a thousand. */
+  /** Where the answer is cut, in thousandths of its bytes. */
   readonly atPerMille: number;
   readonly how: "fin" | "rst" | "stall";
 }
@@ -206,7 +206,7 @@ export type Happening = { readonly atMs: number } & (
       readonly kind: "reprice";
       readonly graceMs: number;
       readonly downMs: number;
-      /** It is killed at this step; 0: it is not. */
+      /** The repricing is killed at this step; 0: it is not. */
       readonly afterSteps: number;
     }
   | {

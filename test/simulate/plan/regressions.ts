@@ -1,4 +1,4 @@
-// The plans that ever failed, one JSON document a line. Where no shorter plan fails, the line has the seed alone.
+// The plans that have ever failed, one JSON document on each line. A line has only a seed if no shorter plan fails.
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,9 +8,9 @@ import type { Plan } from "./plan.ts";
 const PATH = join(import.meta.dir, "../regressions.jsonl");
 
 export interface Regression {
-  /** The check that it failed. */
+  /** The name of the check that failed. */
   readonly check: string;
-  /** What was wrong, in a sentence. */
+  /** What was wrong, in one sentence. */
   readonly why: string;
   readonly plan: Plan;
 }

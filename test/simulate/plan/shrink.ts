@@ -1,9 +1,9 @@
-// Takes parts of a plan away for as long as what is left still fails the same check.
+// Shortens a plan: removes parts while the same check still fails.
 
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import type { AnswerPlan, ClientPlan, Plan, RequestPlan } from "./plan.ts";
 
-/** A smaller or simpler plan, or null where there is nothing to take away. */
+/** A smaller or simpler plan; null if there is nothing to remove. */
 type Cut = Plan | null;
 
 export interface Shrinking {
@@ -11,10 +11,10 @@ export interface Shrinking {
   readonly tries: number;
 }
 
-/** Good enough for a story; what is left can be tried again. */
+/** This is short enough to read. The result can be shortened again. */
 const LONGEST_MS = 60_000;
 
-/** `fails`: the plan still fails the check. Tries no more than `most` plans, and no longer than a minute. */
+/** `fails` runs a plan and says whether the check still fails. At most `most` plans are tried, for at most a minute. */
 export async function shrink(
   plan: Plan,
   fails: (plan: Plan) => boolean | Promise<boolean>,
@@ -35,7 +35,7 @@ export async function shrink(
       simplifyClients,
       simplifyRequests,
     ]) {
-      // What is taken away first changes what comes next, so each kind is listed anew after it worked.
+      // Each removal changes what can be removed next, so the list is made again after each success.
       for (let index = 0; goesOn();) {
         const candidate = list(best)[index];
         if (candidate === undefined) break;
@@ -63,7 +63,7 @@ function cutClients(plan: Plan): Cut[] {
   ].map((left) => ({ ...plan, clients: left.map((client) => keepKey(client, left)) }));
 }
 
-/** A key needs its owner in the config. */
+/** A client that owns a key stays, because the config lists the key under its name. */
 function keepKey(client: ClientPlan, left: readonly ClientPlan[]): ClientPlan {
   return left.some(({ name }) => name === client.key) ? client : { ...client, key: client.name };
 }
@@ -76,7 +76,7 @@ function cutRequests(plan: Plan): Cut[] {
   });
 }
 
-/** Without a half of them, then without a quarter, and so on. */
+/** First without one half of them, then without a quarter, and so on. */
 function withoutRuns<T>(list: readonly T[]): T[][] {
   const lefts: T[][] = [];
   for (let size = list.length >> 1; size >= 1; size >>= 1)

@@ -1,20 +1,20 @@
-// A plan, and what happened in it, in words.
+// Describes a plan, and what happened in its run.
 
 import type { AnswerPlan, Plan } from "./plan.ts";
 
-/** What of the trace is worth telling: not every byte and timer. */
-const WORTH =
+/** The lines of the trace that are shown: not every byte and timer. */
+const SHOWN =
   / is sent | ends \(| gets (?!GET)| answers |says \(|is killed|does not start|FAILED|without power| sends RST|started again|has stopped|everything works|second gateway|: (?:kill|cut power|stop|clock|standstill|disk|slow disk|ledger|sums|channel|broken config|config touched|key off|limits changed|command|reprice|upstream down|idle connections)/;
 
-/** Null: not worth telling. */
-export function tellLine(line: string): string | null {
-  if (!WORTH.test(line)) return null;
+/** Null: the line is not shown. */
+export function describeEvent(line: string): string | null {
+  if (!SHOWN.test(line)) return null;
   const space = line.indexOf(" ");
   const ms = (Number(line.slice(0, space)) / 1000).toFixed(1).padStart(10);
   return `${ms} ms  ${line.slice(space + 1).replace(/^world: /, "")}`;
 }
 
-export function tellPlan(plan: Plan): string[] {
+export function describePlan(plan: Plan): string[] {
   const { weather, sync } = plan;
   return [
     `the wall clock begins at ${new Date(plan.wall).toISOString()}; ledger sync: ${sync}; failover attempts: ${plan.attempts}`,
@@ -35,8 +35,8 @@ export function tellPlan(plan: Plan): string[] {
             : [`leaves by ${leave.how} after ${leave.afterMs} ms or ${leave.afterBytes} bytes`]),
           ...(slow === null ? [] : ["reads slowly"]),
           answers.length === 0
-            ? "answered rightly"
-            : `answered with: ${answers.map(tellAnswer).join(", then ")}`,
+            ? "answered correctly"
+            : `answered with: ${answers.map(describeAnswer).join(", then ")}`,
         ];
         return `  ${client.name}r${index}: ${parts.join("; ")}`;
       }),
@@ -45,7 +45,7 @@ export function tellPlan(plan: Plan): string[] {
   ];
 }
 
-function tellAnswer(answer: AnswerPlan): string {
+function describeAnswer(answer: AnswerPlan): string {
   const { kind, status, framing, coding, cut, delayMs, paceMs, interim, unasked, closes, missing } = answer;
   return [
     kind === "answer" ? `an answer (${framing})` : `${kind}${status === 200 ? "" : ` ${status}`}`,
@@ -54,7 +54,7 @@ function tellAnswer(answer: AnswerPlan): string {
     ...(coding === null ? [] : [coding]),
     ...(cut === null ? [] : [`cut by ${cut.how} at ${cut.atPerMille / 10} %`]),
     ...(interim > 0 ? [`${interim} interim answers before`] : []),
-    ...(unasked === null ? [] : [`and another one unasked ${unasked.delayMs} ms later`]),
+    ...(unasked === null ? [] : [`and a second one, not requested, ${unasked.delayMs} ms later`]),
     ...(closes ? ["closes"] : []),
     ...(missing > 0 ? [`${missing} bytes missing`] : []),
   ].join(", ");

@@ -1,4 +1,4 @@
-// Bugs to be found. Each is a few texts in the source that are replaced in memory.
+// Bugs that the simulator must find. Each one replaces a few texts of the source, in memory.
 
 import type { Change } from "../world/bundle.ts";
 
@@ -27,14 +27,14 @@ function plant(name: string, file: string, from: string, to: string): Bug {
 /** The fixes of the security review, undone. */
 const UNDONE: readonly Bug[] = [
   plant(
-    "D3 undone: what is not known counts for nothing against limits",
+    "D3 undone: an unknown cost does not count against limits",
     SETTLE,
     "limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),",
     "limitUsd: null,",
   ),
   {
-    // As it was: looked at once a second, and not when something is written.
-    name: "D10 undone: write on into a ledger that somebody removed",
+    // Before the fix, the file was checked once a second, and not before each write.
+    name: "D10 undone: continue to write into a removed ledger",
     changes: [
       {
         file: STORE,
@@ -60,14 +60,14 @@ const UNDONE: readonly Bug[] = [
     ],
   },
   plant(
-    "D5 undone: a connection is used again after a 204 with a body",
+    "D5 undone: a connection is reused after a 204 with a body",
     CONNECTION,
     "if (bodiless && announcesBody(announced)) this.#strayBodyPossible = true;",
     "",
   ),
 ];
 
-/** What the issue names. */
+/** Common mistakes. */
 const NAMED: readonly Bug[] = [
   {
     name: "settle twice",
@@ -105,9 +105,9 @@ const NAMED: readonly Bug[] = [
 ];
 
 const OTHERS: readonly Bug[] = [
-  // As it was until the simulator found it.
+  // This was a bug until the simulator found it.
   plant(
-    "watch no silence after bytes that only frame a body",
+    "set no time limit after bytes that only frame a body",
     CONNECTION,
     "    else if (exchange.reading) this.awaitBytes();\n",
     "",
@@ -119,13 +119,13 @@ const OTHERS: readonly Bug[] = [
     "    this.#chain.addLine(draft);\n    this.#chain.addLine(draft);\n",
   ),
   plant(
-    "take a cut answer for a whole one",
+    "treat a cut answer as complete",
     CONNECTION,
     'this.#fail("cut", "the upstream closed the connection during its response", error);',
     "this.#exchange = null;\n      exchange.finish();",
   ),
   plant(
-    "end a broken stream without saying so",
+    "end a broken stream without an error",
     RELAY,
     "  if (error !== null) {\n    const end",
     "  if (error !== null && error.status === 0) {\n    const end",
@@ -137,31 +137,31 @@ const OTHERS: readonly Bug[] = [
     "  if (found.length < 1e9) return bytes;\n  const parts",
   ),
   plant(
-    "forget at the start what was in flight",
+    "forget requests in flight at the start",
     WRITER,
     "for (const [id, request] of unfinished)",
     "for (const [id, request] of new Map(unfinished.size > 1e9 ? unfinished : []))",
   ),
   plant(
-    "give a line to what has one",
+    "write an interrupted line for a request that has a line",
     RECOVERY,
     '    if (typeof id === "string") open.delete(id);\n',
     '    if (id === null) open.delete("");\n',
   ),
   plant(
-    "never go on after a slow reader has read",
+    "never resume after a slow reader has read",
     CLIENT_CONNECTION,
     '    this.#draining?.resolve();\n    this.#draining = null;\n    if (this.#phase === "ending")',
     '    this.#draining = null;\n    if (this.#phase === "ending")',
   ),
   plant(
-    "watch no silence inside an answer",
+    "set no time limit inside an answer",
     CONNECTION,
     "if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);",
     "",
   ),
   plant(
-    "watch no silence before an answer",
+    "set no time limit before an answer",
     CONNECTION,
     "    this.#sendBody(body);\n    this.#deadline.arm(exchange.deadlines.firstByteMs);",
     "    this.#sendBody(body);",
@@ -173,13 +173,13 @@ const OTHERS: readonly Bug[] = [
     "  return { ...cooldown, untilIsGiven: true };",
   ),
   plant(
-    "let one request a minute too many in",
+    "accept one request too many in a minute",
     LIMITS,
     "if (recent.length < limit) return;",
     "if (recent.length <= limit) return;",
   ),
   plant(
-    "let one request too many in at once",
+    "accept one concurrent request too many",
     LIMITS,
     "flight.running < limit) return;",
     "flight.running <= limit) return;",
@@ -204,23 +204,18 @@ const OTHERS: readonly Bug[] = [
     "    const exchange",
   ),
   plant(
-    "mix chunks that came together",
+    "mix chunks that arrive together",
     "src/lib/http1/framing.ts",
     "      else if (end !== at) input.copyWithin(end, at, at + take);\n",
     "",
   ),
   plant(
-    "keep unsent bytes where others are written",
+    "keep unsent bytes in a buffer that is overwritten",
     "src/lib/http1/packets.ts",
     "return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);",
     "return packet.subarray(taken, length);",
   ),
-  plant(
-    "lose the place of an armed time limit",
-    "src/lib/time/deadline.ts",
-    "      last.#index = this.#index;\n",
-    "",
-  ),
+  plant("forget an armed time limit", "src/lib/time/deadline.ts", "      last.#index = this.#index;\n", ""),
   plant(
     "begin a new chain after a rotation",
     RECOVERY,
@@ -228,7 +223,7 @@ const OTHERS: readonly Bug[] = [
     "noted.end.prev : hashLast([path]),",
   ),
   plant(
-    "tell of no attempt that failed",
+    "record no failed attempt",
     FAILOVER,
     "    bill.attempts.push({ channel: name, error: fault.kind });\n",
     "",
@@ -241,36 +236,36 @@ const OTHERS: readonly Bug[] = [
     '    if (problem === "") this.#retryTimer ??= setTimeout(() => {',
   ),
   plant(
-    "give no line to what was reset without an answer",
+    "write no line for a request that was reset without an answer",
     SETTLE,
     "bill.open && bill.attempts.some(mayHaveArrived)",
     "bill.open && bill.attempts.some(({ status }) => status !== undefined)",
   ),
   plant(
-    "stop in the middle of an answer that is read slowly",
+    "stop in the middle of an answer to a slow reader",
     CLIENT_CONNECTION,
     "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
     "    this.#outbox.clear();\n    this.#afterReply();",
   ),
 ];
 
-/** In what the world has besides requests: each shows that its part is really at work. */
+/** Bugs in what runs beside requests. Each proves that the simulator exercises that part. */
 const OPERATED: readonly Bug[] = [
   plant(
-    "charge a background response each time that it is fetched",
+    "charge a background response at every fetch",
     BACKGROUND,
     "    this.#terms.delete(id);\n    return terms;",
     "    return terms;",
   ),
   plant("forget what goes on in the background", BACKGROUND, "    this.#terms.set(id, terms);\n", ""),
   plant(
-    "use a channel that was disabled by command",
+    "use a channel that a command has disabled",
     COOLDOWN,
     '  if (memory.disabled) return "closed";\n',
     "",
   ),
   plant(
-    "learn nothing from a probe that works",
+    "ignore a successful probe",
     "src/gateway/channels/channels.ts",
     "if (memory.cooldown?.untilIsGiven !== true) endCooldowns(memory);",
     "",
@@ -282,13 +277,13 @@ const OPERATED: readonly Bug[] = [
     "line",
   ),
   plant(
-    "leave what a power cut tore in the middle",
+    "keep a line that a power cut tore",
     RECOVERY,
     "    if (zero !== -1) return",
     "    if (zero < -1) return",
   ),
   plant(
-    "begin the next file before the old one is on the disk",
+    "start the next file before the old one is on the disk",
     STORE,
     "    this.#lines.syncNow();\n    renameSync(path, rotated);",
     "    renameSync(path, rotated);",

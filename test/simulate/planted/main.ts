@@ -1,5 +1,5 @@
-// bun test/simulate/planted/main.ts [TEXT…]: plants one bug after another, those whose names hold one of the texts, and
-// tells how long each took to be found, by which check, with which seed. Fails when one was not found in five minutes.
+// bun test/simulate/planted/main.ts [TEXT…]: plants one bug after another (those whose names contain one of the texts) and
+// prints how long it took to find each, with which check and seed. Fails if one is not found in five minutes.
 
 import { makePlan } from "../plan/make.ts";
 import { runPlan } from "../run.ts";
@@ -7,8 +7,8 @@ import { bundleProgram } from "../world/bundle.ts";
 import { compileProgram } from "../world/process.ts";
 import { type Bug, BUGS } from "./bugs.ts";
 
-/** Of one core's work: a busy machine does not count. */
-const LONGEST_SECONDS = 5 * 60;
+/** CPU seconds, so that a busy machine makes no difference. */
+const MAX_SECONDS = 5 * 60;
 const words = process.argv.slice(2);
 
 function countWork(): number {
@@ -19,7 +19,7 @@ function countWork(): number {
 async function find({ changes }: Bug): Promise<string | null> {
   const make = compileProgram(await bundleProgram(changes));
   const start = countWork();
-  for (let seed = 1; countWork() - start < LONGEST_SECONDS; seed++) {
+  for (let seed = 1; countWork() - start < MAX_SECONDS; seed++) {
     const { accusations } = await runPlan(makePlan(seed), make);
     const [found] = accusations;
     if (found === undefined) continue;

@@ -1,6 +1,5 @@
-// What upstreams answer, in each dialect, small and exact: every word bears the name of the
-// request, the send and the attempt that it answers, so that no byte can be taken for
-// another's; and the usage is known.
+// The answers of upstreams, in each dialect, small and exact. Every word names the request, the send and the attempt that
+// it answers, so that no byte can be mistaken for that of another one. The usage is known.
 
 export type Wire = "messages" | "responses" | "content";
 
@@ -12,7 +11,7 @@ export interface Counts {
 
 export interface AnswerText {
   readonly type: string;
-  /** One for each event; a whole body is one piece. */
+  /** One for each event. A body without events is one piece. */
   readonly pieces: readonly string[];
 }
 
@@ -23,11 +22,12 @@ export interface Question {
   readonly mark: string;
   readonly model: string;
   readonly counts: Counts;
-  /** After so many words the stream says that it failed; null: it does not. */
+  /** After this many words the stream reports an error; null: it does not. */
   readonly failsAfter: number | null;
 }
 
-/** The marks in a text. Ids are random letters and digits: a mark stands between other characters, or before a word's number. */
+/** Finds the marks in a text. Ids are random letters and digits, so a mark has other characters around it, or a word's number
+ *  after it. */
 export function listMarks(text: string): string[] {
   return [...text.matchAll(/(?<![0-9a-z])c\d+r\d+s\d+a\d+(?=w\d|[^0-9a-z]|$)/g)].map(([mark]) => mark);
 }
@@ -159,7 +159,7 @@ function writeResponses(question: Question): AnswerText {
   return { type: "text/event-stream; charset=utf-8", pieces };
 }
 
-/** A response that the upstream still works on. */
+/** A response that is not finished. */
 export function writeUnfinished({ mark, model }: Question, status: "queued" | "in_progress"): AnswerText {
   return json({ ...shellOf(mark, model), status, background: true, output: [], usage: null });
 }
@@ -242,7 +242,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** An error in the words of the dialect. `secret`: what some upstreams quote. */
+/** An error in the form of the dialect. Some upstreams quote the `secret`. */
 export function writeError(wire: Wire, status: number, mark: string, secret: string): AnswerText {
   const message = `Refused ${mark} for ${secret}`;
   if (wire === "content") return json({ error: { code: status, message, status: "UNAVAILABLE" } });

@@ -1,5 +1,4 @@
-// One connection of the gateway at an upstream, as far as it speaks HTTP: reads requests as they come, and answers each
-// as the plan has it.
+// One HTTP connection from the gateway to an upstream: reads requests as they come, and answers each as the plan says.
 
 import { brotliCompressSync, gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
@@ -269,7 +268,7 @@ export class HttpLine {
     }
     const stored = watch.stored.get(arrival.fetches);
     if (stored === undefined) {
-      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never made.`);
+      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never created.`);
       return writeAnswer(question);
     }
     arrival.goesOn = stored.readyAt > now;
@@ -342,7 +341,7 @@ export class HttpLine {
     this.#busy = false;
     const { idleCloseMs, idleClose } = this.#upstream.plan;
     const served = ++this.#served;
-    // A request that crosses such an end on its way fails, and rightly: no faults at the end of a run.
+    // A request that meets such an end on its way fails, and must. So there are no such ends at the end of a run.
     if (idleCloseMs > 0 && !this.#upstream.watch.healed()) {
       this.#after(idleCloseMs, () => {
         if (served === this.#served) this.closeIfIdle(idleClose);
@@ -402,7 +401,7 @@ function decode(body: Buffer, coding: string | undefined): Buffer {
   return coding === "zstd" ? zstdDecompressSync(body) : body;
 }
 
-/** A body where there must be none, that looks like the answer to the next request. */
+/** A forbidden body that looks like the answer to the next request. */
 function writeSmuggled(mark: string): AnswerText {
   const body = JSON.stringify({ smuggled: mark });
   const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
@@ -423,7 +422,7 @@ const ENCODE = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync 
 function frame(type: string, body: readonly Buffer[], answer: AnswerPlan, plan: ChannelPlan): Buffer[] {
   const { coding, status, interim } = answer;
   const pieces = coding === null ? body : [ENCODE[coding](Buffer.concat([...body]))];
-  // What must have no body has one all the same, and says how long it is.
+  // A response without a body has one anyway, and announces its length.
   const framing = answer.kind === "bodiless with body" ? "length" : answer.framing;
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0) + answer.missing;
   const fields = [`content-type: ${type}`, "set-cookie: a=b", "anthropic-organization-id: org-private"];

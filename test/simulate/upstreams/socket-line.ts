@@ -1,4 +1,4 @@
-// A WebSocket of the gateway at an upstream: on each of its streams one response after another, answered as the plan has it.
+// A WebSocket from the gateway to an upstream. On each stream, one response follows another, as the plan says.
 
 import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
@@ -7,10 +7,10 @@ import { NATURE } from "../world/scheduler.ts";
 import { listEvents, writeErrorEvent } from "./answers.ts";
 import { type Arrival, credentialOf, failsAfter, type Upstream } from "./upstream.ts";
 
-/** What a close frame says, by the status of an answer. */
+/** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
 
-/** A piece of an answer: a message and its bytes, or bytes that are no message. */
+/** A piece of an answer: a message and its bytes, or bytes that are not a message. */
 interface Piece {
   readonly text: string | null;
   readonly bytes: Buffer;
@@ -30,7 +30,7 @@ export class SocketLine {
   #out: Buffer[] = [];
   #afterSent: (() => void)[] = [];
   #gone = false;
-  /** Nothing more is sent: it has closed, or stays inside a frame. */
+  /** It sends nothing more: it has closed, or it stopped inside a frame. */
   #mute = false;
   #tainted = false;
 
@@ -82,7 +82,7 @@ export class SocketLine {
     const { watch, scheduler, plan } = this.#upstream;
     this.#upstream.checkSecrets(text, this.#end.name);
     const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
-    // One that names its type twice is a request all the same.
+    // A message that names its type twice is still a request.
     if (watch.messageOf(send) !== text && !text.startsWith('{"Type"'))
       watch.accuse("bytes", `A message of ${send || "nobody"} was changed on its way: ${text.slice(0, 200)}`);
     const arrival = this.#upstream.arrive(send, this.#end.peer.owner, {
@@ -133,7 +133,7 @@ export class SocketLine {
         this.#after(answer.delayMs, () => this.#closeWithCode(job));
         return;
       case "garbage":
-        // A frame with a bit that nobody agreed on.
+        // A frame with a bit of an extension that was not negotiated.
         this.#after(answer.delayMs, () => this.#sendLast(Buffer.from([0xc1, 2, 123, 125])));
         return;
       case "answer":
@@ -206,7 +206,7 @@ export class SocketLine {
   #cut({ arrival }: Job, how: "fin" | "rst" | "stall"): void {
     arrival.endedAt = this.#upstream.scheduler.now;
     if (how === "rst") this.#drop("rst");
-    // Other streams cannot go on inside a frame.
+    // Inside a frame, other streams have to wait.
     else if (how === "fin") this.#whenSent(() => this.#drop("fin"));
     else this.#mute = true;
   }
@@ -279,7 +279,7 @@ export class SocketLine {
     this.#flush();
   }
 
-  /** Says so, and ends when the gateway has said it as well. */
+  /** Sends a close frame, and ends when the gateway has answered it. */
   #close(code: number | null, reason: string): void {
     this.#sendLast(writeClose(code, reason, false));
   }

@@ -1,4 +1,4 @@
-// One upstream: what it was sent, what it answers, and what it remembers of both.
+// One upstream: its requests, its answers, and a record of both.
 
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
@@ -7,61 +7,61 @@ import type { Counts, Question } from "./answers.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
-  /** Client, request and send: `c3r2s0`; empty for what no client asked for (lists of models). */
+  /** Client, request and send: `c3r2s0`. Empty for requests of the gateway itself (model lists). */
   readonly send: string;
   readonly attempt: number;
   readonly channel: string;
   readonly at: number;
-  /** It may have died long before: an upstream may read late. */
+  /** The gateway that sent it. It may be dead: an upstream may read late. */
   readonly sender: Owner;
   /** Virtual time at which its last byte was sent, or its connection was lost. */
   endedAt: number;
   /** The whole request has come. */
   whole: boolean;
-  /** Null while it is not known how it is answered. */
+  /** How it is answered; null while that is open. */
   plan: AnswerPlan | null;
   status: number;
-  /** Of an answer that is a success: its body, without codings. */
+  /** The body of a successful answer, without codings. */
   body: Buffer | null;
   counts: Counts;
   model: string;
-  /** The last byte of a whole answer was handed to the network. */
+  /** The last byte of a complete answer was sent. */
   sent: boolean;
   stream: boolean;
   estimated: number;
-  /** It came behind an answer that nobody asked for, on the same connection: who gets which answer is chance. */
+  /** It followed an answer that nobody requested, on the same connection: which request gets which answer is chance. */
   tainted: boolean;
-  /** The id of the response that it fetches; null: it asks for a new one. */
+  /** The id of the response that it fetches; null: it requests a new one. */
   readonly fetches: string | null;
-  /** The upstream goes on with it after its answer. */
+  /** The upstream continues with it after its answer. */
   goesOn: boolean;
-  /** On a WebSocket: the messages of its answer that were handed to the network. Null: over HTTP. */
+  /** On a WebSocket: the messages of its answer that were sent. Null: over HTTP. */
   events: string[] | null;
 }
 
-/** A response that an upstream works on in the background. */
+/** A response that an upstream produces in the background. */
 export interface Stored {
   readonly question: Question;
   readonly readyAt: number;
 }
 
-/** What upstreams learn and report. */
+/** What upstreams record and report. */
 export interface UpstreamWatch {
   readonly requests: ReadonlyMap<string, RequestPlan>;
   readonly plan: Plan;
   readonly arrivals: Arrival[];
-  /** The same, by their sends and by their requests. */
+  /** The same, by send and by request. */
   readonly bySend: Map<string, Arrival[]>;
   readonly byRequest: Map<string, Arrival[]>;
-  /** Secrets of clients: none of them may be seen here. */
+  /** The clients' secrets. No upstream may see one of them. */
   readonly secrets: readonly string[];
   readonly stored: Map<string, Stored>;
   readonly healed: () => boolean;
   /** The message of a send on a WebSocket, as its client wrote it. */
   readonly messageOf: (send: string) => string | null;
-  /** An upstream has said that it offers no WebSocket. */
+  /** An upstream has refused a WebSocket. */
   noteRefused(channel: string): void;
-  /** An upstream has sent an answer that nobody asked for. */
+  /** An upstream has sent an answer that nobody requested. */
   noteUnasked(): void;
   accuse(check: string, text: string): void;
 }
@@ -100,7 +100,7 @@ export class Upstream {
   /** Requests for a WebSocket. */
   upgrades = 0;
 
-  /** `accept`: takes a connection of the gateway. */
+  /** `accept` takes a connection of the gateway. */
   constructor(
     plan: ChannelPlan,
     network: Network,
@@ -151,7 +151,7 @@ export class Upstream {
     return arrival;
   }
 
-  /** The answers of a plan are for all sends of a request, one after another. */
+  /** The answers of a plan go to the sends of a request, one after another. */
   choose(arrival: Arrival): AnswerPlan {
     const { watch } = this;
     const id = requestOf(arrival.send);
@@ -166,7 +166,7 @@ export class Upstream {
     if (!shown.includes(own))
       this.watch.accuse(
         "secrets",
-        `The upstream ${this.plan.name} was not shown its own credential, but: ${shown}`,
+        `The upstream ${this.plan.name} did not get its own credential, but: ${shown}`,
       );
   }
 

@@ -1,6 +1,6 @@
-// The gateway's source as one function, made anew for every simulated process: each has its
-// own modules, and sees only the edges that it is given. Built from the files as they are,
-// or with changes in memory: planted bugs never touch the tree.
+// Bundles the gateway's source into one function, which is called for every simulated process: each process has its own
+// modules, and sees only the runtime calls that it gets. The source is read from the files, with changes in memory:
+// planted bugs never touch the files.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,13 +15,13 @@ export interface Change {
   readonly to: string;
 }
 
-/** Pure, and dear to load: all processes share them. */
+/** These are pure, and slow to load, so all processes share them. */
 const SHARED = ["zod", "yaml"];
 
 export interface Bundle {
   /** A function expression `(exports, require, module, …) => void`. */
   readonly text: string;
-  /** Files that the source reads beside itself, by their names. */
+  /** Other files that the source reads, by name. */
   readonly assets: ReadonlyMap<string, Buffer>;
 }
 
@@ -30,7 +30,7 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<Bu
   for (const { file, from, to } of changes) {
     const path = join(ROOT, file);
     const text = files.get(path) ?? readFileSync(path, "utf8");
-    if (!text.includes(from)) throw new Error(`${file} does not contain what is to be changed: ${from}`);
+    if (!text.includes(from)) throw new Error(`${file} does not contain the text to replace: ${from}`);
     files.set(
       path,
       text.replace(from, () => to),

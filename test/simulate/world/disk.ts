@@ -1,7 +1,6 @@
-// A disk: files as inodes under names, and what of them would be left after a power cut.
-// Data is safe once its file was synced; names are kept in order, as by a file system with
-// a journal: a sync makes all earlier changes of names safe. What this file does not own:
-// file descriptors and the functions of node:fs (files.ts).
+// A disk: files as inodes under names, and what a power cut would leave of them. Data is safe once its file was synced.
+// Names are kept in order, as in a file system with a journal: a sync makes all earlier changes of names safe. File
+// descriptors and the functions of node:fs are in files.ts.
 
 import type { Random } from "./random.ts";
 
@@ -17,13 +16,13 @@ export class Inode {
   mtime: number;
   #bytes: Buffer = Buffer.alloc(0);
   #size = 0;
-  /** What is safe: the first `#safeSize` bytes. */
+  /** The safe content: its first `#safeSize` bytes. */
   #safe: Buffer = Buffer.alloc(0);
   #safeSize = 0;
   #changes: Change[] = [];
-  /** The lock on it: SQLite's, which belongs to a process. */
+  /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
-  /** How many names it has: none once it is removed, while somebody still has it open. */
+  /** How many names it has: none if it was removed while a process still has it open. */
   links = 1;
 
   constructor(number: number, kind: Kind, mode: number, mtime: number) {
@@ -37,7 +36,7 @@ export class Inode {
     return this.#size;
   }
 
-  /** Not to be kept. */
+  /** A view: do not keep it. */
   get content(): Buffer {
     return this.#bytes.subarray(0, this.#size);
   }
@@ -66,7 +65,7 @@ export class Inode {
     this.#changes = [];
   }
 
-  /** Only a part of what was not safe is left: of its pages each as it was, or as it is, or half of it; and any length. */
+  /** Of the bytes that were not safe, a part stays: each page is old, new, or half of each, and any length is possible. */
   cutPower(random: Random): void {
     const safe = this.#safe.subarray(0, this.#safeSize);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
@@ -117,8 +116,8 @@ function apply(bytes: Buffer, change: Change): Buffer {
 const PAGE = 4096;
 const SECTOR = 512;
 
-/** File systems keep truncations in order, and give new blocks to what is written after one: old bytes never come back
- *  behind a new beginning. Of what was written since, each page is as it was, as it is, or half of it. */
+/** File systems keep truncations in order, and use new blocks for what is written after one: old bytes never come back after
+ *  a new beginning. Each page that was written since is old, new, or half of each. */
 function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer {
   const cuts = changes.flatMap((change, index) => ("size" in change ? [index + 1] : []));
   const from = random.pick([0, ...cuts]);
@@ -134,7 +133,7 @@ function tear(safe: Buffer, changes: readonly Change[], random: Random): Buffer 
   const left = Buffer.alloc(size);
   for (let page = 0; page < size; page += PAGE) {
     const kept = random.int(10);
-    // Written in order it is mostly; that later pages are there and earlier ones are not is rare.
+    // Mostly pages are written in order. It is rare that a later page is on the disk and an earlier one is not.
     const written = kept < 7 ? PAGE : kept < 9 ? SECTOR * random.int(PAGE / SECTOR) : 0;
     left.set(before.subarray(page, Math.min(page + PAGE, size)), page);
     left.set(after.subarray(page, Math.min(page + written, size)), page);
@@ -148,9 +147,9 @@ function unlink(inode: Inode | undefined): void {
 
 type NameChange = (names: Map<string, Inode>) => void;
 
-/** What the disk does wrong at the moment. */
+/** The current faults of the disk. */
 export interface DiskTrouble {
-  /** Writes fail beyond this many further bytes. */
+  /** Writes fail after this many more bytes. */
   room: number;
   /** Per mille of writes, or syncs, that fail with EIO. */
   failingWrites: number;
@@ -224,7 +223,7 @@ export class Disk {
     return found.sort();
   }
 
-  /** The data of one file, and every change of names until now. */
+  /** Makes the data of one file safe, and all changes of names until now. */
   sync(inode: Inode): void {
     inode.sync();
     for (const change of this.#nameChanges) change(this.#safeNames);
@@ -252,7 +251,7 @@ export class Disk {
     this.names.set("/proc/sys/kernel/random/boot_id", inode);
   }
 
-  /** The process has ended, the machine goes on. */
+  /** The process has ended. The machine continues. */
   freeLocks(process: object): void {
     for (const inode of this.names.values()) if (inode.lock?.process === process) inode.lock = null;
   }

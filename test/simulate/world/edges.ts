@@ -1,5 +1,5 @@
-// Which edges the source touches: functions of the runtime by which something outside the
-// process is read, changed or waited for. What is not replaced fails a test.
+// Finds the source's runtime calls: functions that read or change something outside the process, or wait for it. A test
+// fails if one of them is not replaced.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export interface Touch {
   readonly edge: string;
 }
 
-/** Of the files that are in the bundle: what a simulated process runs. */
+/** In the files of the bundle, which is what a simulated process runs. */
 export function listTouches(bundle: string): Touch[] {
   const files = [...bundle.matchAll(/^\/\/ (?:.*\/)?src\/(\S+\.ts)$/gm)].map(([, file = ""]) => file);
   return files.sort().flatMap((file) => {
@@ -46,7 +46,7 @@ function listGlobals(text: string): string[] {
   const code = text.replaceAll(/^\s*(?:\/\/|\/?\*).*$/gm, "").replaceAll(/import\.meta\.\w+/g, "");
   const members = [...code.matchAll(MEMBER)].map(([, name, member]) => `${name}.${member}`);
   const wholes = [...code.matchAll(WHOLE)].map(([, name = ""]) => name);
-  // A method of an object may have the same name: only a call of the global counts.
+  // A method may have the same name. Only a call of the global counts.
   return [
     ...members,
     ...wholes.filter((name) => new RegExp(`(?<![.\\w])(?:await |= |return |new |\\()${name}[.(]`).test(code)),

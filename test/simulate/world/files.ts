@@ -1,5 +1,5 @@
-// The functions of node:fs that the gateway uses, on a simulated disk. Any other one
-// throws: an edge that is not simulated must not go unnoticed.
+// The functions of node:fs that the gateway uses, on a simulated disk. Any other one throws, so that a missing one is
+// noticed.
 
 import * as realFs from "node:fs";
 import { basename, dirname } from "node:path";
@@ -16,9 +16,9 @@ export interface FileHost extends Owner {
   wall(): number;
   readonly files: Map<number, OpenFile>;
   readonly assets: ReadonlyMap<string, Buffer>;
-  /** The socket of this number, which can be read like a file. */
+  /** The socket with this file descriptor, which can be read like a file. */
   socketAt(fd: number): { readByte(): number } | undefined;
-  /** Called after each write, for who watches what is written when. */
+  /** Called after each write, so that checks know what was written when. */
   wrote(path: string, inode: Inode, bytes: Uint8Array): void;
 }
 
@@ -136,7 +136,7 @@ class Stats {
   }
 }
 
-/** Of everything on this disk. */
+/** The owner of every file on this disk. */
 export const USER = 1000;
 
 /** Marks a function that only throws. */
@@ -197,7 +197,7 @@ class Files {
     const file = this.#take(fd, "close");
     this.#host.files.delete(fd);
     this.#host.freeFile(fd);
-    // As POSIX has it: closing any descriptor of a file frees the process's locks on it.
+    // As in POSIX: closing any descriptor of a file releases the process's locks on it.
     if (file.inode.lock?.process === this.#host) file.inode.lock = null;
   }
 
@@ -232,7 +232,7 @@ class Files {
     this.#take(fd, "fchmod").inode.mode = mode;
   }
 
-  /** Everything belongs to one user here. */
+  /** Everything belongs to one user. */
   fchownSync(fd: number): void {
     this.#take(fd, "fchown");
   }
@@ -396,7 +396,7 @@ class Files {
     this.#host.step(`write ${bytes.length} to ${path}`);
     const { trouble, random } = disk;
     if (random.chance(trouble.failingWrites)) {
-      // Some of it may have been written all the same.
+      // A part of it may have been written anyway.
       if (random.chance(500)) this.#put(file, bytes.subarray(0, random.int(bytes.length)));
       throw fail("EIO", "write");
     }

@@ -1,5 +1,5 @@
-// Frames of WebSockets as the world's ends write and read them. Not the gateway's: two readers that share a fault would
-// agree with each other.
+// Frames of WebSockets, as simulated clients and upstreams write and read them. This is not the gateway's code: if both
+// sides had the same bug, they would agree.
 
 import { createHash } from "node:crypto";
 
@@ -12,7 +12,7 @@ const PONG = 10;
 const MASK = Buffer.from([0x37, 0xfa, 0x21, 0x3d]);
 
 export interface FrameShape {
-  /** As clients must. */
+  /** Clients must mask. */
   readonly masked: boolean;
   /** The most bytes of a message in one frame; 0: each message is one frame. */
   readonly fragment: number;
@@ -42,7 +42,7 @@ export function writeText(text: string, { masked, fragment }: FrameShape): Buffe
   return Buffer.concat(frames);
 }
 
-/** Without a code: an empty close frame. */
+/** Without a code, the close frame is empty. */
 export function writeClose(code: number | null, reason: string, masked: boolean): Buffer {
   if (code === null) return writeFrame(CLOSE, Buffer.alloc(0), masked);
   return writeFrame(
@@ -58,7 +58,7 @@ function mask(payload: Buffer): Buffer {
   return masked;
 }
 
-/** What the other side has to send back for a key. */
+/** The answer that the handshake requires for a key. */
 export function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
@@ -100,20 +100,20 @@ function readHead(came: Buffer): FrameHead | null {
   };
 }
 
-/** Reads what the gateway sends: it may send no binary message, and nothing that the RFC forbids. */
+/** Reads the gateway's frames. A binary message is a failure, and so is everything that the RFC forbids. */
 export class Hearing {
   readonly #masked: boolean;
   #came: Buffer = Buffer.alloc(0);
   #parts: Buffer[] | null = null;
   #closed = false;
-  /** What is wrong with the bytes. */
+  /** Why the bytes are invalid. */
   broken: string | null = null;
 
   constructor(masked: boolean) {
     this.#masked = masked;
   }
 
-  /** A message that has begun has not ended. */
+  /** A message has begun and has not ended. */
   get isInside(): boolean {
     return this.#came.length > 0 || this.#parts !== null;
   }

@@ -1,5 +1,5 @@
-// The runtime's global names: which the simulator replaces, which are pure, and all others,
-// which a simulated process cannot use.
+// The runtime's global names: those that the simulator replaces, those that are pure, and all others, which a simulated
+// process cannot use.
 
 const REPLACED = [
   "AbortSignal",
@@ -17,7 +17,7 @@ const REPLACED = [
   "setTimeout",
 ];
 
-/** They compute, and touch nothing outside; besides those that the language itself has. */
+/** These only compute. Names of the language itself are allowed too. */
 const PURE = new Set([
   "AbortController",
   "Buffer",

@@ -1,17 +1,16 @@
-// Connections between ends, as TCP has them: bytes in order, cut into pieces anywhere,
-// a limited number of them on their way, a clean end (FIN) or a reset (RST).
-// What this file does not own: what a socket looks like to the gateway (sockets.ts).
+// Connections as in TCP: bytes in order, cut into pieces anywhere, a limited number of them in flight, and a clean end
+// (FIN) or a reset (RST). sockets.ts has the form in which the gateway sees a socket.
 
 import { Random } from "./random.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
 export interface Ears {
   data(bytes: Buffer): void;
-  /** There is room again, after a write that was not taken whole. */
+  /** There is room again after a write that was only taken in part. */
   drain(): void;
-  /** The other side has sent all that it will send. */
+  /** The other side has sent everything. */
   finished(): void;
-  /** The connection is no more. Not called for one's own `reset`. */
+  /** The connection has closed. It is not called after an own `reset`. */
   lost(): void;
 }
 
@@ -19,9 +18,9 @@ export interface Ears {
 export interface Weather {
   /** One way, in microseconds. */
   readonly latency: number;
-  /** Bytes that may be on their way. */
+  /** How many bytes may be in flight. */
   readonly window: number;
-  /** The largest piece that arrives at once; 0: whatever is there. */
+  /** The largest piece that arrives at once; 0: no limit. */
   readonly piece: number;
 }
 
@@ -32,14 +31,14 @@ export class End {
   ears: Ears | null = null;
   /** Set by `Network.connect`. */
   peer!: End;
-  /** Nothing can be sent or received any more. */
+  /** It can neither send nor receive. */
   closed = false;
   #weather: Weather;
   #random: Random;
-  /** On their way to this end. */
+  /** In flight to this end. */
   #queue: Buffer[] = [];
   #queued = 0;
-  /** When the first of them is with this side's system, which knows of it before the process does. */
+  /** When the first of them reaches this side's system, which is before the process sees it. */
   #arrivesAt = Number.POSITIVE_INFINITY;
   #finArrivesAt = Number.POSITIVE_INFINITY;
   #resetArrivesAt = Number.POSITIVE_INFINITY;
@@ -63,12 +62,12 @@ export class End {
     return this.#written;
   }
 
-  /** Bytes that have come and were not read. */
+  /** Bytes that have arrived and were not read. */
   get unread(): number {
     return this.#queued;
   }
 
-  /** Returns how many bytes were taken, -1 when the connection is no more. */
+  /** Returns how many bytes were taken; -1 if the connection has closed. */
   write(bytes: Uint8Array): number {
     if (this.closed || this.#finSent) return -1;
     const { peer } = this;
@@ -81,7 +80,7 @@ export class End {
     return taken;
   }
 
-  /** Sends the end after what was written. This side may still receive. */
+  /** Sends the end after the written bytes. This side may still receive. */
   fin(): void {
     if (this.closed || this.#finSent) return;
     this.#finSent = true;
@@ -93,7 +92,7 @@ export class End {
     if (this.#finSeen) this.#closeQuietly();
   }
 
-  /** Throws away what has not arrived, except an arbitrary beginning of it. */
+  /** Drops the bytes in flight, except a random beginning of them. */
   reset(): void {
     if (this.closed) return;
     this.net.note(`${this.name} sends RST`);
@@ -102,7 +101,7 @@ export class End {
     this.peer.#learnOfReset();
   }
 
-  /** As the system does for a process that is no more. */
+  /** What the system does after the end of a process. */
   abandon(): void {
     if (this.closed) return;
     if (this.#queued > 0) {
@@ -113,7 +112,7 @@ export class End {
     this.#closeQuietly();
   }
 
-  /** As for a machine without power: nobody learns of it. */
+  /** After a power cut, the other side gets no sign. */
   vanish(): void {
     this.closed = true;
     this.#drop();
@@ -125,7 +124,7 @@ export class End {
     if (reading) this.#wake(0);
   }
 
-  /** What a read without waiting finds. A byte that it finds is lost. */
+  /** A read that does not wait. A byte that it finds is lost. */
   readByte(): "byte" | "end" | "reset" | "nothing" {
     const { now } = this.net.scheduler;
     if (this.#queued > 0 && this.#arrivesAt <= now) {
@@ -174,7 +173,7 @@ export class End {
     const { piece } = this.#weather;
     const whole = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue);
     const most = piece === 0 ? whole.length : this.#random.between(1, piece);
-    // It was copied when it was written: nobody else has it.
+    // It was copied when it was written, so nothing else refers to it.
     const taken = most === whole.length ? whole : Buffer.from(whole.subarray(0, most));
     const rest = whole.subarray(taken.length);
     this.#queue = rest.length === 0 ? [] : [rest];
@@ -191,7 +190,7 @@ export class End {
     });
   }
 
-  /** The other side has reset: an arbitrary part of what was on its way still comes. */
+  /** The other side has reset the connection. A random part of the bytes in flight still arrives. */
   #learnOfReset(): void {
     if (this.closed) return;
     if (this.#queued > 0) {
@@ -204,7 +203,7 @@ export class End {
     this.#learnReset();
   }
 
-  /** Bytes that have not been read by then are lost. */
+  /** Bytes that have not been read until then are lost. */
   #learnReset(): void {
     const { scheduler } = this.net;
     const delay = this.#weather.latency + this.#random.int(this.#weather.latency + 100);
@@ -228,7 +227,7 @@ export class End {
   }
 }
 
-/** Nothing responds there, not even with a refusal. */
+/** An address that never responds, not even with a refusal. */
 export const SILENT_ADDRESS = "2001:db8::dead";
 
 export type Acceptor = (end: End) => void;
@@ -242,10 +241,10 @@ export class Network {
   readonly scheduler: Scheduler;
   readonly seed: number;
   readonly #listeners = new Map<string, Listener>();
-  /** Names that no server knows, or that lead nowhere. */
+  /** Names that cannot be resolved, or whose address does not respond. */
   readonly lost = new Map<string, "ENOTFOUND" | "silent" | "ECONNREFUSED">();
   readonly #names = new Map<string, string>();
-  /** The gateway's machine has moved to another network so many times. */
+  /** How often the gateway's machine has changed its network. */
   moves = 0;
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
@@ -267,7 +266,7 @@ export class Network {
     return address;
   }
 
-  /** Of the gateway's machine. */
+  /** The addresses of the gateway's machine. */
   interfaces(): Record<string, readonly { readonly address: string; readonly internal: boolean }[]> {
     return { lan: [{ address: `192.168.${this.moves}.2`, internal: false }] };
   }
@@ -285,7 +284,7 @@ export class Network {
     };
   }
 
-  /** Calls `done` with this side's end, or with the code of what went wrong. Never for an address that is silent. */
+  /** Calls `done` with this side's end, or with the code of the error. For a silent address it is never called. */
   connect(target: string, from: { name: string; owner: Owner }, done: (result: End | string) => void): void {
     const number = ++this.#count;
     const weather = this.weatherOf(`${from.name} ${number}`);

@@ -1,5 +1,5 @@
-// A simulated process: the gateway's modules, made anew, between simulated edges. When it
-// is killed nothing that it still does has any effect.
+// A simulated process: new modules of the gateway, with simulated runtime calls. After it was killed, nothing that it does
+// has an effect.
 
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
@@ -27,7 +27,7 @@ export interface Machine {
   readonly seed: number;
   /** Wall clock ahead of virtual time, in milliseconds. */
   wallOffset: number;
-  /** What must never happen, as soon as it happens. */
+  /** Reports something that must never happen. */
   accuse(check: string, text: string): void;
   wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void;
 }
@@ -40,7 +40,7 @@ export interface ProgramExports {
 
 const MOST_LOOKS = 200_000;
 
-/** Of the runtime's own server, which only the control path uses. */
+/** The part of the runtime's own server that the control socket uses. */
 interface ServeOptions {
   readonly unix: string;
   readonly fetch: (request: Request, server: object) => Promise<Response>;
@@ -51,7 +51,7 @@ export interface Edges {
   readonly globals: Readonly<Record<string, unknown>>;
 }
 
-/** Thrown where a process dies in the middle of its work. */
+/** Thrown where a process dies. */
 export class Killed extends Error {
   override readonly name = "Killed";
 }
@@ -65,7 +65,7 @@ interface Timer {
   [Symbol.toPrimitive](): number;
 }
 
-/** Compiled once; each call makes all modules anew. */
+/** Compiled once. Each call creates new modules. */
 export interface Program {
   readonly make: (names: Record<string, unknown>) => ProgramExports;
   readonly assets: Bundle["assets"];
@@ -74,7 +74,7 @@ export interface Program {
 export function compileProgram({ text, assets }: Bundle): Program {
   const names = [...GLOBALS.replaced, ...GLOBALS.refused];
   // The program sees these names instead of the runtime's.
-  // What is made is text of this project. Nothing less gives each process modules of its own.
+  // The text is this project's own source. There is no other way to give each process its own modules.
   // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
   const make = new Function("require", "exports", "module", ...names, `"use strict"; return ${text}`) as (
     ...values: unknown[]
@@ -99,13 +99,13 @@ export class SimProcess implements FileHost, SocketHost {
   readonly files = new Map<number, OpenFile>();
   readonly sockets = new Set<SimSocket>();
   readonly timers = new Set<Timer>();
-  /** What was installed with the program. */
+  /** The files that were installed with the program. */
   assets: Bundle["assets"] = new Map();
   dead = false;
   frozenUntil = 0;
-  /** Points at which it could have been killed. */
+  /** The number of points at which it could have been killed. */
   steps = 0;
-  /** It dies at this one, in the middle of what it does. */
+  /** The point at which it dies. */
   killAtStep = Number.POSITIVE_INFINITY;
   killHow: "killed" | "without power" = "killed";
   onDeath: (() => void) | null = null;
@@ -140,14 +140,14 @@ export class SimProcess implements FileHost, SocketHost {
     return Math.floor(this.scheduler.now / 1000) + this.machine.wallOffset;
   }
 
-  /** A loop without end that never looks at the clock nor at a file cannot be ended from here. */
+  /** An endless loop that reads neither the clock nor a file cannot be stopped from here. */
   #countLook(): void {
     if (this.#looksIn !== this.scheduler.steps) this.#looks = 0;
     this.#looksIn = this.scheduler.steps;
     if (++this.#looks < MOST_LOOKS) return;
     this.machine.accuse(
       "hangs",
-      `The gateway looked at the clock or a file ${MOST_LOOKS} times in one event: it runs in circles.`,
+      `The gateway read the clock or a file ${MOST_LOOKS} times in one event: this looks like an endless loop.`,
     );
     this.kill("killed");
     throw new Killed("it ran in circles");
@@ -202,12 +202,12 @@ export class SimProcess implements FileHost, SocketHost {
     this.machine.wrote(this, path, inode, bytes);
   }
 
-  /** What goes past every catch of the gateway ends the real process. */
+  /** An error that nothing catches would end the real process. */
   accuse(text: string): void {
     if (!this.dead) this.machine.accuse("crash", text);
   }
 
-  /** All that the modules see of the outside. */
+  /** Everything outside that the modules see. */
   edges(): Edges {
     const files = makeFiles(this);
     const modules: Record<string, unknown> = {
@@ -229,7 +229,7 @@ export class SimProcess implements FileHost, SocketHost {
         { createHash, randomBytes: (count: number) => this.#randomBytes(Buffer.alloc(count)) },
         "node:crypto",
       ),
-      // It only looks at text.
+      // It only reads text.
       net: refuseOthers({ isIP }, "node:net"),
       "dns/promises": refuseOthers({ lookup: (name: string) => this.#lookUp(name) }, "node:dns/promises"),
       stream: makeStream(),
@@ -273,7 +273,7 @@ export class SimProcess implements FileHost, SocketHost {
     return { require, globals };
   }
 
-  /** No name leads to this machine. Some have an IPv6 address that never responds. */
+  /** No name resolves to this machine. Some names have an IPv6 address that never responds. */
   #lookUp(name: string): Promise<{ address: string; family: number }[]> {
     const { promise, resolve, reject } = Promise.withResolvers<{ address: string; family: number }[]>();
     const found = [{ address: this.network.addressOf(name), family: 4 }];
@@ -356,7 +356,7 @@ export class SimProcess implements FileHost, SocketHost {
       setInterval: (run: () => void, ms = 0) => this.#startTimer(run, ms, true, []),
       setImmediate: (run: () => void) => {
         if (this.dead) return;
-        // Other events of the same turn of the loop may come before.
+        // Other events of the same turn of the event loop may run first.
         const delay = this.#random.int(60);
         this.scheduler.after(delay, this, "setImmediate", run);
       },
@@ -395,7 +395,7 @@ export class SimProcess implements FileHost, SocketHost {
   }
 }
 
-/** Its `timeout` runs on real timers. */
+/** The runtime's own `timeout` would use real timers. */
 function refuseTimeout(): unknown {
   return new Proxy(AbortSignal, {
     get: (target, property) =>

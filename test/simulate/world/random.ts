@@ -1,6 +1,5 @@
-// Random numbers from a seed, in plain 32-bit integers: the same on every machine.
-// Each part of the world has a source of its own, named after it: when a story is
-// shrunk, what is left keeps its own numbers.
+// Random numbers from a seed, in plain 32-bit integers, so that they are the same on every machine. Each part of the world
+// has its own source, named after it: when a plan is shortened, the other parts keep their numbers.
 
 export class Random {
   #a: number;
@@ -47,12 +46,12 @@ export class Random {
     return from + this.int(to - from + 1);
   }
 
-  /** Small values mostly, large ones now and then. */
+  /** Mostly small values, sometimes a large one. */
   skewed(from: number, to: number): number {
     return from + this.int(this.between(1, Math.max(1, to - from + 1)));
   }
 
-  /** True this often. Probabilities are given in parts of a thousand. */
+  /** True with this probability, in thousandths. */
   chance(perMille: number): boolean {
     return this.int(1000) < perMille;
   }

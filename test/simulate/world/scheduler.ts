@@ -1,10 +1,10 @@
-// One queue of events for the whole world, in virtual time. An event runs, then
-// every promise that it settled, then the next event: nothing runs side by side.
+// One queue of events for the whole world, in virtual time. An event runs, then every promise that it resolved, then the
+// next event: nothing runs at the same time.
 
 import { drainMicrotasks } from "bun:jsc";
 import type { Random } from "./random.ts";
 
-/** What an event belongs to: when it dies, its events are dropped; while it stands still, they wait. */
+/** The owner of an event. When it dies, its events are dropped. While it is suspended, they wait. */
 export interface Owner {
   readonly name: string;
   readonly dead: boolean;
@@ -22,7 +22,7 @@ export interface Event {
   run: (() => void) | null;
 }
 
-/** Where nothing dies. */
+/** An owner that never dies. */
 export const NATURE: Owner = {
   name: "world",
   dead: false,
@@ -37,7 +37,7 @@ export class Scheduler {
   onThrow: (owner: Owner, error: unknown) => void = (_, error) => {
     throw error;
   };
-  /** Events that have run. */
+  /** How many events have run. */
   steps = 0;
   readonly random: Random;
   readonly #heap: Event[] = [];
@@ -66,7 +66,7 @@ export class Scheduler {
     event.run = null;
   }
 
-  /** Runs the next event. False: there is none before `until`. */
+  /** Runs the next event. False if there is none before `until`. */
   step(until: number): boolean {
     for (;;) {
       const event = this.#heap[0];
@@ -93,7 +93,7 @@ export class Scheduler {
     }
   }
 
-  /** Those that are still to run, for whoever looks for what was not released. */
+  /** The events that have not run, for the check of what was not released. */
   pending(owner: Owner): Event[] {
     return this.#heap.filter((event) => event.owner === owner && event.run !== null);
   }
@@ -103,21 +103,21 @@ export class Scheduler {
   }
 }
 
-/** Everything that happened, in order: its hash shows that two runs were the same. */
+/** Everything that happened, in order. Its hash shows whether two runs were the same. */
 export class Trace {
   readonly #hash = new Bun.CryptoHasher("sha256");
-  readonly #tell: ((line: string) => void) | null;
+  readonly #onLine: ((line: string) => void) | null;
   #batch: string[] = [];
   lines = 0;
 
-  constructor(tell: ((line: string) => void) | null) {
-    this.#tell = tell;
+  constructor(onLine: ((line: string) => void) | null) {
+    this.#onLine = onLine;
   }
 
   add(at: number, text: string): void {
     this.lines++;
     const line = `${at} ${text}`;
-    this.#tell?.(line);
+    this.#onLine?.(line);
     if (this.#batch.push(line) >= 256) this.#flush();
   }
 

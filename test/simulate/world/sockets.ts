@@ -1,11 +1,11 @@
-// `Bun.listen` and `Bun.connect` of a simulated process. What is promised here is what
-// test/lib/http1/runtime.test.ts proves of the real runtime.
+// `Bun.listen` and `Bun.connect` of a simulated process. They behave as test/lib/http1/runtime.test.ts proves of the real
+// runtime.
 
 import { fail } from "./files.ts";
 import type { End, Network } from "./network.ts";
 import type { Owner } from "./scheduler.ts";
 
-/** Of Bun's handlers those that the gateway uses. */
+/** Those of Bun's handlers that the gateway uses. */
 export interface Handlers {
   open?(socket: SimSocket): void;
   data?(socket: SimSocket, bytes: Buffer): void;
@@ -16,7 +16,7 @@ export interface Handlers {
   connectError?(socket: SimSocket | null, error: unknown): void;
 }
 
-/** The process's side: file numbers, and what must not happen after its death. */
+/** The process: its file descriptors, and the points at which it may die. */
 export interface SocketHost extends Owner {
   readonly network: Network;
   /** Throws EMFILE. */
@@ -49,7 +49,7 @@ export class SimSocket {
       drain: () => this.#call(() => handlers.drain?.(this)),
       finished: () => {
         handlers.end?.(this);
-        // allowHalfOpen is off: the other side's end is the connection's.
+        // allowHalfOpen is off: when the other side ends, the connection ends.
         this.#end.fin();
         this.#close(undefined);
       },
@@ -90,7 +90,7 @@ export class SimSocket {
     this.#close(undefined);
   }
 
-  /** As the system's own `read` on a socket that does not wait. */
+  /** The system's `read` on a socket that does not block. */
   readByte(): number {
     const found = this.#end.readByte();
     if (found === "nothing") throw fail("EAGAIN", "read");
@@ -114,13 +114,13 @@ export class SimSocket {
     return true;
   }
 
-  /** Without a word to the process: it is dead. */
+  /** The process is dead, so none of its handlers is called. */
   abandon(how: "killed" | "without power"): void {
     if (how === "killed") this.#end.abandon();
     else this.#end.vanish();
   }
 
-  /** The runtime gives what a handler throws to the handler of errors. */
+  /** If a handler throws, the runtime calls the error handler. */
   #call(run: () => void): void {
     try {
       run();
@@ -157,7 +157,7 @@ export function makeListen(host: SocketHost) {
     const fd = host.takeFile();
     const accept = (end: End): void => {
       if (!host.hasRoom()) {
-        // The system keeps it waiting until there is a file for it.
+        // The system lets it wait until a file descriptor is free.
         host.network.scheduler.after(RETRY_ACCEPT_US, host, "accepts later", () => accept(end));
         return;
       }

@@ -1,6 +1,5 @@
-// node:zlib and node:stream as src uses them, without the runtime's threads: the same bytes
-// come out, at a moment that the scheduler chooses. Streams here are asynchronous
-// iterators behind one another, pulled by their reader.
+// node:zlib and node:stream as src uses them, without the runtime's threads: the result is the same, at a moment that the
+// scheduler chooses. Streams are asynchronous iterators in a row, which their reader pulls.
 
 import * as zlib from "node:zlib";
 import type { Owner, Scheduler } from "./scheduler.ts";
@@ -50,7 +49,7 @@ interface Source extends AsyncIterable<Uint8Array> {
   source?: Source;
 }
 
-/** Decodes from the beginning with every piece: answers are short here. */
+/** Decodes from the beginning for every piece, because answers are short. */
 class Decoder implements Source {
   source?: Source;
   readonly #whole: Whole;
@@ -91,7 +90,7 @@ export function makeStream(): object {
   );
 }
 
-/** What is not replaced must not be used. */
+/** A function that is not replaced throws. */
 export function refuseOthers<T extends object>(replaced: T, name: string): T {
   return new Proxy(replaced, {
     get(target, property) {

@@ -3,7 +3,7 @@
 
 import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Repricing } from "../../../billing/ledger/line.ts";
-import { type Finding, findCorrections } from "../../../billing/report/reprice.ts";
+import { type DueCorrection, findCorrections } from "../../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
 import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
 import { createZone } from "../../../lib/text/zone.ts";
@@ -134,7 +134,10 @@ function openForCorrections(path: string): Ledger {
   }
 }
 
-function addChange(changes: Map<string, ModelChange>, { model, was, charge_usd: charge }: Finding): void {
+function addChange(
+  changes: Map<string, ModelChange>,
+  { model, was, charge_usd: charge }: DueCorrection,
+): void {
   const change = changes.get(model) ?? { requests: 0, fresh: 0, was: ZERO_USD, now: ZERO_USD };
   changes.set(model, change);
   change.requests += 1;

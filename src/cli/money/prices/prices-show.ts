@@ -16,7 +16,7 @@ import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
 
-export interface ShowFlags extends ConfigFlags {
+export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;
   readonly json?: true;
 }
@@ -38,7 +38,7 @@ interface Sold {
   readonly channels: readonly string[];
 }
 
-export function showPrices(model: string, flags: ShowFlags): void {
+export function showPrices(model: string, flags: ShowPricesFlags): void {
   const loaded = openIfThere(flags);
   const book = loadPriceBook(loaded?.path ?? null);
   const providers = chooseProviders(flags, book);
@@ -53,7 +53,7 @@ export function showPrices(model: string, flags: ShowFlags): void {
   else report(book, sold, configured);
 }
 
-function chooseProviders({ provider }: ShowFlags, book: PriceBook): readonly string[] {
+function chooseProviders({ provider }: ShowPricesFlags, book: PriceBook): readonly string[] {
   if (provider === undefined) return book.providers;
   if (book.providers.includes(provider)) return [provider];
   return fail(`The price book has no provider "${provider}"${suggestNearest(provider, book.providers)}.`);

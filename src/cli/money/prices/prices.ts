@@ -3,7 +3,7 @@
 import { Command } from "commander";
 import { addExamples } from "../../terminal/examples.ts";
 import type { SetPriceFlags } from "./prices-set.ts";
-import type { CheckFlags, ShowFlags } from "./prices-show.ts";
+import type { CheckFlags, ShowPricesFlags } from "./prices-show.ts";
 import type { DiffFlags, UpdateFlags } from "./prices-update.ts";
 
 export function pricesCommand(): Command {
@@ -32,7 +32,7 @@ function showCommand(): Command {
     .description("show a model's prices at every provider that sells it, each with its source and first day")
     .argument("<model>", "as a client or an upstream names it")
     .option("--provider <name>", "at this provider only")
-    .action(async (model: string, flags: ShowFlags) => {
+    .action(async (model: string, flags: ShowPricesFlags) => {
       const { showPrices } = await import("./prices-show.ts");
       showPrices(model, flags);
     });

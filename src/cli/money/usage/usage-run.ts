@@ -25,7 +25,7 @@ import {
   createZone,
   nameSpan,
   nameSystemZone,
-  type Span,
+  type TimeSpan,
   startOfNextSpan,
   startOfSpan,
 } from "../../../lib/text/zone.ts";
@@ -165,7 +165,7 @@ export function addEmptySpans<T extends Charged>(
 }
 
 /** From the beginning of the period to its end or now. A report without a period begins and ends with its requests. */
-function listSpans(span: Span, known: readonly string[], { period, clock }: Frame): string[] {
+function listSpans(span: TimeSpan, known: readonly string[], { period, clock }: Frame): string[] {
   const { zone, now } = clock;
   const last = Math.min(now.getTime(), period.until === null ? now.getTime() : Date.parse(period.until) - 1);
   const [first = "", lastKnown = first] = [known[0], known.at(-1)];
@@ -175,7 +175,7 @@ function listSpans(span: Span, known: readonly string[], { period, clock }: Fram
 }
 
 /** From the span of this local time to the one with this name. */
-function enumerateSpans(span: Span, from: number, end: string): string[] {
+function enumerateSpans(span: TimeSpan, from: number, end: string): string[] {
   const names: string[] = [];
   for (let at = startOfSpan(span, from); nameSpan(span, at) <= end; at = startOfNextSpan(span, at))
     names.push(nameSpan(span, at));
@@ -183,7 +183,7 @@ function enumerateSpans(span: Span, from: number, end: string): string[] {
 }
 
 /** The local time at which a span with this name begins. */
-function findSpanStart(span: Span, name: string): number {
+function findSpanStart(span: TimeSpan, name: string): number {
   if (span !== "week") return Date.parse(`${name.replace(" ", "T")}${span === "hour" ? "Z" : ""}`);
   const [year = "", week = ""] = name.split("-W");
   // The fourth of January is always in the first week.

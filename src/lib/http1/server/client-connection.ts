@@ -8,7 +8,7 @@ import { ByteCollector, Outbox } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";
 import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
-import { guessRequest, isRefusal, type Refusal, explainHeadRefusal } from "./refusal.ts";
+import { guessRequest, isRefusal, type RequestRefusal, explainHeadRefusal } from "./refusal.ts";
 import { IncomingBody } from "./request-body.ts";
 import { hasFilesLeft, FILES_RESERVED_FROM_CLIENTS } from "../shortage.ts";
 
@@ -21,7 +21,7 @@ export interface ServerContext {
   readonly stopping: boolean;
   start(exchange: ServerExchange): void;
   /** Lets the server answer a refusal. The connection ends after it. */
-  refuse(exchange: ServerExchange, error: Refusal): void;
+  refuse(exchange: ServerExchange, error: RequestRefusal): void;
   forget(connection: ClientConnection): void;
 }
 
@@ -298,7 +298,7 @@ export class ClientConnection implements ReplyConnection {
   }
 
   /** Bytes that follow cannot be trusted, so no further request is read. */
-  #refuse(error: Refusal): void {
+  #refuse(error: RequestRefusal): void {
     const broken = this.#exchange;
     this.#exchange = null;
     this.#staysOpen = false;

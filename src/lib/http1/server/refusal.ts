@@ -6,14 +6,14 @@ import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed, type Field } from "../types.ts";
 
 /** The client broke the protocol, or the process lacks files to serve it. */
-export type Refusal = Malformed | Shortage;
+export type RequestRefusal = Malformed | Shortage;
 
-export function isRefusal(error: unknown): error is Refusal {
+export function isRefusal(error: unknown): error is RequestRefusal {
   return error instanceof Malformed || error instanceof Shortage;
 }
 
 /** `limit`: 0 for a client that cannot be served at all. */
-export function explainHeadRefusal(limit: number): Refusal {
+export function explainHeadRefusal(limit: number): RequestRefusal {
   return limit === 0 ? new Shortage(TOO_MANY_FILES) : new Malformed("the head is too large", 431);
 }
 

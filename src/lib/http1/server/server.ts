@@ -2,7 +2,7 @@
 
 import type { Socket, SocketHandler } from "bun";
 import { ClientConnection, type ServerContext } from "./client-connection.ts";
-import type { Refusal } from "./refusal.ts";
+import type { RequestRefusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "../head.ts";
 import { hasFilesLeft, RESERVED_FILES } from "../shortage.ts";
 import type { Exchange } from "../types.ts";
@@ -15,7 +15,7 @@ export interface ServerOptions {
   readonly onExchange: (exchange: Exchange) => void;
   /** Called for bytes that cannot be accepted as a request. It must answer at once. The exchange has the readable part
    *  of the head and no body, and the connection ends with it. The default answers in plain text. */
-  readonly onRefusal?: (exchange: Exchange, refusal: Refusal) => void;
+  readonly onRefusal?: (exchange: Exchange, refusal: RequestRefusal) => void;
   readonly onError?: (error: unknown) => void;
   readonly maxHeadBytes?: number;
   /** How long a connection may wait between requests. */
@@ -83,7 +83,7 @@ class ListeningServer implements Server, ServerContext {
     }
   }
 
-  refuse(exchange: Exchange, refusal: Refusal): void {
+  refuse(exchange: Exchange, refusal: RequestRefusal): void {
     const { onRefusal = answerInPlainText } = this.#options;
     try {
       onRefusal(exchange, refusal);
@@ -152,7 +152,7 @@ class ListeningServer implements Server, ServerContext {
   }
 }
 
-function answerInPlainText(exchange: Exchange, { status, message }: Refusal): void {
+function answerInPlainText(exchange: Exchange, { status, message }: RequestRefusal): void {
   exchange.answer(status, [["content-type", "text/plain"]], `${message}\n`);
 }
 

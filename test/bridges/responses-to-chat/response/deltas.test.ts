@@ -126,9 +126,12 @@ test("the framing of deltas makes no difference, also with calls and thoughts be
       item: { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "" },
     },
   );
-  const told = fc.array(fc.tuple(fc.oneof(delta, delta, other), framing), { minLength: 2, maxLength: 12 });
+  const reported = fc.array(fc.tuple(fc.oneof(delta, delta, other), framing), {
+    minLength: 2,
+    maxLength: 12,
+  });
   fc.assert(
-    fc.property(told, fc.boolean(), fc.nat(), (events, mark, cut) => {
+    fc.property(reported, fc.boolean(), fc.nat(), (events, mark, cut) => {
       const text = BEGINNING + events.map(([event, write]) => write(event)).join("");
       const bytes = Buffer.from(mark ? `\uFEFF${text}` : text);
       const place = cut % bytes.length;
@@ -164,7 +167,7 @@ test("without ids, a new item with the index of an old one gets the deltas", () 
   const says = (said: string): string =>
     frame({ type: "response.output_text.delta", output_index: 0, content_index: 0, delta: said });
   const bytes = Buffer.from(added + says("one") + says("two") + added + says("three") + says("four"));
-  const told = convert([bytes]);
-  expect(told).toContain(String.raw`{"content":"\n\nthree"}`);
-  expect(told).toBe(convert(Array.from(bytes, (byte) => Buffer.of(byte))));
+  const reported = convert([bytes]);
+  expect(reported).toContain(String.raw`{"content":"\n\nthree"}`);
+  expect(reported).toBe(convert(Array.from(bytes, (byte) => Buffer.of(byte))));
 });

@@ -117,7 +117,7 @@ describe("an answer with", () => {
     });
   });
 
-  test("a usage chunk only if the client asked for it, also when empty", () => {
+  test("a usage chunk only if the client requested it, also when empty", () => {
     const { text } = run([created, end([])], { ...PLAIN, includeUsage: false });
     expect(text).not.toContain("usage");
     const { chunks, completion } = accumulate(run([created, end([])]).text);
@@ -184,9 +184,9 @@ describe("an answer with", () => {
     expect(complete(both)["choices"][0].message.content).toBe("One.\n\nTwo.");
     const content = [{ type: "refusal", refusal: "No." }, ...message("b", "Two.")["content"]];
     const refusing = { ...message("b", "Two."), content };
-    const [added, ...told] = stream(refusing, 1, words("Two."), TEXT);
+    const [added, ...shown] = stream(refusing, 1, words("Two."), TEXT);
     const refused = { type: "response.refusal.delta", output_index: 1, item_id: "b", delta: "No." };
-    const events = [created, ...stream(one, 0, words("One."), TEXT), added ?? {}, refused, ...told];
+    const events = [created, ...stream(one, 0, words("One."), TEXT), added ?? {}, refused, ...shown];
     expect(complete([...events, end([one, refusing])])["choices"][0].message).toMatchObject({
       content: "One.\n\nTwo.",
       refusal: "No.",
@@ -238,8 +238,8 @@ describe("an answer with", () => {
       ...stream(one, 2, words("One."), TEXT),
       end([thought, raw, one]),
     ];
-    const { message: told } = complete(events)["choices"][0];
-    expect(told).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
+    const { message: shown } = complete(events)["choices"][0];
+    expect(shown).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
   test("only reasoning, cut by the cap: an empty text that finishes with length", () => {
@@ -308,8 +308,8 @@ describe("an answer with", () => {
       ...stream(second, 1, words("Two."), TEXT),
       end([first, second]),
     ];
-    const { message: told } = complete(events)["choices"][0];
-    expect(told.annotations).toEqual([
+    const { message: shown } = complete(events)["choices"][0];
+    expect(shown.annotations).toEqual([
       {
         type: "url_citation",
         url_citation: { start_index: 0, end_index: 4, title: "T", url: "https://example.com" },
@@ -321,7 +321,7 @@ describe("an answer with", () => {
     ]);
   });
 
-  test("log probabilities if the client asked for them, with null for missing bytes", () => {
+  test("log probabilities if the client requested them, with null for missing bytes", () => {
     const logprobs = [
       { token: "One.", logprob: -0.5, top_logprobs: [{ token: "One.", logprob: -0.5, bytes: [79] }] },
     ];
@@ -350,7 +350,7 @@ describe("an answer with", () => {
     });
   });
 
-  test("metadata and moderation if the client asked for them", () => {
+  test("metadata and moderation if the client requested them", () => {
     const verdict = {
       type: "moderation_result",
       model: "omni",
@@ -374,10 +374,10 @@ describe("an answer with", () => {
 
   test("each event converted as soon as it comes", () => {
     const chat = openChatStream(PLAIN);
-    const told = stream(one, 0, words("On", "e."), TEXT).map(
+    const shown = stream(one, 0, words("On", "e."), TEXT).map(
       (event) => accumulate(chat.push(encode(frame(event))).text).chunks.length,
     );
-    expect(told).toEqual([0, 2, 1, 0]);
+    expect(shown).toEqual([0, 2, 1, 0]);
   });
 });
 
@@ -707,9 +707,9 @@ describe("deltas of several items", () => {
           const events = texts.map((delta) => ({ type, sequence_number: 1, ...place, delta, logprobs: [] }));
           const opening = { type: "response.output_item.added", output_index: 0, item };
           const unnamed = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
-          const tell = (write: (event: Json) => string): string =>
+          const report = (write: (event: Json) => string): string =>
             openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
-          expect(tell(frame)).toBe(tell(unnamed));
+          expect(report(frame)).toBe(report(unnamed));
         }),
       );
     });

@@ -144,12 +144,12 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     const text = new TextDecoder().decode(bytes);
     const complete = text.trimEnd().length;
     for (let length = 0; length < bytes.length; length += 1) {
-      const { phase, text: told } = run([bytes.subarray(0, length)], PLAIN);
+      const { phase, text: reported } = run([bytes.subarray(0, length)], PLAIN);
       if (length >= complete) expect(phase).toBe("done");
       else {
         expect(["broken", "refused"]).toContain(phase);
-        expect(told).not.toContain("[DONE]");
-        expect(told).not.toMatch(/"finish_reason":"/);
+        expect(reported).not.toContain("[DONE]");
+        expect(reported).not.toMatch(/"finish_reason":"/);
       }
     }
   });

@@ -1,4 +1,4 @@
-// Whatever items an answer is made of, and however much of it the upstream tells as it comes:
+// Whatever items an answer has, and however much of it the upstream sends as events:
 // the chunks add up to the whole reply.
 
 import { expect, test } from "bun:test";
@@ -79,7 +79,7 @@ function listDeltas({ content = [], summary = [], ...said }: Json): Json[] {
 /** How much of the answer comes before its last event. */
 const MANNERS = ["deltas", "items", "finished items", "nothing"] as const;
 
-function tell(whole: Json, output_index: number, manner: (typeof MANNERS)[number]): Json[] {
+function report(whole: Json, output_index: number, manner: (typeof MANNERS)[number]): Json[] {
   if (manner === "nothing") return [];
   const done = { type: "response.output_item.done", output_index, item: whole };
   if (manner === "finished items") return [done];
@@ -132,14 +132,14 @@ test("the chunks of an answer add up to the whole completion", () => {
             type: "response.created",
             response: { ...response, output: [], usage: null, status: "in_progress" },
           },
-          ...said.output.flatMap((each, index) => tell(each, index, manner)),
+          ...said.output.flatMap((each, index) => report(each, index, manner)),
           { type: last, response },
         ];
         const chat = openChatStream(context);
-        const told = chat.push(Buffer.from(events.map(frame).join("")));
-        expect(told.phase).toBe("done");
+        const reported = chat.push(Buffer.from(events.map(frame).join("")));
+        expect(reported.phase).toBe("done");
         const { object: _, ...whole } = JSON.parse(convertReply(response, context).body);
-        expect(accumulate(told.text).completion).toEqual(whole);
+        expect(accumulate(reported.text).completion).toEqual(whole);
       },
     ),
     { numRuns: 500 },

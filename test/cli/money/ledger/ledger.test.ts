@@ -142,7 +142,7 @@ test("tail refuses an invalid number of lines", async () => {
   expect([status, stderr]).toEqual([2, "gateway: --lines: expected a whole number from 0 to 9999999.\n"]);
 });
 
-test("tail shows the last lines, then new ones unless told to stop", async () => {
+test("tail shows the last lines, then new ones, unless --no-follow is given", async () => {
   const path = writeLedger([{ id: "req_1" }, { id: "req_2" }, { id: "req_3" }]);
   const { stdout } = await run("ledger", "tail", "-n", "2", "--no-follow", "--ledger", path);
   expect(stdout.trimEnd().split("\n")).toEqual(

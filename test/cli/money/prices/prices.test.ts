@@ -79,7 +79,7 @@ const CHANGED = publish({
 });
 
 describe("prices show", () => {
-  test("tells each provider's prices of a model, from when on, and where they are from", async () => {
+  test("shows each provider's prices of a model, since when, and their source", async () => {
     using folder = makeTempFolder();
     write(folder);
     const { stdout, status } = await run({ folder: folder.path }, "prices", "show", "claude-sonnet-5-5");
@@ -88,11 +88,11 @@ describe("prices show", () => {
     expect(stdout).toContain("from 2026-10-07: input 2, output 10, cache_read 0.1");
     expect(stdout).toContain("source: https://platform.claude.com/");
     const json = await run({ folder: folder.path }, "prices", "show", "deepseek-v4-pro", "--json");
-    const told: { providers: { provider: string; periods: unknown[] }[] } = JSON.parse(json.stdout);
-    expect(told.providers.map(({ provider }) => provider)).toEqual(
+    const reported: { providers: { provider: string; periods: unknown[] }[] } = JSON.parse(json.stdout);
+    expect(reported.providers.map(({ provider }) => provider)).toEqual(
       expect.arrayContaining(["deepseek", "fireworks"]),
     );
-    expect(told.providers.find(({ provider }) => provider === "deepseek")?.periods).toContainEqual(
+    expect(reported.providers.find(({ provider }) => provider === "deepseek")?.periods).toContainEqual(
       expect.objectContaining({ from: "2026-08-17T00:00:00.000Z", hours_utc: ["01:00", "04:00"] }),
     );
   });
@@ -114,10 +114,10 @@ describe("prices check", () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
     const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check", "--json");
-    expect({ status, stderr, told: JSON.parse(stdout) as unknown }).toEqual({
+    expect({ status, stderr, reported: JSON.parse(stdout) as unknown }).toEqual({
       status: 1,
       stderr: "",
-      told: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
+      reported: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
     });
     const human = await run({ folder: folder.path }, "prices", "check");
     expect(human.stderr).toContain("give them one under `prices:`");
@@ -140,8 +140,8 @@ describe("prices check", () => {
     };
     write(folder, [], { ...CONFIG, channels: { claude: channel } });
     const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
-    const told: { model: string }[] = JSON.parse(stdout);
-    expect([status, told.map(({ model }) => model)]).toEqual([1, ["claude-nova-9", "fast"]]);
+    const reported: { model: string }[] = JSON.parse(stdout);
+    expect([status, reported.map(({ model }) => model)]).toEqual([1, ["claude-nova-9", "fast"]]);
   });
 });
 
@@ -151,10 +151,10 @@ describe("prices update", () => {
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
     const diff = await run({ folder: folder.path }, "prices", "diff", "--from", "data.json", "--json");
-    const told: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
+    const reported: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
       JSON.parse(diff.stdout);
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
-    const changed = told.changes.map(({ model, what, was, now }) => [model, what, was, now]);
+    const changed = reported.changes.map(({ model, what, was, now }) => [model, what, was, now]);
     expect(changed).toContainEqual(["claude-sonnet-5", "input", "2", "1.25"]);
     expect(changed).toContainEqual(["claude-nova-9", "input", null, "7"]);
     expect(changed).toContainEqual(["claude-nova-9", "output", null, "0.0000001"]);

@@ -31,7 +31,7 @@ async function lines(...args: string[]): Promise<string[]> {
 }
 
 describe("gateway sessions", () => {
-  test("lists them with the newest first, and what is in none", async () => {
+  test("lists them with the newest first, and the requests without a session", async () => {
     expect(await lines("sessions")).toEqual([
       "LAST USED    SESSION     TOOL         LABEL    TURNS  AGENTS   INPUT  CACHED  OUTPUT  CHARGED $",
       "11-20 10:05  ~4e4f7a1    gemini-cli   -            1       1  11,432     96%     350   0.011106",
@@ -42,8 +42,8 @@ describe("gateway sessions", () => {
   });
 
   test("as JSON, sessions and no_session add up to the total", async () => {
-    const told = JSON.parse((await lines("sessions", "--json")).join("\n"));
-    expect(told).toMatchObject({
+    const reported = JSON.parse((await lines("sessions", "--json")).join("\n"));
+    expect(reported).toMatchObject({
       sessions: [
         { session: "inferred-4e4f7a1bce01d2aa", inferred: true, tool: "gemini-cli", label: null, key: "ci" },
         {
@@ -83,18 +83,18 @@ describe("gateway sessions", () => {
   });
 
   test("lists the turns of a session that its tool did not name", async () => {
-    const told = await lines("sessions", "show", "~4e4f", "--turns");
-    expect(told[0]).toBe("Session inferred-4e4f7a1bce01d2aa (the tool did not name it)");
-    expect(told.slice(-2)).toEqual([
+    const reported = await lines("sessions", "show", "~4e4f", "--turns");
+    expect(reported[0]).toBe("Session inferred-4e4f7a1bce01d2aa (the tool did not name it)");
+    expect(reported.slice(-2)).toEqual([
       "TIME         ID  AGENT       MODEL               INPUT  CACHED  OUTPUT  CHARGED $",
       "11-20 10:05  5   main agent  claude-sonnet-4-5  11,432     96%     350   0.011106",
     ]);
-    expect(await lines("sessions", "show", "last", "--turns")).toEqual(told);
+    expect(await lines("sessions", "show", "last", "--turns")).toEqual(reported);
   });
 
   test("shows a session as JSON, with its agents, misses and turns", async () => {
-    const told = JSON.parse((await lines("sessions", "show", "db7f", "--json", "--turns")).join("\n"));
-    expect(told).toMatchObject({
+    const reported = JSON.parse((await lines("sessions", "show", "db7f", "--json", "--turns")).join("\n"));
+    expect(reported).toMatchObject({
       session: SESSION,
       charge_usd: "1.033318",
       agents: [
@@ -139,7 +139,7 @@ describe("gateway sessions", () => {
 });
 
 describe("gateway usage", () => {
-  test("sums by what is known of the client", async () => {
+  test("sums by tool, session, agent and label", async () => {
     const rows = async (by: string): Promise<string[]> =>
       (await lines("usage", "--by", by)).slice(1).map((line) => line.replace(/ {2,}.*$/, ""));
     expect(await rows("tool")).toEqual(["claude-code", "no tool", "gemini-cli", "total"]);
@@ -149,8 +149,8 @@ describe("gateway usage", () => {
   });
 
   test("as JSON, an absent name is null", async () => {
-    const told = JSON.parse((await lines("usage", "--by", "label,tool", "--json")).join("\n"));
-    expect(told.rows).toMatchObject([
+    const reported = JSON.parse((await lines("usage", "--by", "label,tool", "--json")).join("\n"));
+    expect(reported.rows).toMatchObject([
       { label: "gateway", tool: "claude-code", charge_usd: "1.033318" },
       { label: null, tool: null },
       { label: null, tool: "gemini-cli" },

@@ -44,7 +44,7 @@ test("usage --json is one document with exact amounts", async () => {
     "2026-11-20",
     "--json",
   );
-  const told: unknown = JSON.parse(stdout);
+  const reported: unknown = JSON.parse(stdout);
   const totals = {
     requests: 2,
     usage: {
@@ -62,7 +62,7 @@ test("usage --json is one document with exact amounts", async () => {
     unknown: 0,
     partial: 0,
   };
-  expect(told).toEqual({
+  expect(reported).toEqual({
     by: "model",
     since: "2026-11-20T00:00:00.000Z",
     until: "2026-11-21T00:00:00.000Z",

@@ -106,14 +106,14 @@ describe("a client that leaves", () => {
 
   test("is reported to every listener once, also to a late one", async () => {
     const { exchange, client } = await begin();
-    const told: string[] = [];
-    exchange.onGone(() => told.push("first"));
-    exchange.onGone(() => told.push("second"));
+    const shown: string[] = [];
+    exchange.onGone(() => shown.push("first"));
+    exchange.onGone(() => shown.push("second"));
     const left = leaveOf(exchange);
     client.socket.destroy();
     await left;
-    exchange.onGone(() => told.push("late"));
-    expect(told).toEqual(["first", "second", "late"]);
+    exchange.onGone(() => shown.push("late"));
+    expect(shown).toEqual(["first", "second", "late"]);
   });
 
   test("by closing its sending side only has left too, which is a documented limit", async () => {

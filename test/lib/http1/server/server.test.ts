@@ -36,7 +36,7 @@ function serve(
 const HOST = "host: test\r\n";
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 /** Says what it was asked. */
-const tell = async (exchange: Exchange): Promise<void> => {
+const report = async (exchange: Exchange): Promise<void> => {
   const body = Buffer.from(await exchange.readBody(1 << 26));
   exchange.answer(
     200,
@@ -60,7 +60,7 @@ async function sendRaw(port: number, text: string): Promise<string> {
 
 describe("requests", () => {
   test("follow one another on a connection", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     using client = await openClient(port);
     client.socket.write(`GET /a HTTP/1.1\r\n${HOST}\r\n`);
     await client.until("GET /a ");
@@ -140,7 +140,7 @@ describe("requests", () => {
   });
 
   test("are complete when they arrive one byte at a time", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     using client = await openClient(port);
     client.socket.setNoDelay(true);
     for (const byte of `POST /b HTTP/1.1\r\n${HOST}transfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`) {
@@ -160,7 +160,7 @@ describe("requests", () => {
   });
 
   test("of node:http and fetch are understood, bodies in chunks and of known length", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     const chunked = await new Promise<string>((resolve, reject) => {
       const sent = request({ port, host: "127.0.0.1", method: "POST", path: "/n" }, (answer) => {
         let text = "";
@@ -244,7 +244,7 @@ describe("hostile requests", () => {
   });
 
   test("that are not HTTP are refused at their first byte, so that an https client does not wait", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     for (const hello of ["\u0016\u0003\u0001\u0002\u0000\u0001", "get /", "\n"]) {
       using client = await openClient(port);
       client.socket.write(Buffer.from(hello, "latin1"));
@@ -298,9 +298,9 @@ describe("hostile requests", () => {
     expect(client.text()).toMatch(/^HTTP\/1.1 400 [^]*\r\nconnection: close\r\n\r\nno: \/a$/);
   });
 
-  test("are shown, as far as they can be read, to whoever refuses them", async () => {
+  test("are passed to the refusing handler, as far as they can be read", async () => {
     const seen: unknown[] = [];
-    const { port } = serve(tell, {
+    const { port } = serve(report, {
       onRefusal: (exchange, { message }) => {
         const { method, target, fields } = exchange;
         seen.push([method, target, fields]);
@@ -331,7 +331,7 @@ describe("hostile requests", () => {
   });
 
   test("reset the connection if the refusal handler throws, and the server continues", async () => {
-    const { port } = serve(tell, {
+    const { port } = serve(report, {
       onRefusal: () => {
         throw new Error("ours");
       },
@@ -344,7 +344,7 @@ describe("hostile requests", () => {
   });
 
   test("never start a second exchange nor break the server, whatever their bytes", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     const pieces = fc.constantFrom(
       "GET / HTTP/1.1\r\n",
       "POST /x HTTP/1.0\r\n",
@@ -376,7 +376,7 @@ describe("hostile requests", () => {
   });
 
   test("whose head takes too long get a 408, even while bytes arrive", async () => {
-    const { port } = serve(tell, { headMs: 500 });
+    const { port } = serve(report, { headMs: 500 });
     using client = await openClient(port);
     client.socket.setNoDelay(true);
     client.socket.write("GET / HTTP/1.1\r\n");
@@ -601,7 +601,7 @@ describe("the body of a request", () => {
   });
 
   test("is not requested when it has already arrived", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     const text = await sendRaw(
       port,
       `POST / HTTP/1.1\r\n${HOST}connection: close\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\nok`,
@@ -610,7 +610,7 @@ describe("the body of a request", () => {
   });
 
   test("is not requested when a part of it has already arrived", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     using client = await openClient(port);
     client.socket.write(
       `POST / HTTP/1.1\r\n${HOST}expect: 100-continue\r\ncontent-length: 4\r\nx-a: b\r\n\r\nok`,
@@ -699,7 +699,7 @@ describe("the body of a request", () => {
   });
 
   test("in very many tiny chunks takes memory for its bytes only", async () => {
-    const { port } = serve(tell);
+    const { port } = serve(report);
     const count = 1_000_000;
     using client = await openClient(port);
     const before = process.memoryUsage().rss;
