@@ -170,10 +170,7 @@ export class World implements Machine {
       checkReleased(this);
       this.#stop();
     } else {
-      this.accuse(
-        "hangs",
-        `After ${MAX_US / SECOND} s, ${this.#left} clients still have something to do.`,
-      );
+      this.accuse("hangs", `After ${MAX_US / SECOND} s, ${this.#left} clients still have something to do.`);
     }
     this.#checkAll();
     const deaths = (how: Death["how"]): number => this.deaths.filter((death) => death.how === how).length;
