@@ -1,6 +1,6 @@
 // The providers that `gateway init` and `gateway channels add` know. Each entry names the provider's own native
-// endpoint, so that no conversion is needed. The comment names its documentation. "Not read": the endpoint is known from
-// tools and articles that use it, not from the provider's own page.
+// endpoint, so that no conversion is needed. The comment names its documentation. "Quoted": it was read
+// where others quote it, because the provider's own page could not be opened.
 
 import type { Platform } from "../../config/schema.ts";
 
@@ -58,7 +58,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "gemini",
   },
   {
-    // Not read: openrouter.ai/docs, "Claude Code": ANTHROPIC_BASE_URL=https://openrouter.ai/api with ANTHROPIC_AUTH_TOKEN.
+    // Quoted: openrouter.ai/docs/guides/coding-agents/claude-code-integration; the credential goes in ANTHROPIC_AUTH_TOKEN.
     id: "openrouter",
     title: "OpenRouter (many providers' models)",
     platform: "messages",
@@ -83,7 +83,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "claude",
   },
   {
-    // Not read: platform.moonshot.ai/docs, "Using in Claude Code"; accounts of platform.moonshot.cn use api.moonshot.cn.
+    // Quoted: platform.kimi.ai/docs/api/overview. Accounts of platform.moonshot.cn use api.moonshot.cn.
     id: "moonshot",
     title: "Moonshot (Kimi)",
     platform: "messages",
@@ -95,7 +95,7 @@ export const PRESETS: readonly Preset[] = [
     tool: "claude",
   },
   {
-    // Not read: docs.z.ai, "Claude Code": ANTHROPIC_BASE_URL=https://api.z.ai/api/anthropic
+    // Quoted: docs.z.ai/devpack/tool/claude
     id: "zai",
     title: "Z.ai (GLM)",
     platform: "messages",

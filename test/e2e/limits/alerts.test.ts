@@ -40,9 +40,10 @@ function ask(gateway: ChildGateway): Promise<Response> {
   });
 }
 
+/** Only whole lines: the shell makes the file before it writes to it. */
 async function waitFor(path: string, lines: number): Promise<string[]> {
   for (;;) {
-    const found = existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
+    const found = existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
     if (found.length >= lines) return found;
     await Bun.sleep(5);
   }
