@@ -591,7 +591,8 @@ export class World implements Machine {
     return isEarly || (text.includes("has spent") && !text.includes("reserved"));
   }
 
-  /** A channel that works again is used again: for each platform, the one with the best priority. */
+  /** A channel that works again is used again: for each platform, the one with the best priority. One that has refused a
+   *  WebSocket gets none for a while, and the last requests may all be on WebSockets. */
   #checkChannels(from: number): void {
     const used = new Set(this.arrivals.slice(from).map(({ channel }) => channel));
     for (const platform of new Set(this.plan.clients.map(({ dialect }) => platformOf(dialect)))) {
@@ -599,7 +600,7 @@ export class World implements Machine {
       if (!channels.some(({ name }) => used.has(name))) continue;
       const best = Math.min(...channels.map(({ priority }) => priority));
       const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);
-      if (!first.some((name) => used.has(name)))
+      if (!first.some((name) => used.has(name) || this.refused.has(name)))
         this.accuse("recovery", `The channel ${first.join(" or ")} works again, but is not used.`);
     }
   }
