@@ -50,8 +50,8 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** The value of a cookie; null if the request has none of that name. Whoever has no key sends as many as fit a head, so
- *  they are not taken apart. */
+/** The value of a cookie; null if the request has none of that name. Without a key, anybody can send a head full of
+ *  cookies, so they are not taken apart. */
 export function readCookie({ fields }: Pick<Exchange, "fields">, name: string): string | null {
   const begin = `${name}=`;
   for (const [field, value] of fields) {

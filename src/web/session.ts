@@ -17,7 +17,7 @@ export interface SignIn {
   readonly token: string;
 }
 
-/** `used`: somebody has used the code before. Whoever that was is signed out. */
+/** `used`: the code has been used before. The session of that first use is ended. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {

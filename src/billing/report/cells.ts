@@ -26,7 +26,7 @@ const DAY_CHARACTERS = 10;
 const CELL_NAMES = ["model", "tool", "key", "group", "channel", "label"] as const;
 export type CellName = (typeof CELL_NAMES)[number];
 
-/** Clients choose labels. What comes after so many names of a cell is counted together. */
+/** Clients choose labels. Beyond this number of names, a cell counts all further ones together. */
 const MAX_NAMES = 300;
 export const OTHERS = "others";
 
@@ -144,7 +144,7 @@ export class Cells {
   }
 }
 
-/** The local day that is so many days ago. */
+/** The local day `ago` days before today. */
 function nameDay(zone: Zone, now: number, ago: number): string {
   return nameSpan("day", startOfSpan("day", zone.toLocal(now)) - ago * DAY_MS);
 }

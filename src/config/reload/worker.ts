@@ -5,7 +5,7 @@ import { isObject, getList } from "../../lib/json/json.ts";
 import { checkText } from "../file/load.ts";
 import type { CheckAnswer, CheckQuestion } from "./check.ts";
 
-/** The thread of the gateway reads so many keys at a time. */
+/** How many keys the gateway's thread reads before it serves others again. */
 const KEYS_PER_PART = 250;
 
 function check({ text, file, env }: CheckQuestion): CheckAnswer {

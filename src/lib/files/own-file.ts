@@ -119,7 +119,7 @@ export function openPlain(path: string): number {
   throw new ForeignFile(`${path} is no regular file: move it away`);
 }
 
-/** Reads a plain file, whoever owns it. */
+/** Reads a plain file. Its owner does not matter. */
 export function readPlain(path: string): string {
   const fd = openPlain(path);
   try {

@@ -7,7 +7,7 @@ export function nextTurn(): Promise<void> {
 
 const LONG_BYTES = 1024 * 1024;
 
-/** Whether each step of work on so many bytes takes milliseconds, so that the event loop turns between two steps. */
+/** True if work on this number of bytes takes milliseconds for each step. The event loop then turns between two steps. */
 export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }

@@ -17,7 +17,7 @@ function openDice(seed: number): () => number {
 }
 
 /** What a killed load had reported: ids that may have reached an upstream, and ids that were about to be discarded. */
-interface Told {
+interface LoadReport {
   readonly opened: string[];
   readonly discarded: Set<string>;
 }
@@ -26,7 +26,7 @@ async function runAndKill(
   path: string,
   options: string[],
   killAt: { bytes: number } | { ms: number },
-): Promise<Told> {
+): Promise<LoadReport> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path, ...options], {
     stdout: "pipe",
     stderr: "inherit",
@@ -38,7 +38,7 @@ async function runAndKill(
     if ("bytes" in killAt && text.length > killAt.bytes) child.kill("SIGKILL");
   }
   await child.exited;
-  const reported: Told = { opened: [], discarded: new Set() };
+  const reported: LoadReport = { opened: [], discarded: new Set() };
   for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n")) {
     if (line.startsWith("o ")) reported.opened.push(line.slice(2));
     if (line.startsWith("d ")) reported.discarded.add(line.slice(2));

@@ -84,12 +84,12 @@ function pickCounts(): { input: number; cached: number; written: number; output:
   };
 }
 
-interface Told {
+interface MadeUsage {
   readonly usage: Usage;
   readonly raw: unknown;
 }
 
-function tellUsage({ platform }: Group): Told {
+function makeUsage({ platform }: Group): MadeUsage {
   const { input, cached, written, output, thought } = pickCounts();
   if (platform === "openai") {
     return {
@@ -148,7 +148,7 @@ function pickFrom<T>(choices: readonly T[]): T {
 
 function pickCharge(group: Group, model: string, usage: Usage | null, time: number): Charge {
   const isAdvised = group.platform === "messages" && pick(100) === 0;
-  const advice: Part = { model: "claude-opus-4-5", pass: "advisor_message", usage: tellUsage(group).usage };
+  const advice: Part = { model: "claude-opus-4-5", pass: "advisor_message", usage: makeUsage(group).usage };
   const own: Part[] = usage === null ? [] : [{ model: null, pass: "message", usage }];
   return computeCharge({
     parts: isAdvised && usage !== null ? [advice, ...own] : own,
@@ -163,7 +163,7 @@ function pickCharge(group: Group, model: string, usage: Usage | null, time: numb
 }
 
 function draftMoney(group: Group, model: string, { status, basis }: End, time: number) {
-  const reported = status === 200 ? tellUsage(group) : null;
+  const reported = status === 200 ? makeUsage(group) : null;
   const charge = pickCharge(group, model, reported?.usage ?? null, time);
   const isUnpriced = charge.official === null;
   const amounts = basis === "unknown" ? { prices: null, official: null, charge: null } : charge;

@@ -243,7 +243,7 @@ function tellScanned(line: ScannedLine): Record<string, unknown> {
   };
 }
 
-function pickTold(text: string, names: readonly string[]): Record<string, unknown> {
+function pickReported(text: string, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, getField(parseJson(text), name)]));
 }
 
@@ -293,7 +293,7 @@ describe("the fast reader of lines", () => {
           if (scanned === null) continue;
           scans += 1;
           const reported = tellScanned(scanned);
-          expect(reported).toEqual(pickTold(line, Object.keys(reported)));
+          expect(reported).toEqual(pickReported(line, Object.keys(reported)));
         }
       }),
       { numRuns: 6000, seed: 1 },
@@ -346,7 +346,7 @@ describe("the fast reader of lines", () => {
           if (scanned === null) return;
           scans += 1;
           const reported = tellScanned(scanned);
-          expect(reported).toEqual(pickTold(changed, Object.keys(reported)));
+          expect(reported).toEqual(pickReported(changed, Object.keys(reported)));
         },
       ),
       { numRuns: 20_000, seed: 1 },

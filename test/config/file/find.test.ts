@@ -53,7 +53,7 @@ describe("the config file", () => {
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
     const env = { XDG_CONFIG_HOME: folder.path };
     expect(() => findConfig(undefined, env, folder.path)).toThrow(`${pipe} is no regular file: move it away`);
-    // Whoever names a pipe knows who writes into it.
+    // A user who names a pipe knows what writes into it.
     expect(findConfig(pipe, env, folder.path)).toBe(pipe);
   });
 });

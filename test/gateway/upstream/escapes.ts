@@ -72,7 +72,7 @@ export function unescapeAll(text: string): string {
   }
   return read;
 }
-/** Throws when so many of the hidden characters are shown in a row, not even plainly, but after unescaping or in base64. */
+/** Throws if `most` or more of the hidden characters are shown in a row: as they are, after unescaping, or in base64. */
 export function expectSafe(shown: string, hidden: string, most = 12): void {
   const read = unescapeAll(shown);
   const decoded = [...read.matchAll(/[A-Za-z0-9+/_-]{16,}/g)].flatMap(([run]) =>

@@ -83,7 +83,7 @@ export interface ClientPlan {
   /** The largest piece of a request that is sent at once; 0: the whole request. */
   readonly piece: number;
   readonly limits: LimitPlan;
-  /** Its requests are of so many sessions in turn; absent: they name none. */
+  /** The number of sessions that its requests name in turn; absent: they name none. */
   readonly sessions?: number;
   /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
   readonly socket?: SocketPlan | null;
