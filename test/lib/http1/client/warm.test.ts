@@ -7,6 +7,8 @@ import { type Client, createClient } from "../../../../src/lib/http1/client/clie
 import { Demand } from "../../../../src/lib/http1/client/demand.ts";
 import { IdleLimit } from "../../../../src/lib/http1/client/idle-limit.ts";
 import { Pool } from "../../../../src/lib/http1/client/pool.ts";
+import type { NetworkInterfaceInfo } from "node:os";
+import { Upkeep } from "../../../../src/lib/http1/client/upkeep.ts";
 import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
@@ -274,6 +276,57 @@ describe("a warm client", () => {
     pass(56 * SECOND);
     await ask(client, upstream);
     expect(client.stats().open).toBe(1);
+  });
+});
+
+describe("when the machine's network changes", () => {
+  const WIFI = ["192.168.1.20", "fe80::1", "2001:db8::20"];
+
+  function describeInterface(address: string): NetworkInterfaceInfo {
+    const common = { address, internal: address.startsWith("127."), mac: "", cidr: null };
+    return address.includes(":")
+      ? { ...common, family: "IPv6", netmask: "", scopeid: 0 }
+      : { ...common, family: "IPv4", netmask: "" };
+  }
+
+  /** Two connections are open. Returns how many are dialled after the machine's addresses became `then`. */
+  async function countDials(
+    then: readonly string[],
+    notice: (upkeep: Upkeep) => void = (upkeep) => {
+      pass(5 * SECOND);
+      upkeep.setActive(true);
+    },
+  ): Promise<number> {
+    let addresses: readonly string[] = WIFI;
+    const { pool, upstream } = await startWarmPool();
+    const upkeep = new Upkeep(new Map([["", pool]]), () => ({ lan: addresses.map(describeInterface) }));
+    cleanUps.push(() => upkeep.setActive(false));
+    pool.expectUse(now);
+    upkeep.setActive(true);
+    await until(() => pool.idle === 2 && upstream.connections === 2);
+    addresses = then;
+    notice(upkeep);
+    return pool.dialled - 2;
+  }
+
+  test.each<[string, readonly string[], number]>([
+    ["another network", ["10.0.0.7", "fe80::1"], 2],
+    ["an address more, of a VPN", [...WIFI, "10.8.0.2"], 2],
+    ["an address less", ["192.168.1.20", "fe80::1"], 2],
+    ["no network", [], 2],
+    ["the same addresses in another order", WIFI.toReversed(), 0],
+    ["an address that reaches no other network", [...WIFI, "127.0.0.9", "fe80::2"], 0],
+  ])("%s: idle connections are replaced only if the addresses differ", async (_, then, dials) => {
+    expect(await countDials(then)).toBe(dials);
+  });
+
+  test("a request does not wait for the next look at the addresses", async () => {
+    const noteRequest = (upkeep: Upkeep): void => {
+      pass(1.1 * SECOND);
+      upkeep.noteRequest();
+    };
+    expect(await countDials(["10.0.0.7"], noteRequest)).toBe(2);
+    expect(await countDials(WIFI, noteRequest)).toBe(0);
   });
 });
 
