@@ -21,6 +21,8 @@ const cleanUps: (() => unknown)[] = [];
 let now = 0;
 beforeEach(() => {
   now = Date.now();
+  // From here on, only `pass` moves the clock.
+  setSystemTime(new Date(now));
 });
 afterEach(async () => {
   setSystemTime();
