@@ -146,6 +146,8 @@ export interface Scripted extends Started {
   readonly gateway: Gateway;
   /** The channels that were called, in order. */
   readonly called: readonly string[];
+  /** What each of them was sent. */
+  readonly requests: readonly UpstreamRequest[];
   /** What they responded, in order, without the faults. */
   readonly responses: readonly ScriptedResponse[];
   /** A response of the named channel, as failover would give it. */
@@ -181,6 +183,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
   const names = Object.keys(channels);
   const inside = startGatewayHere({ config: writeConfig(names, platform, more) });
   const called: string[] = [];
+  const requests: UpstreamRequest[] = [];
   const responses: ScriptedResponse[] = [];
   const respondTo = (step: ScriptedHead): ScriptedResponse => {
     const response = new ScriptedResponse(step);
@@ -188,8 +191,9 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
     return response;
   };
   const scripts = new Map(Object.entries(channels).map(([name, steps]) => [name, [...steps]]));
-  const send = ({ origin }: UpstreamRequest) => {
-    const name = names[origin.port - 1] ?? "";
+  const send = (request: UpstreamRequest) => {
+    requests.push(request);
+    const name = names[request.origin.port - 1] ?? "";
     called.push(name);
     const step = scripts.get(name)?.shift();
     const head =
@@ -219,6 +223,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
     ...first,
     gateway,
     called,
+    requests,
     responses,
     respond,
     run: () => finish(first, gateway),

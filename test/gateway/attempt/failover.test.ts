@@ -110,6 +110,12 @@ describe("the next channel is tried", () => {
     expect(scripted.responses.map(({ cancelled }) => cancelled)).toEqual([true, false]);
   });
 
+  test("for no longer than `failover.total` says", async () => {
+    await run({ a: [OK] }, { more: { failover: { total: "7s" } } });
+    const { connectMs, firstByteMs } = scripted.requests[0]!.deadlines;
+    expect([connectMs, firstByteMs].map((ms) => ms <= 7000)).toEqual([true, true]);
+  });
+
   test("and what an error in a stream quotes of the credential is shown nowhere", async () => {
     const error = { type: "overloaded_error", message: "no capacity for credential-of-the-channel" };
     const chunks = [`event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`];

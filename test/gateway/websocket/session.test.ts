@@ -82,7 +82,7 @@ function openUpstream(channel: string): Upstream {
 
 const asText = (event: object) => ({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }) as const;
 
-async function openSession({ next, more = {} }: { next?: string; more?: object } = {}) {
+async function openSession({ next, more = {} }: { next?: string; more?: Record<string, unknown> } = {}) {
   const target = "/v1/responses";
   scripted = await openScripted({
     platform: "responses",
