@@ -5,6 +5,8 @@ import { readFileSync } from "node:fs";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { type Catalog } from "../../src/config/catalog.ts";
 import { sha256Hex } from "../../src/lib/secret.ts";
+import { parseUsd } from "../../src/lib/money.ts";
+import { describeLimit } from "../../src/web/keys.ts";
 import { type InsideGateway, startGatewayHere } from "../harness/gateway.ts";
 import { knownFields, signIn, visit } from "./visitor.ts";
 
@@ -68,4 +70,26 @@ test("a change that is refused says why, and changes nothing", async () => {
   const answer = await visit(gateway, "/console/api/keys/new", { body: key, fields });
   expect([answer.status, Object.keys(JSON.parse(answer.text))]).toEqual([409, ["error"]]);
   expect(text()).toBe(CONFIG);
+});
+
+test.each([
+  ["0", "5", null],
+  ["3.999999999999", "1.000000000001", null],
+  ["4", "1", 80],
+  ["4.75", "0.25", 95],
+  ["5", "0", 95],
+  // The last request that was let in may cost more than what was left.
+  ["7", "0", 95],
+])("of $5, %s spent leave %s, with the warning %p", (spent, left, warning) => {
+  const holder = { kind: "key", name: "laptop" } as const;
+  const use = { holder, limit: "usd_per_day", usd: parseUsd("5"), spent: parseUsd(spent), resets: null };
+  expect(describeLimit(use, [80, 95])).toEqual({
+    holder,
+    limit: "usd_per_day",
+    usd: "5",
+    spent_usd: spent,
+    left_usd: left,
+    resets: null,
+    warning,
+  });
 });
