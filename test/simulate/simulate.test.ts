@@ -48,9 +48,9 @@ function makeMachine(): Machine {
   };
 }
 
-function call(owner: unknown, name: string): void {
+function call(owner: unknown, name: string): unknown {
   const member: unknown = Reflect.get(Object(owner), name);
-  if (typeof member === "function") Reflect.apply(member, owner, []);
+  return typeof member === "function" ? Reflect.apply(member, owner, []) : undefined;
 }
 
 describe("a seed", () => {
@@ -109,6 +109,47 @@ describe("runtime calls", () => {
     expect(() => require("node:child_process")).toThrow("does not replace the module");
     expect(() => call(require("node:fs"), "symlinkSync")).toThrow("does not replace node:fs.symlinkSync");
     expect(() => call(globals, "fetch")).toThrow("does not replace fetch");
+  });
+});
+
+describe("a process", () => {
+  const source = `(function(exports, require, module, __filename, __dirname) {var count = 0;
+var seen = new Set;
+class Counter {
+  static last = Date.now();
+}
+var [ONE, TWO] = [1, 2];
+var import_zod = require("zod");
+var schema = import_zod.z.string();
+function add(name) {
+  seen.add(name);
+  return ++count;
+}
+module.exports = { add, seen, Counter, schema, ONE, TWO };
+})`;
+
+  test("has new variables, and the functions, classes and schemas of the processes before it", () => {
+    const program = compileProgram({ text: source, assets: new Map() });
+    const load = (name: string): { process: SimProcess; found: Record<string, unknown> } => {
+      const process = new SimProcess(makeMachine(), name, 1);
+      return { process, found: { ...process.load(program) } };
+    };
+    const first = load("first");
+    call(first.found, "add");
+    const beside = load("beside");
+    first.process.end();
+    const next = load("next");
+    expect(next.found).toMatchObject({ ONE: 1, TWO: 2, seen: new Set() });
+    expect(next.found["Counter"]).toBe(first.found["Counter"]);
+    expect(next.found["schema"]).toBe(first.found["schema"]);
+    expect(beside.found["Counter"]).not.toBe(first.found["Counter"]);
+    expect(call(next.found, "add")).toBe(1);
+    expect(call(beside.found, "add")).toBe(1);
+  });
+
+  test("cannot have a declaration that the simulator does not understand", () => {
+    const text = source.replace("var count = 0;", "\nlet count = 0;");
+    expect(() => compileProgram({ text, assets: new Map() })).toThrow("does not understand");
   });
 });
 
