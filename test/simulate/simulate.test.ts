@@ -14,6 +14,7 @@ import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
 import { Network } from "./world/network.ts";
+import { Pile } from "./world/pile.ts";
 import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
@@ -184,6 +185,22 @@ describe("the disk", () => {
       return disk.find("/home/a") !== undefined;
     });
     expect(new Set(kept)).toEqual(new Set([true, false]));
+  });
+});
+
+describe("a pile of bytes", () => {
+  test("gives them back in order, and what it gave stays as it was", () => {
+    const pile = new Pile();
+    const taken: Buffer[] = [];
+    for (let at = 0; at < 300; at++) {
+      pile.add(Buffer.from(`${at},`));
+      if (at % 7 === 0) taken.push(pile.take(at % 11));
+    }
+    const all = Array.from({ length: 300 }, (_, at) => `${at},`).join("");
+    expect(taken.join("") + pile.bytes.toString()).toBe(all);
+    expect(taken.join("").length + pile.length).toBe(all.length);
+    expect(pile.take(1e9).length).toBeGreaterThan(0);
+    expect(pile.length).toBe(0);
   });
 });
 
