@@ -14,7 +14,7 @@ import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
 import { Network } from "./world/network.ts";
-import { Pile } from "./world/pile.ts";
+import { Pile } from "./pile.ts";
 import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
