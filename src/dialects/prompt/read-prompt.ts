@@ -33,6 +33,8 @@ const QUOTE = 0x22;
 const OPEN_BRACKET = 0x5b;
 
 const SYSTEM_ROLES = ['"system"', '"developer"'];
+const NO_SETTINGS: ReadonlyMap<string, number> = new Map();
+
 export class PromptReader {
   readonly #shapes = new ShapeMemory();
 
@@ -52,7 +54,7 @@ class Reading {
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
-  readonly #settings = new Map<string, number>();
+  #settings: Map<string, number> | null = null;
   readonly #marks: Mark[] = [];
   #tier = 0;
   #continues: number | null = null;
@@ -109,7 +111,7 @@ class Reading {
       parts: this.#parts,
       shapes: this.#shapes,
       numbers: this.#numbers,
-      settings: this.#settings,
+      settings: this.#settings ?? NO_SETTINGS,
       tier: this.#tier,
       marks: this.#marks,
       lifetimeMs: this.#lifetimeMs,
@@ -162,11 +164,16 @@ class Reading {
         break;
       case "named":
         this.#named = true;
-        this.#settings.set(name, hash);
+        this.#addSetting(name, hash);
         break;
       case "setting":
-        this.#settings.set(name, hash);
+        this.#addSetting(name, hash);
     }
+  }
+
+  #addSetting(name: string, hash: number): void {
+    this.#settings ??= new Map();
+    this.#settings.set(name, hash);
   }
 
   /** Claude Code always sends a rule for old thinking, which keeps all of it. */
