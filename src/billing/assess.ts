@@ -69,7 +69,8 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
 const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 
 function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean {
-  return parts.some(({ usage }) => kinds.some((kind) => (usage[kind] ?? 0) > 0));
+  for (const { usage } of parts) for (const kind of kinds) if ((usage[kind] ?? 0) > 0) return true;
+  return false;
 }
 
 /** Gemini leaves out zeros. Elsewhere, nobody knows how much of a body that is not streamed is text. */

@@ -24,7 +24,8 @@ interface Missing {
 }
 
 export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): TariffChoice | Missing {
-  const tier = price.tiers.findLast(({ over }) => countInput(usage) > over);
+  const tokens = price.tiers.length === 0 ? 0 : countInput(usage);
+  const tier = price.tiers.findLast(({ over }) => tokens > over);
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const factors = chooseFactors(price.factors, tariff);
   if ("missing" in factors) return factors;
@@ -68,12 +69,16 @@ function chooseRates(
   return { chosen, unpriced };
 }
 
+const NO_FACTORS = { chosen: [] } as const;
+
 function chooseFactors(
   factors: Rates,
   tariff: Tariff,
 ): { readonly chosen: readonly [string, string][] } | Missing {
+  const ways = servedAs(tariff);
+  if (ways.length === 0) return NO_FACTORS;
   const chosen: [string, string][] = [];
-  for (const served of servedAs(tariff)) {
+  for (const served of ways) {
     const factor = factors[served];
     if (factor !== undefined) chosen.push([served, factor]);
     // Only regions that the book names cost more; elsewhere the price is the standard one.
@@ -148,14 +153,16 @@ function servedAs({ service_tier, traffic_type, inference_geo, speed, region }: 
   if (speed !== undefined && speed !== "standard") place.push(`speed=${speed}`);
   if (inference_geo !== undefined) place.push(`inference_geo=${inference_geo}`);
   if (region !== undefined) place.push(`region=${region}`);
-  return [...queueOf(service_tier, traffic_type), ...place];
+  const queue = queueOf(service_tier, traffic_type);
+  return queue === null ? place : [queue, ...place];
 }
 
-function queueOf(service_tier: string | undefined, traffic_type: string | undefined): string[] {
+/** Null: the standard one. */
+function queueOf(service_tier: string | undefined, traffic_type: string | undefined): string | null {
   const tier = service_tier?.toLowerCase().replace(/^service_tier_/, "") ?? "standard";
   const traffic = traffic_type?.toLowerCase() ?? "on_demand";
   // Vertex names its tiers by traffic: on_demand_flex, on_demand_priority.
-  if (traffic.startsWith("on_demand_")) return [`service_tier=${traffic.slice("on_demand_".length)}`];
-  if (!STANDARD.has(traffic) && !traffic.endsWith("_unspecified")) return [`traffic_type=${traffic}`];
-  return STANDARD.has(tier) ? [] : [`service_tier=${tier}`];
+  if (traffic.startsWith("on_demand_")) return `service_tier=${traffic.slice("on_demand_".length)}`;
+  if (!STANDARD.has(traffic) && !traffic.endsWith("_unspecified")) return `traffic_type=${traffic}`;
+  return STANDARD.has(tier) ? null : `service_tier=${tier}`;
 }

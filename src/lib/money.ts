@@ -110,10 +110,17 @@ const usd = (units: bigint): Usd => units as Usd;
 
 export const ZERO_USD = usd(0n);
 
+/** The last amount that was read. The ledger, its channel and the metrics read the charge of each request. */
+let lastText = "0";
+let lastUsd = ZERO_USD;
+
 /** Rounds to pico-dollars, half away from zero. Exact for the charges in the ledger. */
 export function parseUsd(text: string): Usd {
+  if (text === lastText) return lastUsd;
   const { units, scale } = roundDecimal(parseDecimal(text), CHARGE_PLACES);
-  return usd(units * raise(CHARGE_PLACES - scale));
+  lastUsd = usd(units * raise(CHARGE_PLACES - scale));
+  lastText = text;
+  return lastUsd;
 }
 
 /**

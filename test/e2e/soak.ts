@@ -3,6 +3,7 @@
 // with a list of what went wrong. `bun run soak [--seconds N] [--clients N]`
 
 import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { FaultName } from "../../src/demo/faults.ts";
 import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../src/demo/upstream.ts";
@@ -10,6 +11,7 @@ import { readUpTo } from "../../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../../src/lib/http1/types.ts";
 import { getField } from "../../src/lib/json/json.ts";
+import { readStalls } from "../bench/stalls/noted-stalls.ts";
 import { keyOf, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger } from "../harness/temp.ts";
 import { run } from "../cli/driving.ts";
@@ -90,6 +92,11 @@ const KINDS: readonly Kind[] = [
     ending: /\[DONE\]/,
   },
 ];
+
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+const WATCHDOG = join(import.meta.dir, "../bench/stalls/watchdog.ts");
+const STALLS = "stalls";
+const SHOWN_STALLS = 10;
 
 const chance = (share: number): boolean => Math.random() < share;
 const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
@@ -253,7 +260,12 @@ async function main(): Promise<void> {
   using folder = makeTempFolder();
   const upstreams = [1, 2].map(() => startDemoUpstream({ records: false, paceMs: 2, firstByteMs: 5 }));
   const [a, b] = [upstreams[0]!, upstreams[1]!];
-  const gateway = await startGateway({ config: makeConfig(a, b, 0), folder });
+  const gateway = await startGateway({
+    config: makeConfig(a, b, 0),
+    folder,
+    command: [process.execPath, "--preload", WATCHDOG, MAIN],
+    env: { STALLS: folder.join(STALLS) },
+  });
   const files = countFiles(gateway.pid);
   const began = performance.now();
   const elapsed = (): number => (performance.now() - began) / 1000;
@@ -320,6 +332,10 @@ async function finish({ gateway, rss, files, folder }: Finished): Promise<void> 
     [...complete].every((id) => whole.has(id)),
     "every whole answer has its line",
   );
+  const stalls = readStalls(join(folder, STALLS));
+  console.log(`the event loop was blocked for more than 10 ms ${stalls.length} times`);
+  for (const { ms, names } of stalls.slice(0, SHOWN_STALLS))
+    console.log(`  ${ms.toFixed(0)} ms: ${names || "the runtime itself"}`);
   for (const problem of problems) console.error(problem);
   process.exitCode = problems.length === 0 ? 0 : 1;
 }

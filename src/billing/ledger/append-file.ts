@@ -1,5 +1,5 @@
-// A file that only grows, by whole records. If a write fails, what it left
-// behind is removed. This file does not know what the records mean.
+// A file that only grows, by whole records of one line each. If a write fails,
+// what it left behind is removed. This file does not know what the records mean.
 
 import {
   closeSync,
@@ -19,11 +19,21 @@ import { CREATE_NEW, nameDraft, openOwn } from "../../lib/files/own-file.ts";
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
+const NEWLINE = 0x0a;
+
 /** The result is valid until the next call: frequent writes then need no memory of their own. */
-function encode(text: string): Buffer {
+function encode(records: readonly string[]): Buffer {
+  let length = 0;
+  for (const record of records) length += record.length + 1;
   // No character takes more than three bytes.
-  if (text.length > SCRATCH_BYTES / 3) return Buffer.from(text);
-  return scratch.subarray(0, scratch.write(text));
+  if (length > SCRATCH_BYTES / 3) return Buffer.from(`${records.join("\n")}\n`);
+  let end = 0;
+  for (const record of records) {
+    end += scratch.write(record, end);
+    scratch[end] = NEWLINE;
+    end += 1;
+  }
+  return scratch.subarray(0, end);
 }
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
@@ -31,7 +41,11 @@ const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_C
 export class AppendFile {
   #path: string;
   readonly #fd: number;
+  readonly #ino: number;
+  readonly #dev: number;
   #size: number;
+  /** The bytes of the last write. */
+  #lastBytes = 0;
   /** There may be bytes of a failed write after `size`. */
   #torn = false;
   #syncing = 0;
@@ -40,7 +54,10 @@ export class AppendFile {
   private constructor(path: string, fd: number) {
     this.#path = path;
     this.#fd = fd;
-    this.#size = fstatSync(this.#fd).size;
+    const { ino, dev, size } = fstatSync(fd);
+    this.#ino = ino;
+    this.#dev = dev;
+    this.#size = size;
   }
 
   /** `shared`: the file may have other hard links. */
@@ -59,11 +76,11 @@ export class AppendFile {
     return this.#size;
   }
 
-  /** Writes all of it or throws: then nothing of it stays. */
-  write(text: string): void {
+  /** Writes all of them or throws: then nothing of them stays. */
+  write(records: readonly string[]): void {
     // The descriptor's number may belong to another file by now.
     if (this.#closed) throw new Error("the file is closed");
-    const bytes = encode(text);
+    const bytes = encode(records);
     this.#repair();
     try {
       for (let at = 0; at < bytes.length;) at += writeSync(this.#fd, bytes, at, bytes.length - at);
@@ -77,11 +94,13 @@ export class AppendFile {
       throw error;
     }
     this.#size += bytes.length;
+    this.#lastBytes = bytes.length;
   }
 
-  /** Removes the text that was written last. */
-  takeBack(text: string): void {
-    this.#size -= Buffer.byteLength(text);
+  /** Removes what the last `write` wrote. */
+  takeBack(): void {
+    this.#size -= this.#lastBytes;
+    this.#lastBytes = 0;
     this.#torn = true;
     this.#repair();
   }
@@ -117,9 +136,8 @@ export class AppendFile {
   /** False if another program has moved, removed or changed the file. */
   isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false });
-    const here = fstatSync(this.#fd);
-    const isSameFile = there?.ino === here.ino && there.dev === here.dev;
-    return isSameFile && (this.#torn || here.size === this.#size);
+    const isSameFile = there?.ino === this.#ino && there.dev === this.#dev;
+    return isSameFile && (this.#torn || there.size === this.#size);
   }
 
   close(): void {

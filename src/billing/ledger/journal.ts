@@ -59,33 +59,33 @@ const recordSchema = z.union([
 
 /** The first record. If a request in this journal has a line, the line comes after this position. */
 export function encodeStart({ end, synced, boot }: NotedEnd): string {
-  return `${JSON.stringify({ from: end, synced, boot })}\n`;
+  return JSON.stringify({ from: end, synced, boot });
 }
 
 /** Notes that the ledger ends here, and which lines a sync made safe. */
 export function encodeEnd(end: Position, synced?: Position): string {
-  return `${JSON.stringify({ end, synced })}\n`;
+  return JSON.stringify({ end, synced });
 }
 
 export function encodeOpen(intent: Intent): string {
-  return `${JSON.stringify({ open: intent })}\n`;
+  return JSON.stringify({ open: intent });
 }
 
 export function encodeOpenAgain({ intent, channels }: OpenRequest): string {
-  return `${JSON.stringify({ open: intent, channels })}\n`;
+  return JSON.stringify({ open: intent, channels });
 }
 
 export function encodeAttempt(id: string, channel: string, isFirst: boolean): string {
-  return `${JSON.stringify({ id, channel, ...(isFirst && { first: true }) })}\n`;
+  return JSON.stringify({ id, channel, ...(isFirst && { first: true }) });
 }
 
 export function encodeDiscard(id: string): string {
-  return `${JSON.stringify({ discard: id })}\n`;
+  return JSON.stringify({ discard: id });
 }
 
 /** Names a request that gets a line without having been open. */
 export function encodeUnopened(id: string): string {
-  return `${JSON.stringify({ unopened: id })}\n`;
+  return JSON.stringify({ unopened: id });
 }
 
 export interface JournalReading {

@@ -166,7 +166,7 @@ export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
 /** The line's text without its newline. The field order is that of docs/contract.md. */
 export function encodeLine(draft: LineDraft, prev: string): string {
-  const text = JSON.stringify({
+  return JSON.stringify({
     v: 1,
     id: draft.id,
     time: draft.time,
@@ -200,17 +200,13 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     limit_usd: draft.limit_usd,
     replaces: draft.replaces,
     ...draft.extra,
+    prev,
   });
-  return chain(text, prev);
 }
 
 export function encodeCorrection(draft: CorrectionDraft, prev: string): string {
   const { id, time, corrects, request_time, ...rest } = draft;
-  return chain(JSON.stringify({ v: 1, id, time, corrects, request_time, ...rest }), prev);
-}
-
-function chain(text: string, prev: string): string {
-  return `${text.slice(0, -1)},"prev":"${prev}"}`;
+  return JSON.stringify({ v: 1, id, time, corrects, request_time, ...rest, prev });
 }
 
 /** The `prev` of the next line. */

@@ -102,11 +102,11 @@ export class LedgerStore {
   }
 
   /** The end of the lines is noted with them, which costs no write of its own. */
-  writeJournal(records: string): void {
-    const start =
-      this.#journal.size === 0 ? encodeStart(this.end) : this.#isNoteDue ? encodeEnd(this.position) : "";
+  writeJournal(records: readonly string[]): void {
+    const note =
+      this.#journal.size === 0 ? encodeStart(this.end) : this.#isNoteDue ? encodeEnd(this.position) : null;
     try {
-      this.#journal.write(start + records);
+      this.#journal.write(note === null ? records : [note, ...records]);
       this.#noted = this.#prev;
     } catch (error) {
       this.#journalStale = true;
@@ -134,7 +134,7 @@ export class LedgerStore {
   #note(record: string): void {
     if (this.#journal.size === 0) return;
     try {
-      this.#journal.write(record);
+      this.#journal.write([record]);
       this.#noted = this.#prev;
     } catch {
       this.#journalStale = true;
@@ -144,16 +144,16 @@ export class LedgerStore {
   /** `prev` is the hash of the last of these lines. */
   writeLines(lines: readonly string[], prev: string, now: number): void {
     this.#rotateIfDue(now);
-    const text = `${lines.join("\n")}\n`;
-    this.#lines.write(text);
+    const before = this.#lines.size;
+    this.#lines.write(lines);
     // The file may have been removed between the check and the write: then the lines stay in memory.
     if (!this.#lines.isInPlace()) {
-      this.#lines.takeBack(text);
+      this.#lines.takeBack();
       throw this.#describeDisplaced();
     }
     this.#prev = prev;
     this.#hasGap = false;
-    this.#written += text.length;
+    this.#written += this.#lines.size - before;
   }
 
   /** Removes closed requests from the journal. To be called only when every line is written. `afresh`: write the journal
@@ -192,7 +192,7 @@ export class LedgerStore {
   rewriteJournal(open: ReadonlyMap<string, OpenRequest>): void {
     const fresh = AppendFile.createDraft(this.#options.journalPath);
     try {
-      fresh.write(encodeStart(this.end) + Array.from(open.values(), encodeOpenAgain).join(""));
+      fresh.write([encodeStart(this.end), ...Array.from(open.values(), encodeOpenAgain)]);
       if (this.#options.sync === "always") fresh.syncNow();
       fresh.moveTo(this.#options.journalPath);
     } catch (error) {

@@ -316,12 +316,12 @@ export class LedgerWriter {
   #flush(): void {
     this.#scheduled = false;
     const opening = this.#opening;
-    const records = this.#records.map((encode) => encode()).join("");
+    const records = this.#records.map((encode) => encode());
     this.#opening = null;
     this.#records = [];
     try {
       this.#store.requireInPlace();
-      if (records !== "" && this.#problem === null) this.#store.writeJournal(records);
+      if (records.length > 0 && this.#problem === null) this.#store.writeJournal(records);
     } catch (error) {
       this.#fail(error);
       this.#reject(opening);

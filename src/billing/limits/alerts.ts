@@ -142,9 +142,10 @@ export function listLimitUses(keys: Iterable<Key>, ledger: Spending, now: number
       uses.push({ holder, limit, usd: parseUsd(usd), spent, resets: findReset(window, ledger.zone, now) });
     }
   };
+  // There may be thousands of keys, and few of them have a limit.
   for (const { name, limits, group } of keys) {
-    add({ kind: "key", name }, limits);
-    groups.set(group.name, group.limits);
+    if (hasUsdLimit(limits)) add({ kind: "key", name }, limits);
+    if (hasUsdLimit(group.limits)) groups.set(group.name, group.limits);
   }
   for (const [name, limits] of groups) add({ kind: "group", name }, limits);
   return uses;

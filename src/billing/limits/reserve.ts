@@ -185,7 +185,12 @@ function readMembers(body: Uint8Array, names: readonly string[]): ReadonlyMap<st
   if (scan.kind !== "object") return null;
   const bytes = asBuffer(body);
   const read = ({ start, end }: Span): string => bytes.toString("utf8", start, end);
-  return new Map([...scan.spans].map(([name, span]) => [name, read(span)]));
+  return new Map(
+    names.flatMap((name) => {
+      const span = scan.spans.get(name);
+      return span === undefined ? [] : [[name, read(span)]];
+    }),
+  );
 }
 
 /** Upstreams refuse or round a fraction: it is rounded up here. */

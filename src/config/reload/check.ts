@@ -54,12 +54,15 @@ export async function checkInBackground(
     ...answer.around,
     env: question.env,
   });
+  await nextTurn();
   const keys: Key[] = [];
   for (const part of answer.keys) {
     keys.push(...buildKeys(configSchema.shape.keys.parse(parseJson(part)), catalog.groups));
     await nextTurn();
   }
-  return { catalog: { ...catalog, ...indexKeys(keys) }, warnings: answer.warnings };
+  const indexed = { ...catalog, ...indexKeys(keys) };
+  await nextTurn();
+  return { catalog: indexed, warnings: answer.warnings };
 }
 
 /** Null if the thread failed. */

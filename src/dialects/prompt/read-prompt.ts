@@ -43,6 +43,8 @@ const ROLE_FIRST = '{"role":"';
 const USER_FIRST = 'user","content":';
 const ASSISTANT_FIRST = 'assistant","content":';
 const SYSTEM_ROLES = ['"system"', '"developer"'];
+const NO_SETTINGS: ReadonlyMap<string, number> = new Map();
+
 export class PromptReader {
   readonly #shapes = new ShapeMemory();
 
@@ -62,7 +64,7 @@ class Reading {
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
-  readonly #settings = new Map<string, number>();
+  #settings: Map<string, number> | null = null;
   readonly #marks: Mark[] = [];
   #tier = 0;
   #continues: number | null = null;
@@ -125,7 +127,7 @@ class Reading {
       parts: this.#parts,
       shapes: this.#shapes,
       numbers: this.#numbers,
-      settings: this.#settings,
+      settings: this.#settings ?? NO_SETTINGS,
       tier: this.#tier,
       marks: this.#marks,
       lifetimeMs: this.#lifetimeMs,
@@ -189,11 +191,16 @@ class Reading {
         break;
       case "named":
         this.#named = true;
-        this.#settings.set(name, hash);
+        this.#addSetting(name, hash);
         break;
       case "setting":
-        this.#settings.set(name, hash);
+        this.#addSetting(name, hash);
     }
+  }
+
+  #addSetting(name: string, hash: number): void {
+    this.#settings ??= new Map();
+    this.#settings.set(name, hash);
   }
 
   /** Claude Code always sends a rule for old thinking, which keeps all of it. */

@@ -2,14 +2,21 @@
 // client; delivery/relay.ts does the rest.
 
 import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
-import { type ChannelResponse, readErrorBody, readRequestId, repeatResponse } from "../upstream/answer.ts";
+import {
+  type ChannelResponse,
+  isJsonResponse,
+  readErrorBody,
+  readRequestId,
+  repeatResponse,
+} from "../upstream/answer.ts";
 import type { Purpose } from "../../dialects/dialect.ts";
 import type { Bill } from "../bill/bill.ts";
 import type { Job } from "../upstream/job.ts";
+import { decodeResponse } from "../upstream/decode.ts";
 import { forward } from "./forward.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import { readBodyStart, readStreamHead } from "../upstream/stream-head.ts";
+import { type BodyStart, judgeWhole, readBodyStart, readStreamHead } from "../upstream/stream-head.ts";
 import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
 import {
   blame,
@@ -127,13 +134,16 @@ async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> 
   bill.upstreamRequestId = undefined;
   try {
     const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
-    const response = await forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
+    const sent = forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
+    job.running = sent;
+    const response = decodeResponse(await sent.head);
+    job.running = response;
     bill.upstreamRequestId = readRequestId(response, candidate.channel);
     const answer: ChannelResponse = { response, candidate, whole: null };
     if (response.status === 404 || mayBlameChannel(response.status))
       return await readRefusal(attempt, answer);
     if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
-    if (response.status === 200 && mayBeForeign(attempt, response)) return await readStart(attempt, answer);
+    if (response.status === 200 && mayBeForeign(attempt, response)) return await checkStart(attempt, answer);
     bill.attempts.push({ channel: name, status: response.status });
     return answer;
   } catch (fault) {
@@ -219,16 +229,28 @@ function mayBeForeign({ job }: Attempt, response: UpstreamResponse): boolean {
   return GENERATING.has(job.call.target.endpoint.purpose) && !(job.body.stream && isEventStream);
 }
 
-/** A captive portal or a proxy may send a page with 200. */
-async function readStart(
-  attempt: Attempt,
-  answer: ChannelResponse,
-): Promise<ChannelResponse | FailedAttempt> {
-  const { bill, candidate } = attempt;
+type StartedAnswer = ChannelResponse | FailedAttempt;
+
+/** A short response has mostly arrived whole, and then nothing has to wait. */
+function checkStart(attempt: Attempt, answer: ChannelResponse): StartedAnswer | Promise<StartedAnswer> {
+  const { response } = answer;
+  const mayStream = attempt.job.body.stream || !isJsonResponse(response);
+  const whole = mayStream ? null : response.takeBuffered();
+  if (whole === null) return readStart(attempt, answer);
+  return judgeStart(attempt, { ...answer, whole }, judgeWhole(whole));
+}
+
+async function readStart(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
   const { response, start } = await readBodyStart(answer.response);
+  return judgeStart(attempt, { ...answer, response }, start);
+}
+
+/** A captive portal or a proxy may send a page with 200. */
+function judgeStart(attempt: Attempt, answer: ChannelResponse, start: BodyStart): StartedAnswer {
+  const { response, candidate } = answer;
   if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
-  bill.attempts.push({ channel: candidate.channel.name, status: response.status });
-  return { ...answer, response };
+  attempt.bill.attempts.push({ channel: candidate.channel.name, status: response.status });
+  return answer;
 }
 
 function refuseForeign(

@@ -1,5 +1,4 @@
-// Sends the request to one channel's upstream and waits for the head of its response. failover.ts decides what happens
-// after a failure.
+// Sends the request to one channel's upstream. failover.ts waits for the response and decides what happens after a failure.
 
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
@@ -7,7 +6,7 @@ import {
   ClientGone,
   type Exchange,
   type Field,
-  type UpstreamResponse,
+  type SentRequest,
   type UpstreamRequest,
 } from "../../lib/http1/types.ts";
 import {
@@ -17,7 +16,6 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
-import { decodeResponse } from "../upstream/decode.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
 import { overrideFields, requestFields } from "../upstream/headers.ts";
@@ -31,19 +29,15 @@ interface ForwardOptions {
   readonly onResend: () => void;
 }
 
-export async function forward(
+export function forward(
   job: Job,
   candidate: Candidate,
   gateway: Gateway,
   { leftMs, onResend }: ForwardOptions,
-): Promise<UpstreamResponse> {
+): SentRequest {
   if (job.call.exchange.gone) throw new ClientGone("The client disconnected.");
   const request = buildRequest(job, candidate, onResend);
-  const sending = gateway.client.send(shorten(request, leftMs));
-  job.cancel = () => sending.cancel();
-  const response = decodeResponse(await sending.head);
-  job.cancel = () => response.cancel();
-  return response;
+  return gateway.client.send(shorten(request, leftMs));
 }
 
 function buildRequest(job: Job, candidate: Candidate, onResend: () => void): UpstreamRequest {

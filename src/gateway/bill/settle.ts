@@ -336,6 +336,7 @@ function quoteLast(bill: Bill, usage: Usage, gateway: Gateway): string | null {
 
 function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
   // Fetching a stored response costs nothing.
+  if (suspect === null && (attempts.length < 2 || call.exchange.method === "GET")) return undefined;
   const paid = call.exchange.method === "GET" ? [] : attempts.filter(mayBePaid);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
   const reasons = [suspect, twice].filter((reason) => reason !== null);

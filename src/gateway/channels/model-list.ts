@@ -6,6 +6,7 @@ import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
 import { joinChunks, readUpTo } from "../upstream/answer.ts";
 import { decodeResponse } from "../upstream/decode.ts";
 import { overrideFields } from "../upstream/headers.ts";
@@ -36,6 +37,11 @@ export interface ChannelModels {
 export interface ServedModel {
   readonly entry: ModelEntry;
   readonly channels: string[];
+}
+
+/** True if each step of work on a list takes milliseconds. The event loop then turns between two steps. */
+export function isLongList({ length }: readonly unknown[]): boolean {
+  return length > 1000;
 }
 
 const MAX_PAGES = 20;
@@ -142,6 +148,7 @@ async function fetchPages(client: Client, source: ListSource): Promise<ModelEntr
     const read = source.dialect.readList(body);
     models.push(...read.models);
     query = read.nextQuery;
+    if (isLongList(models)) await nextTurn();
   }
   return models;
 }
@@ -202,6 +209,7 @@ export async function listGroup(
   dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
   const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, dialect)));
+  if (lists.some(({ models }) => isLongList(models))) await nextTurn();
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {

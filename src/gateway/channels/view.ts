@@ -122,6 +122,7 @@ function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): C
 
 /** If some models are in cooldown, the channel counts as being in cooldown, unless another model responded since. */
 function judgeModels(memory: ChannelMemory, now: number): Condition | null {
+  if (memory.models.size === 0) return null;
   const cooling = [...memory.models].filter(([model]) => cooldownOf(memory, model, now) !== null);
   const first = cooling[0];
   if (first === undefined) return null;

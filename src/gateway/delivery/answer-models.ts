@@ -3,20 +3,17 @@
 import type { Key } from "../../config/catalog.ts";
 import { listDialect } from "../../dialects/index.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { listGroup } from "../channels/model-list.ts";
+import { isLongList, listGroup } from "../channels/model-list.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
-
-/** Each step of work on a longer list takes milliseconds. */
-const LONG_LIST = 1000;
 
 /** Responds in the shape that the key's group has on that path. */
 export async function answerModels(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
   const { endpoint, model } = call.target;
   const dialect = listDialect(endpoint, key.group.platform);
   const served = await listGroup(key.group, gateway.lists, dialect);
-  if (served.length > LONG_LIST) await nextTurn();
+  if (isLongList(served)) await nextTurn();
   const fields = [
     ["content-type", "application/json"],
     ["x-request-id", call.id],

@@ -8,7 +8,7 @@ import type { Gateway } from "../gateway.ts";
 /** Returns a function that ends the watch. */
 export function watchClient(job: Job, { open }: Bill, gateway: Gateway): () => void {
   const { halt } = gateway;
-  const leave = (): void => job.cancel();
+  const leave = (): void => job.running.cancel();
   let timer: Timer | null = null;
   job.call.exchange.onGone(() => {
     const { drainMs } = gateway.catalog.onDisconnect;

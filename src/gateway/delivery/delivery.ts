@@ -35,7 +35,7 @@ export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, ga
   const metered = streamed || (mayReportUsage && status < 400);
   const meter = metered ? job.dialect.openMeter(contentType, bill.calls) : null;
   const delivery: Delivery = { from: answer, job, bill, gateway, meter, streamed, left: false };
-  job.cancel = () => answer.response.cancel();
+  job.running = answer.response;
   job.call.exchange.onGone(() => {
     delivery.left = !streamed || meter === null || meter.read().end === "open";
   });
@@ -43,8 +43,7 @@ export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, ga
 }
 
 /** Shows a stream in the live view. Returns a function that ends this. */
-export function showStream({ from: answer, job, bill, meter, streamed, gateway }: Delivery): () => void {
-  if (!streamed) return () => {};
+export function showStream({ from: answer, job, bill, meter, gateway }: Delivery): () => void {
   const { id } = job.call;
   gateway.observer.streamOpened({
     id,

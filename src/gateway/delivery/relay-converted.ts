@@ -3,7 +3,7 @@
 
 import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
-import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import { UpstreamFault } from "../../lib/http1/types.ts";
 import { MAX_CONVERTED_BYTES, joinChunks, readUpTo, isJsonResponse } from "../upstream/answer.ts";
 import type { Bridge } from "../upstream/crossing.ts";
 import {
@@ -68,18 +68,23 @@ async function pump(delivery: Delivery, stream: ChatStream): Promise<UpstreamFau
   const redactor = new StreamRedactor(answer.candidate.channel, answer.response.status);
   let timer: Timer | null = null;
   let hasEnded = false;
+  const pass = (piece: Uint8Array): boolean => {
+    if (piece.length === 0) return true;
+    let taken = true;
+    if (!exchange.gone) {
+      const emitted = stream.push(piece);
+      taken = write(delivery, emitted);
+      hasEnded = isFinal(emitted);
+      if (hasEnded) timer ??= setTimeout(() => answer.response.cancel(), MAX_LINGER_MS);
+    }
+    meterChunk(delivery, piece);
+    return taken;
+  };
   try {
     for (;;) {
-      const chunk = await readNext(answer.response, redactor);
+      const chunk = await answer.response.read();
+      const taken = pass(chunk === null ? redactor.end() : redactor.pass(chunk));
       if (chunk === null) return null;
-      let taken = true;
-      if (!exchange.gone) {
-        const emitted = stream.push(chunk);
-        taken = write(delivery, emitted);
-        hasEnded = isFinal(emitted);
-        if (hasEnded) timer ??= setTimeout(() => answer.response.cancel(), MAX_LINGER_MS);
-      }
-      meterChunk(delivery, chunk);
       if (!taken) await exchange.drained();
     }
   } catch (fault) {
@@ -89,14 +94,6 @@ async function pump(delivery: Delivery, stream: ChatStream): Promise<UpstreamFau
   } finally {
     if (timer !== null) clearTimeout(timer);
   }
-}
-
-/** Null at the end, after the redactor's held bytes. */
-async function readNext(response: UpstreamResponse, redactor: StreamRedactor): Promise<Uint8Array | null> {
-  const chunk = await response.read();
-  if (chunk !== null) return redactor.pass(chunk);
-  const held = redactor.end();
-  return held.length > 0 ? held : null;
 }
 
 function isFinal({ phase }: ChatOutput): boolean {

@@ -19,7 +19,13 @@ import {
   type Delivery,
   showStream,
 } from "./delivery.ts";
-import { redactBody, redactErrorBody, redactText, StreamRedactor } from "../upstream/redact.ts";
+import {
+  redactBody,
+  redactErrorBody,
+  redactLongBody,
+  redactText,
+  StreamRedactor,
+} from "../upstream/redact.ts";
 import { LargeResponse } from "./large-response.ts";
 import { relayConverted } from "./relay-converted.ts";
 import { closeBill, recordBill, settle } from "../bill/settle.ts";
@@ -27,12 +33,17 @@ import { closeBill, recordBill, settle } from "../bill/settle.ts";
 /** A response up to this size is read whole before it is sent, so that its charge can be in a header. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 
-export async function relay(delivery: Delivery): Promise<void> {
+export function relay(delivery: Delivery): Promise<void> {
+  return delivery.streamed ? relayShown(delivery) : relayWhole(delivery);
+}
+
+/** The live view shows it while it lasts. */
+async function relayShown(delivery: Delivery): Promise<void> {
   const { bridge, body: request } = delivery.job;
   const hideStream = showStream(delivery);
   try {
     // Some upstreams always send a stream. A bridge converts it to what the client requested.
-    if (!delivery.streamed || (bridge !== null && !request.stream)) await relayWhole(delivery);
+    if (bridge !== null && !request.stream) await relayWhole(delivery);
     else if (bridge === null) await relayStream(delivery, []);
     else await relayConverted(delivery, bridge);
   } finally {
@@ -40,13 +51,15 @@ export async function relay(delivery: Delivery): Promise<void> {
   }
 }
 
-async function relayWhole(delivery: Delivery): Promise<void> {
-  const { from: answer } = delivery;
-  const whole = answer.whole ?? answer.response.takeBuffered();
-  if (whole !== null) {
-    await relayRead({ chunks: [whole], hasMore: false }, null, delivery);
-    return;
-  }
+function relayWhole(delivery: Delivery): Promise<void> {
+  const { whole, response } = delivery.from;
+  const body = whole ?? response.takeBuffered();
+  return body === null
+    ? relayArriving(delivery)
+    : relayRead({ chunks: [body], hasMore: false }, null, delivery);
+}
+
+async function relayArriving(delivery: Delivery): Promise<void> {
   const memory = new LargeResponse(delivery);
   try {
     await relayRead(await readWhole(memory, delivery), memory, delivery);
@@ -66,12 +79,13 @@ async function relayRead(read: ReadBody, memory: LargeResponse | null, delivery:
   const { bill, meter, job, gateway } = delivery;
   noteFirstByte(bill);
   if (read.hasMore) return await relayStream(delivery, read.chunks);
-  const body = redactAnswer(delivery, joinChunks(read.chunks));
-  const isLong = isLongWork(body.length);
+  const { status } = delivery.from.response;
+  const whole = joinChunks(read.chunks);
+  const isLong = isLongWork(whole.length);
   if (isLong) await nextTurn();
+  const body = await redactAnswer(delivery, whole);
   meter?.see(body);
   if (isLong) await nextTurn();
-  const status = delivery.from.response.status;
   const converted = job.bridge === null ? { status, body } : await convert(delivery, body, job.bridge);
   const ending = judgeDelivery(delivery, null);
   if (ending.outcome === "upstream_cut") throw settleCut(delivery, null);
@@ -113,9 +127,10 @@ function settleCut(delivery: Delivery, fault: UpstreamFault | null): GatewayErro
 }
 
 /** An upstream's error may quote pieces of the credential that it refuses. */
-function redactAnswer({ from: answer }: Delivery, body: Uint8Array): Uint8Array {
-  const { channel } = answer.candidate;
-  return answer.response.status < 400 ? redactBody(body, channel) : redactErrorBody(body, channel);
+function redactAnswer({ from }: Delivery, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
+  const { channel } = from.candidate;
+  if (from.response.status >= 400) return redactErrorBody(body, channel);
+  return isLongWork(body.length) ? redactLongBody(body, channel) : redactBody(body, channel);
 }
 
 /** The response in the client's dialect. */
@@ -126,14 +141,15 @@ async function convert(
 ): Promise<{ status: number; body: Uint8Array | string }> {
   const { status } = answer.response;
   const { channel } = answer.candidate;
-  const converted = status < 400 ? bridge.convertReply(body) : bridge.convertError(status, body);
+  const isLong = isLongWork(body.length);
+  const reply = status < 400 ? bridge.readReply(body) : null;
+  if (isLong) await nextTurn();
+  const converted = status < 400 ? bridge.convertReply(reply) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
   if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
-  const isLong = isLongWork(body.length);
   if (isLong) await nextTurn();
-  const redacted = redactBody(Buffer.from(converted.body), channel);
-  if (isLong) await nextTurn();
-  return { ...converted, body: redacted };
+  const bytes = Buffer.from(converted.body);
+  return { ...converted, body: isLong ? await redactLongBody(bytes, channel) : redactBody(bytes, channel) };
 }
 
 async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Promise<void> {

@@ -1,7 +1,13 @@
 // Which conversation a request belongs to, as far as the request shows it, and which channel serves each
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
-import { findFirstElements, readString, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
+import {
+  findFirstElements,
+  readString,
+  scanTopLevel,
+  type Span,
+  type Spans,
+} from "../../lib/json/json-spans.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 
 const HEADERS = [
@@ -62,7 +68,7 @@ const MAX_HASHED_BYTES = 8 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
 
-function hashBeginning(body: Uint8Array, spans: ReadonlyMap<string, Span>): string | null {
+function hashBeginning(body: Uint8Array, spans: Spans): string | null {
   const turns = TURNS.flatMap((name) => spans.get(name) ?? [])[0];
   if (turns === undefined) return null;
   const opening = PROMPT_STARTS.flatMap((name) => spans.get(name) ?? []);

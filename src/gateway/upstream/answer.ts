@@ -22,9 +22,11 @@ export interface ChannelResponse {
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
 export function readRequestId(response: UpstreamResponse, channel: Channel): string | undefined {
-  const found = REQUEST_ID_FIELDS.find((name) => response.field(name) !== undefined);
-  const id = found === undefined ? undefined : storeId(response.field(found));
-  return id === undefined || holdsSecret(id, channel) ? undefined : id;
+  for (const name of REQUEST_ID_FIELDS) {
+    const id = storeId(response.field(name));
+    if (id !== undefined) return holdsSecret(id, channel) ? undefined : id;
+  }
+  return undefined;
 }
 
 /** True if the content type says that the body is one JSON value. */

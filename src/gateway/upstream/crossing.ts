@@ -19,7 +19,9 @@ import { type RequestBody, readNames } from "../intake/body.ts";
 export interface Bridge {
   /** What was changed so that the upstream accepts the request. The client sees it in a header. */
   readonly adjusted: readonly string[];
-  convertReply(body: Uint8Array): { status: number; body: string };
+  /** A long reply is read in one turn of the event loop and converted in another. */
+  readReply(body: Uint8Array): unknown;
+  convertReply(reply: unknown): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
   openStream(): ChatStream;
   /** Turns a whole response into an event of the upstream's stream. */
@@ -40,8 +42,8 @@ const RESPONSES_TO_CHAT: Crossing = {
     const { body, context, adjusted } = convertRequest(plain, stamp);
     const bridge: Bridge = {
       adjusted,
-      convertReply: (reply) =>
-        convertReply(parseJson(new TextDecoder().decode(reply)) ?? collectReply(reply), context),
+      readReply: (reply) => parseJson(new TextDecoder().decode(reply)) ?? collectReply(reply),
+      convertReply: (reply) => convertReply(reply, context),
       convertError: (status, error) => convertError(status, error, context),
       openStream: () => openChatStream(context),
       spreadReply,

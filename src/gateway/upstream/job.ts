@@ -20,9 +20,11 @@ export interface Job {
   readonly path: string;
   /** Converts between the client's dialect and the upstream's; null if they are the same. */
   readonly bridge: Bridge | null;
-  /** Ends the work at the upstream. Each stage sets its own; delivery/client-left.ts calls it. */
-  cancel: () => void;
+  /** What works for it at the upstream, the request or the response to it. delivery/client-left.ts cancels it. */
+  running: { cancel(): void };
 }
+
+const NOTHING = { cancel: () => {} };
 
 /** The job is the same for all channels of a group: they are of one platform. */
 export function createJob(
@@ -42,7 +44,7 @@ export function createJob(
         dialect,
         path: call.target.path,
         bridge: null,
-        cancel: () => {},
+        running: NOTHING,
       }
     : {
         call,
@@ -50,7 +52,7 @@ export function createJob(
         prompt: request.plain,
         dialect: crossing.dialect,
         path: crossing.path,
-        cancel: () => {},
+        running: NOTHING,
         ...crossing.cross(call, request, request.plain),
       };
 }

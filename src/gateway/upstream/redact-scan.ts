@@ -50,6 +50,8 @@ export interface Patterns {
   readonly secretStarts: readonly number[];
   /** By index: how many secret characters must match up to here. */
   readonly enough: readonly number[];
+  /** A shorter text holds no secret, and no piece of one that counts. */
+  readonly shortest: number;
   /** Only whole secrets count. */
   readonly whole: boolean;
   /** By byte: whether a match can begin with it, as a character (`PLAIN`) or as an escape (`ESCAPED`). */
@@ -82,7 +84,8 @@ export function compileSecrets(secrets: readonly Secret[], pieceLength: number |
   const whole = pieceLength === null;
   const isShort = enough.some((count) => count < OPENING_LENGTH);
   const opening = listOpenings(forms, { whole, isShort });
-  return { places, starts, secretStarts, enough, whole, ...opening, rows: new Map(), spare: [] };
+  const shortest = Math.min(...enough);
+  return { places, starts, secretStarts, enough, shortest, whole, ...opening, rows: new Map(), spare: [] };
 }
 
 /** The base64 of a shorter secret appears by chance. */
@@ -164,6 +167,11 @@ export function scan(bytes: Buffer, patterns: Patterns): Scan {
   const first = findOpening(bytes, 0, patterns);
   if (first === bytes.length) return { found: [], holdFrom: first };
   return new Walk(bytes, patterns).run(first);
+}
+
+/** True for nearly all pieces: nothing in the bytes can be a secret, or the beginning of one. */
+export function isPlain(bytes: Buffer, patterns: Patterns): boolean {
+  return findOpening(bytes, 0, patterns) === bytes.length;
 }
 
 class Walk {

@@ -7,7 +7,8 @@ import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { compileSecrets, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
+import { nextTurn } from "../../lib/time/next-turn.ts";
+import { compileSecrets, isPlain, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -167,6 +168,24 @@ export function redactBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array
   return mask(bytes, scan(asBuffer(bytes), redactionOf(channel).whole).found);
 }
 
+/** A search of this many bytes takes a millisecond or two. */
+const PIECE_BYTES = 512 * 1024;
+
+/** The same for a long body. The event loop turns between two pieces of it. */
+export async function redactLongBody(bytes: Uint8Array, channel: SecretHolder): Promise<Uint8Array> {
+  const { whole } = redactionOf(channel);
+  const found: ByteRange[] = [];
+  let from = 0;
+  for (let to = PIECE_BYTES; from < bytes.length; to += PIECE_BYTES) {
+    const piece = scan(asBuffer(bytes.subarray(from, to)), whole);
+    for (const { start, end } of piece.found) found.push({ start: from + start, end: from + end });
+    // The next piece begins with the bytes that may be the beginning of a secret.
+    from = to < bytes.length ? from + piece.holdFrom : bytes.length;
+    await nextTurn();
+  }
+  return mask(bytes, found);
+}
+
 function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
   if (found.length === 0) return bytes;
   const clean = Buffer.from(bytes);
@@ -176,7 +195,8 @@ function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
 
 /** Whether a text holds a secret, whole or a piece of it. */
 export function holdsSecret(text: string, channel: SecretHolder): boolean {
-  return scan(Buffer.from(text), redactionOf(channel).pieces).found.length > 0;
+  const { pieces } = redactionOf(channel);
+  return text.length >= pieces.shortest && scan(Buffer.from(text), pieces).found.length > 0;
 }
 
 const MAX_PLAIN_NAMES = 1000;
@@ -196,9 +216,12 @@ function isPlainName(name: string, channel: SecretHolder): boolean {
 export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
   const { whole, pieces, names } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
+  const shortest = Math.min(patterns.shortest, names.shortest);
   const areClean = (some: readonly Field[]): boolean => {
     let text = "";
-    for (const [name, value] of some) text += `${name}\n${value}\n`;
+    for (const [name, value] of some)
+      if (name.length >= shortest || value.length >= shortest) text = `${text}${name}\n${value}\n`;
+    if (text === "") return true;
     const bytes = Buffer.from(text);
     return scan(bytes, patterns).found.length === 0 && scan(bytes, names).found.length === 0;
   };
@@ -220,6 +243,7 @@ export class StreamRedactor {
   }
 
   pass(chunk: Uint8Array): Uint8Array {
+    if (this.#held.length === 0 && isPlain(asBuffer(chunk), this.#patterns)) return chunk;
     const joined = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const { found, holdFrom } = scan(asBuffer(joined), this.#patterns);
     const clean = mask(joined, found);

@@ -43,8 +43,7 @@ export async function readBodyStart(
 ): Promise<{ response: UpstreamResponse; start: BodyStart }> {
   const whole = response.takeBuffered();
   if (whole !== null) {
-    const start = judgeBodyStart(asBuffer(whole).toString("latin1", 0, MAX_START_BYTES), true);
-    return { response: new PeekedResponse(response, [whole], null), start };
+    return { response: new PeekedResponse(response, [whole], null), start: judgeWhole(whole) };
   }
   const held: Uint8Array[] = [];
   let text = "";
@@ -64,6 +63,12 @@ export async function readBodyStart(
   }
 }
 
+export function judgeWhole(body: Uint8Array): BodyStart {
+  const isObject = body[0] === OPEN_BRACE;
+  return isObject ? "response" : judgeBodyStart(asBuffer(body).toString("latin1", 0, MAX_START_BYTES), true);
+}
+
+const OPEN_BRACE = 0x7b;
 const MAX_START_BYTES = 64;
 /** A body with more blanks before its beginning is passed on. */
 const MAX_BLANK_BYTES = 64 * 1024;

@@ -152,7 +152,7 @@ export function writeFields(fields: readonly Field[]): string {
     if (!TOKEN.test(name) || FORBIDDEN_IN_VALUE.test(value)) {
       throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
     }
-    lines += `${name}: ${value}\r\n`;
+    lines = `${lines}${name}: ${value}\r\n`;
   }
   return lines;
 }

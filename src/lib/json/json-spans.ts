@@ -10,8 +10,30 @@ export interface Span {
   readonly end: number;
 }
 
+/** Members that were found, by name. Every request has some, and a map takes four times the memory. */
+export class Spans {
+  readonly #names: readonly string[];
+  readonly #found: (Span | undefined)[] = [];
+
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  get(name: string): Span | undefined {
+    return this.#found[this.#names.indexOf(name)];
+  }
+
+  /** `name` is one of the names. False if it was found before. */
+  add(name: string, span: Span): boolean {
+    const index = this.#names.indexOf(name);
+    if (this.#found[index] !== undefined) return false;
+    this.#found[index] = span;
+    return true;
+  }
+}
+
 export type Scan =
-  | { readonly kind: "object"; readonly spans: ReadonlyMap<string, Span> }
+  | { readonly kind: "object"; readonly spans: Spans }
   /** Two members have the same wanted name. Parsers disagree on which one counts. */
   | { readonly kind: "duplicate"; readonly name: string }
   | { readonly kind: "not_json" };
@@ -45,7 +67,7 @@ const NOT_JSON: Scan = { kind: "not_json" };
 
 /** Finds the members of the top-level object that have one of `names` (ASCII). A byte order mark is skipped. */
 export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
-  const spans = new Map<string, Span>();
+  const spans = new Spans(names);
   let at = skipSpace(bytes, skipByteOrderMark(bytes));
   if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
   at = skipSpace(bytes, at + 1);
@@ -56,8 +78,7 @@ export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan 
     const end = findValueEnd(bytes, start);
     if (end < 0) return NOT_JSON;
     const name = readWantedKey(bytes, at, keyEnd, names);
-    if (name !== null && spans.has(name)) return { kind: "duplicate", name };
-    if (name !== null) spans.set(name, { start, end });
+    if (name !== null && !spans.add(name, { start, end })) return { kind: "duplicate", name };
     at = skipSpace(bytes, end);
     open = bytes[at] === COMMA;
     if (open) at = skipSpace(bytes, at + 1);

@@ -1,17 +1,16 @@
 // Whether something blocks the event loop. Runs what is large, one thing after the other, in a gateway with a watchdog, and
 // reports the longest turn of the loop with the functions that ran in it.
 
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { type Child, type Cores, type Folder, makeFolder, start } from "../machine.ts";
 import type { Results } from "../results/measures.ts";
+import { readStalls } from "./noted-stalls.ts";
 import { MAIN, readReadyPort, SECRET } from "../targets/targets.ts";
 
 const MIB = 1 << 20;
 const WATCHDOG = join(import.meta.dir, "watchdog.ts");
 const SETTLE_MS = 1500;
-const stallSchema = z.object({ ms: z.number(), names: z.string() });
 
 interface Watched {
   readonly child: Child;
@@ -27,6 +26,7 @@ type Work = (watched: Watched) => Promise<void>;
 const WORKS: Readonly<Record<string, Work>> = {
   nothing: async () => {},
   "a request body of 60 MiB": (watched) => send(watched, 60 * MIB, "small"),
+  "a request body of 60 MiB in many texts": (watched) => sendTexts(watched, 60 * MIB),
   "a response of 4 MiB": (watched) => send(watched, 1000, "large"),
   "a chat response of 4 MiB": (watched) => sendChat(watched),
   "a list of 5,000 models": (watched) => call(watched, "GET", "/v1/models", null),
@@ -60,7 +60,7 @@ export async function measureStalls(
       rmSync(watched.stalls, { force: true });
       await work(watched);
       await Bun.sleep(SETTLE_MS);
-      const longest = readStalls(watched.stalls).toSorted((a, b) => b.ms - a.ms)[0];
+      const longest = readStalls(watched.stalls)[0];
       results.add("gateway", { [`stall ms, ${name}`]: longest?.ms ?? 0 });
       if (longest !== undefined)
         results.notes.push(`Blocked for ${longest.ms.toFixed(0)} ms by ${name}: ${longest.names}`);
@@ -70,12 +70,6 @@ export async function measureStalls(
     watched.folder.remove();
     await server.stop(true);
   }
-}
-
-function readStalls(file: string): z.infer<typeof stallSchema>[] {
-  if (!existsSync(file)) return [];
-  const lines = readFileSync(file, "utf8").trimEnd().split("\n");
-  return lines.map((line) => stallSchema.parse(JSON.parse(line)));
 }
 
 async function startWatched(upstreamUrl: string, cores: Cores | null): Promise<Watched> {
@@ -123,7 +117,8 @@ function writeConfig(upstreamUrl: string, keys: number): string {
 /** Its responses are as large as the request's `x-size` says. */
 function startLargeUpstream(): Bun.Server<undefined> {
   const small = writeMessage(100);
-  const large = writeMessage(4 * MIB);
+  // The longest that is read whole.
+  const large = writeMessage(4 * MIB - 1000);
   const chat = writeResponses(4 * MIB);
   const models = JSON.stringify({
     data: Array.from({ length: 5000 }, (_, index) => ({
@@ -193,6 +188,19 @@ async function send(watched: Watched, bytes: number, size: string): Promise<void
   const content = WORDS.repeat(bytes / WORDS.length + 1);
   const body = { model: "claude-haiku-4-5", max_tokens: 9, messages: [{ role: "user", content }] };
   await call(watched, "POST", "/v1/messages", JSON.stringify(body), { "x-api-key": SECRET, "x-size": size });
+}
+
+/** As an agent's conversation: texts of a kilobyte, full of escapes. */
+async function sendTexts(watched: Watched, bytes: number): Promise<void> {
+  const line = 'if (a === "b") {\n\treturn "c\\d";\n}\n';
+  const text = line.repeat(1000 / line.length);
+  const messages = Array.from({ length: bytes / (2 * text.length) }, (_, index) => ({
+    role: index % 2 === 0 ? "user" : "assistant",
+    content: [{ type: "text", text }],
+  }));
+  const body = { model: "claude-haiku-4-5", max_tokens: 9, messages };
+  const fields = { "x-api-key": SECRET, "x-size": "small" };
+  await call(watched, "POST", "/v1/messages", JSON.stringify(body), fields);
 }
 
 async function sendChat(watched: Watched): Promise<void> {

@@ -7,6 +7,8 @@ import { appendFileSync } from "node:fs";
 import { z } from "zod";
 
 const PERIOD_MS = 2;
+/** So often the samples are dropped: in a long run they would fill the memory. */
+const DROP_EVERY = 100;
 export const MAX_STALL_MS = 10;
 
 const profile = z.object({
@@ -50,10 +52,12 @@ const file = process.env["STALLS"];
 if (file !== undefined) {
   jsc.startSamplingProfiler();
   let before = readThread();
+  let count = 0;
   setInterval(() => {
     const now = readThread();
     const ms = now - before;
     if (ms > MAX_STALL_MS) appendFileSync(file, `${JSON.stringify({ ms, names: nameCulprits(ms) })}\n`);
+    else if ((count += 1) % DROP_EVERY === 0) readTraces();
     before = readThread();
   }, PERIOD_MS).unref();
 }

@@ -12,7 +12,7 @@ async function leave(drain: string, path = "/v1/messages") {
   const { job, bill, exchange } = scripted;
   const halt = new AbortController();
   let cancelled = 0;
-  job.cancel = () => void (cancelled += 1);
+  job.running = { cancel: () => void (cancelled += 1) };
   const end = watchClient(job, bill, { ...scripted.gateway, halt: halt.signal });
   exchange.leave();
   return { halt, end, count: () => cancelled };

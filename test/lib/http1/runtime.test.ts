@@ -168,6 +168,25 @@ describe("a socket of this runtime", () => {
     expect(came).toEqual(["a"]);
   });
 
+  test("delivers nothing more in a turn in which its handler has paused it (socket-flow.ts)", async () => {
+    const sizes: number[] = [];
+    const first = Promise.withResolvers<void>();
+    const { server, client } = await connectPair({
+      data: (socket, bytes) => {
+        sizes.push(bytes.length);
+        socket.pause();
+        first.resolve();
+      },
+    });
+    server.pause();
+    const sent = client.write(Buffer.alloc(8 << 20));
+    server.resume();
+    await first.promise;
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(sizes).toHaveLength(1);
+    expect(sizes[0]).toBeLessThan(sent);
+  });
+
   test("removes its unix path when its listener stops (server.ts)", async () => {
     using folder = makeTempFolder();
     const path = folder.join("control.sock");

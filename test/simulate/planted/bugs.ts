@@ -102,7 +102,7 @@ const NAMED: readonly Bug[] = [
   plant(
     "forget to release a client that left",
     "src/gateway/delivery/client-left.ts",
-    "const leave = (): void => job.cancel();",
+    "const leave = (): void => job.running.cancel();",
     "const leave = (): void => {};",
   ),
   plant("accept a torn line", RECOVERY, "    if (end < size) cut(path, fd, end);\n", ""),

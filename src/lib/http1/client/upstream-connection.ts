@@ -14,6 +14,7 @@ import {
   parseResponse,
   type ResponseHead,
 } from "../head.ts";
+import { SocketFlow } from "../socket-flow.ts";
 import { hasUnreadBytesOrEnd } from "./idle-state.ts";
 import { Malformed, type FaultKind } from "../types.ts";
 
@@ -58,11 +59,12 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   #idleUntil = 0;
   #unsent: Buffer | null = null;
   #bodySent = 0;
-  #paused = false;
+  readonly #flow: SocketFlow;
   #closed = false;
 
   constructor(socket: Socket<SocketListener>, owner: ConnectionOwner) {
     this.#socket = socket;
+    this.#flow = new SocketFlow(socket);
     this.#owner = owner;
   }
 
@@ -118,14 +120,11 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   }
 
   pause(): void {
-    this.#paused = true;
-    this.#socket.pause();
+    this.#flow.hold();
   }
 
   resume(): void {
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#socket.resume();
+    this.#flow.release();
   }
 
   abandon(): void {
@@ -144,6 +143,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     }
     this.#answered = true;
     this.#deadline.disarm();
+    this.#flow.noteRead(chunk.length);
     try {
       if (this.#decoder === null) this.#receiveHead(exchange, chunk);
       else this.#receiveBody(exchange, this.#decoder, chunk, 0);

@@ -11,6 +11,7 @@ import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type Req
 import { guessRequest, isRefusal, type RequestRefusal, explainHeadRefusal } from "./refusal.ts";
 import { IncomingBody } from "./request-body.ts";
 import { hasFilesLeft, FILES_RESERVED_FROM_CLIENTS } from "../shortage.ts";
+import { SocketFlow } from "../socket-flow.ts";
 
 /** What the connections of one server share. */
 export interface ServerContext {
@@ -54,13 +55,14 @@ export class ClientConnection implements ReplyConnection {
   readonly #outbox = new Outbox();
   #draining: PromiseWithResolvers<void> | null = null;
   #staysOpen = true;
-  #paused = false;
+  readonly #flow: SocketFlow;
   #advancing = false;
   #headBegun = false;
 
   constructor(server: ServerContext, socket: Socket<ClientConnection>) {
     this.#server = server;
     this.#socket = socket;
+    this.#flow = new SocketFlow(socket);
     const servable = hasFilesLeft(socket, FILES_RESERVED_FROM_CLIENTS);
     this.#maxHeadBytes = servable ? server.maxHeadBytes : 0;
     this.#deadline.arm(servable ? server.idleMs : LINGER_MS);
@@ -69,6 +71,7 @@ export class ClientConnection implements ReplyConnection {
   // Called by the socket.
 
   receive(chunk: Buffer): void {
+    this.#flow.noteRead(chunk.length);
     if (this.#phase === "upgraded") {
       this.#listener?.receive(chunk);
       return;
@@ -158,7 +161,7 @@ export class ClientConnection implements ReplyConnection {
   resetReply(): void {
     this.#exchange = null;
     this.#phase = "resetting";
-    this.#resume();
+    this.#flow.release();
     if (this.#socket.bytesWritten === 0) this.terminate();
     else this.#deadline.arm(this.#outbox.size === 0 ? RESET_GRACE_MS : RESET_WAIT_MS);
   }
@@ -172,7 +175,7 @@ export class ClientConnection implements ReplyConnection {
     const early = this.#waiting.view();
     this.#waiting.clear();
     if (early.length > 0) listener.receive(Buffer.from(early));
-    this.#resume();
+    this.#flow.release();
     if (this.#server.stopping) listener.stopping();
   }
 
@@ -187,13 +190,11 @@ export class ClientConnection implements ReplyConnection {
   }
 
   pauseUpgraded(): void {
-    if (this.#paused || this.#phase !== "upgraded") return;
-    this.#paused = true;
-    this.#socket.pause();
+    if (this.#phase === "upgraded") this.#flow.hold();
   }
 
   resumeUpgraded(): void {
-    if (this.#phase === "upgraded") this.#resume();
+    if (this.#phase === "upgraded") this.#flow.release();
   }
 
   endUpgraded(): void {
@@ -319,7 +320,7 @@ export class ClientConnection implements ReplyConnection {
   #linger(): void {
     this.#phase = "lingering";
     this.#waiting.clear();
-    this.#resume();
+    this.#flow.release();
     this.#deadline.arm(LINGER_MS);
     this.#socket.shutdown();
   }
@@ -333,18 +334,8 @@ export class ClientConnection implements ReplyConnection {
   #pauseOrResume(): void {
     const running = this.#phase === "exchange" || this.#phase === "ending";
     const full = this.#waiting.size > MAX_WAITING_BYTES || this.#exchange?.body.wantsMore === false;
-    if (!running || !full) {
-      this.#resume();
-    } else if (!this.#paused) {
-      this.#paused = true;
-      this.#socket.pause();
-    }
-  }
-
-  #resume(): void {
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#socket.resume();
+    if (running && full) this.#flow.hold();
+    else this.#flow.release();
   }
 }
 

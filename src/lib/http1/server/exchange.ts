@@ -23,6 +23,15 @@ const LAST_CHUNK = "0\r\n\r\n";
 /** How the client finds the end of the reply. `none`: the reply has no body, whatever is written. */
 type ReplyFraming = "none yet" | "none" | "length" | "chunked" | "close";
 
+/** Most events are as long as others before them. */
+const chunkSizes: string[] = [];
+const MAX_KEPT_SIZE = 4096;
+
+function writeChunkSize(bytes: number): string {
+  if (bytes >= MAX_KEPT_SIZE) return `${bytes.toString(16)}\r\n`;
+  return (chunkSizes[bytes] ??= `${bytes.toString(16)}\r\n`);
+}
+
 function writeFraming(framing: ReplyFraming, length: number): string {
   if (framing === "length") return `content-length: ${length}\r\n`;
   return framing === "chunked" ? "transfer-encoding: chunked\r\n" : "";
@@ -101,7 +110,7 @@ export class ServerExchange implements Exchange {
   write(chunk: Uint8Array): boolean {
     if (this.gone || this.#ended || this.#framing === "none" || chunk.length === 0) return true;
     if (this.#framing === "chunked") {
-      return this.#connection.send(`${this.#takeHead()}${chunk.length.toString(16)}\r\n`, chunk, "\r\n");
+      return this.#connection.send(this.#takeHead() + writeChunkSize(chunk.length), chunk, "\r\n");
     }
     if (!this.#fits(chunk.length)) return true;
     return this.#connection.send(this.#takeHead(), chunk, "");
@@ -168,12 +177,7 @@ export class ServerExchange implements Exchange {
     switch (this.#framing) {
       case "chunked":
         if (last.length === 0) this.#connection.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
-        else
-          this.#connection.send(
-            `${this.#takeHead()}${last.length.toString(16)}\r\n`,
-            last,
-            `\r\n${LAST_CHUNK}`,
-          );
+        else this.#connection.send(this.#takeHead() + writeChunkSize(last.length), last, `\r\n${LAST_CHUNK}`);
         return true;
       case "length":
         if (!this.#fits(last.length)) return false;
