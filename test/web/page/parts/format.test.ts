@@ -39,7 +39,7 @@ test.each([
   [0.5, "50 %"],
   [0.9999, "99 %"],
   [1, "100 %"],
-])("a rate of %p is %s: 100 %% means all of it", (rate, shown) => {
+])("a rate of %p is %s: it is rounded down", (rate, shown) => {
   expect(formatRate(rate)).toBe(shown);
 });
 
