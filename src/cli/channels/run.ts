@@ -9,7 +9,7 @@ import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { openLiveScreen } from "../live/live-screen.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { print, printJson, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { printJson, printLines, readRoom, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
   readonly watch?: true;
@@ -27,7 +27,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
   const known = await readViews(catalog);
   const views = known ?? describeWithoutGateway(catalog, Date.now());
   if (flags.json === true) printJson(views);
-  else for (const line of drawOnce(views)) print(line);
+  else printLines(drawOnce(views));
   for (const problem of known === null ? [NOT_RUNNING] : describeUnservedGroups(views)) {
     printNote(problem);
     process.exitCode = 1;

@@ -89,7 +89,7 @@ function printFindings(findings: readonly Finding[], wrong: number): void {
     printLines([
       `${paint(style, mark)} ${check}${blank}  ${first}`,
       ...others.map((line) => indent + line),
-      ...(fix === null ? [] : [`${indent}→ ${paint("bold", fix)}`]),
+      ...(fix === null ? [] : [`${indent}→ ${paint("bold", escapeUnprintable(fix))}`]),
     ]);
   }
   print(wrong === 0 ? "No problems found." : `${formatCount(wrong, "problem")} found.`);

@@ -5,9 +5,10 @@ import { type KeySpending, type LimitSpending, readSpending } from "../../billin
 import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { type Column, printTable } from "../terminal/table.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
-import { paint, print, printJson, printNote } from "../terminal/terminal.ts";
+import { paint, printJson, printLines, printNote } from "../terminal/terminal.ts";
 
 export interface ListFlags extends ConfigFlags {
   readonly json?: true;
@@ -92,7 +93,9 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
       return [limit, used === undefined ? String(value) : describeUse(used, now)] as const;
     }),
   ];
-  for (const [title, fact] of facts) print(`${paint("dim", title.padEnd(20))}${fact || "-"}`);
+  printLines(
+    facts.map(([title, fact]) => `${paint("dim", title.padEnd(20))}${escapeUnprintable(fact || "-")}`),
+  );
 }
 
 /** A row for each limit, in LIMIT_COLUMNS. */

@@ -6,7 +6,7 @@ import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { type ExitCause, openLiveScreen } from "./live-screen.ts";
 import { describeRecord } from "./request-log.ts";
-import { print, printJson } from "../terminal/terminal.ts";
+import { printJson, printLines } from "../terminal/terminal.ts";
 import { createTopView } from "./top-view.ts";
 
 export interface TopFlags extends LedgerFlags {
@@ -39,7 +39,7 @@ function printOnce(state: GatewayState): void {
   const view = createTopView();
   view.see(state, Date.now());
   const endless = Number.POSITIVE_INFINITY;
-  for (const line of view.draw(endless, endless)) print(line);
+  printLines(view.draw(endless, endless));
 }
 
 const REFRESH_MS = 500;

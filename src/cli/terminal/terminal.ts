@@ -9,11 +9,13 @@ import { wrapWords } from "./text.ts";
 
 export { fail, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line of the result. Whatever names stand in it, nothing but our own styles reaches a terminal. */
+/** Prints a line of the result, without styles. Whatever names stand in it, none of them steers a terminal. */
 export function print(line: string): void {
-  printLines([line]);
+  process.stdout.write(`${escapeUnprintable(line)}\n`);
 }
 
+/** Prints lines with our own styles, as of a table. Names in them must be escaped already: one of them could choose its
+ *  colour. */
 export function printLines(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${escapeBesideStyles(line)}\n`).join(""));
 }

@@ -12,10 +12,14 @@ import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { OFFLINE, run, runOnTerminal } from "../driving.ts";
 
-const HOSTILE = "zz\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
+/** Its red is one of the colours that the commands write themselves. */
+const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
 /** Line breaks that the user types are their own. */
 const TYPED = HOSTILE.replace("\r\n", "");
 const STEERING = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]|^faked line/mu;
+
+/** Bold, dim and cyan, which tables and bars have. */
+const OWN_STYLES = ["0", "1", "2", "36"].map((code) => `\u001B[${code}m`);
 
 const folder = makeTempFolder();
 const upstream = startDemoUpstream();
@@ -97,15 +101,24 @@ test("no command prints what could steer a terminal", async () => {
 test("on a terminal, a name cannot even choose its colour", async () => {
   writeFiles();
   const commands = [
-    ["prices", "show", HOSTILE],
     ["usage", "--by", "model,label", "--csv"],
+    ["usage", "--by", "model,label"],
+    ["sessions", "show", "last"],
+    ["ledger", "show", "last"],
+    ["ledger", "tail", "--no-follow"],
+    ["prices", "show", HOSTILE],
+    ["groups", "list"],
+    ["keys", "show", "k"],
+    ["cache"],
   ];
   for (const command of commands) {
     const { status, raw } = runOnTerminal({ folder: folder.path }, ...command);
-    expect(await status).toBe(0);
-    expect(raw().replaceAll("\r\n", "\n")).not.toMatch(STEERING);
+    expect({ command, status: await status }).toEqual({ command, status: 0 });
+    expect({ command, shown: raw() }).toEqual({ command, shown: expect.not.stringContaining("\u001B[31m") });
+    const others = OWN_STYLES.reduce((text, style) => text.replaceAll(style, ""), raw());
+    expect(others.replaceAll("\r\n", "\n")).not.toMatch(STEERING);
   }
-});
+}, 120_000);
 
 test("gateway serve names them in its warnings", async () => {
   using folder = makeTempFolder();

@@ -12,7 +12,7 @@ import {
 } from "../../../billing/report/cache-misses.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { type Column, formatTable } from "../../terminal/table.ts";
-import { print, printJson, printNote } from "../../terminal/terminal.ts";
+import { print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { adviseOn, describeCause } from "./cache-advice.ts";
 import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage-run.ts";
@@ -93,10 +93,10 @@ function printReport(report: MissReport): void {
     row.causes.map(({ cause }) => describeCause(cause))[0] ?? "",
   ]);
   const total = ["total", "", "", ...formatNumbers(report.total), ""];
-  for (const line of formatTable(sessions, [...rows, total])) print(line);
+  printLines(formatTable(sessions, [...rows, total]));
   print("");
   const causes = report.causes.map(({ cause, totals }) => [describeCause(cause), ...formatNumbers(totals)]);
-  for (const line of formatTable([{ title: "CAUSE", name: true }, ...NUMBERS], causes)) print(line);
+  printLines(formatTable([{ title: "CAUSE", name: true }, ...NUMBERS], causes));
   if (report.total.unpricedTokens > 0)
     printNote(
       `${formatCount(report.total.unpricedTokens, "missed token")} ${report.total.unpricedTokens === 1 ? "has" : "have"} no price.`,

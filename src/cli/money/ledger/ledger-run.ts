@@ -64,7 +64,7 @@ export function verify(flags: VerifyFlags): void {
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     const corrected = corrections === 0 ? "no corrections" : formatCount(corrections, "correction");
     const summary = `${formatCount(lines, "line")} verified in ${formatCount(files, "file")}, ${corrected}, ${seconds} s`;
-    if (verdict.findings === 0) print(`${paint("green", "OK")}: ${summary}`);
+    if (verdict.findings === 0) printLines([`${paint("green", "OK")}: ${summary}`]);
     else printNote(summary);
     for (const note of verdict.notes) printNote(note);
     for (const advice of new Set(findings.map((finding) => finding.advice))) printNote(advice);
@@ -160,7 +160,7 @@ function createRowPrinter(): (texts: readonly string[]) => void {
     const lines = texts.map(readTailLine);
     const cells = lines.filter((line) => line !== null).map(describeInCells);
     const rows = table.rows(cells, readRoom()).values();
-    if (isFirst) print(paint("dim", table.head(readRoom())));
+    if (isFirst) printLines([paint("dim", table.head(readRoom()))]);
     isFirst = false;
     for (const line of lines) print(line === null ? NOT_A_LINE : (rows.next().value ?? ""));
   };

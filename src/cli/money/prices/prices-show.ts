@@ -20,7 +20,7 @@ import { resolveModel } from "../../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
-import { fail, print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
+import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
   readonly provider?: string;
@@ -119,11 +119,12 @@ function describeForScripts(
 function report(book: PriceBook, sold: readonly Offer[], configured: Rates | null): void {
   print(`${book.label}: USD per million tokens, or per thousand calls (…_per_1k)`);
   if (configured !== null)
-    printLines([
+    for (const line of [
       "config",
       `  always: ${formatRates(configured)}`,
       "  source: `prices:` in the config; it wins",
-    ]);
+    ])
+      print(line);
   for (const { found, channels } of sold) {
     const { provider, ids, periods, source } = found.model;
     print(

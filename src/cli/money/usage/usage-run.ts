@@ -35,7 +35,7 @@ import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
 import { type Column, formatTable } from "../../terminal/table.ts";
-import { print, printJson, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
+import { print, printJson, printLines, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
@@ -276,7 +276,7 @@ function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
   const [head = "", ...lines] = formatTable(columns, cells);
   const charges = rows.map(({ totals }) => totals.charge);
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
-  for (const line of [head, ...body]) print(line);
+  printLines([head, ...body]);
   reportGaps(countGaps(total));
 }
 
