@@ -136,7 +136,10 @@ const TRANSPORTS: Readonly<Record<string, (gateway: InsideGateway) => Send | Pro
 
 const FIRST = { input: [{ role: "user", content: "Build it." }] };
 
-const idOf = (got: Got): string => ("id" in got ? got.id : `refused: ${got.message}`);
+function idOf(got: Got): string {
+  if ("id" in got) return got.id;
+  throw new Error(`refused: ${got.message}`);
+}
 
 /** A request with the result of the call in the response `previous`. */
 function resultOf(previous: string, output = "no rule", more: Value = {}): Value {
