@@ -1,10 +1,12 @@
 // `bun run bench`: what the gateway costs, compared with the upstream itself, nginx and others. Flags → rounds → report.
 
 import { parseArgs } from "node:util";
+import { findRegressions, readCounts, updateBaseline } from "./allocated/baseline.ts";
 import type { Bench } from "./bench.ts";
 import { startLoad, startUpstream } from "./wire/ends.ts";
 import { describeMachine, planCores, stopAll } from "./machine.ts";
 import { profile } from "./profile.ts";
+import type { Results } from "./results/measures.ts";
 import { writeJson, writeReport } from "./results/report.ts";
 import { EXTRAS, measure } from "./rounds.ts";
 import { SCENARIOS } from "./parts/scenarios.ts";
@@ -26,6 +28,7 @@ const HELP = `bun run bench [flags]
   --long               ten minutes longer: the far upstream after a pause of that length
   --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it
   --profile PART       a CPU profile of the gateway in one of them instead of measurements
+  --update-baseline    with "allocations": these counts are the new baseline, which must not be exceeded
   --json               the results as one JSON document
 `;
 
@@ -42,6 +45,7 @@ function readFlags() {
       peers: { type: "boolean", default: false },
       layers: { type: "boolean", default: false },
       profile: { type: "string" },
+      "update-baseline": { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
@@ -86,9 +90,19 @@ async function run(): Promise<void> {
     note("");
     const machine = describeMachine(bench.cores);
     process.stdout.write(`${flags.json ? writeJson(results, machine) : writeReport(results, machine)}\n`);
+    checkAllocated(results, flags["update-baseline"]);
   } finally {
     await stopAll();
   }
+}
+
+/** The only results that are the same on every machine, so the only ones that can fail. */
+function checkAllocated(results: Results, update: boolean): void {
+  const counted = readCounts(results, "gateway");
+  if (update) updateBaseline(counted);
+  const regressions = findRegressions(counted);
+  for (const line of regressions) process.stderr.write(`bench: ${line}\n`);
+  if (regressions.length > 0) process.exitCode = 1;
 }
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -1,6 +1,7 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
+import { countAllocated } from "./allocated/exact.ts";
 import { measureAllocations } from "./parts/allocations.ts";
 import { measureConsole } from "./parts/console.ts";
 import { measureFar } from "./far/far.ts";
@@ -81,6 +82,7 @@ async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promi
   for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
     if (name === "executable") continue; // the same code
     plan.note(`allocations of ${name}`);
+    results.add(name, await countAllocated(command, "all"));
     results.add(name, await measureAllocations(command, bench));
   }
 }
