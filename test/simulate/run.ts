@@ -3,7 +3,7 @@
 import { checkBooks, hasBadDisk } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
-import { checkReleased, isBetweenProbes } from "./checks/released.ts";
+import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
 import { checkCommands, checkProbed } from "./checks/commands.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
@@ -627,6 +627,9 @@ export class World implements Machine {
     this.#until(() => stopped, 30 * SECOND);
     if (!stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
     this.#pass(2 * SECOND);
+    const left = checkStopped(this, process, served);
+    this.#until(() => left.every((timer) => !process.timers.has(timer)));
+    checkTimersEnded(this, process);
   }
 
   #checkAll(): void {

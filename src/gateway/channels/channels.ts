@@ -262,7 +262,7 @@ class ChannelBook implements Channels {
   }
 
   close(): void {
-    this.#store.flush();
+    this.#store.close();
   }
 
   #nameDay(now: number): string {

@@ -48,6 +48,8 @@ export interface ChannelStore {
   touch(): void;
   /** Writes unwritten changes now. */
   flush(): void;
+  /** The same for the last time. The answer to a probe may still come, when the file may belong to the next gateway. */
+  close(): void;
 }
 
 const DELAY_MS = 2000;
@@ -59,6 +61,7 @@ export function openChannelStore(
 ): ChannelStore {
   const path = `${ledgerPath}.channels.json`;
   let timer: Timer | null = null;
+  let isClosed = false;
   const write = (): void => {
     timer = null;
     const channels = [...list()].map((memory) => encode(memory, clock()));
@@ -68,17 +71,22 @@ export function openChannelStore(
       // The ledger reports a full disk.
     }
   };
+  const flush = (): void => {
+    if (timer === null) return;
+    clearTimeout(timer);
+    write();
+  };
   return {
     load: (now) => read(path, now),
     touch: () => {
-      if (timer !== null) return;
+      if (timer !== null || isClosed) return;
       timer = setTimeout(write, DELAY_MS);
       timer.unref();
     },
-    flush: () => {
-      if (timer === null) return;
-      clearTimeout(timer);
-      write();
+    flush,
+    close: () => {
+      flush();
+      isClosed = true;
     },
   };
 }

@@ -3,10 +3,12 @@
 import type { Send } from "../clients/line.ts";
 import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
+import { hasBadDisk } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
   if (world.timeWasBent) return;
+  checkReset(world);
   const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
   for (const client of world.plan.clients) {
     if (client.key !== client.name) continue;
@@ -21,6 +23,7 @@ export function checkLimits(world: World): void {
     checkSpent(world, client.key, own, [
       { limit: limits.usdTotal, since: () => 0 },
       { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
+      { limit: limits.usdPerMonth, since: (at) => monthBegins(world, at) },
     ]);
     checkSessions(world, limits, own);
   }
@@ -49,6 +52,7 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("requestsPerMinute"),
     ...find("concurrentRequests"),
     ...find("usdPerDay"),
+    ...find("usdPerMonth"),
     ...find("usdTotal"),
     ...find("requestsPerMinutePerSession"),
     ...find("usdPerSession"),
@@ -202,6 +206,44 @@ const DAY_MS = 86_400_000;
 /** In virtual time. */
 function dayBegins({ plan }: World, at: number): number {
   return at - ((plan.wall + at / 1000) % DAY_MS) * 1000;
+}
+
+function monthBegins({ plan }: World, at: number): number {
+  const now = new Date(plan.wall + at / 1000);
+  return (Date.UTC(now.getUTCFullYear(), now.getUTCMonth()) - plan.wall) * 1000;
+}
+
+const BEGINS = { usd_per_day: dayBegins, usd_per_month: monthBegins };
+
+/** A bill may be closed this long after its client has left. */
+const MAY_BE_BILLED_US = 30_000_000;
+
+/** What was spent before a day or a month began does not count in it. */
+function checkReset(world: World): void {
+  // Lines that are written late count when they are written.
+  if (world.deaths.length > 0 || world.removed.length > 0 || hasBadDisk(world.plan)) return;
+  for (const send of world.sends) {
+    const setting = findSpent(send);
+    if (setting === null) continue;
+    const from = BEGINS[setting](world, send.at);
+    const others = world.sends.filter((other) => other !== send && other.client.key === send.client.key);
+    const counts = (other: Send): boolean =>
+      other.endedAt >= from - MAY_BE_BILLED_US && other.at <= send.endedAt;
+    if (!others.some(counts) && BEGINS[setting](world, send.endedAt) === from)
+      world.accuse(
+        "limits",
+        `${send.name} was refused because of ${setting}, but its key ${send.client.key} has spent nothing since ${from / 1000} ms.`,
+      );
+  }
+}
+
+/** The limit by which a request was refused, if nothing in flight could change that. */
+function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
+  if (reply?.status !== 429 || events !== null) return null;
+  const text = reply.body.toString();
+  if (!text.includes("has spent") || text.includes("reserved")) return null;
+  if (text.includes("(usd_per_day)")) return "usd_per_day";
+  return text.includes("(usd_per_month)") ? "usd_per_month" : null;
 }
 
 /**

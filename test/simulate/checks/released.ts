@@ -1,6 +1,8 @@
 // Checks that nothing is held when no request is in flight: no connections, files, timers or reservations.
 
+import type { Served } from "../program.ts";
 import type { World } from "../run.ts";
+import type { SimProcess, Timer } from "../world/process.ts";
 
 /** Probes never stop. Between two of them, no connection to an upstream is in use. */
 export function isBetweenProbes({ served }: World): boolean {
@@ -35,4 +37,26 @@ export function checkReleased(world: World): void {
       "released",
       `Nothing is in flight, but more files are open than the ledger, its journal and its lock: ${files.join(", ")}`,
     );
+}
+
+/** After a clean stop nothing is held. Returns the timer that may be left: all time limits share one, and it fires once more
+ *  after the last of them was switched off. */
+export function checkStopped(world: World, process: SimProcess, { running }: Served): Timer[] {
+  const accuse = (what: string): void => world.accuse("released", `The gateway has stopped, but ${what}.`);
+  const { client, memory, sockets } = running.gateway;
+  if (process.sockets.size > 0) accuse(`${process.sockets.size} connections are open`);
+  if (client.stats().open > 0) accuse(`it counts ${client.stats().open} connections to upstreams`);
+  if (sockets.open > 0) accuse(`it counts ${sockets.open} open WebSockets`);
+  if (memory.usedBytes > 0) accuse(`${memory.usedBytes} bytes of large bodies are reserved`);
+  if (process.control !== null) accuse("its control socket is open");
+  const files = [...process.files.values()].map(({ path }) => path);
+  if (files.length > 0) accuse(`these files are open: ${files.join(", ")}`);
+  const timers = [...process.timers];
+  if (timers.length > 1) accuse(`${timers.length} timers are left`);
+  return timers;
+}
+
+export function checkTimersEnded(world: World, process: SimProcess): void {
+  if (process.timers.size > 0)
+    world.accuse("released", "The gateway has stopped, but a timer is left that starts again.");
 }

@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSessions(addSockets(makeHttpPlan(seed)));
+  return addMonths(addSessions(addSockets(makeHttpPlan(seed))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -193,6 +193,20 @@ function addSessions(plan: Plan): Plan {
   return { ...plan, clients };
 }
 
+/** In some runs some keys have a limit for each month, and a month may end. */
+function addMonths(plan: Plan): Plan {
+  const random = new Random(plan.seed, "months");
+  if (!random.chance(250)) return plan;
+  const limits = new Map(
+    plan.clients.flatMap(({ key }) => (random.chance(600) ? [[key, random.pick(USD_LIMITS)] as const] : [])),
+  );
+  const clients = plan.clients.map((client): ClientPlan => {
+    const usdPerMonth = limits.get(client.key);
+    return usdPerMonth === undefined ? client : { ...client, limits: { ...client.limits, usdPerMonth } };
+  });
+  return { ...plan, clients };
+}
+
 /** Most of its answers are those of real providers. */
 export function addRecordings(plan: Plan): Plan {
   const random = new Random(plan.seed, "recordings");
@@ -243,12 +257,14 @@ function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
   );
 }
 
+const USD_LIMITS = ["0.0005", "0.002", "0.01"];
+
 function makeLimits(random: Random): LimitPlan {
   return {
     ...(random.chance(350) ? { requestsPerMinute: random.between(2, 10) } : {}),
     ...(random.chance(350) ? { concurrentRequests: random.between(1, 3) } : {}),
-    ...(random.chance(350) ? { usdPerDay: random.pick(["0.0005", "0.002", "0.01"]) } : {}),
-    ...(random.chance(200) ? { usdTotal: random.pick(["0.0005", "0.002", "0.01"]) } : {}),
+    ...(random.chance(350) ? { usdPerDay: random.pick(USD_LIMITS) } : {}),
+    ...(random.chance(200) ? { usdTotal: random.pick(USD_LIMITS) } : {}),
   };
 }
 

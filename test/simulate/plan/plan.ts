@@ -62,6 +62,7 @@ export interface LimitPlan {
   readonly requestsPerMinute?: number;
   readonly concurrentRequests?: number;
   readonly usdPerDay?: string;
+  readonly usdPerMonth?: string;
   readonly usdTotal?: string;
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;

@@ -420,4 +420,35 @@ const READY: readonly Bug[] = [
   ),
 ];
 
-export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...OPERATED, ...SOCKETS, ...READY, ...UNDONE];
+/** In limits of a month, and in what is left after a stop. */
+const ENDED: readonly Bug[] = [
+  plant(
+    "let everybody spend any amount in a month",
+    LIMITS,
+    '  checkSpent(side, { window: "month", limit: limits.usdPerMonth, own, ledger, now });\n',
+    "",
+  ),
+  plant(
+    "count what was spent before the month began",
+    LIMITS,
+    "  const charged = ledger.spentOf(holder, window);",
+    '  const charged = ledger.spentOf(holder, window === "month" ? "total" : window);',
+  ),
+  plant(
+    "leave the ledger open after a stop",
+    "src/gateway/start.ts",
+    "    return gateway.ledger.close();\n",
+    "    return Promise.resolve();\n",
+  ),
+  plant("save the channels after a stop", "src/gateway/channels/store.ts", "      isClosed = true;\n", ""),
+];
+
+export const BUGS: readonly Bug[] = [
+  ...NAMED,
+  ...OTHERS,
+  ...OPERATED,
+  ...SOCKETS,
+  ...READY,
+  ...ENDED,
+  ...UNDONE,
+];

@@ -86,6 +86,7 @@ function writeLimits(limits: LimitPlan): string {
     ...(limits.requestsPerMinute === undefined ? [] : [`requests_per_minute: ${limits.requestsPerMinute}`]),
     ...(limits.concurrentRequests === undefined ? [] : [`concurrent_requests: ${limits.concurrentRequests}`]),
     ...(limits.usdPerDay === undefined ? [] : [`usd_per_day: "${limits.usdPerDay}"`]),
+    ...(limits.usdPerMonth === undefined ? [] : [`usd_per_month: "${limits.usdPerMonth}"`]),
     ...(limits.requestsPerMinutePerSession === undefined
       ? []
       : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),

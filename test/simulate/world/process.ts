@@ -56,7 +56,8 @@ export class Killed extends Error {
   override readonly name = "Killed";
 }
 
-interface Timer {
+/** One of the process's own. */
+export interface Timer {
   readonly event: { current: Event | null };
   unref(): Timer;
   ref(): Timer;
