@@ -208,7 +208,8 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
   };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (path = target): Promise<Started> => {
-    const body = { model: "m", max_tokens: 9, stream, messages: [] };
+    const messages = [{ role: "user", content: "Hi" }];
+    const body = { model: "m", max_tokens: 9, stream, messages };
     const exchange = new RecordedExchange(path, fields, body);
     return { exchange, ...(await open(exchange, gateway)) };
   };

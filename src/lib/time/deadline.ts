@@ -50,7 +50,7 @@ export class Deadline {
     postponed = !postponed && now - wakeAt > RESOLUTION_MS + STANDSTILL_MS;
     wakeAt = Infinity;
     if (postponed) {
-      wakeBy(now);
+      wakeBy(now, sweepAfterReading);
       return;
     }
     const due: Deadline[] = [];
@@ -68,11 +68,16 @@ export class Deadline {
   }
 }
 
+/** On a busy machine the timer may be due before the sockets are read. They are read between two turns of the loop. */
+function sweepAfterReading(): void {
+  setImmediate(() => setImmediate(Deadline.sweep));
+}
+
 /** The timer does not keep the process alive. What it guards does. */
-function wakeBy(at: number): void {
+function wakeBy(at: number, run = Deadline.sweep): void {
   if (timer !== null) clearTimeout(timer);
   wakeAt = at;
   const wait = Math.max(RESOLUTION_MS, at - performance.now());
-  timer = setTimeout(Deadline.sweep, Math.min(wait, MAX_TIMER_MS));
+  timer = setTimeout(run, Math.min(wait, MAX_TIMER_MS));
   timer.unref();
 }

@@ -159,6 +159,20 @@ describe("what is known of the channels", () => {
     expect([error?.code, second.exchange.status]).toEqual(["unavailable", 200]);
   });
 
+  test("a failed request is one error of its channel", async () => {
+    await run({ a: [refuse(500)] });
+    const { channels, catalog, now } = scripted.gateway;
+    expect(channels.view(catalog, now())).toMatchObject([{ requests_hour: 1, errors_hour: 1 }]);
+  });
+
+  test("a probe does not end a wait that the upstream named", async () => {
+    await run({ a: [refuse(500, [["retry-after", "30"]])] });
+    const { channels, catalog, now } = scripted.gateway;
+    channels.reportProbe(catalog.channels.get("a")!, null, now());
+    const second = await scripted.again();
+    expect([second.exchange.status, scripted.called]).toEqual([500, ["a"]]);
+  });
+
   test("the journal names the channel that gets the request, even if another one has the better priority", async () => {
     await run({ a: [refuse(503, [["retry-after", "30"]])], b: [OK, OK] });
     await scripted.again();

@@ -2,6 +2,7 @@
 
 import { afterEach, expect, test } from "bun:test";
 import { renameSync } from "node:fs";
+import type { LimitUse } from "../../../src/billing/limits/alerts.ts";
 import { openBill } from "../../../src/gateway/bill/bill.ts";
 import { settleFailure } from "../../../src/gateway/bill/settle.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
@@ -62,4 +63,15 @@ test("what is reserved is free again, even if the line cannot be added", async (
   gateway.ledger.discard(bill.call.id);
   expect(() => settleFailure(bill, GONE, gateway)).toThrow("is not open");
   expect(await open()).toHaveProperty("bill");
+});
+
+test("a session that comes near its limit is reported with its line", async () => {
+  await limit({ usd_per_session: "5" });
+  const opened = await open("x");
+  if (!("bill" in opened)) throw new Error("refused");
+  const uses: LimitUse[] = [];
+  const alerts = { ...scripted.gateway.alerts, check: (some: Iterable<LimitUse>) => void uses.push(...some) };
+  opened.bill.attempts.push({ channel: "a", status: 200 });
+  settleFailure(opened.bill, GONE, { ...scripted.gateway, alerts });
+  expect(uses).toMatchObject([{ holder: { kind: "session", name: "s" }, limit: "usd_per_session" }]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file/load.ts";
-import { fetchListPage } from "../../../src/gateway/channels/model-list.ts";
+import { createModelLists, fetchListPage } from "../../../src/gateway/channels/model-list.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Deadlines } from "../../../src/lib/http1/types.ts";
 
@@ -21,4 +21,18 @@ test("a model list that stalls is given up as soon as one that never begins", as
   await fetchListPage(watched, catalog.channels.get("a")!, "").catch(() => {});
   client.close();
   expect(asked).toMatchObject([{ firstByteMs: 10_000, idleMs: 10_000 }]);
+});
+
+test("if `models` filters out the whole list, the exact names in it count", async () => {
+  using upstream = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json({ data: [{ id: "another", type: "model" }] }),
+  });
+  const a = { platform: "messages", base_url: upstream.url.origin, credential: "c", models: ["m", "n-*"] };
+  const { catalog } = checkConfigText(JSON.stringify({ channels: { a } }), "/tmp/gateway.yaml", {});
+  const client = createClient();
+  const { models, problem } = await createModelLists(client).ofChannel(catalog.channels.get("a")!);
+  client.close();
+  expect([models.map(({ id }) => id), problem]).toEqual([["m"], null]);
 });

@@ -5,6 +5,7 @@ import { checkConfigText } from "../../../src/config/file/load.ts";
 import { createChannels } from "../../../src/gateway/channels/channels.ts";
 import { probeChannel, startProbes } from "../../../src/gateway/channels/probe.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
+import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
@@ -33,6 +34,14 @@ afterAll(async () => {
   folder.remove();
 });
 
+const observer = {
+  notice: () => {},
+  requestDone: () => {},
+  streamOpened: () => {},
+  streamClosed: () => {},
+  limitNear: () => {},
+};
+
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(1);
 }
@@ -45,13 +54,6 @@ async function countProbes(time: number, expected: number): Promise<number> {
     keys: [{ name: "k", group: "g", secret: "sk-test" }],
   };
   const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
-  const observer = {
-    notice: () => {},
-    requestDone: () => {},
-    streamOpened: () => {},
-    streamClosed: () => {},
-    limitNear: () => {},
-  };
   const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
   const channel = catalog.channels.get("a")!;
   channels.reportAnswer({ channel, model: "m" }, 5, now);
@@ -65,6 +67,19 @@ async function countProbes(time: number, expected: number): Promise<number> {
   running.stop();
   return probes - 1;
 }
+
+test("the gateway's own shortage is no failure of a probed channel", async () => {
+  const config = {
+    channels: { a: { platform: "messages", base_url: upstream.url.origin, credential: "xxxx" } },
+  };
+  const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
+  const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
+  const shortage = new UpstreamFault("shortage", "no files", false);
+  const send = () => ({ head: Promise.reject(shortage), cancel: () => {} });
+  const context = { client: { ...client, send }, channels, observer, now: () => now };
+  await probeChannel(catalog.channels.get("a")!, context);
+  expect(channels.view(catalog, now)).toMatchObject([{ state: "unknown" }]);
+});
 
 test.each([
   { when: "right after an answer", time: START, expected: 0 },

@@ -80,6 +80,14 @@ describe("a pool", () => {
     expect(count(pool)).toEqual({ open: 1, idle: 1, dialled: 2, reused: 2, retried: 0 });
   });
 
+  test("closes an idle connection on which bytes arrive that nobody asked for", async () => {
+    const { pool, upstream, answer } = await startPool();
+    await finish(answer, [send(pool, upstream)]);
+    for (const socket of upstream.sockets) socket.write("HTTP/1.1 200 OK\r\n");
+    while (pool.open > 0) await tick();
+    expect(count(pool)).toEqual({ open: 0, idle: 0, dialled: 1, reused: 0, retried: 0 });
+  });
+
   test("forgets an idle connection that the upstream closes", async () => {
     const { pool, upstream, answer } = await startPool();
     await finish(answer, [send(pool, upstream)]);

@@ -6,6 +6,7 @@ import type { Socket } from "bun";
 import type { SocketListener } from "../../../../src/lib/http1/client/dial.ts";
 import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
 import { UpstreamConnection } from "../../../../src/lib/http1/client/upstream-connection.ts";
+import { Deadline } from "../../../../src/lib/time/deadline.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
 /** What the connection reported to its pool, in order. */
@@ -202,4 +203,26 @@ describe("when a connection ends before the response", () => {
       1,
     ]);
   });
+});
+
+test("the wait for a response begins anew while the request is still leaving", async () => {
+  await using upstream = await startUpstream(
+    () => {},
+    (socket) => void socket.pause(),
+  );
+  const { connection } = await connectTo(upstream);
+  const deadlines = { connectMs: 10_000, firstByteMs: 200, idleMs: 10_000 };
+  const body = new Uint8Array(30_000_000);
+  const head = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const exchange = new PendingExchange(outbound(upstream.origin, { method: "POST", body, deadlines }), head);
+  let failed = false;
+  exchange.head.catch(() => (failed = true));
+  // Deadlines that are due at once expire in the order in which they were armed first.
+  new Deadline(() => connection.drain()).arm(100);
+  const later = Promise.withResolvers<boolean>();
+  new Deadline(() => later.resolve(failed)).arm(250);
+  connection.send(exchange);
+  while (await Promise.race([later.promise.then(() => false), new Promise((go) => setImmediate(go, true))]));
+  expect(await later.promise).toBe(false);
+  connection.abandon();
 });

@@ -214,6 +214,24 @@ describe("a warm pool", () => {
     expect(await faultOf(exchange.head)).toEqual({ kind: "connect", answered: false });
   });
 
+  test("gives each request a dial of its own, those that it has started first", async () => {
+    const { pool, upstream } = await startWarmPool();
+    pool.expectUse(now);
+    pool.maintain(now);
+    expect(pool.dialled).toBe(2);
+    const all = await Promise.all([get(pool, upstream), get(pool, upstream), get(pool, upstream)]);
+    expect([all, pool.dialled]).toEqual([["ok", "ok", "ok"], 3]);
+  });
+
+  test("dials again for a request if the dial that it had started fails", async () => {
+    const { pool, upstream } = await startWarmPool();
+    await upstream[Symbol.asyncDispose]();
+    pool.expectUse(now);
+    pool.maintain(now);
+    expect(await faultOf(get(pool, upstream))).toMatchObject({ kind: "connect" });
+    expect(pool.dialled).toBe(3);
+  });
+
   test("does not use a connection that has ended, even before the event loop reports it", async () => {
     const { pool, upstream } = await startWarmPool();
     pool.expectUse(now);
