@@ -1,7 +1,7 @@
 // The promise about platforms: one row, and the compiler names every other place. A made-up platform is added to a copy
 // of the source; what the compiler says is compared with the table in CONTRIBUTING.md.
 
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,9 +12,6 @@ import type { Endpoint } from "../../src/dialects/dialect.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "../../src/dialects/platforms.ts";
 import { findCrossing } from "../../src/gateway/upstream/crossing.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
-
-// The compiler reads the whole project: a minute and more on a busy machine.
-setDefaultTimeout(300_000);
 
 const ROOT = join(import.meta.dir, "../..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
