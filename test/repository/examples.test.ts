@@ -1,13 +1,16 @@
 // Every config of examples/ is loaded by the real loader, and every script runs against a real gateway with simulated
 // upstreams. The scripts find `gateway` on their PATH, as users' scripts do.
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+
+// A script runs a dozen commands and requests, one after the other: minutes on a busy machine.
+setDefaultTimeout(300_000);
 
 const FOLDER = join(import.meta.dir, "../../examples");
 const MAIN = join(import.meta.dir, "../../src/main.ts");
