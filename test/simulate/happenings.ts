@@ -57,7 +57,7 @@ const HANDLERS: Handlers = {
     world.writeConfig(BROKEN_CONFIG);
     later(world, 3000, "the config is put right", () => world.change({}));
   },
-  "config touched": (world) => world.change({ comment: `touched at ${world.scheduler.now}` }),
+  "config touched": (world) => world.changeMultipliers(),
   "key off": (world, { client, ms }) => {
     world.change({ keysOff: new Set([client]) });
     later(world, ms, "keys are on again", () => world.change({ keysOff: new Set() }));

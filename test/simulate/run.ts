@@ -4,7 +4,8 @@ import { checkBooks, hasBadDisk } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, isBetweenProbes } from "./checks/released.ts";
-import { checkCommands, checkProbed } from "./checks/commands.ts";
+import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
+import { checkDelivered } from "./checks/delivered.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
@@ -71,6 +72,8 @@ const MAX_EVENTS = 400_000;
 const MAX_US = 3600 * SECOND;
 const LOOKS_AFTER_US = 120 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
+/** No upstream of this world names a time to wait. docs/failures.md has the longest time that the gateway chooses. */
+const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
 
@@ -97,6 +100,8 @@ export class World implements Machine {
   /** The content of ledger files at the moment of their removal. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
+  /** The keys that each text of the config file disables; null: the text is no config. */
+  readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
   /** The clock was changed, or the process was suspended. */
@@ -254,6 +259,8 @@ export class World implements Machine {
     const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
     inode.write(0, Buffer.from(text));
     this.disk.sync(inode);
+    const keysOff = text === BROKEN_CONFIG ? null : this.#changes.keysOff;
+    this.configs.push({ at: this.scheduler.now, keysOff });
   }
 
   #boot(): void {
@@ -402,6 +409,11 @@ export class World implements Machine {
     this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
   }
 
+  /** What the group charges for, with a multiplier that changes. */
+  changeMultipliers(): void {
+    this.change({ comment: `changed at ${this.scheduler.now}`, raised: !this.#changes.raised });
+  }
+
   /** Every set of limits that the key has had. */
   limitsOf(client: string): LimitPlan[] {
     const known =
@@ -511,7 +523,8 @@ export class World implements Machine {
       if (gateway === undefined) return false;
       return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
     };
-    if (isResting()) this.#until(() => !isResting(), 70 * 60 * SECOND);
+    if (isResting() && !this.#until(() => !isResting(), LONGEST_COOLDOWN_US))
+      this.accuse("recovery", "Everything works, but a channel is in a cooldown that is longer than every other one.");
     checkProbed(this);
     if (
       this.plan.clients.some(({ key }) =>
@@ -625,6 +638,8 @@ export class World implements Machine {
     checkBooks(this);
     checkLimits(this);
     checkCommands(this);
+    checkKeysOff(this);
+    checkDelivered(this);
   }
 }
 

@@ -395,7 +395,7 @@ const KINDS: readonly Make[] = [
     kind: "key off",
     atMs: at(random),
     client: random.pick(clients).name,
-    ms: random.between(300, 4000),
+    ms: random.between(300, 9000),
   }),
   (random, _, clients) => ({
     kind: "limits changed",

@@ -1,11 +1,7 @@
 // Bugs that the simulator must find. Each one replaces a few texts of the source, in memory.
 
-import type { Change } from "../world/bundle.ts";
-
-export interface Bug {
-  readonly name: string;
-  readonly changes: readonly Change[];
-}
+import { type Bug, plant } from "./bug.ts";
+import { FRESH } from "./fresh.ts";
 
 const CONNECTION = "src/lib/http1/client/upstream-connection.ts";
 const CLIENT_CONNECTION = "src/lib/http1/server/client-connection.ts";
@@ -23,10 +19,6 @@ const TURN = "src/gateway/websocket/turn.ts";
 const FRAMES = "src/lib/websocket/frames.ts";
 const POOL = "src/lib/http1/client/pool.ts";
 const FAILOVER = "src/gateway/attempt/failover.ts";
-
-function plant(name: string, file: string, from: string, to: string): Bug {
-  return { name, changes: [{ file, from, to }] };
-}
 
 /** The fixes of the security review, undone. */
 const UNDONE: readonly Bug[] = [
@@ -420,4 +412,12 @@ const READY: readonly Bug[] = [
   ),
 ];
 
-export const BUGS: readonly Bug[] = [...NAMED, ...OTHERS, ...OPERATED, ...SOCKETS, ...READY, ...UNDONE];
+export const BUGS: readonly Bug[] = [
+  ...NAMED,
+  ...OTHERS,
+  ...OPERATED,
+  ...SOCKETS,
+  ...READY,
+  ...FRESH,
+  ...UNDONE,
+];

@@ -44,6 +44,9 @@ export class HttpLine {
   #out: Buffer[] = [];
   #afterSent: (() => void) | null = null;
   #served = 0;
+  /** All bytes that it has sent, and those of them up to the end of its last answer. */
+  #total = 0;
+  #answered = 0;
   #tainted = false;
 
   constructor(upstream: Upstream, end: End) {
@@ -100,10 +103,20 @@ export class HttpLine {
     const send = /sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "";
     const fetches = method === "GET" ? (/^\/v1\/responses\/([^/?]+)/.exec(target)?.[1] ?? null) : null;
     const arrival = this.#upstream.arrive(send, this.#end.peer.owner, { tainted: this.#tainted, fetches });
+    this.#checkReuse(arrival);
     scheduler.note(
       `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${arrival.attempt}`,
     );
     return arrival;
+  }
+
+  /** Bytes that came before the request and are not of an answer show that this connection is not safe to use again. */
+  #checkReuse({ send }: Arrival): void {
+    if (this.#end.peer.takeReadBefore() <= this.#answered) return;
+    this.#upstream.watch.accuse(
+      "reuse",
+      `The gateway had read bytes that it did not request from ${this.#end.name}, and sent ${send} on it.`,
+    );
   }
 
   /** A request for a WebSocket. */
@@ -351,6 +364,7 @@ export class HttpLine {
   }
 
   #done(arrival: Arrival, closes: boolean): void {
+    this.#answered = this.#total;
     arrival.endedAt = this.#upstream.scheduler.now;
     if (closes) {
       this.#whenSent(() => this.#close("fin"));
@@ -377,6 +391,7 @@ export class HttpLine {
 
   #send(bytes: Buffer): void {
     if (bytes.length > 0) this.#out.push(bytes);
+    this.#total += bytes.length;
     this.#flush();
   }
 

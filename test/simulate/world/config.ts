@@ -18,6 +18,8 @@ export interface Changes {
   readonly comment: string;
   /** Every model costs twice as much. */
   readonly dearer: boolean;
+  /** Every group has another multiplier. */
+  readonly raised: boolean;
   /** Of keys, in place of those that the plan gives them at the beginning. */
   readonly limits: ReadonlyMap<string, LimitPlan>;
 }
@@ -27,6 +29,7 @@ export const NO_CHANGES: Changes = {
   channelsOff: new Set(),
   comment: "",
   dearer: false,
+  raised: false,
   limits: new Map(),
 };
 
@@ -50,7 +53,7 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     "groups:",
     ...platforms.map((platform) => {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
-      return `  ${platform}: { platform: ${platform}, multiplier: ${MULTIPLIERS[platform]}, channels: [${names.join(", ")}] }`;
+      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}] }`;
     }),
     ...(changes.dearer ? ["prices:", ...DEARER] : []),
     "keys:",
@@ -73,6 +76,14 @@ const MULTIPLIERS: Readonly<Record<Platform, string>> = {
   responses: "0.3333333333333",
   content: "1.25",
   relay: "0.5",
+};
+
+/** None is lower than before: the checks of limits count the lowest. */
+const RAISED: typeof MULTIPLIERS = {
+  messages: "1.7",
+  responses: "0.4444444444444",
+  content: "2",
+  relay: "0.75",
 };
 
 function listKeys(plan: Plan): ClientPlan[] {

@@ -49,6 +49,9 @@ export class End {
   #arriving = false;
   #reading = true;
   #written = 0;
+  #read = 0;
+  /** How many bytes it had read when each of its requests began. */
+  readonly #readBefore: number[] = [];
 
   constructor(net: Network, name: string, owner: Owner, weather: Weather) {
     this.net = net;
@@ -137,6 +140,19 @@ export class End {
     return this.#queued === 0 && this.#finArrivesAt <= now ? "end" : "nothing";
   }
 
+  /** A request begins here. Returns what had come to this side's system before, although nobody had read it. */
+  beginRequest(): "bytes" | "end" | "nothing" {
+    this.#readBefore.push(this.#read);
+    const { now } = this.net.scheduler;
+    if (this.#queued > 0 && this.#arrivesAt <= now) return "bytes";
+    return this.#finArrivesAt <= now || this.#resetArrivesAt <= now ? "end" : "nothing";
+  }
+
+  /** How many bytes this side had read before it sent its next request. To be called once for each request. */
+  takeReadBefore(): number {
+    return this.#readBefore.shift() ?? 0;
+  }
+
   #expect(bytes: Buffer): void {
     if (this.#queued === 0) this.#arrivesAt = this.net.scheduler.now + this.#weather.latency;
     this.#queue.push(bytes);
@@ -156,6 +172,7 @@ export class End {
     if (this.closed || !this.#reading) return;
     if (this.#queued > 0) {
       const bytes = this.#take();
+      this.#read += bytes.length;
       this.peer.#noticeRoom();
       this.net.note(`${this.name} got ${bytes.length} bytes`);
       this.ears?.data(bytes);
