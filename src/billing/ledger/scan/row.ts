@@ -198,25 +198,36 @@ export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
   readonly output: number | null;
 };
 
-/** The requests in the end of the last file. */
+/** The requests in the end of these files, the oldest first. A file that was rotated a moment ago has some of them. */
 export function readRecent(files: readonly string[]): Recent[] {
-  const last = files.at(-1);
-  if (last === undefined) return [];
-  const { size } = statSync(last);
-  const from = Math.max(0, size - RECENT_BYTES);
   const recent: Recent[] = [];
   const scanner = new LineScanner();
-  for (const { bytes, whole } of readFile(last, from)) {
-    if (!whole) continue;
-    eachLine(bytes, (start, end) => {
-      const row = readRow(bytes, start, end, scanner);
-      if (row === null || row.was !== null) return;
-      const { time, key, group, model, basis, kinds, counts } = row;
-      const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
-      recent.push({ time, key, group, model, client: row.client(), output });
-    });
+  for (const { file, from } of findEnds(files)) {
+    for (const { bytes, whole } of readFile(file, from)) {
+      if (!whole) continue;
+      eachLine(bytes, (start, end) => {
+        const row = readRow(bytes, start, end, scanner);
+        if (row === null || row.was !== null) return;
+        const { time, key, group, model, basis, kinds, counts } = row;
+        const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
+        recent.push({ time, key, group, model, client: row.client(), output });
+      });
+    }
   }
   return recent;
+}
+
+/** Where the last bytes of these files begin. */
+function findEnds(files: readonly string[]): Array<{ readonly file: string; readonly from: number }> {
+  const ends: Array<{ file: string; from: number }> = [];
+  let left = RECENT_BYTES;
+  for (let at = files.length - 1; at >= 0 && left > 0; at -= 1) {
+    const file = files[at] ?? "";
+    const { size } = statSync(file);
+    ends.unshift({ file, from: Math.max(0, size - left) });
+    left -= size;
+  }
+  return ends;
 }
 
 function isText(value: unknown): value is string {
