@@ -40,8 +40,10 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** With `sync: batch`, a power cut loses at most the lines of this time. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** As long as a pause that ends an inferred session. Limits a minute need less. */
+/** As long as a pause that ends an inferred session. */
 const RECENT_MS = 30 * 60_000;
+/** Limits a minute count the requests of the last minute by their arrival. Their lines are written up to this much later. */
+const COUNTED_MS = 10 * 60_000;
 /** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
 const CHECKPOINT_BYTES = 2 << 20;
 
@@ -64,10 +66,11 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const sums = new Sums(options.zone);
   const isInChain = sums.load(files, `${path}.sums`);
   if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
-  const requests = readRecent(files);
+  const now = (options.now ?? Date.now)();
+  const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
   const outputs = new OutputHistory();
   for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
-  const since = new Date((options.now ?? Date.now)() - RECENT_MS).toISOString();
+  const since = new Date(now - RECENT_MS).toISOString();
   const recent = requests.filter(({ time }) => time >= since);
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
   const writer = new LedgerWriter(options, { lock, store, sums, recent, outputs });

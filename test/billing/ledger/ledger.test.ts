@@ -552,17 +552,6 @@ test("a torn end of a rotated file does not keep the ledger from opening", async
   await ledger.close();
 });
 
-test("requests count as recent in a file that was rotated a moment ago, too", async () => {
-  const path = newLedgerPath();
-  const time = new Date().toISOString();
-  const first = encodeLine(draftOf("req_1", { time }), GENESIS);
-  writeFileSync(path.replace(".jsonl", "-2026-11.jsonl"), `${first}\n`);
-  writeFileSync(path, `${encodeLine(draftOf("req_2", { time }), hashLine(first))}\n`);
-  const ledger = openLedger(optionsFor(path));
-  expect(ledger.recentOf({ kind: "key", name: "laptop" }, 0)).toHaveLength(2);
-  await ledger.close();
-});
-
 test("a place in the chain is found after its file was renamed, and nowhere else", () => {
   const path = newLedgerPath();
   let prev = GENESIS;

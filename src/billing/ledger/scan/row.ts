@@ -189,8 +189,10 @@ function isAmount(value: unknown): value is string | null {
   return value === null || typeof value === "string";
 }
 
-/** How much of the ledger's end is read. One person makes less in a minute. */
+/** How much of the ledger's end is read at first. One person makes less in a minute. */
 const RECENT_BYTES = 1 << 20;
+/** Many requests, or the corrections of a reprice, may need more. */
+const MOST_RECENT_BYTES = 1 << 25;
 
 export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
   readonly client: ClientIdentity | null;
@@ -198,36 +200,48 @@ export type Recent = Pick<Row, "time" | "key" | "group" | "model"> & {
   readonly output: number | null;
 };
 
-/** The requests in the end of these files, the oldest first. A file that was rotated a moment ago has some of them. */
-export function readRecent(files: readonly string[]): Recent[] {
-  const recent: Recent[] = [];
-  const scanner = new LineScanner();
-  for (const { file, from } of findEnds(files)) {
-    for (const { bytes, whole } of readFile(file, from)) {
-      if (!whole) continue;
-      eachLine(bytes, (start, end) => {
-        const row = readRow(bytes, start, end, scanner);
-        if (row === null || row.was !== null) return;
-        const { time, key, group, model, basis, kinds, counts } = row;
-        const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
-        recent.push({ time, key, group, model, client: row.client(), output });
-      });
-    }
+/** The requests at the end of the ledger, also across a rotation: those since a moment, and at least those of the last bytes. */
+export function readRecent(files: readonly string[], since: string): Recent[] {
+  for (let most = RECENT_BYTES; ; most *= 4) {
+    const ends = findEnds(files, most);
+    const recent = ends.flatMap(({ path, from }) => readRequests(path, from));
+    const isWhole = ends.length === files.length && ends[0]?.from === 0;
+    if (isWhole || most >= MOST_RECENT_BYTES || recent.some(({ time }) => time < since)) return recent;
   }
-  return recent;
 }
 
-/** Where the last bytes of these files begin. */
-function findEnds(files: readonly string[]): Array<{ readonly file: string; readonly from: number }> {
-  const ends: Array<{ file: string; from: number }> = [];
-  let left = RECENT_BYTES;
-  for (let at = files.length - 1; at >= 0 && left > 0; at -= 1) {
-    const file = files[at] ?? "";
-    const { size } = statSync(file);
-    ends.unshift({ file, from: Math.max(0, size - left) });
+interface FileEnd {
+  readonly path: string;
+  readonly from: number;
+}
+
+/** The files that hold the last bytes, and where these begin in each. */
+function findEnds(files: readonly string[], most: number): FileEnd[] {
+  const ends: FileEnd[] = [];
+  let left = most;
+  for (const path of files.toReversed()) {
+    if (left <= 0) break;
+    const { size } = statSync(path);
+    ends.unshift({ path, from: Math.max(0, size - left) });
     left -= size;
   }
   return ends;
+}
+
+function readRequests(path: string, from: number): Recent[] {
+  const requests: Recent[] = [];
+  const scanner = new LineScanner();
+  for (const { bytes, whole } of readFile(path, from)) {
+    if (!whole) continue;
+    eachLine(bytes, (start, end) => {
+      const row = readRow(bytes, start, end, scanner);
+      if (row === null || row.was !== null) return;
+      const { time, key, group, model, basis, kinds, counts } = row;
+      const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
+      requests.push({ time, key, group, model, client: row.client(), output });
+    });
+  }
+  return requests;
 }
 
 function isText(value: unknown): value is string {

@@ -1,0 +1,81 @@
+// After a restart, limits a minute count the requests that the ledger's end has.
+
+import { expect, test } from "bun:test";
+import { statSync } from "node:fs";
+
+import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
+import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
+import { draftOf, filesOf, intentOf, newLedgerPath, optionsFor } from "./ledger-samples.ts";
+
+const NOW = Date.parse("2026-11-20T10:00:30.000Z");
+const LAPTOP = { kind: "key", name: "laptop" } as const;
+
+function open(path: string, more: Partial<LedgerOptions> = {}): Ledger {
+  return openLedger(optionsFor(path, { now: () => NOW, ...more }));
+}
+
+async function bill(ledger: Ledger, count: number): Promise<void> {
+  for (let number = 0; number < count; number += 1) {
+    const id = `req_${number}`;
+    await ledger.open(intentOf(id));
+    ledger.append(draftOf(id));
+  }
+}
+
+async function countAfterRestart(path: string): Promise<number> {
+  const ledger = open(path);
+  const { length } = ledger.recentOf(LAPTOP, NOW - 60_000);
+  await ledger.close();
+  return length;
+}
+
+test("they are counted across rotated files", async () => {
+  const path = newLedgerPath();
+  for (let start = 0; start < 3; start += 1) {
+    const ledger = open(path, { rotate: { bytes: 1, monthly: false } });
+    await bill(ledger, 2);
+    await ledger.close();
+  }
+  expect(filesOf(path).length).toBeGreaterThan(2);
+  expect(await countAfterRestart(path)).toBe(6);
+});
+
+test("they are counted however many corrections follow them", async () => {
+  const path = newLedgerPath();
+  const ledger = open(path);
+  await bill(ledger, 3);
+  const { key, group, platform, channel, model, usage, prices, multiplier } = draftOf("req_0");
+  for (let number = 0; number < 3000; number += 1) {
+    ledger.correct({
+      id: `cor_${number}`,
+      time: "2026-11-20T10:00:20.000Z",
+      corrects: "req_0",
+      request_time: "2026-11-20T10:00:00.000Z",
+      key,
+      group,
+      platform,
+      channel,
+      model,
+      usage,
+      prices,
+      price_source: "test",
+      tier: "standard",
+      official_usd: "3",
+      multiplier,
+      charge_usd: "3",
+      was: { official_usd: "5", charge_usd: "5" },
+    });
+  }
+  await ledger.close();
+  expect(statSync(path).size).toBeGreaterThan(1 << 20);
+  expect(await countAfterRestart(path)).toBe(3);
+});
+
+test("they are counted however many they are", async () => {
+  const path = newLedgerPath();
+  const ledger = open(path);
+  await bill(ledger, 4000);
+  await ledger.close();
+  expect(statSync(path).size).toBeGreaterThan(2 << 20);
+  expect(await countAfterRestart(path)).toBe(4000);
+});
