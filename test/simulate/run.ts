@@ -109,6 +109,8 @@ export class World implements Machine {
   stoodStill = false;
   /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
   unasked = false;
+  /** The last gateway has stopped, as it does when it is asked to. */
+  stopped = false;
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
@@ -624,13 +626,12 @@ export class World implements Machine {
       this.accuse("boot", "The gateway does not run at the end, but everything works.");
       return;
     }
-    let stopped = false;
     served.stop(5000).then(
-      () => (stopped = true),
+      () => (this.stopped = true),
       (error: unknown) => this.accuse("stop", `The gateway does not stop: ${String(error)}`),
     );
-    this.#until(() => stopped, 30 * SECOND);
-    if (!stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
+    this.#until(() => this.stopped, 30 * SECOND);
+    if (!this.stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
     this.#pass(2 * SECOND);
   }
 

@@ -26,7 +26,7 @@ export function checkDelivered(world: World): void {
   );
   for (const send of world.sends) {
     const last = world.bySend.get(send.name)?.at(-1);
-    if (last === undefined || send.whole !== null || !waits(send) || resetting.has(last.channel)) continue;
+    if (last === undefined || isDelivered(send) || !waits(send) || resetting.has(last.channel)) continue;
     const { plan: answer, sent, status, tainted, recorded } = last;
     const isWhole = answer?.kind === "answer" && answer.cut === null && answer.missing === 0 && sent;
     if (!isWhole || status !== 200 || tainted || recorded !== null) continue;
@@ -36,6 +36,11 @@ export function checkDelivered(world: World): void {
     );
     return;
   }
+}
+
+/** On a WebSocket, the last message may come before the upstream's own work on the response is over. */
+function isDelivered({ whole, events }: Send): boolean {
+  return whole !== null || events?.at(-1)?.includes('"type":"response.completed"') === true;
 }
 
 /** On a WebSocket, the end of one response may end others that run at the same time. */

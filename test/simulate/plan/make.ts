@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSessions(addSockets(makeHttpPlan(seed)));
+  return addRarities(addSessions(addSockets(makeHttpPlan(seed))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -191,6 +191,58 @@ function addSessions(plan: Plan): Plan {
     return { ...client, sessions: random.between(1, 4), limits };
   });
   return { ...plan, clients };
+}
+
+/** What a few runs have: large answers to slow readers, answers that repeat the credential, and channels that cost nothing
+ *  before others that do. */
+function addRarities(plan: Plan): Plan {
+  const random = new Random(plan.seed, "rarities");
+  const large = random.chance(80) ? random.between(50, 250) : 0;
+  const echoing = random.chance(120) ? random.between(50, 300) : 0;
+  const isFree = random.chance(80);
+  const window = large > 0 ? random.pick([1 << 20, 1 << 20, 1 << 16]) : plan.weather.window;
+  const change = (answer: AnswerPlan): AnswerPlan => ({
+    ...answer,
+    ...(large > 0 && random.chance(large) ? { padding: random.between(200_000, 600_000), paceMs: 0 } : {}),
+    ...(echoing > 0 && random.chance(echoing) ? { echoes: true } : {}),
+  });
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      if (large + echoing === 0) return request;
+      const answers = request.answers.map(change);
+      const isLarge = answers.some(({ padding = 0 }) => padding > 0);
+      const slow = isLarge ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 800) } : request.slow;
+      return { ...request, slow, answers };
+    });
+    return { ...client, requests };
+  });
+  const changed = { ...plan, clients, weather: { ...plan.weather, window } };
+  return isFree ? addFreeChannels(changed, random) : changed;
+}
+
+/** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
+function addFreeChannels(plan: Plan, random: Random): Plan {
+  const firsts = new Set(
+    plan.channels.filter(({ name, platform }) => name === `${platform}0`).map(({ name }) => name),
+  );
+  const channels = plan.channels.map((channel): ChannelPlan =>
+    firsts.has(channel.name) ? { ...channel, priority: 1, free: true } : { ...channel, priority: 2 },
+  );
+  const clients = plan.clients.map((client): ClientPlan => {
+    const usdTotal = random.pick(["0.0005", "0.002", "0.01"]);
+    const requests = client.requests.map(
+      (request): RequestPlan => ({ ...request, maxTokens: request.maxTokens ?? 50 }),
+    );
+    return { ...client, limits: { ...client.limits, usdTotal, strict: true }, requests };
+  });
+  const away = [...firsts].map((channel): Happening => ({
+    kind: "upstream down",
+    atMs: random.skewed(1, 3000),
+    channel,
+    how: "ECONNREFUSED",
+    ms: random.skewed(500, 20_000),
+  }));
+  return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings: [...plan.happenings, ...away] };
 }
 
 /** Most of its answers are those of real providers. */

@@ -45,6 +45,8 @@ export interface ChannelPlan {
   readonly keepAliveSeconds: number;
   /** How often the gateway probes it; absent: never. */
   readonly probeSeconds?: number;
+  /** It costs nothing. */
+  readonly free?: boolean;
   /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
   readonly sockets?: readonly UpgradePlan[];
 }
@@ -65,6 +67,8 @@ export interface LimitPlan {
   readonly usdTotal?: string;
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;
+  /** Each request reserves the most that it can cost. */
+  readonly strict?: boolean;
 }
 
 export interface ClientPlan {
@@ -185,6 +189,10 @@ export interface AnswerPlan {
   readonly slowReadMs: number;
   /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
   readonly recorded?: number;
+  /** Its last event has this many bytes more; absent: none. */
+  readonly padding?: number;
+  /** It repeats the channel's credential. */
+  readonly echoes?: boolean;
 }
 
 export interface CutPlan {

@@ -14,6 +14,7 @@ import type { End } from "../world/network.ts";
 import { NATURE } from "../world/scheduler.ts";
 import {
   type AnswerText,
+  maskSecret,
   type Question,
   type Wire,
   writeAnswer,
@@ -25,6 +26,7 @@ import { SocketLine } from "./socket-line.ts";
 import {
   type Arrival,
   credentialOf,
+  extrasOf,
   failsAfter,
   requestOf,
   type Upstream,
@@ -264,7 +266,15 @@ export class HttpLine {
     const failed = answer.kind === "error status";
     arrival.status = answer.status;
     const { model, counts, stream } = arrival;
-    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
+    const question: Question = {
+      wire,
+      stream,
+      mark,
+      model,
+      counts,
+      failsAfter: failsAfter(arrival, answer),
+      ...extrasOf(answer, secret),
+    };
     const text = failed
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
       : answer.kind === "bodiless with body"
@@ -273,7 +283,7 @@ export class HttpLine {
           ? useRecording(arrival, findRecording(question, answer.recorded)).text
           : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
-    if (!failed) arrival.body = whole;
+    if (!failed) arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
     const pieces = frame(
       text.type,
       text.pieces.map((piece) => Buffer.from(piece)),
@@ -294,7 +304,8 @@ export class HttpLine {
     if (arrival.fetches === null) {
       arrival.goesOn = true;
       const readyAt = now + background.readyMs * 1000;
-      watch.stored.set(`resp_${question.mark}`, { question, readyAt });
+      // Another channel may be asked for it.
+      watch.stored.set(`resp_${question.mark}`, { question: { ...question, secret: null }, readyAt });
       return writeUnfinished(question, "queued");
     }
     const stored = watch.stored.get(arrival.fetches);

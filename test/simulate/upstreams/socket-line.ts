@@ -4,9 +4,9 @@ import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
 import { NATURE } from "../world/scheduler.ts";
-import { listEvents, type Question, writeErrorEvent } from "./answers.ts";
+import { listEvents, maskSecret, type Question, writeErrorEvent } from "./answers.ts";
 import { findRecording, listRecordedEvents } from "./recordings.ts";
-import { type Arrival, credentialOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
+import { type Arrival, credentialOf, extrasOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
 
 /** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -161,7 +161,15 @@ export class SocketLine {
     arrival.status = isRefusal ? answer.status : 200;
     const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
     const fails = failsAfter(arrival, answer);
-    const question: Question = { wire: "responses", stream: true, mark, model, counts, failsAfter: fails };
+    const question: Question = {
+      wire: "responses",
+      stream: true,
+      mark,
+      model,
+      counts,
+      failsAfter: fails,
+      ...extrasOf(answer, secret),
+    };
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
       : answer.recorded !== undefined
@@ -170,7 +178,7 @@ export class SocketLine {
     const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
     const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
     const pieces = texts.map((text): Piece => ({
-      text,
+      text: answer.echoes ? maskSecret(text, secret) : text,
       bytes: writeText(text, { masked: false, fragment }),
     }));
     this.#sendPieces(job, answer, [...pings, ...pieces]);

@@ -187,6 +187,11 @@ export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): n
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
 }
 
+/** What an answer has beside its dialect. */
+export function extrasOf({ padding = 0, echoes }: AnswerPlan, secret: string): Pick<Question, "padding" | "secret"> {
+  return { padding, secret: echoes ? secret : null };
+}
+
 export function useRecording(arrival: Arrival, recording: Recording): Recording {
   arrival.recorded = recording.id;
   arrival.counts = recording.counts ?? { input: -1, cacheRead: 0, output: 0 };

@@ -47,8 +47,8 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `failover: { attempts: ${plan.attempts}, total: 30s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+      ({ name, platform, priority, free = false, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
@@ -99,6 +99,7 @@ function writeLimits(limits: LimitPlan): string {
       ? []
       : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),
     ...(limits.usdPerSession === undefined ? [] : [`usd_per_session: "${limits.usdPerSession}"`]),
+    ...(limits.strict === true ? ["strict: true"] : []),
     ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
   ].join(", ");
 }
