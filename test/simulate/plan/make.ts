@@ -200,7 +200,11 @@ function addRarities(plan: Plan): Plan {
   const large = random.chance(80) ? random.between(50, 250) : 0;
   const echoing = random.chance(120) ? random.between(50, 300) : 0;
   const isFree = random.chance(80);
-  const window = large > 0 ? random.pick([1 << 20, 1 << 20, 1 << 16]) : plan.weather.window;
+  // In small pieces, one large answer would be most of a run.
+  const weather =
+    large > 0
+      ? { ...plan.weather, window: random.pick([1 << 20, 1 << 20, 1 << 16]), piece: 0 }
+      : plan.weather;
   const change = (answer: AnswerPlan): AnswerPlan => ({
     ...answer,
     ...(large > 0 && random.chance(large) ? { padding: random.between(200_000, 600_000), paceMs: 0 } : {}),
@@ -216,7 +220,7 @@ function addRarities(plan: Plan): Plan {
     });
     return { ...client, requests };
   });
-  const changed = { ...plan, clients, weather: { ...plan.weather, window } };
+  const changed = { ...plan, clients, weather };
   return isFree ? addFreeChannels(changed, random) : changed;
 }
 

@@ -369,11 +369,29 @@ const SOCKETS: readonly Bug[] = [
     "    if (fault === null) {\n",
     '    if (fault !== "") {\n',
   ),
+  plant(
+    "leak the reservation of a response whose client left before it began",
+    SESSION,
+    "      settleFailure(bill, error, gateway);\n",
+    "",
+  ),
+  plant(
+    "unmask each piece of a frame from the mask's beginning",
+    FRAMES,
+    "      this.#maskOffset = (this.#maskOffset + piece.length) & 3;\n",
+    "",
+  ),
   plant("take a fragment for a message", FRAMES, "    if (!this.#final) return;\n", ""),
 ];
 
 /** In what keeps connections ready, and in limits of sessions. */
 const READY: readonly Bug[] = [
+  plant(
+    "use an idle connection without a look at it",
+    CONNECTION,
+    "return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);",
+    "return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS;",
+  ),
   plant(
     "forget a dial that a request has left to another one",
     POOL,

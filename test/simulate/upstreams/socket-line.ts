@@ -175,7 +175,7 @@ export class SocketLine {
       : answer.recorded !== undefined
         ? listRecordedEvents(useRecording(arrival, findRecording(question, answer.recorded)), stream)
         : listEvents(question, stream);
-    const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
+    const fragment = answer.framing === "chunked" ? 40 + answer.output + ((answer.padding ?? 0) >> 6) : 0;
     const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
     const pieces = texts.map((text): Piece => ({
       text: answer.echoes ? maskSecret(text, secret) : text,
