@@ -3,6 +3,7 @@
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
+import type { LimitName } from "./limit-names.ts";
 import {
   readBaseUrl,
   readCount,
@@ -149,7 +150,7 @@ const limits = z.strictObject({
   agents: positive.optional(),
   strict: flag.default(false),
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
-});
+} satisfies Record<LimitName, z.ZodType>);
 
 const percent = scalar(readFrom(1, 99)).meta(SHAPES.count);
 

@@ -2,6 +2,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/help-text.ts";
+import { LIMIT_WORDS } from "../keys/keys.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import type { AddGroupFlags, RemoveGroupFlags } from "./groups-change-run.ts";
 import type { GroupsFlags } from "./groups-list.ts";
@@ -85,10 +86,7 @@ function limitCommand(): Command {
   const command = new Command("limit")
     .description("set or remove limits of a group, for all of its keys together")
     .argument("<name>", "the group's name")
-    .argument(
-      "<limits...>",
-      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents, strict (true or false), unpriced (allow or refuse)",
-    )
+    .argument("<limits...>", LIMIT_WORDS)
     .option("--config <file>", "the config file")
     .action(async (name: string, limits: string[], flags: ConfigFlags) => {
       const { limitGroup } = await import("../keys/limits.ts");

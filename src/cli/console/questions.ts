@@ -2,7 +2,7 @@
 
 import type { Limits } from "../../config/catalog.ts";
 import { listLimits, readFuture } from "../../config/changes/names.ts";
-import { LIMIT_CHOICES, LIMIT_NAMES, readLimits } from "../../config/changes/limits.ts";
+import { findChoices, LIMIT_NAMES, readLimits } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
 import { complain } from "../setup/init/init-run.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
@@ -30,7 +30,7 @@ export async function askLimit(limits: Limits, set: (word: string) => Promise<vo
     "Which limit?",
     LIMIT_NAMES.map((each) => ({ value: each, label: `${each} · ${now[each] ?? "none"}` })),
   );
-  const choices = LIMIT_CHOICES[name];
+  const choices = findChoices(name);
   if (choices !== undefined) {
     const options = choices.map((choice) => ({ value: choice, label: choice }));
     await set(`${name}=${await askOne(describeChoice(name), options)}`);

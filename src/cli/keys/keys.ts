@@ -3,6 +3,7 @@
 
 import { Command } from "commander";
 import { addExamples } from "../terminal/help-text.ts";
+import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../../config/limit-names.ts";
 import type { ConfigFlags } from "../access/config.ts";
 import type { AddFlags } from "./add.ts";
 import type { ChangeFlags, MoveFlags, RemoveFlags, RotateFlags } from "./change.ts";
@@ -14,6 +15,14 @@ const JSON_FORM = ["--json", "one JSON document on stdout"] as const;
 const OWN_SECRET = ["--secret <->", "read the secret from stdin instead of generating one"] as const;
 const FORCE = ["--force", "accept a secret of any form, for keys of an old gateway"] as const;
 const EXPIRY = ["--expires <when>", "30d, 12h, a date, or never"] as const;
+
+const LIMITS = [
+  ...USD_LIMITS,
+  ...COUNT_LIMITS,
+  ...Object.entries(LIMIT_CHOICES).map(([name, values]) => `${name} (${values.join(" or ")})`),
+];
+/** The words of `keys limit` and `groups limit`, for their help. */
+export const LIMIT_WORDS = `NAME=VALUE or NAME=none; names: ${LIMITS.join(", ")}`;
 
 export function keysCommand(): Command {
   const command = new Command("keys")
@@ -160,10 +169,7 @@ function limitCommand(): Command {
   const command = new Command("limit")
     .description("set or remove limits of a key")
     .argument("<name>", "the key's name")
-    .argument(
-      "<limits...>",
-      "NAME=VALUE or NAME=none; names: usd_per_day, usd_per_month, usd_total, usd_per_session, requests_per_minute, requests_per_minute_per_session, concurrent_requests, same_call, agents, strict (true or false), unpriced (allow or refuse)",
-    )
+    .argument("<limits...>", LIMIT_WORDS)
     .option(...CONFIG)
     .action(async (name: string, limits: string[], flags: ConfigFlags) => {
       const { limitKeys } = await import("./limits.ts");

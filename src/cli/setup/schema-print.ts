@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
 import { describeConfig } from "../../config/json-schema.ts";
+import type { LimitName } from "../../config/limit-names.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { channelViewSchema } from "../../gateway/channels/view.ts";
 import { printLines } from "../terminal/terminal.ts";
@@ -23,7 +24,7 @@ const limits = z.looseObject({
   agents: z.int().optional(),
   strict: z.boolean().optional(),
   unpriced: z.literal("allow").optional(),
-});
+} satisfies Record<LimitName, z.ZodType>);
 
 const key = z.looseObject({
   name: z.string(),

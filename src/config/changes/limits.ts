@@ -2,24 +2,12 @@
 
 import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
+import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
 import { editConfig } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 
-const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
-const COUNT_LIMITS = [
-  "requests_per_minute",
-  "requests_per_minute_per_session",
-  "concurrent_requests",
-  "same_call",
-  "agents",
-] as const;
-/** How limits in USD are kept: the values of each, the default last. */
-export const LIMIT_CHOICES: Readonly<Record<string, readonly string[]>> = {
-  strict: ["true", "false"],
-  unpriced: ["allow", "refuse"],
-};
 export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
 
 /** By name; null removes the limit. */
@@ -39,7 +27,7 @@ function readLimit(word: string): [name: string, value: string | null] {
       `There is no limit "${name}"${suggestNearest(name, LIMIT_NAMES)}. Limits: ${LIMIT_NAMES.join(", ")}.`,
     );
   if (value === "none") return [name, null];
-  const choices = LIMIT_CHOICES[name];
+  const choices = findChoices(name);
   if (choices !== undefined) return [name, readChoice(name, value, choices)];
   const isUsd = USD_LIMITS.some((each) => each === name);
   if (isUsd ? !/^\d+(\.\d+)?$/.test(value) : !/^[1-9]\d*$/.test(value))
@@ -47,6 +35,11 @@ function readLimit(word: string): [name: string, value: string | null] {
       `${name}: expected ${isUsd ? "an amount in USD, such as 5 or 0.50" : "a number from 1"}, or none.`,
     );
   return [name, value];
+}
+
+/** The values of a limit that has no number. */
+export function findChoices(name: string): readonly string[] | undefined {
+  return Object.entries(LIMIT_CHOICES).find(([each]) => each === name)?.[1];
 }
 
 /** Null for the default, which needs no entry. */

@@ -3,6 +3,7 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
+import type { LimitName } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
 import { readDuration, readMoment, readName } from "../yaml/scalars.ts";
 
@@ -95,7 +96,7 @@ export function listLimits(limits: Limits): Record<string, string | number | boo
     agents: limits.agents,
     strict: limits.strict ? true : null,
     unpriced: limits.allowUnpriced ? "allow" : null,
-  };
+  } satisfies Record<LimitName, unknown>;
   const set: Record<string, string | number | boolean> = {};
   for (const [name, limit] of Object.entries(all)) if (limit !== null) set[name] = limit;
   return set;

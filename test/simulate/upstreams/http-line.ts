@@ -11,7 +11,6 @@ import {
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
-import { NATURE } from "../world/scheduler.ts";
 import {
   type AnswerText,
   maskSecret,
@@ -21,6 +20,7 @@ import {
   writeError,
   writeUnfinished,
 } from "./answers.ts";
+import { Outlet } from "./outlet.ts";
 import { findRecording } from "./recordings.ts";
 import { SocketLine } from "./socket-line.ts";
 import {
@@ -39,34 +39,26 @@ const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early:
 export class HttpLine {
   readonly #upstream: Upstream;
   readonly #end: End;
+  readonly #outlet: Outlet;
   #came: Buffer = Buffer.alloc(0);
   #arrival: Arrival | null = null;
   #busy = false;
-  #gone = false;
-  #out: Buffer[] = [];
-  #afterSent: (() => void) | null = null;
   #served = 0;
-  /** All bytes that it has sent, and those of them up to the end of its last answer. */
-  #total = 0;
+  /** How many bytes it had sent at the end of its last answer. */
   #answered = 0;
   #tainted = false;
 
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
     this.#end = end;
-    end.ears = {
+    this.#outlet = new Outlet(upstream, end, {
       data: (bytes) => this.#receive(bytes),
-      drain: () => this.#flush(),
-      finished: () => {
-        end.fin();
-        this.#lose();
-      },
-      lost: () => this.#lose(),
-    };
+      lost: () => void upstream.lines.delete(this),
+    });
   }
 
   closeIfIdle(how: "fin" | "rst"): void {
-    if (!this.#busy && !this.#gone && this.#came.length === 0) this.#close(how);
+    if (!this.#busy && !this.#outlet.isGone && this.#came.length === 0) this.#outlet.close(how);
   }
 
   #receive(bytes: Buffer): void {
@@ -130,7 +122,7 @@ export class HttpLine {
     const planned = watch.healed() ? undefined : plan.sockets?.[upstream.upgrades++];
     const upgrade = planned ?? (plan.sockets === undefined ? NO_SOCKET : GOOD_UPGRADE);
     scheduler.note(`${plan.name} gets a request for a WebSocket: ${upgrade.kind}`);
-    this.#after(upgrade.delayMs, () => this.#answerUpgrade(upgrade, field("sec-websocket-key") ?? ""));
+    this.#outlet.after(upgrade.delayMs, () => this.#answerUpgrade(upgrade, field("sec-websocket-key") ?? ""));
   }
 
   #answerUpgrade({ kind, status, early }: UpgradePlan, key: string): void {
@@ -139,14 +131,16 @@ export class HttpLine {
       case "silence":
         return;
       case "close at once":
-        this.#close(status === 426 ? "fin" : "rst");
+        this.#outlet.close(status === 426 ? "fin" : "rst");
         return;
       case "refuse": {
         watch.noteRefused(plan.name);
         const { pieces } = writeError("responses", status, "nobody", credentialOf(plan.name));
         const body = pieces.join("");
-        this.#send(Buffer.from(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\n\r\n${body}`));
-        this.#whenSent(() => this.#close("fin"));
+        this.#outlet.send(
+          Buffer.from(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\n\r\n${body}`),
+        );
+        this.#outlet.whenSent(() => this.#outlet.close("fin"));
         return;
       }
       case "wrong key":
@@ -163,8 +157,7 @@ export class HttpLine {
       "set-cookie: a=b",
       "openai-organization: org-private",
     ];
-    this.#upstream.lines.delete(this);
-    this.#gone = true;
+    this.#outlet.leave();
     const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
     const line = new SocketLine(this.#upstream, this.#end);
     line.begin(head, early, isValid);
@@ -215,8 +208,8 @@ export class HttpLine {
         };
     const text = JSON.stringify(body);
     arrival.status = 200;
-    this.#after(1, () => {
-      this.#send(
+    this.#outlet.after(1, () => {
+      this.#outlet.send(
         Buffer.from(
           `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
         ),
@@ -231,30 +224,15 @@ export class HttpLine {
     scheduler.note(
       `${arrival.channel} answers ${mark} with ${answer.kind} ${answer.status}${describeCut(answer)}`,
     );
-    if (answer.slowReadMs > 0) {
-      this.#end.setReading(false);
-      this.#after(answer.slowReadMs, () => this.#end.setReading(true));
-    }
-    switch (answer.kind) {
-      case "silence":
-        arrival.endedAt = scheduler.now;
+    if (answer.kind === "garbage") arrival.status = -1;
+    this.#outlet.begin(arrival, answer, () => {
+      if (answer.kind !== "garbage") {
+        this.#respond(arrival, answer, wire, { mark, secret });
         return;
-      case "close at once":
-        this.#after(answer.delayMs, () => this.#close(answer.cut?.how === "rst" ? "rst" : "fin"));
-        return;
-      case "garbage":
-        arrival.status = -1;
-        this.#after(answer.delayMs, () => {
-          this.#send(Buffer.from(`SSH-2.0-${mark}\r\n`));
-          this.#done(arrival, true);
-        });
-        return;
-      case "answer":
-      case "bodiless with body":
-      case "error event":
-      case "error status":
-        this.#after(answer.delayMs, () => this.#respond(arrival, answer, wire, { mark, secret }));
-    }
+      }
+      this.#outlet.send(Buffer.from(`SSH-2.0-${mark}\r\n`));
+      this.#done(arrival, true);
+    });
   }
 
   #respond(
@@ -329,14 +307,14 @@ export class HttpLine {
           return;
         }
         const room = cutAt - sent;
-        this.#send(piece.length <= room ? piece : piece.subarray(0, Math.max(0, room)));
+        this.#outlet.send(piece.length <= room ? piece : piece.subarray(0, Math.max(0, room)));
         sent += piece.length;
         if (sent > cutAt) {
           this.#cut(arrival, answer);
           return;
         }
         if (answer.paceMs > 0) {
-          this.#after(answer.paceMs, next);
+          this.#outlet.after(answer.paceMs, next);
           return;
         }
       }
@@ -348,23 +326,23 @@ export class HttpLine {
     const how = answer.cut?.how ?? "fin";
     arrival.endedAt = this.#upstream.scheduler.now;
     if (how === "stall") return;
-    if (how === "fin") this.#whenSent(() => this.#close("fin"));
-    else this.#close("rst");
+    if (how === "fin") this.#outlet.whenSent(() => this.#outlet.close("fin"));
+    else this.#outlet.close("rst");
   }
 
   #finish(arrival: Arrival, answer: AnswerPlan): void {
-    this.#whenSent(() => {
+    this.#outlet.whenSent(() => {
       if (answer.missing > 0) return;
       arrival.sent = true;
       const closes = answer.closes || answer.framing === "close";
       this.#done(arrival, closes);
       if (answer.unasked !== null && !closes) {
-        this.#after(answer.unasked.delayMs, () => {
-          if (this.#busy || this.#gone || this.#upstream.watch.healed()) return;
+        this.#outlet.after(answer.unasked.delayMs, () => {
+          if (this.#busy || this.#outlet.isGone || this.#upstream.watch.healed()) return;
           this.#tainted = true;
           this.#upstream.watch.noteUnasked();
           const text = `unasked of ${arrival.send}a${arrival.attempt}`;
-          this.#send(
+          this.#outlet.send(
             Buffer.from(
               `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
             ),
@@ -375,10 +353,10 @@ export class HttpLine {
   }
 
   #done(arrival: Arrival, closes: boolean): void {
-    this.#answered = this.#total;
+    this.#answered = this.#outlet.total;
     arrival.endedAt = this.#upstream.scheduler.now;
     if (closes) {
-      this.#whenSent(() => this.#close("fin"));
+      this.#outlet.whenSent(() => this.#outlet.close("fin"));
       return;
     }
     this.#busy = false;
@@ -386,57 +364,11 @@ export class HttpLine {
     const served = ++this.#served;
     // A request that meets such an end on its way fails, and must. So there are no such ends at the end of a run.
     if (idleCloseMs > 0 && !this.#upstream.watch.healed()) {
-      this.#after(idleCloseMs, () => {
+      this.#outlet.after(idleCloseMs, () => {
         if (served === this.#served) this.closeIfIdle(idleClose);
       });
     }
     this.#read();
-  }
-
-  #after(ms: number, run: () => void): void {
-    const { scheduler, plan } = this.#upstream;
-    scheduler.after(ms * 1000, NATURE, `${plan.name} goes on`, () => {
-      if (!this.#gone) run();
-    });
-  }
-
-  #send(bytes: Buffer): void {
-    if (bytes.length > 0) this.#out.push(bytes);
-    this.#total += bytes.length;
-    this.#flush();
-  }
-
-  #flush(): void {
-    while (this.#out.length > 0) {
-      const bytes = this.#out[0]!;
-      const taken = this.#end.write(bytes);
-      if (taken < 0) return;
-      if (taken < bytes.length) {
-        this.#out[0] = bytes.subarray(taken);
-        return;
-      }
-      this.#out.shift();
-    }
-    const then = this.#afterSent;
-    this.#afterSent = null;
-    then?.();
-  }
-
-  #whenSent(run: () => void): void {
-    this.#afterSent = run;
-    this.#flush();
-  }
-
-  #close(how: "fin" | "rst"): void {
-    if (how === "fin") this.#end.fin();
-    else this.#end.reset();
-    this.#lose();
-  }
-
-  #lose(): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    this.#upstream.lines.delete(this);
   }
 }
 

@@ -3,8 +3,8 @@
 import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
-import { NATURE } from "../world/scheduler.ts";
 import { listEvents, maskSecret, type Question, writeErrorEvent } from "./answers.ts";
+import { Outlet } from "./outlet.ts";
 import { findRecording, listRecordedEvents } from "./recordings.ts";
 import { type Arrival, credentialOf, extrasOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
 
@@ -25,12 +25,10 @@ interface Job {
 export class SocketLine {
   readonly #upstream: Upstream;
   readonly #end: End;
+  readonly #outlet: Outlet;
   readonly #hearing = new Hearing(true);
   readonly #waiting: Job[] = [];
   readonly #running = new Map<string | null, Job>();
-  #out: Buffer[] = [];
-  #afterSent: (() => void)[] = [];
-  #gone = false;
   /** It sends nothing more: it has closed, or it stopped inside a frame. */
   #mute = false;
   #tainted = false;
@@ -39,15 +37,10 @@ export class SocketLine {
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
     this.#end = end;
-    end.ears = {
+    this.#outlet = new Outlet(upstream, end, {
       data: (bytes) => this.receive(bytes),
-      drain: () => this.#flush(),
-      finished: () => {
-        end.fin();
-        this.#lose();
-      },
       lost: () => this.#lose(),
-    };
+    });
     upstream.lines.add(this);
   }
 
@@ -59,17 +52,17 @@ export class SocketLine {
   }
 
   closeIfIdle(how: "fin" | "rst"): void {
-    if (this.#running.size > 0 || this.#waiting.length > 0 || this.#gone) return;
-    if (how === "rst") this.#drop("rst");
+    if (this.#running.size > 0 || this.#waiting.length > 0 || this.#outlet.isGone) return;
+    if (how === "rst") this.#outlet.close("rst");
     else this.#close(1001, "idle");
   }
 
   receive(bytes: Buffer): void {
-    for (const heard of this.#hearing.hear(bytes)) if (!this.#gone) this.#take(heard);
+    for (const heard of this.#hearing.hear(bytes)) if (!this.#outlet.isGone) this.#take(heard);
     const { broken } = this.#hearing;
-    if (broken === null || this.#gone) return;
+    if (broken === null || this.#outlet.isGone) return;
     this.#upstream.watch.accuse("bytes", `The gateway sent ${broken} to ${this.#end.name}.`);
-    this.#drop("rst");
+    this.#outlet.close("rst");
   }
 
   #take(heard: Heard): void {
@@ -77,7 +70,7 @@ export class SocketLine {
     else if (heard.kind === "text") this.#takeMessage(heard.text);
     else {
       this.#send(writeClose(heard.code, "", false));
-      this.#whenSent(() => this.#drop("fin"));
+      this.#outlet.whenSent(() => this.#outlet.close("fin"));
     }
   }
 
@@ -105,7 +98,7 @@ export class SocketLine {
   }
 
   #next(stream: string | null): void {
-    if (this.#running.has(stream) || this.#gone) return;
+    if (this.#running.has(stream) || this.#outlet.isGone) return;
     const at = this.#waiting.findIndex((job) => job.stream === stream);
     const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
     if (job === undefined) return;
@@ -123,29 +116,12 @@ export class SocketLine {
     scheduler.note(
       `${plan.name} answers ${markOf(arrival)} with ${answer.kind} ${answer.status}${answer.cut === null ? "" : `, ${answer.cut.how}`} on its WebSocket`,
     );
-    if (answer.slowReadMs > 0) {
-      this.#end.setReading(false);
-      this.#after(answer.slowReadMs, () => this.#end.setReading(true));
-    }
-    switch (answer.kind) {
-      case "silence":
-        arrival.endedAt = scheduler.now;
-        return;
-      case "close at once":
-        this.#after(answer.delayMs, () => this.#drop(answer.cut?.how === "rst" ? "rst" : "fin"));
-        return;
-      case "bodiless with body":
-        this.#after(answer.delayMs, () => this.#closeWithCode(job));
-        return;
-      case "garbage":
-        // A frame with a bit of an extension that was not negotiated.
-        this.#after(answer.delayMs, () => this.#sendLast(Buffer.from([0xc1, 2, 123, 125])));
-        return;
-      case "answer":
-      case "error event":
-      case "error status":
-        this.#after(answer.delayMs, () => this.#respond(job, answer));
-    }
+    this.#outlet.begin(arrival, answer, () => {
+      // A frame with a bit of an extension that was not negotiated.
+      if (answer.kind === "garbage") this.#sendLast(Buffer.from([0xc1, 2, 123, 125]));
+      else if (answer.kind === "bodiless with body") this.#closeWithCode(job);
+      else this.#respond(job, answer);
+    });
   }
 
   #closeWithCode({ arrival }: Job): void {
@@ -211,7 +187,7 @@ export class SocketLine {
           return;
         }
         if (answer.paceMs > 0) {
-          this.#after(answer.paceMs, next);
+          this.#outlet.after(answer.paceMs, next);
           return;
         }
       }
@@ -221,14 +197,14 @@ export class SocketLine {
 
   #cut({ arrival }: Job, how: "fin" | "rst" | "stall"): void {
     arrival.endedAt = this.#upstream.scheduler.now;
-    if (how === "rst") this.#drop("rst");
+    if (how === "rst") this.#outlet.close("rst");
     // Inside a frame, other streams have to wait.
-    else if (how === "fin") this.#whenSent(() => this.#drop("fin"));
+    else if (how === "fin") this.#outlet.whenSent(() => this.#outlet.close("fin"));
     else this.#mute = true;
   }
 
   #finish(job: Job, answer: AnswerPlan): void {
-    this.#whenSent(() => {
+    this.#outlet.whenSent(() => {
       const { arrival, stream } = job;
       arrival.sent = true;
       arrival.endedAt = this.#upstream.scheduler.now;
@@ -237,7 +213,8 @@ export class SocketLine {
         this.#close(answer.closes ? 1000 : 1001, "enough");
         return;
       }
-      if (answer.unasked !== null) this.#after(answer.unasked.delayMs, () => this.#sendUnasked(arrival));
+      if (answer.unasked !== null)
+        this.#outlet.after(answer.unasked.delayMs, () => this.#sendUnasked(arrival));
       this.#next(stream);
     });
   }
@@ -256,17 +233,8 @@ export class SocketLine {
     );
   }
 
-  #after(ms: number, run: () => void): void {
-    const { scheduler, plan } = this.#upstream;
-    scheduler.after(ms * 1000, NATURE, `${plan.name} goes on`, () => {
-      if (!this.#gone) run();
-    });
-  }
-
   #send(bytes: Buffer): void {
-    if (this.#mute) return;
-    if (bytes.length > 0) this.#out.push(bytes);
-    this.#flush();
+    if (!this.#mute) this.#outlet.send(bytes);
   }
 
   #sendLast(bytes: Buffer): void {
@@ -274,41 +242,12 @@ export class SocketLine {
     this.#mute = true;
   }
 
-  #flush(): void {
-    while (this.#out.length > 0) {
-      const bytes = this.#out[0]!;
-      const taken = this.#end.write(bytes);
-      if (taken < 0) return;
-      if (taken < bytes.length) {
-        this.#out[0] = bytes.subarray(taken);
-        return;
-      }
-      this.#out.shift();
-    }
-    const afterSent = this.#afterSent;
-    this.#afterSent = [];
-    for (const run of afterSent) run();
-  }
-
-  #whenSent(run: () => void): void {
-    this.#afterSent.push(run);
-    this.#flush();
-  }
-
   /** Sends a close frame, and ends when the gateway has answered it. */
   #close(code: number | null, reason: string): void {
     this.#sendLast(writeClose(code, reason, false));
   }
 
-  #drop(how: "fin" | "rst"): void {
-    if (how === "fin") this.#end.fin();
-    else this.#end.reset();
-    this.#lose();
-  }
-
   #lose(): void {
-    if (this.#gone) return;
-    this.#gone = true;
     this.#upstream.lines.delete(this);
     for (const { arrival } of [...this.#running.values(), ...this.#waiting])
       arrival.endedAt = Math.min(arrival.endedAt, this.#upstream.scheduler.now);

@@ -1,5 +1,6 @@
 // Amounts, counts, durations and times for people. Amounts are rounded from the exact decimal, never from a float.
 
+import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
 
 const group = new Intl.NumberFormat("en-US");
@@ -101,7 +102,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   concurrent_requests: "requests at once",
   same_call: "equal tool calls in a row",
   agents: "agents at once in a session",
-};
+} satisfies Record<NumberLimit, string>;
 
 export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
+import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
 import { Dialog, Failure, Snippet } from "../parts/basic.tsx";
 import { nameLimit } from "../parts/format.ts";
@@ -81,39 +82,33 @@ function GroupField({ groups, value }: { readonly groups: readonly GroupChoice[]
   );
 }
 
-const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
-const COUNT_LIMITS = [
-  "requests_per_minute",
-  "requests_per_minute_per_session",
-  "concurrent_requests",
-  "same_call",
-  "agents",
-] as const;
+interface LimitOption {
+  readonly title: string;
+  /** Empty is the default. */
+  readonly values: ReadonlyArray<readonly [value: string, text: string]>;
+}
 
-/** How limits in USD are kept, with the default first. */
-const LIMIT_OPTIONS = [
-  {
-    name: "strict",
+const LIMIT_OPTIONS: Readonly<Record<LimitChoice, LimitOption>> = {
+  strict: {
     title: "Strict",
     values: [
       ["", "no: a request may exceed the limit by its own cost"],
       ["true", "yes: the most that a request can cost has to fit"],
     ],
   },
-  {
-    name: "unpriced",
+  unpriced: {
     title: "Models without a price",
     values: [
       ["", "refuse, because no limit could count them"],
       ["allow", "allow"],
     ],
   },
-] as const;
+};
 
 function LimitOptions({ chosen }: { readonly chosen: Readonly<Record<string, string>> }) {
   return (
     <div class="fields">
-      {LIMIT_OPTIONS.map(({ name, title, values }) => (
+      {Object.entries(LIMIT_OPTIONS).map(([name, { title, values }]) => (
         <label class="field" key={name}>
           <span>{title}</span>
           <select name={name}>
@@ -244,9 +239,8 @@ export function RemoveKey({ row, ...closing }: Closing & { readonly row: KeyRow 
 
 export function EditLimits({ row, ...closing }: Closing & { readonly row: KeyRow }) {
   const names = [...USD_LIMITS, ...COUNT_LIMITS];
-  const options = LIMIT_OPTIONS.map(({ name }) => name);
   const send = (values: FormData): Promise<KeysChanged> => {
-    const changed = [...names, ...options].flatMap((name) => {
+    const changed = [...names, ...Object.keys(LIMIT_OPTIONS)].flatMap((name) => {
       const value = readText(values, name);
       const before = row.limits[name] ?? "";
       return value === before ? [] : [[name, value === "" ? null : value] as const];

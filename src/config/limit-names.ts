@@ -1,0 +1,21 @@
+// The names of all limits, as the config file has them: for the schema, the commands and the console's page. The page
+// is bundled for a browser, so this file imports nothing.
+
+export const USD_LIMITS = ["usd_per_day", "usd_per_month", "usd_total", "usd_per_session"] as const;
+export const COUNT_LIMITS = [
+  "requests_per_minute",
+  "requests_per_minute_per_session",
+  "concurrent_requests",
+  "same_call",
+  "agents",
+] as const;
+
+/** How limits in USD are kept: the values of each, the default last. */
+export const LIMIT_CHOICES = {
+  strict: ["true", "false"],
+  unpriced: ["allow", "refuse"],
+} as const;
+
+export type NumberLimit = (typeof USD_LIMITS)[number] | (typeof COUNT_LIMITS)[number];
+export type LimitChoice = keyof typeof LIMIT_CHOICES;
+export type LimitName = NumberLimit | LimitChoice;
