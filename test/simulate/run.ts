@@ -239,10 +239,11 @@ export class World implements Machine {
 
   #weatherOf(name: string): Plan["weather"] {
     const random = new Random(this.seed, name, "weather");
-    const { latency, window, piece } = this.plan.weather;
+    const { latency, window, piece, lag = 0 } = this.plan.weather;
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
+      lag,
       // Only some connections: otherwise most of the time would go into single bytes.
       piece: random.chance(350) ? piece : 0,
     };
@@ -416,6 +417,12 @@ export class World implements Machine {
     this.change({ comment: `changed at ${this.scheduler.now}`, raised: !this.#changes.raised });
   }
 
+  /** When the gateway will look at its config file next: once a second since its start. */
+  nextLook(): number {
+    const since = this.boots.at(-1) ?? 0;
+    return since + Math.ceil((this.scheduler.now + 1 - since) / SECOND) * SECOND;
+  }
+
   /** Every set of limits that the key has had. */
   limitsOf(client: string): LimitPlan[] {
     const known =
@@ -526,7 +533,10 @@ export class World implements Machine {
       return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
     };
     if (isResting() && !this.#until(() => !isResting(), LONGEST_COOLDOWN_US))
-      this.accuse("recovery", "Everything works, but a channel is in a cooldown that is longer than every other one.");
+      this.accuse(
+        "recovery",
+        "Everything works, but a channel is in a cooldown that is longer than every other one.",
+      );
     checkProbed(this);
     if (
       this.plan.clients.some(({ key }) =>

@@ -286,7 +286,10 @@ function checkJournal(world: World, lines: readonly Line[]): void {
   for (const [, id] of records.matchAll(/^\{"discard":"([^"]+)"/gm)) open.delete(id);
   const left = [...open].filter((id) => id !== undefined && !there.has(id));
   if (left.length > 0)
-    world.accuse("released", `The gateway has stopped, but its journal has open requests: ${left.join(", ")}`);
+    world.accuse(
+      "released",
+      `The gateway has stopped, but its journal has open requests: ${left.join(", ")}`,
+    );
 }
 
 /** A record that was written this long before a kill was seen by the next gateway. */

@@ -11,11 +11,11 @@ const ON_ITS_WAY_US = 5_000_000;
 export function checkCommands(world: World): void {
   if (world.stoodStill) return;
   for (const pause of world.operator.pauses) {
-    const { channel, from, until } = pause;
+    const { channel, from, until, process } = pause;
     const end = Math.min(until, findEnd(world, pause));
     const strays = world.arrivals.filter(
-      ({ channel: name, send, at }) =>
-        name === channel && send !== "" && at > from + ON_ITS_WAY_US && at < end,
+      ({ channel: name, send, at, sender }) =>
+        name === channel && send !== "" && at > from + (sender === process ? ON_ITS_WAY_US : 0) && at < end,
     );
     if (strays[0] !== undefined)
       world.accuse(
@@ -41,8 +41,12 @@ export function checkKeysOff(world: World): void {
   const arrivals = Map.groupBy(world.arrivals, ({ send }) => send);
   for (const { name, at, client } of world.sends) {
     const [first] = arrivals.get(name) ?? [];
-    if (first === undefined || !isOff(world, client.key, { from: at - APPLIED_US, until: first.at })) continue;
-    world.accuse("keys", `The key ${client.key} was disabled, but ${name} reached the upstream ${first.channel}.`);
+    if (first === undefined || !isOff(world, client.key, { from: at - APPLIED_US, until: first.at }))
+      continue;
+    world.accuse(
+      "keys",
+      `The key ${client.key} was disabled, but ${name} reached the upstream ${first.channel}.`,
+    );
     return;
   }
 }

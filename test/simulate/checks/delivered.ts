@@ -22,7 +22,9 @@ export function checkDelivered(world: World): void {
   if (world.unasked || plan.maxFiles < 1024) return;
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
   const resetting = new Set(
-    plan.channels.filter(({ idleCloseMs, idleClose }) => idleCloseMs > 0 && idleClose === "rst").map(({ name }) => name),
+    plan.channels
+      .filter(({ idleCloseMs, idleClose }) => idleCloseMs > 0 && idleClose === "rst")
+      .map(({ name }) => name),
   );
   for (const send of world.sends) {
     const last = world.bySend.get(send.name)?.at(-1);

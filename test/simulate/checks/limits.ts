@@ -181,7 +181,10 @@ function checkStrict(
   if (limit === undefined || mayForget(world)) return;
   const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
   if (spent > Number(limit) + 1e-9)
-    world.accuse("limits", `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`);
+    world.accuse(
+      "limits",
+      `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`,
+    );
 }
 
 /** `obeysCaps`: only as much output counts as the request allowed. */

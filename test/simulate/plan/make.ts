@@ -200,11 +200,12 @@ function addRarities(plan: Plan): Plan {
   const large = random.chance(80) ? random.between(50, 250) : 0;
   const echoing = random.chance(120) ? random.between(50, 300) : 0;
   const isFree = random.chance(80);
+  const lag = random.chance(100) ? { lag: random.between(2000, 20_000) } : {};
   // In small pieces, one large answer would be most of a run.
   const weather =
     large > 0
       ? { ...plan.weather, window: random.pick([1 << 20, 1 << 20, 1 << 16]), piece: 0 }
-      : plan.weather;
+      : { ...plan.weather, ...lag };
   const change = (answer: AnswerPlan): AnswerPlan => ({
     ...answer,
     ...(large > 0 && random.chance(large) ? { padding: random.between(200_000, 600_000), paceMs: 0 } : {}),
@@ -215,13 +216,31 @@ function addRarities(plan: Plan): Plan {
       if (large + echoing === 0) return request;
       const answers = request.answers.map(change);
       const isLarge = answers.some(({ padding = 0 }) => padding > 0);
-      const slow = isLarge ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 800) } : request.slow;
+      const slow = isLarge
+        ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 800) }
+        : request.slow;
       return { ...request, slow, answers };
     });
     return { ...client, requests };
   });
-  const changed = { ...plan, clients, weather };
+  const pairs = makePairs(random, plan.channels);
+  const happenings = [...plan.happenings, ...pairs].sort((a, b) => a.atMs - b.atMs);
+  const changed = { ...plan, clients, weather, happenings };
   return isFree ? addFreeChannels(changed, random) : changed;
+}
+
+/** What rarely happens so soon after something else: a kill after a command, and a clock that is set back while a channel
+ *  is in cooldown. */
+function makePairs(random: Random, channels: readonly ChannelPlan[]): Happening[] {
+  const pairs: Happening[] = [];
+  const atMs = random.skewed(20, 3000);
+  const soonMs = atMs + random.between(50, 1800);
+  const { name: channel } = random.pick(channels);
+  const kill = { kind: "kill", atMs: soonMs, afterSteps: 1, downMs: random.skewed(1, 1000) } as const;
+  if (random.chance(50)) pairs.push({ kind: "command", atMs, channel, action: "disable" }, kill);
+  const away = { kind: "upstream down", atMs, channel, how: "ECONNREFUSED", ms: 4000 } as const;
+  if (random.chance(50)) pairs.push(away, { kind: "clock", atMs: soonMs, byMs: -3_600_000 });
+  return pairs;
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
@@ -234,9 +253,10 @@ function addFreeChannels(plan: Plan, random: Random): Plan {
   );
   const clients = plan.clients.map((client): ClientPlan => {
     const usdTotal = random.pick(["0.0005", "0.002", "0.01"]);
-    const requests = client.requests.map(
-      (request): RequestPlan => ({ ...request, maxTokens: request.maxTokens ?? 50 }),
-    );
+    const requests = client.requests.map((request): RequestPlan => ({
+      ...request,
+      maxTokens: request.maxTokens ?? 50,
+    }));
     return { ...client, limits: { ...client.limits, usdTotal, strict: true }, requests };
   });
   const away = [...firsts].map((channel): Happening => ({
@@ -246,7 +266,13 @@ function addFreeChannels(plan: Plan, random: Random): Plan {
     how: "ECONNREFUSED",
     ms: random.skewed(500, 20_000),
   }));
-  return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings: [...plan.happenings, ...away] };
+  return {
+    ...plan,
+    attempts: Math.max(2, plan.attempts),
+    channels,
+    clients,
+    happenings: [...plan.happenings, ...away],
+  };
 }
 
 /** Most of its answers are those of real providers. */

@@ -28,7 +28,13 @@ export interface Plan {
   readonly drainMs: number;
   readonly attempts: number;
   readonly maxFiles: number;
-  readonly weather: { readonly latency: number; readonly window: number; readonly piece: number };
+  readonly weather: {
+    readonly latency: number;
+    readonly window: number;
+    readonly piece: number;
+    /** A busy process sees what has arrived up to so many microseconds later; absent: at once. */
+    readonly lag?: number;
+  };
   readonly channels: readonly ChannelPlan[];
   readonly clients: readonly ClientPlan[];
   readonly happenings: readonly Happening[];

@@ -22,6 +22,8 @@ export interface Weather {
   readonly window: number;
   /** The largest piece that arrives at once; 0: no limit. */
   readonly piece: number;
+  /** The most that half of the arrivals wait before the process sees them. */
+  readonly lag?: number;
 }
 
 export class End {
@@ -163,7 +165,9 @@ export class End {
   #wake(delay: number): void {
     if (this.#arriving || this.closed) return;
     this.#arriving = true;
-    const jitter = this.#random.int(20 + (delay >> 2));
+    const { lag = 0 } = this.#weather;
+    const busy = lag > 0 && this.#random.chance(500) ? this.#random.int(lag) : 0;
+    const jitter = this.#random.int(20 + (delay >> 2)) + busy;
     this.net.scheduler.after(delay + jitter, this.owner, `${this.name} readable`, () => this.#arrive());
   }
 
