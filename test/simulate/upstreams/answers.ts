@@ -81,7 +81,14 @@ function writeMessages(question: Question): AnswerText {
   const message = { id: `msg_${mark}`, type: "message", role: "assistant", model, ...secretOf(question) };
   if (!stream) {
     const content = [{ type: "text", text: words.join("") }];
-    return json({ ...message, ...paddingOf(question), content, stop_reason: "end_turn", stop_sequence: null, usage });
+    return json({
+      ...message,
+      ...paddingOf(question),
+      content,
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage,
+    });
   }
   const start = {
     ...message,

@@ -261,7 +261,10 @@ export class HttpLine {
           ? useRecording(arrival, findRecording(question, answer.recorded)).text
           : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
-    if (!failed) arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
+    if (!failed) {
+      arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
+      arrival.unmasked = answer.echoes ? whole : null;
+    }
     const pieces = frame(
       text.type,
       text.pieces.map((piece) => Buffer.from(piece)),
