@@ -25,13 +25,7 @@ export function checkBytes(world: World, send: Send): void {
   if (isByChance(world, send, text, foreign)) return;
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
     world.accuse("foreign bytes", `${send.name} received bytes of ${foreign}: ${text.slice(0, 200)}`);
-  const isRepeated = world.bySend.get(send.name)?.some(({ unmasked }) => unmasked !== null) === true;
-  const leaked = (isRepeated ? WHOLE : PRIVATE).exec(all);
-  if (leaked !== null)
-    world.accuse(
-      "secrets",
-      `${send.name} received something secret (${leaked[0]}…), with status ${reply.status}.`,
-    );
+  checkSecrets(world, send, reply.status, all);
   if (reply.status >= 300 || reply.status === 204) return;
   const sources = world.bySend.get(send.name) ?? [];
   if (send.events !== null) {
@@ -41,6 +35,13 @@ export function checkBytes(world: World, send: Send): void {
   const arrivals = sources.filter((arrival) => arrival.body !== null);
   if (send.client.dialect === "chat") checkConverted(world, send, reply, arrivals);
   else checkSame(world, send, reply, arrivals);
+}
+
+function checkSecrets(world: World, { name }: Send, status: number, text: string): void {
+  const isRepeated = world.bySend.get(name)?.some(({ unmasked }) => unmasked !== null) === true;
+  const leaked = (isRepeated ? WHOLE : PRIVATE).exec(text);
+  if (leaked !== null)
+    world.accuse("secrets", `${name} received something secret (${leaked[0]}…), with status ${status}.`);
 }
 
 /** Every request has its own id, whatever the answer is. */

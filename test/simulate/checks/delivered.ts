@@ -2,7 +2,9 @@
 // happens in the run explains why it does not.
 
 import type { Send } from "../clients/line.ts";
+import type { ChannelPlan } from "../plan/plan.ts";
 import type { World } from "../run.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
 
 /** These end requests that are in flight, or connections with bytes on their way. */
 const BREAKING = new Set([
@@ -21,23 +23,29 @@ export function checkDelivered(world: World): void {
   const { plan } = world;
   if (world.unasked || plan.maxFiles < 1024) return;
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
-  const resetting = new Set(
-    plan.channels
-      .filter(({ idleCloseMs, idleClose }) => idleCloseMs > 0 && idleClose === "rst")
-      .map(({ name }) => name),
-  );
+  const resetting = new Set(plan.channels.filter(resetsIdle).map(({ name }) => name));
   for (const send of world.sends) {
     const last = world.bySend.get(send.name)?.at(-1);
-    if (last === undefined || isDelivered(send) || !waits(send) || resetting.has(last.channel)) continue;
-    const { plan: answer, sent, status, tainted, recorded } = last;
-    const isWhole = answer?.kind === "answer" && answer.cut === null && answer.missing === 0 && sent;
-    if (!isWhole || status !== 200 || tainted || recorded !== null) continue;
+    if (last === undefined || isDelivered(send) || !waits(send)) continue;
+    if (resetting.has(last.channel) || !isWhole(last)) continue;
+    const got = `${send.reply?.status ?? "nothing"} (${send.end}, ${send.reply?.body.length ?? 0} bytes)`;
     world.accuse(
       "delivered",
-      `The upstream ${last.channel} answered ${send.name} completely, but its client got ${send.reply?.status ?? "nothing"} (${send.end}, ${send.reply?.body.length ?? 0} bytes).`,
+      `The upstream ${last.channel} answered ${send.name} completely, but its client got ${got}.`,
     );
     return;
   }
+}
+
+/** A reset may overtake an answer. */
+function resetsIdle({ idleCloseMs, idleClose }: ChannelPlan): boolean {
+  return idleCloseMs > 0 && idleClose === "rst";
+}
+
+/** The upstream has sent a complete answer. */
+function isWhole({ plan, sent, status, tainted, recorded }: Arrival): boolean {
+  if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
+  return sent && status === 200 && !tainted && recorded === null;
 }
 
 /** On a WebSocket, the last message may come before the upstream's own work on the response is over. */
