@@ -24,17 +24,22 @@ export function checkDelivered(world: World): void {
   if (world.unasked || plan.maxFiles < 1024) return;
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
   const resetting = new Set(plan.channels.filter(resetsIdle).map(({ name }) => name));
-  for (const send of world.sends) {
-    const last = world.bySend.get(send.name)?.at(-1);
-    if (last === undefined || isDelivered(send) || !waits(send)) continue;
-    if (resetting.has(last.channel) || !isWhole(last)) continue;
-    const got = `${send.reply?.status ?? "nothing"} (${send.end}, ${send.reply?.body.length ?? 0} bytes)`;
-    world.accuse(
-      "delivered",
-      `The upstream ${last.channel} answered ${send.name} completely, but its client got ${got}.`,
+  const lost = world.sends.find((send) => {
+    const last = lastOf(world, send);
+    return (
+      last !== undefined && isWhole(last) && !resetting.has(last.channel) && waits(send) && !isDelivered(send)
     );
-    return;
-  }
+  });
+  if (lost === undefined) return;
+  const { name, reply, end } = lost;
+  world.accuse(
+    "delivered",
+    `The upstream ${lastOf(world, lost)?.channel} answered ${name} completely, but its client got ${reply?.status ?? "nothing"} (${end}, ${reply?.body.length ?? 0} bytes).`,
+  );
+}
+
+function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
+  return bySend.get(name)?.at(-1);
 }
 
 /** A reset may overtake an answer. */
