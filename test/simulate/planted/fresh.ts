@@ -1,5 +1,5 @@
 // Bugs that were chosen with fresh eyes: by somebody who had read the product's source and its docs, and nothing of the
-// simulator. The list was complete before the first of them was tried. Seven more were in bugs.ts already.
+// simulator. The list was complete before the first of them was tried. Eight more of it were in bugs.ts already.
 
 import { type Bug, plant } from "./bug.ts";
 
