@@ -80,9 +80,9 @@ export class Operator {
         if (left > 0)
           world.accuse("reprice", `After a repricing, a second one would still correct ${left} amounts.`);
       } catch (error) {
-        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        world.scheduler.note(`reprice: ${text}`);
+        world.scheduler.note(`reprice: ${error instanceof Error ? error.message : String(error)}`);
         const expected = error instanceof Killed || process.dead || world.isDiskTroubled();
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         if (!expected) world.accuse("reprice", `A repricing fails: ${text}`);
       }
       process.kill("killed");

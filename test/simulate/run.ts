@@ -119,6 +119,7 @@ export class World implements Machine {
   readonly stored = new Map<string, Stored>();
   readonly #make: Program;
   readonly #trace: Trace;
+  readonly #processes: SimProcess[] = [];
   readonly upstreams = new Map<string, Upstream>();
   #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
   readonly #limits = new Map<string, LimitPlan[]>();
@@ -194,7 +195,8 @@ export class World implements Machine {
 
   accuse(check: string, text: string): void {
     if (this.accusations.length > 50) return;
-    this.scheduler.note(`FAILED ${check}: ${text}`);
+    // The trace has no stack: it would depend on where the project is.
+    this.scheduler.note(`FAILED ${check}: ${text.split("\n", 1).join()}`);
     this.accusations.push({ check, text, at: this.scheduler.now });
   }
 
@@ -276,7 +278,7 @@ export class World implements Machine {
     this.served = null;
     process.onDeath = () => this.#noteOrphans();
     try {
-      this.program = process.load(this.#make);
+      this.program = this.load(process);
       this.served = this.program.serve(CONFIG, this.#observe(process));
       this.boots.push(this.scheduler.now);
     } catch (error) {
@@ -440,9 +442,15 @@ export class World implements Machine {
     else this.disk.rename(path, to);
   }
 
-  /** The modules of another process. */
+  /** The modules of a process. */
   load(process: SimProcess): ProgramExports {
+    this.#processes.push(process);
     return process.load(this.#make);
+  }
+
+  /** Nothing happens in it any more. */
+  end(): void {
+    for (const process of this.#processes) process.end();
   }
 
   /** `gateway ledger verify`, in a process of its own. */
@@ -456,7 +464,7 @@ export class World implements Machine {
     if (process === null || process.dead || this.served === null || this.#ending) return;
     const second = new SimProcess(this, "second", 5000);
     try {
-      second.load(this.#make).serve(CONFIG, this.#observe(second));
+      this.load(second).serve(CONFIG, this.#observe(second));
       this.accuse("two gateways", "A second gateway started on the ledger of the first one.");
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -668,6 +676,7 @@ export async function runPlan(
     await new Promise((resolve) => setImmediate(resolve));
     return outcome;
   } finally {
+    world.end();
     process.off("unhandledRejection", onRejection);
   }
 }

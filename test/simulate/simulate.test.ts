@@ -14,6 +14,7 @@ import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
 import { Network } from "./world/network.ts";
+import { Pile } from "./world/pile.ts";
 import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
@@ -48,9 +49,9 @@ function makeMachine(): Machine {
   };
 }
 
-function call(owner: unknown, name: string): void {
+function call(owner: unknown, name: string): unknown {
   const member: unknown = Reflect.get(Object(owner), name);
-  if (typeof member === "function") Reflect.apply(member, owner, []);
+  return typeof member === "function" ? Reflect.apply(member, owner, []) : undefined;
 }
 
 describe("a seed", () => {
@@ -112,6 +113,47 @@ describe("runtime calls", () => {
   });
 });
 
+describe("a process", () => {
+  const source = `(function(exports, require, module, __filename, __dirname) {var count = 0;
+var seen = new Set;
+class Counter {
+  static last = Date.now();
+}
+var [ONE, TWO] = [1, 2];
+var import_zod = require("zod");
+var schema = import_zod.z.string();
+function add(name) {
+  seen.add(name);
+  return ++count;
+}
+module.exports = { add, seen, Counter, schema, ONE, TWO };
+})`;
+
+  test("has new variables, and the functions, classes and schemas of the processes before it", () => {
+    const program = compileProgram({ text: source, assets: new Map() });
+    const load = (name: string): { process: SimProcess; found: Record<string, unknown> } => {
+      const process = new SimProcess(makeMachine(), name, 1);
+      return { process, found: { ...process.load(program) } };
+    };
+    const first = load("first");
+    call(first.found, "add");
+    const beside = load("beside");
+    first.process.end();
+    const next = load("next");
+    expect(next.found).toMatchObject({ ONE: 1, TWO: 2, seen: new Set() });
+    expect(next.found["Counter"]).toBe(first.found["Counter"]);
+    expect(next.found["schema"]).toBe(first.found["schema"]);
+    expect(beside.found["Counter"]).not.toBe(first.found["Counter"]);
+    expect(call(next.found, "add")).toBe(1);
+    expect(call(beside.found, "add")).toBe(1);
+  });
+
+  test("cannot have a declaration that the simulator does not understand", () => {
+    const text = source.replace("var count = 0;", "\nlet count = 0;");
+    expect(() => compileProgram({ text, assets: new Map() })).toThrow("does not understand");
+  });
+});
+
 describe("marks", () => {
   test("are found in everything that upstreams write, and never inside a random id", () => {
     const own = listMarks('{"id":"msg_c3r2s0a1","text":"c3r2s0a1w0 c3r2s0a1w1 "} unasked of c4r0s1a0');
@@ -143,6 +185,22 @@ describe("the disk", () => {
       return disk.find("/home/a") !== undefined;
     });
     expect(new Set(kept)).toEqual(new Set([true, false]));
+  });
+});
+
+describe("a pile of bytes", () => {
+  test("gives them back in order, and what it gave stays as it was", () => {
+    const pile = new Pile();
+    const taken: Buffer[] = [];
+    for (let at = 0; at < 300; at++) {
+      pile.add(Buffer.from(`${at},`));
+      if (at % 7 === 0) taken.push(pile.take(at % 11));
+    }
+    const all = Array.from({ length: 300 }, (_, at) => `${at},`).join("");
+    expect(taken.join("") + pile.bytes.toString()).toBe(all);
+    expect(taken.join("").length + pile.length).toBe(all.length);
+    expect(pile.take(1e9).length).toBeGreaterThan(0);
+    expect(pile.length).toBe(0);
   });
 });
 

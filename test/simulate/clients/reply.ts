@@ -1,5 +1,7 @@
 // Reads replies from a connection as a strict HTTP/1.1 client does.
 
+import { Pile } from "../world/pile.ts";
+
 export interface Reply {
   status: number;
   fields: Map<string, string>;
@@ -14,7 +16,8 @@ export interface Reply {
 const AFTER_PAYLOAD = -1;
 
 export class ReplyReader {
-  #came: Buffer = Buffer.alloc(0);
+  readonly #came = new Pile();
+  #body = new Pile();
   #reply: Reply | null = null;
   #left = 0;
   /** For bytes that have not come yet. */
@@ -33,7 +36,7 @@ export class ReplyReader {
 
   /** Returns the reply when it has ended. */
   read(bytes: Buffer): Reply | null {
-    this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
+    this.#came.add(bytes);
     return this.next();
   }
 
@@ -60,15 +63,16 @@ export class ReplyReader {
 
   #readHead(): boolean {
     for (;;) {
-      const end = this.#came.indexOf("\r\n\r\n");
+      const came = this.#came.bytes;
+      const end = came.indexOf("\r\n\r\n");
       if (end < 0) return false;
-      const [first = "", ...lines] = this.#came.toString("latin1", 0, end).split("\r\n");
+      const [first = "", ...lines] = came.toString("latin1", 0, end).split("\r\n");
       const match = /^HTTP\/1\.1 (\d{3}) /.exec(first);
       if (match === null) {
         this.broken = `not a status line: ${JSON.stringify(first.slice(0, 80))}`;
         return false;
       }
-      this.#came = this.#came.subarray(end + 4);
+      this.#came.take(end + 4);
       const status = Number(match[1]);
       if (status < 200) continue;
       const fields = new Map(
@@ -85,6 +89,7 @@ export class ReplyReader {
     const none = status === 204 || status === 304;
     const framing = none ? "none" : chunked ? "chunked" : length === undefined ? "close" : "length";
     this.#left = framing === "length" ? Number(length) : framing === "chunked" ? 0 : Number.POSITIVE_INFINITY;
+    this.#body = new Pile();
     this.#reply = {
       status,
       fields,
@@ -95,10 +100,7 @@ export class ReplyReader {
   }
 
   #readPlain(reply: Reply): void {
-    const piece = this.#came.subarray(0, Math.min(this.#left, this.#came.length));
-    this.#came = this.#came.subarray(piece.length);
-    this.#left -= piece.length;
-    reply.body = reply.body.length === 0 ? piece : Buffer.concat([reply.body, piece]);
+    this.#readBody(reply);
     if (this.#left === 0) reply.ended = true;
   }
 
@@ -113,12 +115,16 @@ export class ReplyReader {
   }
 
   #readPayload(reply: Reply): void {
-    const piece = this.#came.subarray(0, Math.min(this.#left, this.#came.length));
-    this.#came = this.#came.subarray(piece.length);
-    this.#left -= piece.length;
-    reply.body = reply.body.length === 0 ? piece : Buffer.concat([reply.body, piece]);
+    this.#readBody(reply);
     if (this.#left === 0) this.#left = AFTER_PAYLOAD;
     else this.#waits = true;
+  }
+
+  #readBody(reply: Reply): void {
+    const piece = this.#came.take(this.#left);
+    this.#left -= piece.length;
+    this.#body.add(piece);
+    reply.body = this.#body.bytes;
   }
 
   #readPayloadEnd(): void {
@@ -126,15 +132,16 @@ export class ReplyReader {
       this.#waits = true;
       return;
     }
-    if (this.#came[0] !== 13 || this.#came[1] !== 10) this.broken = "a chunk does not end where it should";
-    this.#came = this.#came.subarray(2);
+    if (this.#came.take(2).toString("latin1") !== "\r\n")
+      this.broken = "a chunk does not end where it should";
     this.#left = 0;
   }
 
   #readSize(reply: Reply): void {
-    const end = this.#came.indexOf("\r\n");
-    const size = this.#came.toString("latin1", 0, Math.max(0, end));
-    if (end < 0 || (size === "0" && this.#came.length < end + 4)) {
+    const came = this.#came.bytes;
+    const end = came.indexOf("\r\n");
+    const size = came.toString("latin1", 0, Math.max(0, end));
+    if (end < 0 || (size === "0" && came.length < end + 4)) {
       this.#waits = true;
       return;
     }
@@ -142,7 +149,7 @@ export class ReplyReader {
       this.broken = `not a chunk size: ${JSON.stringify(size.slice(0, 40))}`;
       return;
     }
-    this.#came = this.#came.subarray(size === "0" ? end + 4 : end + 2);
+    this.#came.take(size === "0" ? end + 4 : end + 2);
     this.#left = Number.parseInt(size, 16);
     reply.ended = size === "0";
   }

@@ -11,6 +11,7 @@ import {
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
+import { Pile } from "../world/pile.ts";
 import {
   type AnswerText,
   maskSecret,
@@ -40,7 +41,9 @@ export class HttpLine {
   readonly #upstream: Upstream;
   readonly #end: End;
   readonly #outlet: Outlet;
-  #came: Buffer = Buffer.alloc(0);
+  readonly #came = new Pile();
+  /** There is nothing to do before this many bytes have come. */
+  #needed = 0;
   #arrival: Arrival | null = null;
   #busy = false;
   #served = 0;
@@ -62,28 +65,32 @@ export class HttpLine {
   }
 
   #receive(bytes: Buffer): void {
-    this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
+    this.#came.add(bytes);
     if (!this.#busy) this.#read();
   }
 
   #read(): void {
-    const end = this.#came.indexOf("\r\n\r\n");
+    if (this.#came.length < this.#needed) return;
+    const came = this.#came.bytes;
+    const end = came.indexOf("\r\n\r\n");
     if (end < 0) return;
-    const [first = "", ...fields] = this.#came.toString("latin1", 0, end).split("\r\n");
+    const [first = "", ...fields] = came.toString("latin1", 0, end).split("\r\n");
     const field = (name: string): string | undefined =>
       fields.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
     const length = Number(field("content-length") ?? 0);
     const [method = "", target = ""] = first.split(" ");
     if (field("upgrade") === "websocket") {
-      this.#came = this.#came.subarray(end + 4);
+      this.#came.take(end + 4);
       this.#upgrade(field);
       return;
     }
     this.#arrival ??= this.#arrive(field("user-agent") ?? "", method, target);
-    if (this.#came.length < end + 4 + length) return;
-    this.#upstream.checkSecrets(this.#came.toString("latin1", 0, end + 4 + length), this.#end.name);
-    const body = this.#came.subarray(end + 4, end + 4 + length);
-    this.#came = this.#came.subarray(end + 4 + length);
+    this.#needed = end + 4 + length;
+    if (came.length < this.#needed) return;
+    const request = this.#came.take(this.#needed);
+    this.#needed = 0;
+    this.#upstream.checkSecrets(request.toString("latin1"), this.#end.name);
+    const body = request.subarray(end + 4);
     this.#busy = true;
     const arrival = this.#arrival;
     this.#arrival = null;
@@ -161,7 +168,7 @@ export class HttpLine {
     const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
     const line = new SocketLine(this.#upstream, this.#end);
     line.begin(head, early, isValid);
-    if (this.#came.length > 0) line.receive(this.#came);
+    if (this.#came.length > 0) line.receive(this.#came.bytes);
   }
 
   #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {

@@ -58,7 +58,7 @@ export function fail(code: string, call: string, path?: string): Error {
 
 function decode(bytes: Buffer, options?: string | { encoding?: string }): Buffer | string {
   const encoding = typeof options === "string" ? options : options?.encoding;
-  return encoding === undefined ? bytes : bytes.toString("utf8");
+  return encoding === undefined ? Buffer.from(bytes) : bytes.toString("utf8");
 }
 
 type Flags = string | number;
@@ -313,10 +313,9 @@ class Files {
 
   readFileSync(path: string | number, options?: string | { encoding?: string }): Buffer | string {
     const asset = typeof path === "string" ? this.#host.assets.get(basename(path)) : undefined;
-    if (asset !== undefined) return decode(Buffer.from(asset), options);
+    if (asset !== undefined) return decode(asset, options);
     const inode = typeof path === "number" ? this.#take(path, "read").inode : this.#find(path, "open");
-    const bytes = Buffer.from(inode.content);
-    return decode(bytes, options);
+    return decode(inode.content, options);
   }
 
   writeFileSync(

@@ -2,6 +2,7 @@
 // sides had the same bug, they would agree.
 
 import { createHash } from "node:crypto";
+import { Pile } from "./pile.ts";
 
 const TEXT = 1;
 const CLOSE = 8;
@@ -83,7 +84,8 @@ interface FrameHead extends Omit<Frame, "payload"> {
 }
 
 function readHead(came: Buffer): FrameHead | null {
-  const [first = 0, second = 0] = came;
+  const first = came[0] ?? 0;
+  const second = came[1] ?? 0;
   const short = second & 0x7f;
   const masked = second >> 7 === 1;
   const size = short === 126 ? 2 : short === 127 ? 8 : 0;
@@ -103,7 +105,7 @@ function readHead(came: Buffer): FrameHead | null {
 /** Reads the gateway's frames. A binary message is a failure, and so is everything that the RFC forbids. */
 export class Hearing {
   readonly #masked: boolean;
-  #came: Buffer = Buffer.alloc(0);
+  readonly #came = new Pile();
   #parts: Buffer[] | null = null;
   #closed = false;
   /** Why the bytes are invalid. */
@@ -119,7 +121,7 @@ export class Hearing {
   }
 
   hear(bytes: Buffer): Heard[] {
-    this.#came = this.#came.length === 0 ? bytes : Buffer.concat([this.#came, bytes]);
+    this.#came.add(bytes);
     const heard: Heard[] = [];
     while (this.broken === null) {
       const frame = this.#take();
@@ -131,7 +133,7 @@ export class Hearing {
   }
 
   #take(): Frame | null {
-    const came = this.#came;
+    const came = this.#came.bytes;
     const head = readHead(came);
     if (head === null) return null;
     const { opcode, final, masked, start, length } = head;
@@ -142,7 +144,7 @@ export class Hearing {
     if (came.length < start + length) return null;
     const payload = Buffer.from(came.subarray(start, start + length));
     if (masked) for (let at = 0; at < length; at++) payload[at]! ^= came[start - 4 + (at & 3)]!;
-    this.#came = came.subarray(start + length);
+    this.#came.take(start + length);
     return { opcode, final, payload };
   }
 

@@ -80,7 +80,8 @@ export class End {
     const taken = Math.min(room, bytes.length);
     if (taken < bytes.length) this.#wantsDrain = true;
     this.#written += taken;
-    if (taken > 0 && !peer.closed) peer.#expect(Buffer.from(bytes.subarray(0, taken)));
+    if (taken > 0 && !peer.closed)
+      peer.#expect(Buffer.from(taken === bytes.length ? bytes : bytes.subarray(0, taken)));
     if (peer.closed) this.#learnReset();
     return taken;
   }
@@ -190,15 +191,22 @@ export class End {
     if (this.#finSent && !this.closed) this.#closeQuietly();
   }
 
+  /** Each piece was copied when it was written, so nothing else refers to it. */
   #take(): Buffer {
     const { piece } = this.#weather;
-    const whole = this.#queue.length === 1 ? this.#queue[0]! : Buffer.concat(this.#queue);
-    const most = piece === 0 ? whole.length : this.#random.between(1, piece);
-    // It was copied when it was written, so nothing else refers to it.
-    const taken = most === whole.length ? whole : Buffer.from(whole.subarray(0, most));
-    const rest = whole.subarray(taken.length);
-    this.#queue = rest.length === 0 ? [] : [rest];
-    this.#queued = rest.length;
+    const most = piece === 0 ? this.#queued : Math.min(this.#queued, this.#random.between(1, piece));
+    this.#queued -= most;
+    const first = this.#queue[0]!;
+    if (first.length === most) return this.#queue.shift()!;
+    if (this.#queued === 0) return Buffer.concat(this.#queue.splice(0));
+    const taken = Buffer.allocUnsafeSlow(most);
+    for (let at = 0; at < most;) {
+      const next = this.#queue[0]!;
+      const used = next.copy(taken, at, 0, most - at);
+      if (used === next.length) this.#queue.shift();
+      else this.#queue[0] = next.subarray(used);
+      at += used;
+    }
     return taken;
   }
 

@@ -9,7 +9,7 @@ import * as yaml from "yaml";
 import * as zod from "zod";
 import type { Served } from "../program.ts";
 import type { Observer } from "../../../src/gateway/observe/observer.ts";
-import type { Bundle } from "./bundle.ts";
+import { type Bundle, makeRepeatable } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
 import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
 import { GLOBALS } from "./globals.ts";
@@ -65,28 +65,38 @@ interface Timer {
   [Symbol.toPrimitive](): number;
 }
 
-/** Compiled once. Each call creates new modules. */
+/** Compiled once. Each process has modules of its own. */
 export interface Program {
-  readonly make: (names: Record<string, unknown>) => ProgramExports;
+  readonly start: (process: SimProcess) => ProgramExports;
   readonly assets: Bundle["assets"];
 }
 
+type Start = (edges: Edges["globals"], require: Edges["require"], module: object) => void;
+
 export function compileProgram({ text, assets }: Bundle): Program {
-  const names = [...GLOBALS.replaced, ...GLOBALS.refused];
+  const names = [...GLOBALS.replaced, ...GLOBALS.refused].join(", ");
   // The program sees these names instead of the runtime's.
   // The text is this project's own source. There is no other way to give each process its own modules.
   // oxlint-disable-next-line typescript/no-implied-eval, typescript/no-unsafe-type-assertion
-  const make = new Function("require", "exports", "module", ...names, `"use strict"; return ${text}`) as (
-    ...values: unknown[]
-  ) => (exports: object, require: unknown, module: object) => void;
-  const makeAnew = (values: Record<string, unknown>): ProgramExports => {
+  const compile = new Function(`"use strict";
+let ${names};
+const start = ${makeRepeatable(text)};
+return (edges, require, module) => {
+({ ${names} } = edges);
+start(module.exports, require, module);
+};`) as () => Start;
+  const copies: Array<{ readonly start: Start; user: SimProcess }> = [];
+  const start = (process: SimProcess): ProgramExports => {
+    let copy = copies.find(({ user }) => user.over);
+    if (copy === undefined) copies.push((copy = { start: compile(), user: process }));
+    copy.user = process;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const module = { exports: {} as ProgramExports };
-    const edges = names.map((name) => values[name]);
-    make(values["require"], module.exports, module, ...edges)(module.exports, values["require"], module);
+    const { globals, require } = process.edges();
+    copy.start(globals, require, module);
     return module.exports;
   };
-  return { make: makeAnew, assets };
+  return { start, assets };
 }
 
 export class SimProcess implements FileHost, SocketHost {
@@ -115,6 +125,8 @@ export class SimProcess implements FileHost, SocketHost {
   diedAt = Number.POSITIVE_INFINITY;
   #looks = 0;
   #looksIn = 0;
+  #diedIn = 0;
+  #ended = false;
   readonly #taken = new Set<number>();
   readonly #random: Random;
 
@@ -131,8 +143,17 @@ export class SimProcess implements FileHost, SocketHost {
   /** Runs the modules. */
   load(program: Program): ProgramExports {
     this.assets = program.assets;
-    const { require, globals } = this.edges();
-    return program.make({ ...globals, require });
+    return program.start(this);
+  }
+
+  /** Nothing of it runs any more. In the event in which it died, its promises may still have run. */
+  get over(): boolean {
+    return this.#ended || (this.dead && this.scheduler.steps > this.#diedIn);
+  }
+
+  /** Its world has ended. */
+  end(): void {
+    this.#ended = true;
   }
 
   wall(): number {
@@ -168,6 +189,7 @@ export class SimProcess implements FileHost, SocketHost {
     if (this.dead) return;
     this.dead = true;
     this.diedAt = this.scheduler.now;
+    this.#diedIn = this.scheduler.steps;
     this.timers.clear();
     this.files.clear();
     for (const socket of this.sockets) socket.abandon(how);
