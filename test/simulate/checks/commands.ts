@@ -32,8 +32,8 @@ function findEnd(world: World, { from, process }: Pause): number {
   return cut?.at ?? Number.POSITIVE_INFINITY;
 }
 
-/** The file is read once a second, and a change counts when it is complete. */
-const APPLIED_US = 3_000_000;
+/** The gateway looks at the file once a second, and a change counts when it is complete. */
+const APPLIED_US = 1_500_000;
 
 /** A key that is disabled in the config file lets no request in. */
 export function checkKeysOff(world: World): void {

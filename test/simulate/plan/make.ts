@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addRarities(addSessions(addSockets(makeHttpPlan(seed))));
+  return addKeysOff(addRarities(addSessions(addSockets(makeHttpPlan(seed)))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -241,6 +241,18 @@ function makePairs(random: Random, channels: readonly ChannelPlan[]): Happening[
   const away = { kind: "upstream down", atMs, channel, how: "ECONNREFUSED", ms: 4000 } as const;
   if (random.chance(50)) pairs.push(away, { kind: "clock", atMs: soonMs, byMs: -3_600_000 });
   return pairs;
+}
+
+/** In some runs, a key is disabled for so long that its client sends requests meanwhile, best on a WebSocket. */
+function addKeysOff(plan: Plan): Plan {
+  const random = new Random(plan.seed, "keys off");
+  if (!random.chance(150)) return plan;
+  const owners = plan.clients.filter(({ name, key }) => name === key);
+  const onSockets = owners.filter(({ socket }) => socket);
+  const { name: client } = random.pick(onSockets.length > 0 ? onSockets : owners);
+  const atMs = random.skewed(20, 3000);
+  const off = { kind: "key off", atMs, client, ms: random.between(6000, 9000) } as const;
+  return { ...plan, happenings: [...plan.happenings, off].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
