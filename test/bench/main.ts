@@ -22,7 +22,7 @@ const HELP = `bun run bench [flags]
   --only A,B           of ${PARTS.join(", ")}
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
-  --peers              Portkey and claude-code-router too, fetched from npm into a temporary folder
+  --peers              Portkey, claude-code-router, better-ccflare and 9router too, from npm in temporary folders
   --long               ten minutes longer: the far upstream after a pause of that length
   --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it
   --profile PART       a CPU profile of the gateway in one of them instead of measurements

@@ -1,6 +1,7 @@
 // A request through the gateway's own modules without sockets: the client's side is recorded, the upstream's side follows
 // a script. Everything in between, from the config to the ledger, is the real gateway.
 
+import { readFileSync } from "node:fs";
 import { recognise } from "../../src/dialects/index.ts";
 import { failover } from "../../src/gateway/attempt/failover.ts";
 import { type Bill, openBill } from "../../src/gateway/bill/bill.ts";
@@ -23,7 +24,7 @@ import {
   type UpstreamRequest,
   type UpstreamResponse,
 } from "../../src/lib/http1/types.ts";
-import { keyOf, startGatewayHere } from "../harness/gateway.ts";
+import { keyOf, type Platform, startGatewayHere } from "../harness/gateway.ts";
 
 /** The chunks of a body. A fault ends it early. */
 export type Chunks = readonly (string | UpstreamFault)[];
@@ -119,7 +120,8 @@ export class RecordedExchange implements Exchange {
   }
   flush(): void {}
   async drained(): Promise<void> {}
-  end(): void {
+  end(last: Uint8Array = Buffer.alloc(0)): void {
+    this.text += Buffer.from(last).toString();
     this.ended = "end";
   }
   reset(): void {
@@ -144,14 +146,24 @@ export interface Scripted extends Started {
   readonly gateway: Gateway;
   /** The channels that were called, in order. */
   readonly called: readonly string[];
+  /** What each of them was sent. */
+  readonly requests: readonly UpstreamRequest[];
+  /** What they responded, in order, without the faults. */
+  readonly responses: readonly ScriptedResponse[];
   /** A response of the named channel, as failover would give it. */
   readonly respond: (channel: string, head: ScriptedHead) => ChannelResponse;
   /** Runs failover, and relays its response. Returns the error if there was none. */
   readonly run: () => Promise<GatewayError | null>;
-  /** Runs another request of the same kind. */
-  readonly again: () => Promise<{ exchange: RecordedExchange; error: GatewayError | null }>;
+  /** Runs another request: to the same endpoint, if no other is named. `leaves`: its client has disconnected before it
+   *  is sent. */
+  readonly again: (next?: {
+    readonly target?: string;
+    readonly leaves?: true;
+  }) => Promise<{ exchange: RecordedExchange; error: GatewayError | null }>;
   /** The lines of the ledger. */
   readonly ledger: () => Record<string, unknown>[];
+  /** The ledger's journal, as it is now. */
+  readonly journal: () => string;
   /** What the gateway reported of the finished requests. */
   readonly records: () => readonly RequestRecord[];
   stop(): Promise<void>;
@@ -162,7 +174,7 @@ export interface ScriptedOptions {
   readonly channels: Readonly<Record<string, readonly Step[]>>;
   readonly stream?: boolean;
   readonly target?: string;
-  readonly platform?: "messages" | "responses" | "content";
+  readonly platform?: Platform;
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
@@ -171,15 +183,23 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
   const names = Object.keys(channels);
   const inside = startGatewayHere({ config: writeConfig(names, platform, more) });
   const called: string[] = [];
+  const requests: UpstreamRequest[] = [];
+  const responses: ScriptedResponse[] = [];
+  const respondTo = (step: ScriptedHead): ScriptedResponse => {
+    const response = new ScriptedResponse(step);
+    responses.push(response);
+    return response;
+  };
   const scripts = new Map(Object.entries(channels).map(([name, steps]) => [name, [...steps]]));
-  const send = ({ origin }: UpstreamRequest) => {
-    const name = names[origin.port - 1] ?? "";
+  const send = (request: UpstreamRequest) => {
+    requests.push(request);
+    const name = names[request.origin.port - 1] ?? "";
     called.push(name);
     const step = scripts.get(name)?.shift();
     const head =
       step === undefined || step instanceof UpstreamFault
         ? Promise.reject(step ?? new Error(`no step is left for ${name}`))
-        : Promise.resolve(new ScriptedResponse(step));
+        : Promise.resolve(respondTo(step));
     return { head, cancel: () => {} };
   };
   const gateway: Gateway = {
@@ -187,9 +207,9 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
     client: { ...inside.running.gateway.client, send, close: () => {} },
   };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
-  const start = async (): Promise<Started> => {
+  const start = async (path = target): Promise<Started> => {
     const body = { model: "m", max_tokens: 9, stream, messages: [] };
-    const exchange = new RecordedExchange(target, fields, body);
+    const exchange = new RecordedExchange(path, fields, body);
     return { exchange, ...(await open(exchange, gateway)) };
   };
   const first = await start();
@@ -203,14 +223,18 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
     ...first,
     gateway,
     called,
+    requests,
+    responses,
     respond,
     run: () => finish(first, gateway),
-    again: async () => {
-      const next = await start();
+    again: async ({ target: path, leaves } = {}) => {
+      const next = await start(path);
+      if (leaves === true) next.exchange.leave();
       return { exchange: next.exchange, error: await finish(next, gateway) };
     },
     records: () => inside.records,
     ledger: () => inside.ledger(),
+    journal: () => readFileSync(inside.folder.join("ledger.jsonl.open"), "utf8"),
     stop: () => inside.stop(),
   };
 }
@@ -232,7 +256,7 @@ async function finish({ job, bill }: Started, gateway: Gateway): Promise<Gateway
   }
 }
 
-function writeConfig(names: readonly string[], platform: string, more: object): Record<string, unknown> {
+function writeConfig(names: readonly string[], platform: Platform, more: object): Record<string, unknown> {
   const channels = names.map((name, index) => [
     name,
     {

@@ -47,7 +47,12 @@ const recordSchema = z.union([
   }),
   z.object({ end: positionSchema, synced: positionSchema.optional() }),
   z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
-  z.object({ id: z.string(), channel: z.string() }),
+  z.object({
+    id: z.string(),
+    channel: z.string(),
+    /** The request goes to this channel, and not to the one that `open` named. */
+    first: z.literal(true).optional(),
+  }),
   z.object({ discard: z.string() }),
   z.object({ unopened: z.string() }),
 ]);
@@ -70,8 +75,8 @@ export function encodeOpenAgain({ intent, channels }: OpenRequest): string {
   return `${JSON.stringify({ open: intent, channels })}\n`;
 }
 
-export function encodeAttempt(id: string, channel: string): string {
-  return `${JSON.stringify({ id, channel })}\n`;
+export function encodeAttempt(id: string, channel: string, isFirst: boolean): string {
+  return `${JSON.stringify({ id, channel, ...(isFirst && { first: true }) })}\n`;
 }
 
 export function encodeDiscard(id: string): string {
@@ -122,7 +127,7 @@ export function readJournal(path: string): JournalReading {
       named.add(record.open.id);
     } else if ("unopened" in record) named.add(record.unopened);
     else if ("discard" in record) open.delete(record.discard);
-    else if ("id" in record) addAttempt(open, record.id, record.channel);
+    else if ("id" in record) addAttempt(open, record.id, record.channel, record.first === true);
   }
   return { from, open, named, noted: readNotedEnd(records) };
 }
@@ -143,10 +148,17 @@ function readNotedEnd(records: readonly JournalRecord[]): NotedEnd | null {
   }, null);
 }
 
-export function addAttempt(open: Map<string, OpenRequest>, id: string, channel: string): boolean {
+/** `isFirst`: nothing was sent to the channel that the request was opened with. */
+export function addAttempt(
+  open: Map<string, OpenRequest>,
+  id: string,
+  channel: string,
+  isFirst: boolean,
+): boolean {
   const request = open.get(id);
   if (request === undefined) return false;
-  open.set(id, { intent: request.intent, channels: [...request.channels, channel] });
+  const before = isFirst ? [] : request.channels;
+  open.set(id, { intent: request.intent, channels: [...before, channel] });
   return true;
 }
 

@@ -22,8 +22,8 @@ export interface Ledger {
   /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed.
    *  Rejects with `ledger_unwritable` while lines cannot be written. */
   open(intent: Intent): Promise<void>;
-  /** Records that the open request goes to another channel. */
-  attempt(id: string, channel: string): void;
+  /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
+  attempt(id: string, channel: string, isFirst?: boolean): void;
   /** Writes the one line of an open request. */
   append(draft: LineDraft): void;
   /** Writes a line for a response that was delivered without an open request. */

@@ -159,8 +159,9 @@ export class LedgerWriter {
     return written;
   }
 
-  attempt(id: string, channel: string): void {
-    if (addAttempt(this.#open, id, channel)) this.#records.push(() => encodeAttempt(id, channel));
+  attempt(id: string, channel: string, isFirst = false): void {
+    if (addAttempt(this.#open, id, channel, isFirst))
+      this.#records.push(() => encodeAttempt(id, channel, isFirst));
     this.#schedule();
   }
 

@@ -1,12 +1,12 @@
 // Changes the text of the config file. The user's comments, order and formatting stay: an edit is a splice
 // (splice.ts), and the result is parsed again and compared with what the edit means. Pure: replace.ts writes the file.
 
-import { type Document, isSeq } from "yaml";
+import { type Document, isScalar, isSeq } from "yaml";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { ConfigError } from "./problems.ts";
 import { extractPlainKeys } from "./plain-keys.ts";
 import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
-import { type Edit, findSplice } from "./splice.ts";
+import { type Edit, findSplice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
 
@@ -28,7 +28,11 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   if (Bun.deepEquals(tree, wanted, true)) return text;
   const spliced = spliceAll(text, document, steps);
   if (spliced !== null && meansSame(spliced, wanted)) return spliced;
-  if (edits.length === 1) return rewrite(text, document, steps[0], wanted);
+  if (edits.length === 1) {
+    const [step] = steps;
+    const parts = step === undefined ? null : planItems(tree, step);
+    return parts === null ? rewrite(text, document, step, wanted) : applyEdits(text, parts);
+  }
   const half = Math.ceil(edits.length / 2);
   return applyEdits(applyEdits(text, edits.slice(0, half)), edits.slice(half));
 }
@@ -58,6 +62,25 @@ function fitStep(tree: unknown, edit: Edit): Edit {
   if (edit.kind !== "set" || (section !== undefined && section !== null)) return edit;
   const value = { [String(edit.path.at(-1))]: edit.value };
   return fitStep(tree, { kind: "set", path: parent, value });
+}
+
+/** For a list with comments, which belong to its items: what to append and to remove. Null for another edit, and for
+ *  another order of the items that stay. */
+function planItems(tree: unknown, edit: Edit): Edit[] | null {
+  const { path } = edit;
+  const old = getAt(tree, path);
+  if (edit.kind !== "set" || !Array.isArray(old) || !isList(edit.value)) return null;
+  const wanted = edit.value;
+  const gone = old.flatMap((item, index) => (wanted.includes(String(item)) ? [] : [index]));
+  const left = old.filter((_, index) => !gone.includes(index));
+  const added = wanted.slice(left.length);
+  if (!Bun.deepEquals([...left, ...added], wanted)) return null;
+  const removals = gone.toReversed().map((index): Edit => ({ kind: "remove", path: [...path, index] }));
+  return added.length === 0 ? removals : [{ kind: "append", path, values: added }, ...removals];
+}
+
+function isList(value: Value): value is readonly string[] {
+  return Array.isArray(value);
 }
 
 function getAt(node: unknown, path: Path): unknown {
@@ -119,10 +142,22 @@ function printEdited(document: Document.Parsed, edit: Edit): string | null {
 
 function editDocument(document: Document.Parsed, edit: Edit): void {
   if (edit.kind === "remove") document.deleteIn(edit.path);
-  else if (edit.kind === "set") document.setIn(edit.path, document.createNode(edit.value));
+  else if (edit.kind === "set") document.setIn(edit.path, createNode(document, edit));
   else if (isSeq(document.getIn(edit.path))) {
     for (const value of edit.values) document.addIn(edit.path, document.createNode(value));
   } else document.setIn(edit.path, document.createNode(edit.values));
+}
+
+/** The items of a list that stay keep their comments. */
+function createNode(document: Document.Parsed, { path, value }: Edit & { readonly kind: "set" }): unknown {
+  const node = document.createNode(value);
+  const old: unknown = document.getIn(path, true);
+  if (!isSeq(old) || !isSeq(node)) return node;
+  const named = new Map(old.items.flatMap((item) => (isScalar(item) ? [[item.value, item] as const] : [])));
+  node.items = node.items.map((item) => (isScalar(item) ? (named.get(item.value) ?? item) : item));
+  node.flow = old.flow === true;
+  node.commentBefore = old.commentBefore ?? null;
+  return node;
 }
 
 function meansSame(text: string, wanted: unknown): boolean {
@@ -130,10 +165,11 @@ function meansSame(text: string, wanted: unknown): boolean {
   return problems.length === 0 && Bun.deepEquals(dropEmpty(tree), dropEmpty(wanted), true);
 }
 
-/** `keys:` and `keys: []` mean the same. */
+/** `keys:`, `keys: []` and `keys: {}` mean the same. */
 function dropEmpty(tree: unknown): unknown {
   if (!isObject(tree)) return tree;
-  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
+  const isEmpty = (value: unknown) =>
+    value === null || (typeof value === "object" && Object.keys(value).length === 0);
   return Object.fromEntries(Object.entries(tree).filter(([, value]) => !isEmpty(value)));
 }
 

@@ -52,7 +52,7 @@ function setPair(text: string, map: YAMLMap, { name, value }: { name: string; va
   if (pair === undefined) return insertPair(text, map, `${name}: ${scalar}`, isObject(value));
   if (isCollection(pair.value)) {
     const old = { start: afterColon(text, pair), end: contentEnd(text, pair.value) };
-    // A comment inside would be lost.
+    // A comment inside would be lost: edit.ts changes single items instead.
     return text.slice(old.start, old.end).includes("#") ? null : { ...old, text: ` ${scalar}` };
   }
   if (!isScalar(pair.value)) return null;
@@ -155,7 +155,7 @@ function removePair(text: string, map: YAMLMap, name: string): Splice | null {
   if (map.flow === true) return removeFromFlow(text, span);
   const next = map.items[map.items.indexOf(pair) + 1];
   const sharesLine = text.slice(lineStart(text, span.start), span.start).trim() !== "";
-  if (!sharesLine) return map.items.length === 1 ? null : removeLines(text, span);
+  if (!sharesLine) return removeLines(text, span);
   return next === undefined ? null : { start: span.start, end: spanOf(next.key).start, text: "" };
 }
 

@@ -102,8 +102,9 @@ function hasLeft(failure: Failure): boolean {
 async function tryChannel(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
   const { candidate, bill, gateway } = attempt;
   const { channels } = gateway;
-  const isElsewhere = bill.attempts.length > 0 || candidate !== bill.match.candidates[0];
-  if (bill.open && isElsewhere) gateway.ledger.attempt(bill.call.id, candidate.channel.name);
+  const isFirst = bill.attempts.length === 0;
+  const isNamed = isFirst && candidate === bill.match.candidates[0];
+  if (bill.open && !isNamed) gateway.ledger.attempt(bill.call.id, candidate.channel.name, isFirst);
   if (bill.open) channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
   const started = performance.now();

@@ -35,11 +35,13 @@ export interface Client extends Watched {
   sentAt: number;
   /** The size of the last answer, head included: the next one usually has the same size. */
   usual: number;
-  /** The last bytes of a chunked answer. */
+  /** The bytes of a head that has not ended, or the last ones of a chunked answer. */
   tail: Buffer;
   streams: number;
 }
 
+/** The first digit of a status of success. */
+const SUCCESS = 50;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const CHUNKS_END = Buffer.from("\r\n0\r\n\r\n");
 /** The text before a time in an event. */
@@ -161,18 +163,23 @@ export class Crowd {
     else this.seen(client);
   }
 
-  /** Assumes that the head and the first bytes of the body arrive together, as all targets send them. */
-  #begin(client: Client, bytes: Buffer): void {
+  #begin(client: Client, arrived: Buffer): void {
+    const before = client.tail;
     if (this.tally.at === 0) this.tally.at = readMicros();
-    if (this.#timed) this.tally.first.push((performance.now() - client.sentAt) * 1000);
-    if (bytes[9] !== 50) this.#fail(bytes);
-    if (bytes.length === client.usual) {
+    if (this.#timed && before.length === 0) this.tally.first.push((performance.now() - client.sentAt) * 1000);
+    const bytes = before.length === 0 ? arrived : Buffer.concat([before, arrived]);
+    if (bytes.length === client.usual && bytes[9] === SUCCESS) {
       client.left = 0;
       return;
     }
     const end = bytes.indexOf(HEAD_END);
+    if (end < 0) {
+      client.tail = Buffer.from(bytes); // some peers send a head in pieces
+      return;
+    }
+    if (bytes[9] !== SUCCESS) this.#fail(bytes);
+    client.tail = Buffer.alloc(0);
     const length = /\r\ncontent-length: *(\d+)/i.exec(bytes.toString("latin1", 0, end))?.[1];
-    if (end < 0) throw new Error("an answer's head came in pieces");
     if (length === undefined) {
       client.left = Infinity;
       this.#endChunks(client, bytes.subarray(end));

@@ -142,6 +142,28 @@ describe("exactly one line", () => {
     expect(messages).toEqual(["1 request was cut short by the gateway's end"]);
   });
 
+  test("an interrupted request names only channels that it was sent to", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await ledger.open(intentOf("req_1"));
+    ledger.attempt("req_1", "second", true);
+    await ledger.open(intentOf("req_2"));
+    ledger.attempt("req_2", "second", true);
+    ledger.attempt("req_2", "third");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const journal = readFileSync(`${path}.open`);
+    await ledger.close();
+    writeFileSync(`${path}.open`, journal);
+    await openLedger(optionsFor(path)).close();
+    const { lines } = readWholeLedger(path);
+    expect(lines.map(({ channel, attempts, suspect }) => [channel, attempts, suspect !== undefined])).toEqual(
+      [
+        ["second", [{ channel: "second" }], false],
+        ["third", [{ channel: "second" }, { channel: "third" }], true],
+      ],
+    );
+  });
+
   test("a ledger cut at any byte of its last lines is repaired, and each request still has exactly one line", async () => {
     const whole = newLedgerPath();
     await abandon(whole, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);

@@ -246,6 +246,16 @@ describe("a strict limit", () => {
     });
   });
 
+  test("leaves a limit beside it that is not strict as it is", async () => {
+    await withLedger(async (_, gate) => {
+      const key = keyWith({ usdPerDay: "50", strict: true }, { usdPerDay: "5" });
+      const running = [1, 2, 3].map(() => gate.admit(key, NOON, costing("0.1", "9")));
+      // For the group, these three have reserved $0.3.
+      gate.admit(keyWith({}, { usdPerDay: "5" }, "other"), NOON, costing("4")).release();
+      for (const each of running) each.release();
+    });
+  });
+
   test("refuses a request that nothing bounds, and says why", async () => {
     await withLedger(async (_, gate) => {
       const refusal = refusalOf(() => gate.admit(strict, NOON, costing("0.1", { unbounded: "no cap" })));
@@ -433,6 +443,19 @@ describe("the limits of a session", () => {
       gate.admit(key, NOON, costing("1.5"), "b").release();
       for (const each of running) each.release();
       gate.admit(key, NOON, costing("1.5"), "a");
+    });
+  });
+
+  test("are kept while a request of the session runs, however many sessions come after it", async () => {
+    await withLedger(async (_ledger, gate) => {
+      const key = keyWith({ usdPerSession: "2" });
+      const running = gate.admit(key, NOON, costing("2"), "a");
+      const later = NOON + 5 * 60_000;
+      for (let count = 0; count <= 10_000; count += 1)
+        gate.admit(key, later, costing("0"), `other-${count}`).release();
+      expect(refusalOf(() => gate.admit(key, later, costing("0"), "a")).code).toBe("rate_limited");
+      running.release();
+      gate.admit(key, later, costing("0"), "a");
     });
   });
 

@@ -246,6 +246,42 @@ const CASES: Case[] = [
     after: "keys:\n  -   { name: a-b } # A\n",
   },
   {
+    name: "a list gets and loses entries, and the comments of the others stay",
+    edit: { kind: "set", path: ["models"], value: ["a", "d", "e", "f"] },
+    before: "models:\n  # all\n  - a # cheap\n  # slow\n  - b # or c?\n  - d # new\nkeys: []\n",
+    after: "models:\n  # all\n  - a # cheap\n  # slow\n  - d # new\n  - e\n  - f\nkeys: []\n",
+  },
+  {
+    name: "a list loses every entry and gets others, and the comments above them stay",
+    edit: { kind: "set", path: ["models"], value: ["c"] },
+    before: "models:\n  # all\n  - a # cheap\n  - b\nkeys: []\n",
+    after: "models:\n  # all\n  - c\nkeys: []\n",
+  },
+  {
+    name: "a bracketed list over many lines keeps the comments of its entries",
+    edit: { kind: "set", path: ["models"], value: ["a", "c"] },
+    before: "models: [\n  a, # cheap\n  b, # slow\n]\nkeys: []\n",
+    after: "models: [\n  a, # cheap\n  # slow\n  c,\n]\nkeys: []\n",
+  },
+  {
+    name: "the last entry of a section is removed, and all comments stay",
+    edit: { kind: "remove", path: ["plans", "max"] },
+    before: "plans: # mine\n  # the big one\n  max: { groups:   [g] } # until May\n  # end\nkeys: []\n",
+    after: "plans: # mine\n  # the big one\n  # end\nkeys: []\n",
+  },
+  {
+    name: "the last setting of the last entry of a section is removed with the entry",
+    edit: { kind: "remove", path: ["prices", "m", "input"] },
+    before: "prices:\n  # one\n  m:\n    input: '3'\nkeys: []\n",
+    after: "prices:\n  # one\nkeys: []\n",
+  },
+  {
+    name: "a section whose entries are gone gets one again",
+    edit: { kind: "set", path: ["plans", "max"], value: { groups: ["g"] } },
+    before: "plans: # mine\n  # the big one\nkeys: []\n",
+    after: "plans: { max: { groups: [ g ] } } # mine\n  # the big one\nkeys: []\n",
+  },
+  {
     name: "a JSON file",
     edit: disable(0),
     before: '{\n  "keys": [\n    { "name": "a" }\n  ]\n}\n',
@@ -291,6 +327,12 @@ describe("several edits at once give the same as one after the other", () => {
 });
 
 describe("a style that no splice can edit", () => {
+  test("entries of a list that change places take their comments along", () => {
+    const before = "models:\n  # all\n  - a # cheap\n  # slow\n  - b # or c?\n  - d\n";
+    const after = "models:\n  # all\n  # slow\n  - b # or c?\n  - a # cheap\n  - e\n";
+    expect(applyEdits(before, [{ kind: "set", path: ["models"], value: ["b", "a", "e"] }])).toBe(after);
+  });
+
   test("a list behind an anchor is left to the user", () => {
     const before = "# top\nbase: &all\n  # inner\n  - { name: a }\nkeys: *all\n";
     expect(() => applyEdits(before, [add])).toThrow("too unusual");

@@ -101,6 +101,54 @@ describe("a stream", () => {
     expect(scripted.exchange.ended).toBe("reset");
   });
 
+  test("that is cut behind the beginning of a credential keeps these bytes", async () => {
+    const chunk = 'event: content_block_delta\ndata: {"text":"credential-of-the';
+    await relayChunks({ stream: true }, [START, chunk, CUT]);
+    expect(scripted.exchange.text).toStartWith(START + chunk);
+    expect(scripted.exchange.text.slice((START + chunk).length)).toMatch(
+      /^\n\nevent: error\n|^\nevent: error\n/,
+    );
+  });
+
+  test.each(["\n", "\n\n"])("cut inside the line end of its last event gets the end: %j", async (missing) => {
+    const whole = START + STOP;
+    await relayChunks({ stream: true }, [whole.slice(0, -missing.length), CUT]);
+    const { text } = scripted.exchange;
+    expect([text.slice(0, whole.length), text.slice(whole.length).trim()]).toEqual([whole, ""]);
+    expect(scripted.records()[0]?.outcome).toBe("complete");
+  });
+
+  test("whose client disconnects right after the terminal event was complete", async () => {
+    scripted = await openScripted({ channels: { a: [] }, stream: true });
+    const { job, bill, gateway, respond, exchange } = scripted;
+    const from = respond("a", { fields: SSE, chunks: [START, TEXT, DELTA + STOP] });
+    const write = exchange.write.bind(exchange);
+    exchange.write = (chunk) => {
+      const taken = write(chunk);
+      // The meter sees a chunk after it has been written.
+      if (exchange.text.endsWith(STOP)) queueMicrotask(() => exchange.leave());
+      return taken;
+    };
+    await relay(createDelivery(from, job, bill, gateway));
+    expect([exchange.gone, scripted.records()[0]?.outcome]).toEqual([true, "complete"]);
+  });
+
+  test("is not read on while its client does not read", async () => {
+    scripted = await openScripted({ channels: { a: [] }, stream: true });
+    const { job, bill, gateway, respond, exchange } = scripted;
+    const from = respond("a", { fields: SSE, chunks: [START, TEXT, STOP] });
+    const write = exchange.write.bind(exchange);
+    exchange.write = (chunk) => write(chunk) && false;
+    const read = Promise.withResolvers<void>();
+    exchange.drained = () => read.promise;
+    const relayed = relay(createDelivery(from, job, bill, gateway));
+    await new Promise(setImmediate);
+    expect(exchange.text).toBe(START);
+    read.resolve();
+    await relayed;
+    expect(exchange.text).toBe(START + TEXT + STOP);
+  });
+
   test("whose client disconnects is judged by the client's end", async () => {
     scripted = await openScripted({ channels: { a: [] }, stream: true });
     const { job, bill, gateway, respond, exchange } = scripted;
@@ -137,6 +185,55 @@ describe("a response in one piece", () => {
       4 * 1024 * 1024 + 20,
     ]);
     expect(scripted.records()[0]?.outcome).toBe("upstream_cut");
+  });
+
+  test("that ends too early is an error, also if its connection ended well", async () => {
+    expect(await relayChunks({}, [MESSAGE.slice(0, 20)])).toMatchObject({ code: "upstream_failed" });
+    expect([scripted.exchange.begun, scripted.records()[0]?.outcome]).toEqual([false, "upstream_cut"]);
+  });
+
+  test("that cannot be sent has its line anyway", async () => {
+    scripted = await openScripted({ channels: { a: [{ chunks: [MESSAGE] }] } });
+    scripted.exchange.answer = () => {
+      throw new Error("the reply has already begun");
+    };
+    expect(await scripted.run()).toMatchObject({ code: "internal" });
+    await new Promise(setImmediate);
+    expect(scripted.ledger()).toMatchObject([{ outcome: "complete", charge_usd: "0.000019" }]);
+  });
+
+  test.each([false, true])("has no header with the credential (an error: %j)", async (isError) => {
+    const fields = [
+      ["content-type", "application/json"],
+      ["x-account", "credential-of-the-channel"],
+      ["x-other", "o"],
+    ];
+    await relayChunks({}, [MESSAGE], { fields, status: isError ? 400 : 200 });
+    expect([scripted.exchange.sentField("x-account"), scripted.exchange.sentField("x-other")]).toEqual([
+      undefined,
+      "o",
+    ]);
+  });
+
+  test("if it is large, holds memory until its client has read it", async () => {
+    scripted = await openScripted({ channels: { a: [] } });
+    const { job, bill, gateway, respond, exchange } = scripted;
+    const from = respond("a", { chunks: [" ".repeat(1024 * 1024), " ", MESSAGE] });
+    const read = Promise.withResolvers<void>();
+    exchange.drained = () => read.promise;
+    const relayed = relay(createDelivery(from, job, bill, gateway));
+    const answered = Promise.withResolvers<void>();
+    const answer = exchange.answer.bind(exchange);
+    exchange.answer = (...all) => {
+      answer(...all);
+      answered.resolve();
+    };
+    await answered.promise;
+    await new Promise(setImmediate);
+    expect(gateway.memory.usedBytes).toBe(1024 * 1024 + 1 + MESSAGE.length);
+    read.resolve();
+    await relayed;
+    expect(gateway.memory.usedBytes).toBe(0);
   });
 
   test("that is an error about the request passes unchanged and costs nothing", async () => {

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
+import { findKey } from "../../../src/gateway/intake/authenticate.ts";
 import { handle } from "../../../src/gateway/pipeline.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { RecordedExchange } from "../scripted.ts";
@@ -62,10 +63,22 @@ test.each<[string, string[], number, string | null]>([
   expect(await call(secrets.map((secret) => ["x-api-key", secret] as const))).toEqual([status, key]);
 });
 
-test("of two keys, the first known one counts", async () => {
+test.each([
+  ["sk-unknown-0123456789", "Bearer sk-good-0123456789"],
+  ["sk-good-0123456789", "Bearer sk-unknown-0123456789"],
+])("of two keys, the first known one counts: %s, %s", async (key, authorization) => {
   const fields = [
-    ["x-api-key", "sk-unknown-0123456789"],
-    ["authorization", "Bearer sk-good-0123456789"],
+    ["x-api-key", key],
+    ["authorization", authorization],
   ] as const;
   expect(await call(fields)).toEqual([500, "good"]);
+});
+
+test("a key expires at its time, not a moment later", () => {
+  const { catalog } = inside.running.gateway;
+  const exchange = new RecordedExchange("/", [["x-api-key", "sk-expired-0123456789"]], {});
+  const expires = Date.parse("2020-01-01T00:00:00Z");
+  const find = (now: number) => findKey(exchange, ["x-api-key"], catalog, now)?.name;
+  expect(find(expires - 1)).toBe("expired");
+  expect(() => find(expires)).toThrow("expired at 2020-01-01");
 });

@@ -153,6 +153,14 @@ describe("the sender of a request", () => {
     );
   });
 
+  test("a key in the place of an id is never stored", () => {
+    const key = `sk-${"x".repeat(24)}`;
+    for (const id of [key, `session:${key}`]) {
+      const { session } = readClient(sourceOf({ ...CLAUDE, "x-claude-code-session-id": id }));
+      expect(session).toBe(sha256Hex(id));
+    }
+  });
+
   test("a label has no control or direction characters and at most 128 characters", () => {
     const label = (text: string) =>
       readClient(sourceOf({ "x-gateway-label": Buffer.from(text).toString("latin1") })).label;

@@ -8,10 +8,10 @@ import { requireOneModel } from "../../../src/gateway/intake/one-model.ts";
 
 type Section = Record<string, unknown>;
 
-function matchFor(channel: Section, key: Section) {
+function matchFor(channel: Section, key: Section, group: Section = {}) {
   const config = {
     channels: { a: { platform: "messages", base_url: "http://127.0.0.1:9", credential: "xxxx", ...channel } },
-    groups: { g: { platform: "messages", channels: ["a"] } },
+    groups: { g: { platform: "messages", channels: ["a"], ...group } },
     keys: [{ name: "k", group: "g", secret: "sk-test", ...key }],
   };
   const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
@@ -21,6 +21,7 @@ function matchFor(channel: Section, key: Section) {
 const FREE = matchFor({}, {});
 const LISTED = matchFor({ models: ["m"] }, {});
 const LIMITED = matchFor({}, { limits: { usd_per_day: "5" } });
+const GROUP_LIMITED = matchFor({}, {}, { limits: { usd_per_day: "5" } });
 
 function check(text: string, match = LISTED): void {
   const plain = Buffer.from(text);
@@ -45,6 +46,7 @@ describe("a body in which another parser may find another model", () => {
 
   test.each(AMBIGUOUS)("is refused where a USD limit depends on it: %s", (_name, body) => {
     expect(() => check(body, LIMITED)).toThrow("the model must be unambiguous");
+    expect(() => check(body, GROUP_LIMITED)).toThrow("the model must be unambiguous");
   });
 
   test.each(AMBIGUOUS)("passes where nothing depends on it: %s", (_name, body) => {

@@ -18,15 +18,16 @@ const COLD_IDLE_MS = 55_000;
 const WARM_IDLE_MS = 30 * 60_000;
 /** Connections above the number that is kept may wait this long for a request. */
 const SURPLUS_MS = 10_000;
-/** A connection is replaced so long before its limit, or for the last third of a short limit. */
+/** A connection is replaced so long before its limit, or for the last fifth of a short limit. */
 const RENEW_MS = 5000;
 const SPARE_CONNECT_MS = 10_000;
 /** A connection that ends earlier is not replaced at once. */
-const SHORT_LIFE_MS = 10_000;
+const SHORT_LIFE_MS = 5000;
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 5 * 60_000;
-/** Without a request in between. It bounds what an upstream with a short limit can cause. */
-const MAX_UNUSED_DIALS = 100;
+/** Without a request in between. It bounds what an upstream with a short limit can cause. Some close connections on which
+ *  nothing was sent after 12 s: this lasts for two of them for half an hour. */
+const MAX_UNUSED_DIALS = 400;
 /** A spare connection leaves these to requests and clients. */
 const FILES_RESERVED_FROM_SPARES = 4 * FILES_RESERVED_FROM_CLIENTS;
 

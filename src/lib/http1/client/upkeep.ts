@@ -7,11 +7,14 @@ import type { Pool } from "./pool.ts";
 
 /** Timers stand still while the machine sleeps. Its clock does not. */
 const SLEPT_MS = 10_000;
-/** Reading the interfaces takes 0.1 ms. */
+/** Reading the interfaces takes 0.1 ms. A request reads them again if this is older than a second: after a change, it could
+ *  wait on a dead connection until its time limit. */
 const NETWORK_PERIOD_MS = 5000;
+const NETWORK_PERIOD_OF_REQUESTS_MS = 1000;
 
 export class Upkeep {
   readonly #pools: ReadonlyMap<string, Pool>;
+  readonly #readInterfaces: typeof networkInterfaces;
   /** Ends the runs; null while there are none. */
   #endRuns: (() => void) | null = null;
   #active = false;
@@ -19,8 +22,9 @@ export class Upkeep {
   #network = "";
   #networkReadAt = 0;
 
-  constructor(pools: ReadonlyMap<string, Pool>) {
+  constructor(pools: ReadonlyMap<string, Pool>, readInterfaces = networkInterfaces) {
     this.#pools = pools;
+    this.#readInterfaces = readInterfaces;
   }
 
   setActive(active: boolean): void {
@@ -37,13 +41,14 @@ export class Upkeep {
   noteRequest(): void {
     if (!this.#active) return;
     if (this.#endRuns === null) this.#start();
-    else if (Date.now() - this.#lastRun > SLEPT_MS) this.#run();
+    else if (Date.now() - this.#networkReadAt > NETWORK_PERIOD_OF_REQUESTS_MS)
+      this.#run(NETWORK_PERIOD_OF_REQUESTS_MS);
   }
 
   #start(): void {
     this.#endRuns = everySecond(() => this.#run());
     this.#lastRun = Date.now();
-    this.#network = describeNetwork();
+    this.#network = describeNetwork(this.#readInterfaces());
     this.#networkReadAt = this.#lastRun;
   }
 
@@ -52,28 +57,28 @@ export class Upkeep {
     this.#endRuns = null;
   }
 
-  #run(): void {
+  #run(networkPeriodMs = NETWORK_PERIOD_MS): void {
     const now = Date.now();
-    if (this.#mustRenew(now)) for (const pool of this.#pools.values()) pool.renew();
+    if (this.#mustRenew(now, networkPeriodMs)) for (const pool of this.#pools.values()) pool.renew();
     this.#lastRun = now;
     let inUse = false;
     for (const pool of this.#pools.values()) inUse = pool.maintain(now) || inUse;
     if (!inUse) this.#stop();
   }
 
-  #mustRenew(now: number): boolean {
+  #mustRenew(now: number, networkPeriodMs: number): boolean {
     const slept = Math.abs(now - this.#lastRun) > SLEPT_MS;
-    if (!slept && now - this.#networkReadAt < NETWORK_PERIOD_MS) return false;
+    if (!slept && now - this.#networkReadAt < networkPeriodMs) return false;
     this.#networkReadAt = now;
     const before = this.#network;
-    this.#network = describeNetwork();
+    this.#network = describeNetwork(this.#readInterfaces());
     return slept || this.#network !== before;
   }
 }
 
 /** The addresses that this machine has on networks. */
-function describeNetwork(): string {
-  return Object.values(networkInterfaces())
+function describeNetwork(interfaces: ReturnType<typeof networkInterfaces>): string {
+  return Object.values(interfaces)
     .flatMap((list) => list ?? [])
     .filter(({ internal, address }) => !internal && !/^fe80:/i.test(address))
     .map(({ address }) => address)

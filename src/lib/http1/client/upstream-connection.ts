@@ -97,9 +97,9 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);
   }
 
-  /** Its limit is more than `ahead` away, or a third of itself. */
+  /** Its limit is more than `ahead` away, or a fifth of itself. */
   isLasting(now: number, ahead: number): boolean {
-    return this.#idleUntil - now > Math.min(ahead, (this.#idleUntil - this.#idleSince) / 3);
+    return this.#idleUntil - now > Math.min(ahead, (this.#idleUntil - this.#idleSince) / 5);
   }
 
   get idleSince(): number {

@@ -56,13 +56,17 @@ test.skipIf(process.platform === "win32")(
 
 describe("a request", () => {
   test("does not time out because the process stood still: bytes that arrived meanwhile are read first", async () => {
-    const upstream = await upstreamThat((socket) => {
+    const upstream = await upstreamThat((socket, { turn }) => {
       socket.write(OK);
-      Bun.sleepSync(400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
+      if (turn === 2) Bun.sleepSync(2400); // as after Ctrl-Z, a suspended machine, a long turn of the event loop
     });
-    const deadlines = { connectMs: 10_000, firstByteMs: 100, idleMs: 100 };
-    const { head } = openClient().send(outbound(upstream.origin, { deadlines }));
+    const client = openClient();
+    await get(client, upstream);
+    // Long enough for a busy machine to bring the request to the upstream.
+    const deadlines = { connectMs: 10_000, firstByteMs: 2000, idleMs: 2000 };
+    const { head } = client.send(outbound(upstream.origin, { deadlines }));
     expect((await readAll(await head)).toString()).toBe("ok");
+    expect(client.stats().dialled).toBe(1);
   });
 
   test("has a request line, the host, its fields in order and the length of its body", async () => {

@@ -7,6 +7,8 @@ import { type Client, createClient } from "../../../../src/lib/http1/client/clie
 import { Demand } from "../../../../src/lib/http1/client/demand.ts";
 import { IdleLimit } from "../../../../src/lib/http1/client/idle-limit.ts";
 import { Pool } from "../../../../src/lib/http1/client/pool.ts";
+import type { NetworkInterfaceInfo } from "node:os";
+import { Upkeep } from "../../../../src/lib/http1/client/upkeep.ts";
 import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
@@ -19,6 +21,8 @@ const cleanUps: (() => unknown)[] = [];
 let now = 0;
 beforeEach(() => {
   now = Date.now();
+  // From here on, only `pass` moves the clock.
+  setSystemTime(new Date(now));
 });
 afterEach(async () => {
   setSystemTime();
@@ -150,17 +154,46 @@ describe("a warm pool", () => {
     expect(pool.dialled).toBe(dialled + 2);
   });
 
+  // Bun.serve does so, before the first request.
+  test("keeps two open for half an hour if the upstream closes unused ones after twelve seconds", async () => {
+    const { pool, upstream } = await startWarmPool();
+    const acceptedAt = new Map<object, number>();
+    let closed = 0;
+    const settle = (): Promise<void> =>
+      until(() => upstream.connections === pool.dialled && pool.idle === pool.dialled - closed);
+    const seen = new Set<number>();
+    pool.expectUse(now);
+    for (let second = 0; second < 30 * 60; second += 1) {
+      pool.maintain(now);
+      await settle();
+      for (const socket of upstream.sockets) {
+        const at = acceptedAt.get(socket);
+        if (at === undefined) acceptedAt.set(socket, now);
+        else if (now - at === 12 * SECOND) {
+          closed += 1;
+          socket.destroy();
+        }
+      }
+      await settle();
+      seen.add(Math.min(2, pool.idle));
+      pass(SECOND);
+    }
+    expect([...seen]).toEqual([2]);
+    expect(upstream.requests).toHaveLength(0);
+  });
+
   test("bounds what it dials without a request in between", async () => {
     const { pool, upstream } = await startWarmPool();
     pool.expectUse(now);
-    for (let times = 0; times < 70; times += 1) {
+    const atBound = (): boolean => pool.dialled === 400;
+    for (let times = 0; times < 250; times += 1) {
       pool.maintain(now);
-      await until(() => pool.idle === 2 || pool.dialled === 100);
-      pass(12 * SECOND);
+      await until(() => pool.idle === 2 || atBound());
+      pass(7 * SECOND);
       for (const socket of upstream.sockets) socket.destroy();
-      await until(() => upstream.sockets.size === 0 || pool.dialled === 100);
+      await until(() => upstream.sockets.size === 0 || atBound());
     }
-    expect(pool.dialled).toBe(100);
+    expect(pool.dialled).toBe(400);
   });
 
   test("hides a failed dial of its own: the next request dials and reports why it fails", async () => {
@@ -245,6 +278,57 @@ describe("a warm client", () => {
     pass(56 * SECOND);
     await ask(client, upstream);
     expect(client.stats().open).toBe(1);
+  });
+});
+
+describe("when the machine's network changes", () => {
+  const WIFI = ["192.168.1.20", "fe80::1", "2001:db8::20"];
+
+  function describeInterface(address: string): NetworkInterfaceInfo {
+    const common = { address, internal: address.startsWith("127."), mac: "", cidr: null };
+    return address.includes(":")
+      ? { ...common, family: "IPv6", netmask: "", scopeid: 0 }
+      : { ...common, family: "IPv4", netmask: "" };
+  }
+
+  /** Two connections are open. Returns how many are dialled after the machine's addresses became `then`. */
+  async function countDials(
+    then: readonly string[],
+    notice: (upkeep: Upkeep) => void = (upkeep) => {
+      pass(5 * SECOND);
+      upkeep.setActive(true);
+    },
+  ): Promise<number> {
+    let addresses: readonly string[] = WIFI;
+    const { pool, upstream } = await startWarmPool();
+    const upkeep = new Upkeep(new Map([["", pool]]), () => ({ lan: addresses.map(describeInterface) }));
+    cleanUps.push(() => upkeep.setActive(false));
+    pool.expectUse(now);
+    upkeep.setActive(true);
+    await until(() => pool.idle === 2 && upstream.connections === 2);
+    addresses = then;
+    notice(upkeep);
+    return pool.dialled - 2;
+  }
+
+  test.each<[string, readonly string[], number]>([
+    ["another network", ["10.0.0.7", "fe80::1"], 2],
+    ["an address more, of a VPN", [...WIFI, "10.8.0.2"], 2],
+    ["an address less", ["192.168.1.20", "fe80::1"], 2],
+    ["no network", [], 2],
+    ["the same addresses in another order", WIFI.toReversed(), 0],
+    ["an address that reaches no other network", [...WIFI, "127.0.0.9", "fe80::2"], 0],
+  ])("%s: idle connections are replaced only if the addresses differ", async (_, then, dials) => {
+    expect(await countDials(then)).toBe(dials);
+  });
+
+  test("a request does not wait for the next look at the addresses", async () => {
+    const noteRequest = (upkeep: Upkeep): void => {
+      pass(1.1 * SECOND);
+      upkeep.noteRequest();
+    };
+    expect(await countDials(["10.0.0.7"], noteRequest)).toBe(2);
+    expect(await countDials(WIFI, noteRequest)).toBe(0);
   });
 });
 

@@ -1,0 +1,65 @@
+// What a bill reserves, and when it gives that back.
+
+import { afterEach, expect, test } from "bun:test";
+import { renameSync } from "node:fs";
+import { openBill } from "../../../src/gateway/bill/bill.ts";
+import { settleFailure } from "../../../src/gateway/bill/settle.ts";
+import { GatewayError } from "../../../src/lib/errors.ts";
+import { keyOf } from "../../harness/gateway.ts";
+import { openScripted, type Scripted } from "../scripted.ts";
+
+let scripted: Scripted;
+afterEach(() => scripted.stop());
+
+async function limit(limits: object): Promise<void> {
+  const keys = [{ name: "k", group: "g", secret: keyOf("messages"), limits }];
+  scripted = await openScripted({ channels: { a: [] }, more: { keys } });
+}
+
+/** Another request, of this agent, some minutes later.  */
+async function open(agent?: string, minutes = 0) {
+  const { job, bill, gateway } = scripted;
+  const now = (): number => Date.now() + minutes * 60_000;
+  const call = { ...job.call, id: `${job.call.id}_${agent}_${minutes}_${Math.random()}` };
+  const client = agent === undefined ? {} : { session: "s", agent };
+  const opened = openBill({ ...job, call, client }, bill.match, bill.overrides, { ...gateway, now });
+  return await opened.then(
+    (other) => ({ bill: other }),
+    (error: unknown) => ({ error: error instanceof GatewayError ? error.code : error }),
+  );
+}
+
+test("a request that the ledger refuses reserves nothing", async () => {
+  await limit({ concurrent_requests: 2 });
+  const { path } = scripted.gateway.catalog.ledger;
+  renameSync(path, `${path}.moved`);
+  for (let count = 0; count < 3; count += 1) expect(await open()).toEqual({ error: "ledger_unwritable" });
+  renameSync(`${path}.moved`, path);
+});
+
+test("a request that a limit refuses opens no agent", async () => {
+  await limit({ concurrent_requests: 1, agents: 2 });
+  expect(await open("x")).toEqual({ error: "rate_limited" });
+  scripted.bill.admission.release();
+  expect(await open("y", 6)).toHaveProperty("bill");
+});
+
+test("an agent is open while its request runs, and for five minutes afterwards", async () => {
+  await limit({ agents: 2 });
+  const first = await open("x");
+  expect(await open("y", 6)).toEqual({ error: "limit_spent" });
+  if ("bill" in first) settleFailure(first.bill, GONE, scripted.gateway);
+  expect(await open("y", 4)).toEqual({ error: "limit_spent" });
+  expect(await open("y", 6)).toHaveProperty("bill");
+});
+
+const GONE = new GatewayError("client_gone", "The client disconnected.");
+
+test("what is reserved is free again, even if the line cannot be added", async () => {
+  await limit({ concurrent_requests: 1 });
+  const { bill, gateway } = scripted;
+  bill.attempts.push({ channel: "a", status: 200 });
+  gateway.ledger.discard(bill.call.id);
+  expect(() => settleFailure(bill, GONE, gateway)).toThrow("is not open");
+  expect(await open()).toHaveProperty("bill");
+});

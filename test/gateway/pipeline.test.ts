@@ -1,0 +1,102 @@
+// What a request holds on its way: the memory of a large body. And how a reply ends that the gateway itself breaks.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { recognise } from "../../src/dialects/index.ts";
+import { handle } from "../../src/gateway/pipeline.ts";
+import type { Field, UpstreamRequest } from "../../src/lib/http1/types.ts";
+import { keyOf } from "../harness/gateway.ts";
+import { openScripted, RecordedExchange, type Scripted, ScriptedResponse } from "./scripted.ts";
+
+let scripted: Scripted;
+afterEach(() => scripted.stop());
+
+const MIB = 1024 * 1024;
+const EVENT = 'event: ping\ndata: {"type":"ping"}\n\n';
+const SSE = [["content-type", "text/event-stream"]] as const;
+
+/** A large request, streamed. */
+function writeBody(more: object = {}): Buffer {
+  return Buffer.from(
+    JSON.stringify({ model: "m", max_tokens: 9, stream: true, system: " ".repeat(2 * MIB), ...more }),
+  );
+}
+
+interface Watched {
+  /** The memory that is taken while the body is read, when the request is sent, and while the response comes. */
+  readonly used: { reading: number; sending: number; streaming: number };
+  readonly exchange: RecordedExchange;
+}
+
+/** Sends the body with these header fields through the whole gateway. `end` is called in place of the stream's end. */
+async function pass(body: Buffer, fields: readonly Field[], end: () => void = () => {}): Promise<Watched> {
+  scripted = await openScripted({ channels: { a: [] } });
+  const { gateway } = scripted;
+  const { memory } = gateway;
+  const used = { reading: -1, sending: -1, streaming: -1 };
+  const exchange = new RecordedExchange("/v1/messages", [["x-api-key", keyOf("messages")], ...fields], {});
+  exchange.readBody = async () => {
+    used.reading = memory.usedBytes;
+    return body;
+  };
+  const send = (_request: UpstreamRequest) => {
+    used.sending = memory.usedBytes;
+    const response = new ScriptedResponse({ fields: SSE, chunks: [EVENT] });
+    const read = response.read.bind(response);
+    response.read = async () => {
+      if (response.finished) {
+        used.streaming = memory.usedBytes;
+        end();
+      }
+      return read();
+    };
+    return { head: Promise.resolve(response), cancel: () => {} };
+  };
+  const found = recognise(exchange, gateway.catalog);
+  if (found.kind !== "target") throw new Error("/v1/messages is no endpoint");
+  const { target, query } = found;
+  const times = { time: Date.now(), arrived: performance.now() };
+  const call = { id: "req_1", exchange, ...times, target, query, key: null };
+  await handle(call, { ...gateway, client: { ...gateway.client, send } });
+  return { used, exchange };
+}
+
+describe("a large body takes memory", () => {
+  const body = writeBody();
+
+  test("until an upstream responds, however long the response then takes", async () => {
+    const { used } = await pass(body, [["content-length", String(body.length)]]);
+    expect(used).toEqual({ reading: 2 * body.length, sending: 2 * body.length, streaming: 0 });
+  });
+
+  test("in chunks, as much as it may become, and as much as it has once it is here", async () => {
+    const { used } = await pass(body, [["transfer-encoding", "chunked"]]);
+    expect(used).toEqual({ reading: 128 * MIB, sending: 2 * body.length, streaming: 0 });
+  });
+
+  test("compressed, as much as it may become, however short it is", async () => {
+    const short = gzipSync(body);
+    const { used } = await pass(short, [
+      ["content-length", String(short.length)],
+      ["content-encoding", "gzip"],
+    ]);
+    expect(used).toEqual({ reading: 128 * MIB, sending: 2 * body.length, streaming: 0 });
+  });
+
+  test("and gives it back when its request is refused", async () => {
+    const { exchange } = await pass(writeBody({ model: 5 }), [["content-length", String(body.length)]]);
+    expect([exchange.status, scripted.gateway.memory.usedBytes]).toEqual([400, 0]);
+  });
+});
+
+test("a reply that the gateway breaks by a fault of its own does not look finished", async () => {
+  const { exchange } = await pass(
+    Buffer.from('{"model":"m","max_tokens":9,"stream":true,"messages":[]}'),
+    [],
+    () => {
+      throw new Error("a fault");
+    },
+  );
+  expect([exchange.text, exchange.ended]).toEqual([EVENT, "reset"]);
+  expect(scripted.records()).toMatchObject([{ id: "req_1", outcome: "upstream_error" }]);
+});
