@@ -73,8 +73,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "journal only other channels than the first",
     "src/gateway/attempt/failover.ts",
-    "const isElsewhere = bill.attempts.length > 0 || candidate !== bill.match.candidates[0];",
-    "const isElsewhere = candidate !== bill.match.candidates[0];",
+    "const isNamed = isFirst && candidate === bill.match.candidates[0];",
+    "const isNamed = candidate === bill.match.candidates[0];",
   ),
   plant(
     "give memory back only after a large request that was served",
