@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addKeysOff(addRarities(addSessions(addSockets(makeHttpPlan(seed)))));
+  return addSlowCut(addKeysOff(addRarities(addSessions(addSockets(makeHttpPlan(seed))))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -253,6 +253,17 @@ function addKeysOff(plan: Plan): Plan {
   const atMs = random.skewed(20, 3000);
   const off = { kind: "key off", atMs, client, ms: random.between(6000, 9000) } as const;
   return { ...plan, happenings: [...plan.happenings, off].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
+function addSlowCut(plan: Plan): Plan {
+  const random = new Random(plan.seed, "slow cut");
+  if (plan.sync === "never" || !random.chance(120)) return plan;
+  const atMs = random.skewed(20, 2000);
+  const slow = { kind: "slow disk", atMs, syncMs: random.between(100, 900), ms: 6000 } as const;
+  const cutMs = atMs + random.between(200, 3000);
+  const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
+  return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
