@@ -200,7 +200,7 @@ function addRarities(plan: Plan): Plan {
   const large = random.chance(80) ? random.between(50, 250) : 0;
   const echoing = random.chance(120) ? random.between(50, 300) : 0;
   const isFree = random.chance(80);
-  const lag = random.chance(100) ? { lag: random.between(2000, 20_000) } : {};
+  const lag = random.chance(250) ? { lag: random.between(5000, 40_000) } : {};
   // In small pieces, one large answer would be most of a run.
   const weather =
     large > 0
