@@ -17,6 +17,8 @@ const CHANNEL_TICKS = 4;
 /** A browser that is gone is noticed at the next write. */
 const QUIET_TICKS = 30;
 const MAX_NOTICES = 50;
+/** As many as the page shows. One that reads nothing for a while must not collect more. */
+const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 
 export interface Live {
@@ -50,9 +52,8 @@ export function createLive(parts: ConsoleParts): Live {
   };
   const note = (level: Notice["level"], text: string): void => {
     const notice = { time: gateway.now(), level, text };
-    notices.push(notice);
-    if (notices.length > MAX_NOTICES) notices.shift();
-    for (const page of pages) page.notices.push(notice);
+    keep(notices, notice, MAX_NOTICES);
+    for (const page of pages) keep(page.notices, notice, MAX_NOTICES);
   };
   const leave = (page: Page): void => {
     pages.delete(page);
@@ -63,7 +64,7 @@ export function createLive(parts: ConsoleParts): Live {
   return {
     observer: {
       requestDone: (record) => {
-        for (const page of pages) page.requests.push(record);
+        for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
       },
       streamOpened: () => {},
       streamClosed: () => {},
@@ -95,6 +96,11 @@ export function createLive(parts: ConsoleParts): Live {
       }
     },
   };
+}
+
+function keep<T>(list: T[], item: T, most: number): void {
+  list.push(item);
+  if (list.length > most) list.shift();
 }
 
 type Section = readonly [name: keyof LiveEvent, text: string];

@@ -100,7 +100,7 @@ test("a terminal gets colours, except with NO_COLOR", async () => {
   const coloured = runOnTerminal({ folder: folder.path }, "keys", "list");
   await coloured.status;
   expect(coloured.raw()).toContain("\u001B[2mNAME");
-  const plain = runOnTerminal({ folder: folder.path, env: { NO_COLOR: "1" } }, "keys", "list");
+  const plain = runOnTerminal({ folder: folder.path, env: { NO_COLOR: "0" } }, "keys", "list");
   await plain.status;
   expect(plain.raw()).toStartWith("NAME");
 });

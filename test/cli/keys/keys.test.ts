@@ -344,6 +344,8 @@ describe("changing keys", () => {
     expect(stderr).toContain("--expires is missing");
     const dated = await gateway("keys", "rotate", "old", "--expires", "2099-01-31", "--json");
     expect(JSON.parse(dated.stdout)).toMatchObject({ name: "old", expires: "2099-01-31T00:00:00Z" });
+    await gateway("keys", "rotate", "old");
+    expect(keys().get("old")?.expires?.toISOString()).toBe("2099-01-31T00:00:00.000Z");
     await gateway("keys", "rotate", "old", "--expires", "never");
     expect(keys().get("old")?.expires).toBeNull();
   });

@@ -303,4 +303,15 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(await again.status).toBe(0);
     expect(existsSync(adopted())).toBe(true);
   });
+
+  test("is not adopted if it changes after it was shown", async () => {
+    write(writtenBefore("http://127.0.0.1:9"));
+    const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
+    await screen.shows("Make this file your config?");
+    write(writtenBefore("http://127.0.0.1:10"));
+    screen.press("y");
+    expect(await screen.status).toBe(1);
+    expect(screen.raw()).toContain("has just changed. Try again.");
+    expect(existsSync(adopted())).toBe(false);
+  });
 });

@@ -96,9 +96,15 @@ test("no command prints what could steer a terminal", async () => {
 
 test("on a terminal, a name cannot even choose its colour", async () => {
   writeFiles();
-  const { status, raw } = runOnTerminal({ folder: folder.path }, "prices", "show", HOSTILE);
-  expect(await status).toBe(0);
-  expect(raw().replaceAll("\r\n", "\n")).not.toMatch(STEERING);
+  const commands = [
+    ["prices", "show", HOSTILE],
+    ["usage", "--by", "model,label", "--csv"],
+  ];
+  for (const command of commands) {
+    const { status, raw } = runOnTerminal({ folder: folder.path }, ...command);
+    expect(await status).toBe(0);
+    expect(raw().replaceAll("\r\n", "\n")).not.toMatch(STEERING);
+  }
 });
 
 test("gateway serve names them in its warnings", async () => {

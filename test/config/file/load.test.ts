@@ -150,6 +150,11 @@ describe("a mistake is reported with its place and what was probably meant", () 
       "1:82: channels.a.headers.Content-Length: is a header that the gateway writes itself",
     ],
     [
+      "a secret that belongs to two keys, the second time as its hash in capitals",
+      `keys:\n  - { name: k, group: g, secret: sk-1 }\n  - { name: l, group: g, secret_sha256: ${sha256Hex("sk-1").toUpperCase()} }`,
+      "3:41: keys[1].secret_sha256: keys[0] has the same secret: a secret belongs to one key",
+    ],
+    [
       "a header with a line break",
       'channels: { a: { platform: relay, credential: x, base_url: https://h, headers: { x: "a\\r\\nb: c" } } }',
       "1:85: channels.a.headers.x: holds characters that a header cannot carry",

@@ -98,3 +98,51 @@ test("a running gateway applies a long file that was changed", async () => {
   expect(await applied.promise).toBe(2);
   stop();
 });
+
+/** The first thread gets its question only when the test says so. */
+function holdFirstCheck(): Disposable & { readonly begun: Promise<void>; readonly release: () => void } {
+  const Thread = globalThis.Worker;
+  const begun = Promise.withResolvers<void>();
+  let held: (() => void) | null = null;
+  globalThis.Worker = class extends Thread {
+    override postMessage(question: unknown): void {
+      const send = (): void => super.postMessage(question);
+      if (held !== null) {
+        send();
+        return;
+      }
+      held = send;
+      begun.resolve();
+    }
+  };
+  return {
+    begun: begun.promise,
+    release: () => held?.(),
+    [Symbol.dispose]: () => {
+      globalThis.Worker = Thread;
+    },
+  };
+}
+
+test("of two long files, the newer one counts, also if its check ends first", async () => {
+  const file = write(writeLong(1));
+  const applied: number[] = [];
+  const newest = Promise.withResolvers<void>();
+  using slow = holdFirstCheck();
+  const stop = watchConfig(loadConfig(file, env), env, {
+    onChange: ({ catalog }) => {
+      applied.push(catalog.listen.port);
+      newest.resolve();
+    },
+    onProblem: (error) => newest.reject(error),
+  });
+  writeFileSync(file, writeLong(2));
+  await slow.begun;
+  writeFileSync(file, writeLong(3));
+  await newest.promise;
+  slow.release();
+  // The first check would end before another one that begins now.
+  await checkInBackground({ text: writeLong(4), file, env }, never);
+  expect(applied).toEqual([3]);
+  stop();
+});

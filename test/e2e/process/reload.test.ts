@@ -26,10 +26,13 @@ interface Served {
   readonly change: (next: object | string) => Promise<void>;
 }
 
-async function withGateway(use: (served: Served) => Promise<void>): Promise<void> {
+async function withGateway(
+  use: (served: Served) => Promise<void>,
+  more: { readonly config: object; readonly args: readonly string[] } = { config: {}, args: [] },
+): Promise<void> {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = makeConfig(upstream);
-  const gateway = await startGateway({ config });
+  const gateway = await startGateway({ config: { ...config, ...more.config }, args: more.args });
   const reports = (): number =>
     gateway.stderr().split(/changes are applied|the changed file is invalid/).length;
   const change = async (next: object | string): Promise<void> => {
@@ -183,5 +186,17 @@ describe("a changed file", () => {
       await change(changeKey(config, "messages", { disabled: true }));
       expect(gateway.stderr()).toEndWith("config: the changes are applied\n");
     });
+  });
+
+  test("leaves the address of --port and --host alone, and needs no restart for it", async () => {
+    const served = {
+      config: { listen: { host: "::1", port: 1 } },
+      args: ["--host", "127.0.0.1", "--port", "0"],
+    };
+    await withGateway(async ({ gateway, config, change }) => {
+      await change({ ...served.config, ...changeKey(config, "messages", { disabled: true }) });
+      expect(gateway.stderr()).toEndWith("config: the changes are applied\n");
+      expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(401);
+    }, served);
   });
 });

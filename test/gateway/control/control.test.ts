@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { askGateway, tryGateway } from "../../../src/cli/access/control.ts";
 import { isPrivate, locateControl } from "../../../src/gateway/control/socket.ts";
@@ -89,6 +89,28 @@ test("a link, or a folder that others can write to, is not trusted", () => {
   symlinkSync(folder.join("closed"), folder.join("link"));
   const trusted = ["open", "link", "none", "closed"].filter((name) => isPrivate(folder.join(name)));
   expect(trusted).toEqual(["closed"]);
+});
+
+test("commands send nothing to a socket in such a folder", async () => {
+  using folder = makeTempFolder();
+  const ledgerPath = folder.join("ledger.jsonl");
+  const [socket] = locateControl(ledgerPath);
+  mkdirSync(dirname(socket!.path), { recursive: true, mode: 0o700 });
+  let calls = 0;
+  const foreign = Bun.serve({
+    unix: socket!.path,
+    fetch: () => {
+      calls += 1;
+      return Response.json({ pid: 1 });
+    },
+  });
+  const ask = (): Promise<unknown> => tryGateway({ ledgerPath }, "GET", "/state");
+  expect(await ask()).toEqual({ pid: 1 });
+  chmodSync(socket!.folder, 0o777);
+  expect(await ask()).toBeNull();
+  chmodSync(socket!.folder, 0o700);
+  await foreign.stop(true);
+  expect(calls).toBe(1);
 });
 
 test("an unknown channel is reported with the nearest known name", async () => {

@@ -77,6 +77,9 @@ test("verify names file, line and request of each problem, says what to do, and 
   ]);
   expect(stderr).toContain("Compare these lines with a backup and restore them");
   expect(stderr).toContain(`The ledger ${path} has 2 problems.`);
+  const forScripts = await run("ledger", "verify", "--ledger", path, "--json");
+  expect(JSON.parse(forScripts.stdout)).toMatchObject({ right: false, findings: 2 });
+  expect(forScripts.status).toBe(1);
 });
 
 test("show explains a request in words and as JSON, and fails for an unknown one", async () => {

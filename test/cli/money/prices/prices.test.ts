@@ -9,7 +9,7 @@ import { KNOWN_PROVIDERS } from "../../../../src/billing/prices/sellers.ts";
 import { GENESIS, encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
-import { run } from "../../driving.ts";
+import { run, runOnTerminal } from "../../driving.ts";
 
 interface Model {
   readonly id: string;
@@ -217,6 +217,24 @@ describe("prices update", () => {
     expect(status).toBe(2);
     expect(stderr).toContain("--yes");
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+  });
+
+  test("asks on a terminal, and `no` writes nothing", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
+    const words = ["prices", "update", "--from", "data.json"];
+    const declined = runOnTerminal({ folder: folder.path }, ...words);
+    await declined.shows("Use these prices from now on?");
+    declined.press("n");
+    expect(await declined.status).toBe(0);
+    expect(declined.raw()).toContain("Nothing was written.");
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+    const accepted = runOnTerminal({ folder: folder.path }, ...words);
+    await accepted.shows("Use these prices from now on?");
+    accepted.press("y");
+    expect(await accepted.status).toBe(0);
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(true);
   });
 
   const small = (price: unknown) => [

@@ -113,6 +113,25 @@ describe("gateway channels set", () => {
     expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
   });
 
+  test("checks the new credential, not the one before", async () => {
+    const strict = startDemoUpstream({ credential: "secret-12345" });
+    const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
+    const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
+    const wrong = await run({ folder: folder.path, stdin: "secret-67890\n" }, ...args);
+    strict.stop();
+    expect(right.stderr).toContain("accepts the credential");
+    expect([right.status, wrong.status]).toEqual([0, 1]);
+    expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
+  });
+
+  test("shows neither a credential nor a header's value", async () => {
+    const words = ["headers.authorization=Bearer secret-12345", "credential=${MAIN_KEY}"];
+    const { status, stdout, stderr } = await channels("set", "main", ...words, "--no-check");
+    expect(stdout + stderr).toBe('Changed the channel "main": headers.authorization, credential.\n');
+    expect(status).toBe(0);
+    expect(text()).toContain("Bearer secret-12345");
+  });
+
   test("changes nothing when the upstream refuses the credential", async () => {
     using refusing = Bun.serve({
       port: 0,

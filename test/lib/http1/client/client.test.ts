@@ -47,7 +47,7 @@ test.skipIf(process.platform === "win32")(
       await head.catch((error) => console.log(error.kind, error.message));
       process.exit();`;
     const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
-    const said = Bun.spawnSync(command, { timeout: 4000 }).stdout.toString();
+    const said = Bun.spawnSync(command, { timeout: 50_000 }).stdout.toString();
     expect(said).toBe(
       "shortage 127.0.0.1:1: this process has too many open files and connections: raise its limit (ulimit -n)\n",
     );

@@ -1,0 +1,147 @@
+// The live feed: what each open page gets, and what is kept for a page that reads nothing.
+
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { createActivity } from "../../src/gateway/observe/activity.ts";
+import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
+import type { Exchange } from "../../src/lib/http1/types.ts";
+import type { LiveEvent } from "../../src/web/api.ts";
+import { createLive, type Live } from "../../src/web/live.ts";
+import { type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
+
+let gateway: InsideGateway;
+let live: Live;
+beforeEach(() => {
+  gateway = startGatewayHere({ config: makeConfig({ url: "http://127.0.0.1:9" }) });
+  live = createLive({
+    gateway: gateway.running.gateway,
+    activity: createActivity(Date.now),
+    port: () => gateway.port,
+    configPath: null,
+  });
+});
+afterEach(async () => {
+  live.close();
+  await gateway.stop();
+});
+
+interface OpenPage {
+  readonly events: LiveEvent[];
+  /** Resolves once an event has what is looked for. */
+  readonly until: (has: (event: LiveEvent) => boolean) => Promise<LiveEvent>;
+  /** It reads no more, and then everything. */
+  readonly stopReading: () => void;
+  readonly readAgain: () => void;
+  readonly isEnded: () => boolean;
+}
+
+/** The exchange of a browser, which reads only if the test says so. */
+function openPage(): OpenPage {
+  const events: LiveEvent[] = [];
+  let wake = Promise.withResolvers<void>();
+  let drained: PromiseWithResolvers<void> | null = null;
+  let leave = (): void => {};
+  let ended = false;
+  const exchange: Exchange = {
+    method: "GET",
+    target: "/console/api/live",
+    fields: [],
+    field: () => undefined,
+    readBody: () => Promise.reject(new Error("it has no body")),
+    answer: () => {},
+    begin: () => {},
+    write: (chunk) => {
+      const text = Buffer.from(chunk).toString();
+      if (text.startsWith("data: ")) events.push(JSON.parse(text.slice("data: ".length)));
+      wake.resolve();
+      wake = Promise.withResolvers();
+      return drained === null;
+    },
+    flush: () => {},
+    drained: () => drained?.promise ?? Promise.resolve(),
+    end: () => {
+      ended = true;
+      leave();
+    },
+    reset: () => {},
+    upgrade: () => {},
+    begun: true,
+    gone: false,
+    onGone: (listener) => {
+      leave = listener;
+    },
+  };
+  live.open(exchange);
+  return {
+    events,
+    until: async (has) => {
+      for (;;) {
+        const found = events.find(has);
+        if (found !== undefined) return found;
+        await wake.promise;
+      }
+    },
+    stopReading: () => {
+      drained = Promise.withResolvers();
+    },
+    readAgain: () => {
+      drained?.resolve();
+      drained = null;
+    },
+    isEnded: () => ended,
+  };
+}
+
+const recordOf = (index: number): RequestRecord => ({
+  id: `req_${index}`,
+  time: 0,
+  key: "laptop",
+  group: "claude",
+  model: "m",
+  channel: "main",
+  client: null,
+  endpoint: "/v1/messages",
+  status: 200,
+  outcome: "complete",
+  firstByteMs: 5,
+  durationMs: 9,
+  usage: null,
+  chargeUsd: null,
+  problem: null,
+});
+
+const says = (text: string) => (event: LiveEvent) =>
+  event.notices?.some((notice) => notice.text === text) ?? false;
+
+test("a page that stops reading gets nothing until it reads again, and then the newest", async () => {
+  const fast = openPage();
+  const slow = openPage();
+  slow.stopReading();
+  live.observer.notice("note", "one");
+  await Promise.all([fast.until(says("one")), slow.until(says("one"))]);
+  const before = slow.events.length;
+  live.observer.notice("note", "two");
+  await fast.until(says("two"));
+  for (let index = 0; index < 1000; index += 1) live.observer.requestDone(recordOf(index));
+  for (let index = 0; index < 1000; index += 1) live.observer.notice("note", `notice ${index}`);
+  await fast.until(says("notice 999"));
+  expect(slow.events).toHaveLength(before);
+  slow.readAgain();
+  const { requests = [], notices = [] } = await slow.until(says("notice 999"));
+  expect([requests.length, requests.at(-1)?.id]).toEqual([200, "req_999"]);
+  expect([notices.length, notices.at(-1)?.text]).toEqual([50, "notice 999"]);
+});
+
+test("a new page gets the last fifty notices", () => {
+  for (let index = 0; index < 60; index += 1) live.observer.notice("warning", `notice ${index}`);
+  const [first] = openPage().events;
+  expect(first?.notices?.map(({ text }) => text)).toEqual(
+    Array.from({ length: 50 }, (_, index) => `notice ${index + 10}`),
+  );
+});
+
+test("the oldest of too many pages is ended, and all are at the end", () => {
+  const pages = Array.from({ length: 33 }, openPage);
+  expect(pages.map((page) => page.isEnded())).toEqual([true, ...pages.slice(1).map(() => false)]);
+  live.close();
+  expect(pages.every((page) => page.isEnded())).toBe(true);
+});

@@ -1,0 +1,118 @@
+// The page's overview has the sums of `gateway usage`, for each period and each way to stack them.
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
+import { LedgerCube } from "../../../src/billing/report/cube.ts";
+import { sumLedger } from "../../../src/billing/report/report.ts";
+import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
+import { createZone } from "../../../src/lib/text/zone.ts";
+import { PERIODS, STACKS } from "../../../src/web/api.ts";
+import { sumOverview } from "../../../src/web/reports/overview.ts";
+import { draftOf } from "../../billing/ledger/ledger-samples.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+
+const ZONE = createZone("Asia/Kolkata");
+/** 17:30 there. */
+const NOW = Date.parse("2026-11-22T12:00:00Z");
+const CLOCK = { zone: ZONE, now: NOW };
+const HOUR_MS = 3_600_000;
+/** The local days on which the periods begin, at 18:30 UTC of the day before. */
+const STARTS = { today: "2026-11-21", "7d": "2026-11-15", "30d": "2026-10-23" };
+const startOf = (period: keyof typeof STARTS): number => Date.parse(`${STARTS[period]}T18:30:00Z`);
+
+let folder: TempFolder;
+let path: string;
+let cube: LedgerCube;
+beforeEach(() => {
+  folder = makeTempFolder();
+  path = folder.join("ledger.jsonl");
+});
+afterEach(() => {
+  cube.close();
+  folder.remove();
+});
+
+interface Sample {
+  readonly at: number;
+  readonly model?: string;
+}
+
+function read(samples: readonly Sample[]): void {
+  let prev = GENESIS;
+  const lines = samples
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ at, model = "m" }, index) => {
+      const time = new Date(at).toISOString();
+      const line = encodeLine(draftOf(`req_${index}`, { time, model, key: `key-${index % 3}` }), prev);
+      prev = hashLine(line);
+      return `${line}\n`;
+    });
+  writeFileSync(path, lines.join(""));
+  cube = new LedgerCube(path, ZONE, () => NOW);
+  cube.advance(60_000);
+}
+
+const sum = (amounts: readonly string[]): string =>
+  formatUsd(amounts.reduce((total, amount) => addUsd(total, parseUsd(amount)), ZERO_USD));
+
+describe("of requests at the edges of each period", () => {
+  beforeEach(() => {
+    const edges = PERIODS.flatMap((period) => [
+      startOf(period) - 1,
+      startOf(period),
+      startOf(period) + HOUR_MS,
+    ]);
+    read([...edges, NOW].map((at) => ({ at })));
+  });
+
+  test.each(PERIODS)("%s begins at local midnight, and all sums agree with usage", (period) => {
+    const since = new Date(startOf(period)).toISOString();
+    const usage = sumLedger(path, { by: ["model"], since, until: null, zone: ZONE }).total;
+    for (const by of STACKS) {
+      const overview = sumOverview(cube, { period, by }, CLOCK);
+      expect(overview.total).toMatchObject({ requests: usage.requests, charge_usd: formatUsd(usage.charge) });
+      expect(overview.spent[period]).toBe(formatUsd(usage.charge));
+      expect(sum(overview.series.map((each) => each.charge_usd))).toBe(formatUsd(usage.charge));
+      expect(sum(overview.series.flatMap((each) => each.charges))).toBe(formatUsd(usage.charge));
+      expect(overview.series.reduce((count, each) => count + each.requests, 0)).toBe(usage.requests);
+    }
+  });
+
+  test("its spans are hours of today, or days", () => {
+    const spansOf = (period: (typeof PERIODS)[number]) =>
+      sumOverview(cube, { period, by: "model" }, CLOCK).spans;
+    expect([spansOf("today").length, spansOf("today")[0], spansOf("today").at(-1)]).toEqual([
+      24,
+      "2026-11-22 00:00",
+      "2026-11-22 23:00",
+    ]);
+    expect([spansOf("7d").length, spansOf("7d")[0], spansOf("7d").at(-1)]).toEqual([
+      7,
+      "2026-11-16",
+      "2026-11-22",
+    ]);
+    expect([spansOf("30d").length, spansOf("30d")[0]]).toEqual([30, "2026-10-24"]);
+  });
+});
+
+test("names that are too many are counted together, with their requests and charges", () => {
+  // Model k has k requests.
+  read(
+    Array.from({ length: 9 }, (_, index) => index + 1).flatMap((count) =>
+      Array.from({ length: count }, () => ({ at: NOW, model: `model-${count}` })),
+    ),
+  );
+  const { series, total } = sumOverview(cube, { period: "today", by: "model" }, CLOCK);
+  expect(series.map(({ name, requests }) => [name, requests])).toEqual([
+    ["model-9", 9],
+    ["model-8", 8],
+    ["model-7", 7],
+    ["model-6", 6],
+    ["model-5", 5],
+    ["model-4", 4],
+    ["others", 6],
+  ]);
+  expect(sum(series.map((each) => each.charge_usd))).toBe(total.charge_usd);
+  expect(sum(series.at(-1)?.charges ?? [])).toBe(series.at(-1)?.charge_usd ?? "");
+});
