@@ -108,9 +108,15 @@ function listForms({ text, publicLength }: Secret): Form[] {
 }
 
 /** The two base64 alphabets differ in two characters. */
+const OTHER_ALPHABET = new Map([
+  ["+", "-"],
+  ["/", "_"],
+]);
+
 function spell(character: string, { base64 }: Form): number[] {
-  const other = base64 ? { "+": "-", "/": "_" }[character] : undefined;
-  return Array.from(`${character}${other ?? ""}`, (each) => each.charCodeAt(0));
+  const code = character.charCodeAt(0);
+  const other = base64 ? OTHER_ALPHABET.get(character) : undefined;
+  return other === undefined ? [code] : [code, other.charCodeAt(0)];
 }
 
 /** A piece can begin with any character of a form, a whole secret only with the first one. `isShort`: a match may have

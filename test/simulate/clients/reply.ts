@@ -1,6 +1,6 @@
 // Reads replies from a connection as a strict HTTP/1.1 client does.
 
-import { Pile } from "../world/pile.ts";
+import { Pile } from "../pile.ts";
 
 export interface Reply {
   status: number;

@@ -11,7 +11,7 @@ import {
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
-import { Pile } from "../world/pile.ts";
+import { Pile } from "../pile.ts";
 import {
   type AnswerText,
   maskSecret,

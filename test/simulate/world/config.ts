@@ -43,6 +43,8 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `# ${changes.comment}`,
     `listen: { host: 127.0.0.1, port: ${PORT} }`,
     `ledger: { path: ledger.jsonl, sync: ${plan.sync}, rotate: { ${rotate.join(", ")} } }`,
+    // The machine's own zone would make other traces on another machine.
+    "timezone: UTC",
     `on_disconnect: { drain: ${plan.drainMs}ms }`,
     `failover: { attempts: ${plan.attempts}, total: 30s }`,
     "channels:",

@@ -2,7 +2,7 @@
 // sides had the same bug, they would agree.
 
 import { createHash } from "node:crypto";
-import { Pile } from "./pile.ts";
+import { Pile } from "../pile.ts";
 
 const TEXT = 1;
 const CLOSE = 8;
