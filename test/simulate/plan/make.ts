@@ -60,7 +60,8 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSlowCut(addKeysOff(addRarities(addSessions(addSockets(makeHttpPlan(seed))))));
+  const plan = addRarities(addSessions(addSockets(makeHttpPlan(seed))));
+  return addUnknownCosts(addSlowCut(addKeysOff(plan)));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -253,6 +254,25 @@ function addKeysOff(plan: Plan): Plan {
   const atMs = random.skewed(20, 3000);
   const off = { kind: "key off", atMs, client, ms: random.between(6000, 9000) } as const;
   return { ...plan, happenings: [...plan.happenings, off].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the first requests of each client cost something that nobody knows, and then the gateway is killed. */
+function addUnknownCosts(plan: Plan): Plan {
+  const random = new Random(plan.seed, "unknown costs");
+  if (!random.chance(60)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    const { background: _, ...first } = client.requests[0]!;
+    const answer = { ...first.answers[0]!, kind: "silence" } as const;
+    const leave = { how: "fin", afterBytes: 1e9, afterMs: random.between(20, 300) } as const;
+    const unanswered: RequestPlan = { ...first, promptBytes: 9000, leave, bad: null, answers: [answer] };
+    return {
+      ...client,
+      limits: { ...client.limits, usdTotal: "0.0005" },
+      requests: [unanswered, ...client.requests.slice(1)],
+    };
+  });
+  const kill = { kind: "kill", atMs: random.between(2000, 5000), afterSteps: 1, downMs: 200 } as const;
+  return { ...plan, clients, happenings: [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
