@@ -61,7 +61,7 @@ const BEGINNINGS = [
 
 export function makePlan(seed: number): Plan {
   const plan = addRarities(addSessions(addSockets(makeHttpPlan(seed))));
-  return addUnknownCosts(addSlowCut(addKeysOff(plan)));
+  return addFailovers(addUnknownCosts(addSlowCut(addKeysOff(plan))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -273,6 +273,27 @@ function addUnknownCosts(plan: Plan): Plan {
   });
   const kill = { kind: "kill", atMs: random.between(2000, 5000), afterSteps: 1, downMs: 200 } as const;
   return { ...plan, clients, happenings: [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the first channel refuses most requests, the second one is silent, and the gateway is killed then. */
+function addFailovers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "failovers");
+  if (!random.chance(60)) return plan;
+  const channels = plan.channels.map((channel): ChannelPlan => ({ ...channel, priority: 1 }));
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      const first = request.answers[0]!;
+      const answers = [
+        { ...first, kind: "error status", status: 503, cut: null, delayMs: 1, paceMs: 0 },
+        { ...first, kind: "silence" },
+      ] as const;
+      return random.chance(300) && !request.background ? { ...request, leave: null, answers } : request;
+    });
+    return { ...client, requests };
+  });
+  const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
+  const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
+  return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
 }
 
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
