@@ -119,6 +119,14 @@ export interface Reading {
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
 }
 
+/** Gets the tool calls of an answer while they pass. The same one may come more than once. */
+export interface CallListener {
+  /** The answer's id. It comes before its calls. */
+  begin(responseId: string): void;
+  /** `hash`: of the tool and of its input. */
+  add(callId: string, hash: string): void;
+}
+
 /** Sees an answer's bytes while they pass. Never holds them back, never keeps more than it needs. */
 export interface Meter {
   see(chunk: Uint8Array): void;

@@ -1,7 +1,7 @@
 // What the gateway needs to know of a wire format. Each dialect is one file. No code outside this folder compares the name
 // of a dialect.
 
-import type { Meter } from "../billing/usage.ts";
+import type { CallListener, Meter } from "../billing/usage.ts";
 import type { Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
@@ -66,8 +66,8 @@ export interface Dialect {
   readonly eventCloser: string;
   /** True if clients notice the break only when the connection is reset after the event. */
   readonly resetAfterErrorEvent: boolean;
-  /** A meter for an answer of this content type. */
-  openMeter(contentType: string): Meter;
+  /** A meter for an answer of this content type. Only a dialect whose upstreams keep conversations reports calls. */
+  openMeter(contentType: string, calls?: CallListener): Meter;
   /** Where a request has the parts of its prompt, and how upstreams cache them. */
   readonly promptLayout: Layout;
   /** The requested page of a model list, and a single record. */

@@ -2,6 +2,7 @@
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { Alerts } from "../billing/limits/alerts.ts";
+import type { CallChains } from "../billing/limits/call-chains.ts";
 import type { Guard } from "../billing/limits/guard.ts";
 import type { Gate } from "../billing/limits/limits.ts";
 import type { PriceBook } from "../billing/prices.ts";
@@ -28,6 +29,8 @@ export interface Gateway {
   readonly gate: Gate;
   /** Stops loops, and sessions with too many agents. */
   readonly guard: Guard;
+  /** The tool calls of conversations that upstreams keep. */
+  readonly chains: CallChains;
   /** Warns before a limit is reached. */
   readonly alerts: Alerts;
   /** Replaced by a newer one; a request pays those that are there when it ends. */

@@ -2,6 +2,7 @@
 
 import { openLedger } from "../billing/ledger/ledger.ts";
 import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
+import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
@@ -80,6 +81,7 @@ export function startGateway(
     ledger,
     gate: createGate(ledger, (warning) => gateway.alerts.reached(warning)),
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
+    chains: new CallChains(),
     alerts: createAlerts({
       path: `${catalog.ledger.path}.alerts.json`,
       percentages: () => gateway.catalog.alerts.at,

@@ -65,7 +65,7 @@ export function createGuard({ report, now: readClock }: GuardOptions): Guard {
         client.session === undefined
           ? { kind: "key", name: key.name }
           : { kind: "session", name: client.session };
-      const count = owners.some(({ limits }) => limits.sameCall !== null) ? sameCalls() : 0;
+      const count = limitsCalls(key) ? sameCalls() : 0;
       for (const owner of owners) checkCalls(owner, count, session);
       for (const owner of owners) checkAgents(owner, client, session, now);
       const counted = owners.filter(({ limits }) => limits.agents !== null);
@@ -81,6 +81,11 @@ function listOwners({ name, limits, group }: Key): Owner[] {
   if (isGuarded(group.limits))
     owners.push({ holder: { kind: "group", name: group.name }, limits: group.limits });
   return owners;
+}
+
+/** Whether a limit needs to know the tool calls of the key's requests. */
+export function limitsCalls({ limits, group }: Key): boolean {
+  return limits.sameCall !== null || group.limits.sameCall !== null;
 }
 
 function isGuarded({ sameCall, agents }: Limits): boolean {

@@ -1,13 +1,14 @@
 // Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
-import type { CallKind, Meter, Reading, Usage } from "../../billing/usage.ts";
+import type { CallKind, CallListener, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
 import { openMeter, type UsageReader } from "./meter.ts";
+import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
-export function openResponsesMeter(contentType: string): Meter {
-  return openMeter(contentType, new ResponsesReader());
+export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
+  return openMeter(contentType, new ResponsesReader(calls));
 }
 
 const ITEM_SHAPE = {
@@ -16,6 +17,14 @@ const ITEM_SHAPE = {
   action: { type: true },
   container_id: true,
   environment: { type: true, container_id: true },
+} as const;
+const CALL_SHAPE = {
+  ...ITEM_SHAPE,
+  action: true,
+  call_id: true,
+  name: true,
+  arguments: true,
+  input: true,
 } as const;
 const RESPONSE_SHAPE = {
   id: true,
@@ -48,11 +57,19 @@ const SHAPE = {
   item: ITEM_SHAPE,
   output_index: true,
 } as const;
+const SHAPE_WITH_CALLS = {
+  ...SHAPE,
+  response: { ...RESPONSE_SHAPE, output: [CALL_SHAPE] },
+  output: [CALL_SHAPE],
+  item: CALL_SHAPE,
+} as const;
 
 class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
-  readonly shape = SHAPE;
+  readonly shape: UsageReader["shape"];
 
+  /** Null: nobody wants to know the calls. */
+  readonly #listener: CallListener | null;
   #model: string | null = null;
   #tier: string | undefined;
   #raw: unknown = null;
@@ -63,6 +80,11 @@ class ResponsesReader implements UsageReader {
   readonly #calls = new Map<string, BilledCall>();
   /** Kind and output index → key of the call. */
   readonly #positions = new Map<string, string>();
+
+  constructor(listener: CallListener | null = null) {
+    this.#listener = listener;
+    this.shape = listener === null ? SHAPE : SHAPE_WITH_CALLS;
+  }
 
   learn(event: unknown): void {
     const type = getName(getField(event, "type"));
@@ -112,6 +134,7 @@ class ResponsesReader implements UsageReader {
     if (isObject(usage)) this.#raw = usage;
     const id = getName(getField(response, "id"));
     const status = getField(response, "status");
+    if (id !== undefined) this.#listener?.begin(id);
     if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
     if (status === "failed") this.#end = "error";
     this.#cacheReason = readCacheReason(getField(response, "prompt_cache_diagnostics")) ?? this.#cacheReason;
@@ -122,6 +145,7 @@ class ResponsesReader implements UsageReader {
 
   /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
+    if (this.#listener !== null) reportToolCall(item, this.#listener);
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS) return;
     const id = getName(getField(item, "id")) ?? String(index);
@@ -143,6 +167,16 @@ class ResponsesReader implements UsageReader {
     }
     return counts;
   }
+}
+
+/** A call whose result the client sends. */
+function reportToolCall(item: unknown, listener: CallListener): void {
+  const callId = getField(item, "call_id");
+  if (typeof callId !== "string" || getName(getField(item, "type"))?.endsWith("_call") !== true) return;
+  const name = getName(getField(item, "name")) ?? "";
+  const input = CALL_INPUTS.map((each) => getField(item, each)).find((each) => each !== undefined);
+  // A long one is not kept.
+  if (input !== undefined) listener.add(callId, hashCall(name, input));
 }
 
 /** https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics */

@@ -2,24 +2,31 @@
 // move from turn to turn, and is the same for a text and for a block that holds only this text.
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { equalsAt, findStringEnd } from "../../lib/json/json-spans.ts";
+import { hashBytes } from "../../lib/memory/hash-bytes.ts";
+import { equalsAt } from "../../lib/json/json-spans.ts";
+import { StringHasher } from "../../lib/json/json-string-hash.ts";
 import { skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-const TEXT_SEED = 1n;
 const TEXT_FIRST = '{"text":';
 const TYPE_FIRST = '{"type":"text","text":';
 const TYPE_LAST = ',"type":"text"}';
+/** No client marks as many places: Anthropic allows four. */
+const MAX_MARKS = 256;
+/** Members that are looked at in search of the marks. Most items have fewer than ten. */
+const MAX_VISITS = 4096;
 
 export class ItemReader {
   readonly #bytes: Uint8Array;
+  readonly #strings = new StringHasher();
   readonly #markName: string;
   /** Where the body may have marks, in ascending order. A text may contain their name too. */
   readonly #places: readonly number[];
   #nextPlace = 0;
+  #visits = 0;
   /** Of the last item that was read. */
   hash = 0;
   isMarked = false;
@@ -29,7 +36,12 @@ export class ItemReader {
   constructor(bytes: Uint8Array, markName: string) {
     this.#bytes = bytes;
     this.#markName = markName;
-    this.#places = findAll(bytes, `"${markName}"`);
+    this.#places = findNames(bytes, markName);
+  }
+
+  /** Reading them all would take too long. */
+  get isCrowded(): boolean {
+    return this.#places.length > MAX_MARKS || this.#visits > MAX_VISITS;
   }
 
   /** Returns the index after the item. Items are read in the order of the body. */
@@ -39,19 +51,23 @@ export class ItemReader {
     if (textEnd >= 0) return textEnd;
     const end = skipValue(this.#bytes, start);
     if (end < 0) return -1;
-    const mayHaveMark = this.#mayHaveMark(start, end);
-    const bytes = mayHaveMark ? this.#dropMarks(start, end) : this.#bytes.subarray(start, end);
-    const isText = mayHaveMark && this.#readText(bytes, 0) === bytes.length;
-    if (!isText) this.hash = Number(Bun.hash.wyhash(bytes));
+    if (this.#mayHaveMark(start, end)) this.#readMarked(start, end);
+    else this.hash = hashBytes(this.#bytes, start, end);
     return end;
+  }
+
+  #readMarked(start: number, end: number): void {
+    const bytes = this.#dropMarks(start, end);
+    if (this.#readText(bytes, 0) !== bytes.length) this.hash = hashBytes(bytes, 0, bytes.length);
   }
 
   /** Reads an item that is only a text, as most are, in one pass. Returns the index after it, or -1 if it is another. */
   #readText(bytes: Uint8Array, start: number): number {
     const text = bytes[start] === QUOTE ? start : findTextStart(bytes, start);
-    const textEnd = findStringEnd(bytes, text);
+    if (text < 0) return -1;
+    const textEnd = this.#strings.read(bytes, text);
     const end = text === start ? textEnd : findTextItemEnd(bytes, textEnd);
-    if (end >= 0) this.hash = Number(Bun.hash.wyhash(bytes.subarray(text, textEnd), TEXT_SEED));
+    if (end >= 0) this.hash = this.#strings.hash;
     return end;
   }
 
@@ -62,6 +78,7 @@ export class ItemReader {
   }
 
   #mayHaveMark(start: number, end: number): boolean {
+    if (this.#places.length === 0) return false;
     while ((this.#places[this.#nextPlace] ?? end) < start) this.#nextPlace += 1;
     return (this.#places[this.#nextPlace] ?? end) < end;
   }
@@ -74,7 +91,8 @@ export class ItemReader {
     let from = start;
     const readMembers = (object: number, isOuter: boolean): number =>
       walkMembers(bytes, object, (keyStart, keyEnd, value) => {
-        const valueEnd = skipValue(bytes, value);
+        this.#visits += 1;
+        const valueEnd = this.isCrowded ? -1 : skipValue(bytes, value);
         if (valueEnd >= 0 && this.#isMark(keyStart, keyEnd)) {
           const isFirst = bytes[keyStart - 1] !== COMMA;
           kept.push(bytes.subarray(from, isFirst ? keyStart : keyStart - 1));
@@ -107,10 +125,16 @@ export class ItemReader {
   }
 }
 
-function findAll(bytes: Uint8Array, text: string): number[] {
+/** Where a name in quotes may be, up to one place more than are read. Quotes are frequent in JSON, so that a search for
+ *  what is between them takes less time. */
+function findNames(bytes: Uint8Array, name: string): number[] {
   const found: number[] = [];
   const body = asBuffer(bytes);
-  for (let at = 0; (at = body.indexOf(text, at, "latin1")) >= 0; at += text.length) found.push(at);
+  for (let at = 0; found.length <= MAX_MARKS; at += name.length) {
+    at = body.indexOf(`${name}"`, at, "latin1");
+    if (at < 0) break;
+    found.push(at - 1);
+  }
   return found;
 }
 

@@ -8,22 +8,27 @@ import {
   type VisitElement,
   type VisitMember,
   walkElements,
+  walkLaterMembers,
   walkMembers,
 } from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
-import { ShapeMemory } from "./shape.ts";
+import { MAX_SHAPED_BYTES, ShapeMemory } from "./shape.ts";
 
-/** A prompt with more parts is not read. No model has room for as many. */
-const MAX_PARTS = 16_384;
+/** A prompt with more parts, or with more members beside them, is not read: that would take more than 2 ms. Agents send
+ *  some thousand parts at most. */
+const MAX_PARTS = 10_240;
+const MAX_MEMBERS = 16_384;
 /** A longer body is not read: it would block the event loop for more than 10 ms. No model has room for as much text. */
 const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
-/** The names of the members that count are shorter. */
-const MAX_NAME_BYTES = 40;
 
 /** `context_management` has a few short rules. */
 const MAX_EDITS_BYTES = 4096;
+/** Of a longer system prompt, or of one in more parts, only the beginning is read for its shape. */
+const MAX_SHAPED_PARTS = 64;
+/** Messages at the beginning that may be part of the system prompt. */
+const MAX_OPENING = 64;
 
 const TOOLS = 0;
 const SYSTEM = 1;
@@ -32,6 +37,11 @@ const HOUR_MS = 3_600_000;
 const QUOTE = 0x22;
 const OPEN_BRACKET = 0x5b;
 
+const FUNCTIONS_FIRST = '{"function';
+const FUNCTIONS = ['"functionDeclarations":', '"function_declarations":'];
+const ROLE_FIRST = '{"role":"';
+const USER_FIRST = 'user","content":';
+const ASSISTANT_FIRST = 'assistant","content":';
 const SYSTEM_ROLES = ['"system"', '"developer"'];
 export class PromptReader {
   readonly #shapes = new ShapeMemory();
@@ -64,7 +74,11 @@ class Reading {
   #wholeMark: number | null | undefined;
   /** Messages that were read so far. */
   #count = 0;
+  /** Members that were looked at: of the request, and of messages in the messages dialect. */
+  #members = 0;
   #isOpening = true;
+  /** In parts of the system prompt. */
+  #shapedBytes = 0;
   #hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
@@ -73,12 +87,13 @@ class Reading {
   #isUser = false;
   #firstBlock = -1;
   // A prompt may have thousands of messages, so that these are no new functions for each.
-  readonly #readBlocksMember: VisitMember = (keyStart, _keyEnd, value) => {
-    if (equalsAt(this.#bytes, keyStart, '"role"')) {
+  readonly #readBlocksMember: VisitMember = (keyStart, keyEnd, value) => {
+    if (this.#countMember() > MAX_MEMBERS) return -1;
+    if (this.#isKey(keyStart, keyEnd, '"role"')) {
       this.#isUser = equalsAt(this.#bytes, value, '"user"');
       return findStringEnd(this.#bytes, value);
     }
-    if (!equalsAt(this.#bytes, keyStart, '"content"')) return skipValue(this.#bytes, value);
+    if (!this.#isKey(keyStart, keyEnd, '"content"')) return skipValue(this.#bytes, value);
     return walkElements(this.#bytes, value, this.#readBlock);
   };
   readonly #readBlock: VisitElement = (block) => {
@@ -95,7 +110,8 @@ class Reading {
 
   read(): Prompt | null {
     const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
-      const name = this.#readName(keyStart, keyEnd);
+      if (this.#countMember() > MAX_MEMBERS) return -1;
+      const name = this.#findName(keyStart, keyEnd);
       const role = this.#layout.members.get(name);
       if (role === undefined) return skipValue(this.#bytes, value);
       // Parsers disagree on which of two members counts.
@@ -123,9 +139,20 @@ class Reading {
     return this.#parts[SYSTEM].length + this.#parts[MESSAGES].length > 0;
   }
 
-  #readName(keyStart: number, keyEnd: number): string {
-    if (keyEnd - keyStart > MAX_NAME_BYTES) return "";
-    return asBuffer(this.#bytes).toString("latin1", keyStart + 1, keyEnd - 1);
+  #countMember(): number {
+    this.#members += 1;
+    return this.#members;
+  }
+
+  #isKey(start: number, end: number, key: string): boolean {
+    return end - start === key.length && equalsAt(this.#bytes, start, key);
+  }
+
+  /** The name of a member that counts; empty for others. */
+  #findName(keyStart: number, keyEnd: number): string {
+    for (const name of this.#layout.members.keys())
+      if (keyEnd - keyStart === name.length + 2 && equalsAt(this.#bytes, keyStart + 1, name)) return name;
+    return "";
   }
 
   #readMember(role: Role, name: string, value: number): number {
@@ -192,16 +219,10 @@ class Reading {
 
   /** The content dialect groups its functions: `{"functionDeclarations":[…]}`. Returns the position of the list. */
   #findFunctions(start: number): number {
-    const name = "functionDeclarations";
-    for (const [offset, key] of [
-      [2, name],
-      [2, "function_declarations"],
-    ] as const) {
-      if (!equalsAt(this.#bytes, start, '{"') || !equalsAt(this.#bytes, start + offset, key)) continue;
-      const list = start + offset + key.length + 2;
-      if (this.#bytes[list] === OPEN_BRACKET) return list;
-    }
-    return -1;
+    if (!equalsAt(this.#bytes, start, FUNCTIONS_FIRST)) return -1;
+    const name = FUNCTIONS.find((key) => equalsAt(this.#bytes, start + 1, key)) ?? "";
+    const list = start + 1 + name.length;
+    return this.#bytes[list] === OPEN_BRACKET ? list : -1;
   }
 
   #readFunctions(start: number, list: number): number {
@@ -220,7 +241,9 @@ class Reading {
 
   #addShape(start: number, end: number): void {
     const hash = this.#parts[SYSTEM].at(-1) ?? 0;
-    this.#shapes.push(this.#shapeMemory.find(hash, this.#bytes, { start, end }));
+    const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
+    this.#shapedBytes += end - start;
+    this.#shapes.push(isShaped ? this.#shapeMemory.find(hash, this.#bytes, { start, end }) : hash);
   }
 
   #readMessage(start: number): number {
@@ -230,7 +253,7 @@ class Reading {
     const end = this.#readPart(start, MESSAGES);
     if (end < 0) return -1;
     const section = this.#isOpening ? this.#findSection(start) : MESSAGES;
-    this.#isOpening = section !== MESSAGES;
+    this.#isOpening = section !== MESSAGES && this.#count < MAX_OPENING;
     if (section !== MESSAGES) this.#moveTo(section, before);
     if (section === SYSTEM) this.#addShape(start, end);
     return end;
@@ -255,21 +278,40 @@ class Reading {
 
   #readBlocks(start: number): number {
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
-    this.#isUser = false;
     this.#firstBlock = -1;
-    const end = walkMembers(this.#bytes, start, this.#readBlocksMember);
-    const [isUser, first] = [this.#isUser, this.#firstBlock];
+    const content = this.#findContent(start);
+    const end =
+      content < 0
+        ? walkMembers(this.#bytes, start, this.#readBlocksMember)
+        : walkLaterMembers(
+            this.#bytes,
+            walkElements(this.#bytes, content, this.#readBlock),
+            this.#readBlocksMember,
+          );
+    const isUser = this.#isUser;
+    const first = this.#firstBlock;
     // Results and thoughts come first in their messages.
     this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
     this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);
     return end;
   }
 
+  /** The content of a message that begins as most do; -1: it begins in another way. */
+  #findContent(start: number): number {
+    const bytes = this.#bytes;
+    const role = start + ROLE_FIRST.length;
+    this.#isUser = false;
+    if (!equalsAt(bytes, start, ROLE_FIRST)) return -1;
+    if (equalsAt(bytes, role, ASSISTANT_FIRST)) return role + ASSISTANT_FIRST.length;
+    this.#isUser = equalsAt(bytes, role, USER_FIRST);
+    return this.#isUser ? role + USER_FIRST.length : -1;
+  }
+
   #readPart(start: number, section: 0 | 1 | 2): number {
     const item = this.#item;
     const end = item.read(start);
     const parts = this.#parts[section];
-    if (end < 0 || parts.length >= MAX_PARTS) return -1;
+    if (end < 0 || parts.length >= MAX_PARTS || item.isCrowded) return -1;
     parts.push(item.hash);
     if (section === MESSAGES) this.#numbers.push(this.#count);
     if (item.isMarked) this.#mark(section, item.isLong ? HOUR_MS : null);

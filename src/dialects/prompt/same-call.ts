@@ -1,8 +1,10 @@
 // How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Read from
-// the request's bytes in one pass. A client's retry has the same conversation, so that it does not count.
+// the request's bytes in one pass. A client's retry has the same conversation, so that it does not count. Where the upstream
+// keeps the conversation, the calls and the count until then come from the response that the request continues.
 
+import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import type { Span } from "../../lib/json/json-spans.ts";
+import { readString, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
 import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";
 import type { Layout } from "./layouts.ts";
@@ -16,7 +18,7 @@ const OPEN_BRACE = 0x7b;
 const LISTS: ReadonlySet<string> = new Set(["content", "parts", "tool_calls"]);
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
-const INPUTS = ["input", "arguments", "args", "action"] as const;
+export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
 const OUTPUTS = ["content", "output", "response"] as const;
 
 /** What tools add to a result that differs each time: how long a command took, and the number of its process. Codex:
@@ -26,10 +28,37 @@ const NOISE =
 /** A longer result is compared as it is. */
 const MAX_CLEANED_BYTES = 64 * 1024;
 
-/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. */
-export function countSameCalls(body: Uint8Array, { members, mark }: Layout): number {
-  return new CallReader(body, mark).read(members);
+/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `before`: the
+ *  conversation that the request continues, as far as it is known. */
+export function countSameCalls(
+  body: Uint8Array,
+  { members, mark }: Layout,
+  before: CallChain | null = null,
+): LastPairs {
+  return new CallReader(body, mark, before).read(members);
 }
+
+/** The id of the response that the request continues. */
+export function findPrevious(body: Uint8Array, { members }: Layout): string | null {
+  for (const [name, role] of members) {
+    if (role !== "continues" || !asBuffer(body).includes(`"${name}"`)) continue;
+    const scan = scanTopLevel(body, [name]);
+    const span = scan.kind === "object" ? scan.spans.get(name) : undefined;
+    return span === undefined ? null : readString(body, span);
+  }
+  return null;
+}
+
+/** The same for a call in a request and for the same call in a response. */
+export function hashCall(name: string, input: unknown): string {
+  return `${name} ${addHash("", Bun.hash.wyhash(JSON.stringify(input)))}`;
+}
+
+function addHash(hashes: string, hash: bigint): string {
+  return String(Bun.hash.wyhash(`${hashes} ${hash}`));
+}
+
+const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
 type Members = ReadonlyMap<string, Span>;
 
@@ -38,8 +67,11 @@ interface Call {
   readonly input: Span | undefined;
 }
 
+/** The hash of a call in an earlier response. */
+type EarlierCall = string;
+
 interface Pair {
-  readonly call: Call;
+  readonly call: Call | EarlierCall;
   readonly output: Span | undefined;
   readonly isError: string;
 }
@@ -51,30 +83,38 @@ class CallReader {
   readonly #open = new Map<string, Call[]>();
   /** Since the user's last text. */
   #pairs: Pair[] = [];
+  readonly #before: CallChain | null;
+  /** Nothing in the request ended the pairs of the conversation that it continues. */
+  #continues = true;
   /** The message that is being read has a result. */
   #hasResult = false;
 
-  constructor(bytes: Uint8Array, mark: string) {
+  constructor(bytes: Uint8Array, mark: string, before: CallChain | null) {
     this.#bytes = bytes;
+    this.#before = before;
     this.#item = new ItemReader(bytes, mark);
   }
 
-  read(roles: Layout["members"]): number {
+  read(roles: Layout["members"]): LastPairs {
     const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
       if (roles.get(this.#readKey(keyStart, keyEnd)) !== "messages") return skipValue(this.#bytes, value);
       // Of two lists, most parsers take the last.
-      this.#break();
+      this.#pairs = [];
+      this.#continues = true;
       return walkElements(this.#bytes, value, (message) => this.#readMessage(message));
     });
-    return end < 0 ? 0 : this.#countEqual();
+    return end < 0 ? NO_PAIRS : this.#countEqual();
   }
 
-  #countEqual(): number {
+  #countEqual(): LastPairs {
     const last = this.#pairs.at(-1);
-    if (last === undefined) return 0;
+    const before = this.#continues && this.#before !== null ? this.#before.pairs : NO_PAIRS;
+    if (last === undefined) return before;
     const hash = this.#hashPair(last);
     const different = this.#pairs.findLastIndex((pair) => pair !== last && this.#hashPair(pair) !== hash);
-    return this.#pairs.length - 1 - different;
+    const count = this.#pairs.length - 1 - different;
+    const isSame = different < 0 && hash === before.hash;
+    return { hash, count: isSame ? before.count + count : count };
   }
 
   #readMessage(start: number): number {
@@ -132,13 +172,13 @@ class CallReader {
 
   #noteCall(call: Members, id: string): void {
     const known = this.#open.get(id) ?? [];
-    known.push({ name: this.#text(call, "name"), input: findAny(call, INPUTS) });
+    known.push({ name: this.#text(call, "name"), input: findAny(call, CALL_INPUTS) });
     this.#open.set(id, known);
   }
 
   #noteResult(result: Members, id: string): void {
     this.#hasResult = true;
-    const call = this.#open.get(id)?.shift();
+    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
     // The call is not in this request: nothing shows what it was.
     if (call === undefined) return this.#break();
     const isError = this.#text(result, "is_error");
@@ -147,11 +187,13 @@ class CallReader {
 
   #break(): void {
     this.#pairs = [];
+    this.#continues = false;
   }
 
   #hashPair({ call, output, isError }: Pair): string {
-    const input = this.#hashParts(call.input, Bun.hash.wyhash);
-    return `${call.name} ${input} ${this.#hashParts(output, hashCleaned)} ${isError}`;
+    const earlier = typeof call === "string";
+    const called = earlier ? call : `${call.name} ${this.#hashParts(call.input, Bun.hash.wyhash)}`;
+    return String(Bun.hash.wyhash(`${called} ${this.#hashParts(output, hashCleaned)} ${isError}`));
   }
 
   /** A value's parts, without marks for the cache. */
@@ -160,7 +202,7 @@ class CallReader {
     let hashes = "";
     walkElements(this.#bytes, value.start, (element) => {
       const end = skipValue(this.#bytes, element);
-      if (end >= 0) hashes = String(Bun.hash.wyhash(`${hashes} ${hash(this.#item.cut(element, end))}`));
+      if (end >= 0) hashes = addHash(hashes, hash(this.#item.cut(element, end)));
       return end;
     });
     return hashes;

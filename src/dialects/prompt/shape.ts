@@ -14,7 +14,7 @@ export function dropsAttribution({ hostname }: URL): boolean {
   return hostname === "api.anthropic.com";
 }
 
-const MAX_SHAPED_BYTES = 64 * 1024;
+export const MAX_SHAPED_BYTES = 64 * 1024;
 const MAX_SHAPES = 1024;
 /** The line is a text or the text of a block, so that it begins near the start of the part. */
 const MAX_FRAME_BYTES = 64;

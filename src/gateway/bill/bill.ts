@@ -4,10 +4,15 @@ import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
+import { limitsCalls } from "../../billing/limits/guard.ts";
 import { type Admission, type Cost, FREE, isLimited } from "../../billing/limits/limits.ts";
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
-import { countSameCalls } from "../../dialects/prompt/same-call.ts";
+import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
+import type { CallListener } from "../../billing/usage.ts";
+import type { Key } from "../../config/catalog.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import { countSameCalls, findPrevious } from "../../dialects/prompt/same-call.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
@@ -46,6 +51,8 @@ export interface Bill {
   firstByteMs: number | null;
   /** The prompt, for the analysis of its cache; null: it is not analysed. */
   prompt: PendingPrompt | null;
+  /** Gets the tool calls of the response; undefined: no limit needs them. */
+  readonly calls: CallListener | undefined;
   /** What the limits reserve for this request. It is released when its line is written. */
   readonly admission: Admission;
 }
@@ -80,6 +87,9 @@ function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gatew
   const { plain, stream } = body;
   const estimatedInput = open && plain !== null ? estimateInputTokens(plain) : 0;
   const isCounted = (open || COUNTED.has(purpose)) && isLimited(match.key);
+  const { admission, calls } = isCounted
+    ? admit(job, { match, estimatedInput, overrides }, gateway)
+    : { admission: FREE, calls: followLater(job, match.key, gateway.chains) };
   return {
     call,
     match,
@@ -95,11 +105,18 @@ function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gatew
     settled: false,
     firstByteMs: null,
     prompt: null,
-    admission: isCounted ? admit(job, { match, estimatedInput, overrides }, gateway) : FREE,
+    calls,
+    admission,
   };
 }
 
-function admit(job: Job, demand: Demand, gateway: Gateway): Admission {
+/** The calls of a response that ran in the background are in the request that fetches it. */
+function followLater({ call }: Job, key: Key, chains: CallChains): CallListener | undefined {
+  const isFetched = call.target.endpoint.purpose === "resource" && limitsCalls(key);
+  return isFetched ? chains.follow(key.name, null) : undefined;
+}
+
+function admit(job: Job, demand: Demand, gateway: Gateway): Pick<Bill, "admission" | "calls"> {
   const { call, client, prompt, body } = job;
   const now = gateway.now();
   const { dialect, purpose } = call.target.endpoint;
@@ -108,16 +125,27 @@ function admit(job: Job, demand: Demand, gateway: Gateway): Admission {
   const cost = BILLED.has(purpose)
     ? describeCost({ ...demand, plain: body.plain, hasOutput }, gateway)
     : null;
-  const sameCalls = (): number =>
-    prompt === null || !hasOutput ? 0 : countSameCalls(prompt, dialect.promptLayout);
+  const read: { pairs: LastPairs | null } = { pairs: null };
+  const sameCalls = (): number => {
+    read.pairs = prompt === null || !hasOutput ? null : readPairs(prompt, key, dialect, gateway.chains);
+    return read.pairs?.count ?? 0;
+  };
   const leave = gateway.guard.enter(key, { client, sameCalls }, now);
   try {
     const admission = gateway.gate.admit(key, now, cost, client.session);
-    return leave === null ? admission : releaseBoth(admission, leave);
+    const calls = read.pairs === null ? undefined : gateway.chains.follow(key.name, read.pairs);
+    return { admission: leave === null ? admission : releaseBoth(admission, leave), calls };
   } catch (error) {
     leave?.();
     throw error;
   }
+}
+
+/** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered. */
+function readPairs(prompt: Uint8Array, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
+  const previous = findPrevious(prompt, promptLayout);
+  const before = previous === null ? null : chains.find(key.name, previous);
+  return countSameCalls(prompt, promptLayout, before);
 }
 
 /** Not part of the function above, so that it does not keep the body alive. */

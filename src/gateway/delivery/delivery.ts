@@ -33,7 +33,7 @@ export function createDelivery(answer: ChannelResponse, job: Job, bill: Bill, ga
   const streamed = status < 400 && (job.body.stream || contentType.startsWith("text/event-stream"));
   const mayReportUsage = bill.open || job.call.target.endpoint.purpose === "resource";
   const metered = streamed || (mayReportUsage && status < 400);
-  const meter = metered ? job.dialect.openMeter(contentType) : null;
+  const meter = metered ? job.dialect.openMeter(contentType, bill.calls) : null;
   const delivery: Delivery = { from: answer, job, bill, gateway, meter, streamed, left: false };
   job.cancel = () => answer.response.cancel();
   job.call.exchange.onGone(() => {

@@ -39,7 +39,7 @@ export class SocketTurn {
     this.#candidate = candidate;
     this.streamId = streamId;
     this.#gateway = gateway;
-    this.#meter = bill.call.target.endpoint.dialect.openMeter("text/event-stream");
+    this.#meter = bill.call.target.endpoint.dialect.openMeter("text/event-stream", bill.calls);
     gateway.channels.reportStart(candidate, gateway.now());
     gateway.observer.streamOpened({
       id: bill.call.id,

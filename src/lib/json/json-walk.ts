@@ -23,18 +23,26 @@ export function findStart(bytes: Uint8Array): number {
 /** Returns the index after the object at `start`, or -1 if there is none, or the visitor stopped. */
 export function walkMembers(bytes: Uint8Array, start: number, visit: VisitMember): number {
   if (bytes[start] !== OPEN_BRACE) return -1;
-  let at = skipSpace(bytes, start + 1);
+  const at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACE) return at + 1;
+  const keyEnd = findStringEnd(bytes, at);
+  const value = findMemberValue(bytes, keyEnd);
+  return value < 0 ? -1 : walkLaterMembers(bytes, visit(at, keyEnd, value), visit);
+}
+
+/** The same for the members after one whose value ends at `valueEnd`. */
+export function walkLaterMembers(bytes: Uint8Array, valueEnd: number, visit: VisitMember): number {
+  let end = valueEnd;
   for (;;) {
+    if (end < 0) return -1;
+    const next = skipSpace(bytes, end);
+    if (bytes[next] === CLOSE_BRACE) return next + 1;
+    if (bytes[next] !== COMMA) return -1;
+    const at = skipSpace(bytes, next + 1);
     const keyEnd = findStringEnd(bytes, at);
     const value = findMemberValue(bytes, keyEnd);
     if (value < 0) return -1;
-    const end = visit(at, keyEnd, value);
-    if (end < 0) return -1;
-    at = skipSpace(bytes, end);
-    if (bytes[at] === CLOSE_BRACE) return at + 1;
-    if (bytes[at] !== COMMA) return -1;
-    at = skipSpace(bytes, at + 1);
+    end = visit(at, keyEnd, value);
   }
 }
 

@@ -5,7 +5,8 @@ import { chat } from "../../../src/dialects/formats/chat.ts";
 import { content } from "../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
-import { countSameCalls } from "../../../src/dialects/prompt/same-call.ts";
+import { CallChains } from "../../../src/billing/limits/call-chains.ts";
+import { countSameCalls, findPrevious, hashCall } from "../../../src/dialects/prompt/same-call.ts";
 import { responses } from "../../../src/dialects/formats/responses.ts";
 import { type Fixture, hasFixtures, listFixtures, readRequest } from "../../harness/fixtures.ts";
 
@@ -112,10 +113,12 @@ const NOISY: ReadonlyArray<(at: number) => string> = [
   (at) => `<untrusted_context>\nOutput: no rule\nProcess Group PGID: ${26_330 + at}\n</untrusted_context>`,
 ];
 
+const countPairs = (...request: Parameters<typeof countSameCalls>): number =>
+  countSameCalls(...request).count;
+
 for (const [index, words] of WORDS.entries()) {
   const { dialect, user, call } = words;
-  const count = (turns: readonly Value[]): number =>
-    countSameCalls(write(words, turns), dialect.promptLayout);
+  const count = (turns: readonly Value[]): number => countPairs(write(words, turns), dialect.promptLayout);
   const loop = (times: number, change: (step: Step, at: number) => Step = (step) => step): Value[] =>
     Array.from({ length: times }, (_, at) => call(change(LOOP, at), `call_${at}`)).flat();
 
@@ -155,11 +158,9 @@ for (const [index, words] of WORDS.entries()) {
     test("a broken body has no repetitions, and does not throw", () => {
       const body = write(words, [user("a"), ...loop(3)]);
       for (let end = 0; end < body.length; end += 7)
-        expect(countSameCalls(body.subarray(0, end), dialect.promptLayout)).toBe(0);
+        expect(countPairs(body.subarray(0, end), dialect.promptLayout)).toBe(0);
       for (const list of [null, 1, "text", {}, [null], [[]], ["text"], [{ role: 1, content: 2, parts: 3 }]])
-        expect(
-          countSameCalls(Buffer.from(JSON.stringify({ [words.list]: list })), dialect.promptLayout),
-        ).toBe(0);
+        expect(countPairs(Buffer.from(JSON.stringify({ [words.list]: list })), dialect.promptLayout)).toBe(0);
     });
   });
 }
@@ -176,7 +177,7 @@ test("the mark for the cache moves from result to result", () => {
     },
   ];
   const turns = [{ role: "user", content: "go" }, ...pair("a", {}), ...pair("b", {}), ...pair("c", MARK)];
-  expect(countSameCalls(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(3);
+  expect(countPairs(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(3);
 });
 
 test("calls in parallel belong to their own results", () => {
@@ -189,7 +190,7 @@ test("calls in parallel belong to their own results", () => {
     },
     { role: "user", content: ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: "gone" })) },
   ];
-  expect(countSameCalls(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(1);
+  expect(countPairs(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(1);
 });
 
 const DIALECT_OF: Readonly<Record<Fixture["family"], Dialect>> = {
@@ -204,10 +205,75 @@ describe.skipIf(!hasFixtures)("recorded sessions", () => {
     const recorded = listFixtures(({ request_file }) => request_file !== undefined);
     const counts = recorded.map((fixture) => ({
       id: fixture.id,
-      count: countSameCalls(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout),
+      count: countPairs(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout),
     }));
     expect(counts.filter(({ count }) => count > 1)).toEqual([]);
     // They are read: many end with the result of a tool.
     expect(counts.filter(({ count }) => count === 1).length).toBeGreaterThan(20);
+  });
+});
+
+describe("a conversation that the upstream keeps", () => {
+  const chains = new CallChains();
+  const layout = responses.promptLayout;
+  const shell = (input: unknown): string => hashCall("shell", JSON.stringify(input));
+  const output = (id: string, text = "no rule"): Value => ({
+    type: "function_call_output",
+    call_id: id,
+    output: text,
+  });
+  /** A request that continues a response, and the response to it, with one call. Returns the count. */
+  const turn = (previous: string | null, id: string, input: readonly Value[], call = shell({})): number => {
+    const body = Buffer.from(JSON.stringify({ input, ...(previous && { previous_response_id: previous }) }));
+    const known = findPrevious(body, layout);
+    const pairs = countSameCalls(body, layout, known === null ? null : chains.find("k", known));
+    const listener = chains.follow("k", pairs);
+    listener.begin(id);
+    listener.add(`call_${id}`, call);
+    return pairs.count;
+  };
+
+  test("counts each repetition, over any number of requests", () => {
+    expect(turn(null, "a0", [{ role: "user", content: "Build it." }])).toBe(0);
+    for (let times = 1; times < 9; times += 1)
+      expect(turn(`a${times - 1}`, `a${times}`, [output(`call_a${times - 1}`)])).toBe(times);
+  });
+
+  test("another result, another input and new text of the user start the count again", () => {
+    expect(turn("a3", "b1", [output("call_a3", "done")])).toBe(1);
+    expect(turn("b1", "b2", [output("call_b1")])).toBe(1);
+    expect(turn("b2", "b3", [output("call_b2")], shell({ other: true }))).toBe(2);
+    expect(turn("b3", "b4", [output("call_b3")])).toBe(1);
+    expect(turn("b4", "b5", [output("call_b4"), { role: "user", content: "Go on." }])).toBe(0);
+    expect(turn("b5", "b6", [output("call_b5")])).toBe(1);
+    expect(turn("b6", "b7", [])).toBe(1);
+  });
+
+  test("a retry does not count, and two conversations from one response do not mix", () => {
+    expect([1, 2, 3].map(() => turn("a2", "c1", [output("call_a2")]))).toEqual([3, 3, 3]);
+    expect(turn("a2", "d1", [output("call_a2", "done")])).toBe(1);
+    expect(turn("c1", "c2", [output("call_c1")])).toBe(4);
+    expect(turn("d1", "d2", [output("call_d1", "done")])).toBe(2);
+  });
+
+  test("a call in the request itself is the same as one in a response", () => {
+    const call = { type: "function_call", call_id: "x", name: "shell", arguments: "{}" };
+    expect(turn("a2", "e1", [output("call_a2"), call, output("x")])).toBe(4);
+  });
+
+  test("what is not known begins anew", () => {
+    expect(turn("unknown", "f1", [output("call_a2")])).toBe(0);
+    expect(turn("a2", "f2", [output("call_of_nobody")])).toBe(0);
+    expect(chains.find("another key", "a2")).toBeNull();
+  });
+
+  test("an id is read from the request however it is written, and only once", () => {
+    const read = (text: string): string | null => findPrevious(Buffer.from(text), layout);
+    expect(read('{"previous_response_id":"r\\u0065sp"}')).toBe("resp");
+    expect(read('{"input":[{"previous_response_id":"nested"}]}')).toBeNull();
+    for (const value of ["null", "1", "{}", '["a"]'])
+      expect(read(`{"previous_response_id":${value}}`)).toBeNull();
+    expect(read('{"previous_response_id":"a","previous_response_id":"b"}')).toBeNull();
+    expect(findPrevious(Buffer.from('{"previous_response_id":"a"}'), messages.promptLayout)).toBeNull();
   });
 });

@@ -57,7 +57,7 @@ export class Session {
     const bytes = Buffer.from(JSON.stringify(body));
     const prompt = this.reader.read(bytes, LAYOUTS[this.dialect]);
     // Nor is an ordinary turn a loop.
-    expect(countSameCalls(bytes, LAYOUTS[this.dialect])).toBeLessThanOrEqual(1);
+    expect(countSameCalls(bytes, LAYOUTS[this.dialect]).count).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
     const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };
     return this.memory.learn(session, {

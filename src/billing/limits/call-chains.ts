@@ -1,0 +1,66 @@
+// What `same_call` knows of conversations that the upstream keeps. A request that continues a response has the results of
+// the response's calls and not the calls themselves, so they are remembered from the response: as hashes, in memory, and
+// only for keys with this limit.
+
+import { dropOldest } from "../../lib/memory/oldest.ts";
+import type { CallListener } from "../usage.ts";
+
+/** How a conversation ends: with `count` pairs of call and result of this hash. */
+export interface LastPairs {
+  readonly hash: string;
+  readonly count: number;
+}
+
+/** A conversation up to the end of one response. */
+export interface CallChain {
+  readonly pairs: LastPairs;
+  /** The calls of the response by their ids, both as hashes. */
+  readonly calls: ReadonlyMap<string, string>;
+}
+
+const MAX_RESPONSES = 4096;
+/** Calls of one response. The results of others begin the count anew. */
+const MAX_CALLS = 64;
+
+export class CallChains {
+  /** By key and response. It is never changed after its response, so that requests which continue the same response, and
+   *  those that a client repeats, do not change each other's count. */
+  readonly #chains = new Map<string, CallChain & { readonly calls: Map<string, string> }>();
+
+  get size(): number {
+    return this.#chains.size;
+  }
+
+  find(key: string, responseId: string): CallChain | null {
+    return this.#chains.get(nameChain(key, responseId)) ?? null;
+  }
+
+  /** Remembers the calls in the response to a request, as they pass. `pairs`: how the request ends; null: the request is
+   *  for a response that was begun by an earlier one. */
+  follow(key: string, pairs: LastPairs | null): CallListener {
+    let calls: Map<string, string> | undefined;
+    return {
+      begin: (responseId) => {
+        if (calls !== undefined) return;
+        const name = nameChain(key, responseId);
+        calls = pairs === null ? this.#chains.get(name)?.calls : new Map();
+        if (pairs === null || calls === undefined) return;
+        this.#chains.delete(name);
+        this.#chains.set(name, { pairs, calls });
+        dropOldest(this.#chains, MAX_RESPONSES);
+      },
+      add: (callId, hash) => {
+        if (calls !== undefined && calls.size < MAX_CALLS) calls.set(hashId(callId), hash);
+      },
+    };
+  }
+}
+
+/** Ids are the upstream's, and may be of any length. */
+export function hashId(id: string): string {
+  return Bun.hash.wyhash(id).toString(36);
+}
+
+function nameChain(key: string, responseId: string): string {
+  return `${key}\n${hashId(responseId)}`;
+}

@@ -1,0 +1,295 @@
+// A loop in a conversation that the upstream keeps (`previous_response_id`) is refused at its Nth repetition, over HTTP and
+// over a WebSocket.
+
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { CallChains } from "../../../src/billing/limits/call-chains.ts";
+import { CREDENTIAL, type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
+import { rawRequest, readEvents } from "../../harness/raw.ts";
+import { openSocket, type SocketClient } from "../../harness/web-socket.ts";
+
+type Value = Record<string, unknown>;
+
+let parts: { stop(): unknown }[] = [];
+afterEach(async () => {
+  for (const part of parts.toReversed()) await part.stop();
+  parts = [];
+});
+
+interface Upstream {
+  readonly url: string;
+  /** Requests that were answered. */
+  readonly count: () => number;
+}
+
+/** An upstream whose every response calls the same tool. `{"cut":true}` in the metadata cuts it after the call,
+ *  `{"hold":true}` leaves the stream open after its last event, `{"pad":n}` makes the input of the call long. */
+function startLoopingUpstream(): Upstream {
+  let made = 0;
+  const describeResponse = (request: Value): { events: Value[]; whole: Value } => {
+    const id = `resp_${(made += 1)}`;
+    const pad = Number(Object(request["metadata"]).pad ?? 0);
+    const item = {
+      id: `fc_${made}`,
+      type: "function_call",
+      call_id: `call_${made}`,
+      name: "shell",
+      arguments: JSON.stringify({ command: `make${" ".repeat(pad)}` }),
+    };
+    const base = { id, object: "response", model: "gpt-5.4", status: "in_progress", output: [] };
+    const usage = { input_tokens: 9, output_tokens: 2, total_tokens: 11 };
+    const whole = { ...base, status: "completed", output: [item], usage };
+    const events = [
+      { type: "response.created", response: base },
+      { type: "response.output_item.done", output_index: 0, item },
+      { type: "response.completed", response: whole },
+    ];
+    return { events: Object(request["metadata"]).cut === true ? events.slice(0, 2) : events, whole };
+  };
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    async fetch(request, self) {
+      if (self.upgrade(request)) return undefined;
+      const body: Value = JSON.parse(await request.text());
+      const { events, whole } = describeResponse(body);
+      if (body["stream"] !== true) return Response.json(whole);
+      const isHeld = Object(body["metadata"]).hold === true;
+      const text = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+      const stream = new ReadableStream({
+        start(controller) {
+          controller.enqueue(new TextEncoder().encode(text));
+          if (!isHeld) controller.close();
+        },
+      });
+      return new Response(stream, { headers: { "content-type": "text/event-stream" } });
+    },
+    websocket: {
+      message(socket, text) {
+        const request: Value = JSON.parse(String(text));
+        for (const event of describeResponse(request).events) socket.send(JSON.stringify(event));
+        if (Object(request["metadata"]).cut === true) socket.close(1011, "cut");
+      },
+    },
+  });
+  parts.push({ stop: () => server.stop(true) });
+  return { url: `http://127.0.0.1:${server.port}/v1`, count: () => made };
+}
+
+const KEY = keyOf("responses");
+const OTHER_KEY = "sk-test-other";
+const LIMIT = 4;
+
+function startGateway({ url }: Upstream, limits: Value = { same_call: LIMIT }): InsideGateway {
+  const gateway = startGatewayHere({
+    config: {
+      channels: { main: { platform: "responses", base_url: url, credential: CREDENTIAL } },
+      groups: { responses: { platform: "responses", channels: ["main"] } },
+      keys: [
+        { name: "responses", group: "responses", secret: KEY, limits },
+        { name: "other", group: "responses", secret: OTHER_KEY, limits },
+      ],
+    },
+  });
+  parts.push(gateway);
+  return gateway;
+}
+
+/** What a client gets: the response's id, or the status of a refusal. */
+type Got = { readonly id: string } | { readonly status: number; readonly message: string };
+type Send = (body: Value) => Promise<Got>;
+
+const FIELDS = { authorization: `Bearer ${KEY}`, "x-session-id": "night" };
+
+async function post(gateway: InsideGateway, body: Value, key = KEY): Promise<Got> {
+  const answer = await rawRequest(gateway.port, {
+    method: "POST",
+    target: "/v1/responses",
+    fields: { ...FIELDS, authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "gpt-5.4", ...body }),
+  });
+  const text = answer.body.toString();
+  if (answer.status !== 200) return { status: answer.status, message: JSON.parse(text).error.message };
+  const whole = body["stream"] === true ? JSON.parse(readEvents(text)[0] ?? "{}").response : JSON.parse(text);
+  return { id: whole.id };
+}
+
+async function sendOn(client: SocketClient, body: Value): Promise<Got> {
+  const from = client.messages.length;
+  client.send({ type: "response.create", model: "gpt-5.4", ...body });
+  const [event] = await Promise.race([
+    client.next("response.completed", from).then((each) => [each]),
+    client.next("error", from).then((each) => [each]),
+  ]);
+  if (event?.["type"] === "response.completed") return { id: Object(event["response"]).id };
+  return { status: Number(event?.["status"]), message: Object(event?.["error"]).message };
+}
+
+const TRANSPORTS: Readonly<Record<string, (gateway: InsideGateway) => Send | Promise<Send>>> = {
+  "over HTTP, whole": (gateway) => (body) => post(gateway, body),
+  "over HTTP, streamed": (gateway) => (body) => post(gateway, { ...body, stream: true }),
+  "over a WebSocket": async (gateway) => {
+    const client = await openSocket(gateway.port, KEY);
+    return (body) => sendOn(client, body);
+  },
+};
+
+const FIRST = { input: [{ role: "user", content: "Build it." }] };
+
+const idOf = (got: Got): string => ("id" in got ? got.id : `refused: ${got.message}`);
+
+/** A request with the result of the call in the response `previous`. */
+function resultOf(previous: string, output = "no rule", more: Value = {}): Value {
+  const call_id = previous.replace("resp", "call");
+  return {
+    previous_response_id: previous,
+    input: [{ type: "function_call_output", call_id, output }],
+    ...more,
+  };
+}
+
+/** Repeats the call, and returns the last response's id. */
+async function loop(send: Send, from: string, times: number): Promise<string> {
+  let previous = from;
+  for (let time = 0; time < times; time += 1) previous = idOf(await send(resultOf(previous)));
+  return previous;
+}
+
+describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
+  test("a loop is refused at its Nth repetition, not before and not after", async () => {
+    const upstream = startLoopingUpstream();
+    const gateway = startGateway(upstream);
+    const send = await open(gateway);
+    const last = await loop(send, idOf(await send(FIRST)), LIMIT - 1);
+    expect(last).toBe(`resp_${LIMIT}`);
+    for (const _repeated of [1, 2])
+      expect(await send(resultOf(last))).toMatchObject({
+        status: 429,
+        message: expect.stringContaining(`the same tool call ${LIMIT} times in a row`),
+      });
+    expect(upstream.count()).toBe(LIMIT);
+    expect(await gateway.warned(1)).toMatchObject([{ limit: "same_call", count: LIMIT }]);
+  });
+
+  test("another result begins anew, as does new text of the user", async () => {
+    const gateway = startGateway(startLoopingUpstream());
+    const send = await open(gateway);
+    let last = await loop(send, idOf(await send(FIRST)), LIMIT - 1);
+    last = idOf(await send(resultOf(last, "done")));
+    last = await loop(send, last, LIMIT - 1);
+    last = idOf(await send({ previous_response_id: last, ...FIRST }));
+    last = await loop(send, last, LIMIT - 1);
+    expect(await send(resultOf(last))).toMatchObject({ status: 429 });
+  });
+
+  test("retries do not count, and two conversations from one response do not mix", async () => {
+    const gateway = startGateway(startLoopingUpstream());
+    const send = await open(gateway);
+    const fork = await loop(send, idOf(await send(FIRST)), 1);
+    for (let retry = 0; retry < 2 * LIMIT; retry += 1)
+      expect(await send(resultOf(fork))).toHaveProperty("id");
+    const other = idOf(await send(resultOf(fork, "done")));
+    const same = await loop(send, fork, LIMIT - 2);
+    expect(await send(resultOf(same))).toMatchObject({ status: 429 });
+    expect(await send(resultOf(await loop(send, other, LIMIT - 2), "done"))).toHaveProperty("id");
+  });
+
+  test("a key without the limit remembers nothing", async () => {
+    const uses = [spyOn(CallChains.prototype, "find"), spyOn(CallChains.prototype, "follow")];
+    const gateway = startGateway(startLoopingUpstream(), { agents: 9 });
+    const send = await open(gateway);
+    expect(await loop(send, idOf(await send(FIRST)), 2 * LIMIT)).toBe(`resp_${2 * LIMIT + 1}`);
+    expect(uses.map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
+    for (const use of uses) use.mockRestore();
+  });
+
+  test("a call whose input is too long to keep begins the count anew, and one below that is counted", async () => {
+    const gateway = startGateway(startLoopingUpstream());
+    const send = await open(gateway);
+    const loopWith = async (pad: number): Promise<Got> => {
+      const metadata = { pad };
+      let got = await send({ ...FIRST, metadata });
+      for (let time = 0; time < LIMIT && "id" in got; time += 1)
+        got = await send(resultOf(got.id, "no rule", { metadata }));
+      return got;
+    };
+    expect(await loopWith(60_000)).toMatchObject({ status: 429 });
+    expect(await loopWith(200_000)).toHaveProperty("id");
+  });
+});
+
+test("the client may go on before the stream of its response has ended", async () => {
+  const gateway = startGateway(startLoopingUpstream());
+  let previous = "";
+  const open: { cancel(): Promise<void> }[] = [];
+  for (let time = 0; time < LIMIT; time += 1) {
+    const body = time === 0 ? FIRST : resultOf(previous);
+    const response = await fetch(`http://127.0.0.1:${gateway.port}/v1/responses`, {
+      method: "POST",
+      headers: FIELDS,
+      body: JSON.stringify({ model: "gpt-5.4", ...body, stream: true, metadata: { hold: true } }),
+    });
+    const reader = response.body!.getReader();
+    open.push(reader);
+    let text = "";
+    while (!text.includes("response.completed"))
+      text += new TextDecoder().decode((await reader.read()).value);
+    previous = /resp_\d+/.exec(text)?.[0] ?? "";
+  }
+  expect(await post(gateway, resultOf(previous))).toMatchObject({ status: 429 });
+  for (const reader of open) await reader.cancel();
+});
+
+test("a response that is cut does not count, and its call is known", async () => {
+  const upstream = startLoopingUpstream();
+  const gateway = startGateway(upstream);
+  const send: Send = (body) => post(gateway, { ...body, stream: true });
+  const last = await loop(send, idOf(await send(FIRST)), LIMIT - 2);
+  const cut = idOf(await send(resultOf(last, "no rule", { metadata: { cut: true } })));
+  expect(cut).toBe(`resp_${LIMIT}`);
+  const again = idOf(await send(resultOf(last)));
+  expect(await send(resultOf(again))).toMatchObject({ status: 429 });
+  expect(await send(resultOf(cut))).toMatchObject({ status: 429 });
+});
+
+test("what another key's response called is not known, and neither is an odd id", async () => {
+  const gateway = startGateway(startLoopingUpstream());
+  const last = await loop((body) => post(gateway, body), idOf(await post(gateway, FIRST)), LIMIT - 1);
+  expect(await post(gateway, resultOf(last), OTHER_KEY)).toHaveProperty("id");
+  for (const id of ["", "__proto__", `${last}\n`, "x".repeat(100_000)])
+    expect(await post(gateway, { ...resultOf(last), previous_response_id: id })).toHaveProperty("id");
+  expect(await post(gateway, resultOf(last))).toMatchObject({ status: 429 });
+});
+
+test("the calls of a response that ran in the background are in the request that fetches it", async () => {
+  const item = { type: "function_call", call_id: "call", name: "shell", arguments: "{}" };
+  const ids = new Map<string, Value>();
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const base = { object: "response", model: "gpt-5.4" };
+      const fetched = ids.get(new URL(request.url).pathname.split("/").at(-1) ?? "");
+      if (fetched !== undefined) return Response.json(fetched);
+      const id = `resp_${ids.size}`;
+      const usage = { input_tokens: 9, output_tokens: 2, total_tokens: 11 };
+      ids.set(id, { ...base, id, status: "completed", output: [item], usage });
+      return Response.json({ ...base, id, status: "queued", output: [] });
+    },
+  });
+  parts.push({ stop: () => server.stop(true) });
+  const gateway = startGateway({ url: `http://127.0.0.1:${server.port}/v1`, count: () => ids.size });
+  let previous: Value = {};
+  for (let time = 0; time < LIMIT; time += 1) {
+    const id = idOf(await post(gateway, { ...FIRST, ...previous, background: true }));
+    const fetched = await rawRequest(gateway.port, {
+      method: "GET",
+      target: `/v1/responses/${id}`,
+      fields: FIELDS,
+    });
+    expect(fetched.status).toBe(200);
+    const input = [{ type: "function_call_output", call_id: "call", output: "no rule" }];
+    previous = { previous_response_id: id, input };
+  }
+  expect(await post(gateway, previous)).toMatchObject({ status: 429 });
+});
