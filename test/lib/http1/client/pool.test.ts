@@ -80,6 +80,17 @@ describe("a pool", () => {
     expect(count(pool)).toEqual({ open: 1, idle: 1, dialled: 2, reused: 2, retried: 0 });
   });
 
+  test("sends an exchange once, if another connection serves it before its dial ends", async () => {
+    const { pool, upstream, answer } = await startPool();
+    const first = send(pool, upstream);
+    while (upstream.requests.length === 0) await tick();
+    answer();
+    await finish(answer, [first, send(pool, upstream)]);
+    while (pool.idle < 2) await tick();
+    await tick();
+    expect([upstream.requests.length, pool.dialled]).toEqual([2, 2]);
+  });
+
   test("closes an idle connection on which bytes arrive that nobody asked for", async () => {
     const { pool, upstream, answer } = await startPool();
     await finish(answer, [send(pool, upstream)]);
