@@ -85,6 +85,8 @@ export interface ChildGateway extends Prepared {
   records(): RequestRecord[];
   /** Resolves as soon as that many requests have ended. */
   recorded(count: number): Promise<RequestRecord[]>;
+  /** Resolves as soon as the log has this text in what it says besides requests. */
+  noticed(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly exited: Promise<number>;
   /** Sends SIGTERM, and SIGKILL if that takes too long for a test. Resolves with the exit status. */
@@ -137,6 +139,10 @@ export async function startGateway(
       if (found === null) throw new Error(`the gateway ended after ${records(out.text()).length} requests`);
       return found;
     },
+    noticed: async (wanted) => {
+      const found = await out.until((text) => findNotice(text, wanted));
+      if (found === null) throw new Error(`the gateway ended without saying "${wanted}"`);
+    },
     signal: (name) => child.kill(name),
     exited: child.exited,
     stop: async () => {
@@ -148,6 +154,11 @@ export async function startGateway(
       return status;
     },
   };
+}
+
+function findNotice(log: string, wanted: string): string | null {
+  const lines = log.split("\n").slice(0, -1);
+  return lines.find((line) => line.startsWith("{") && JSON.parse(line).notice?.includes(wanted)) ?? null;
 }
 
 export interface InsideGateway extends Prepared {

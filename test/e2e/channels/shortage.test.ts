@@ -109,6 +109,7 @@ test.skipIf(process.platform === "win32")(
       const page = (await watcher.until((bytes) => whole(bytes.subarray(length)))).toString();
       expect(page).toContain('gateway_channel_state{channel="messages",state="resting"} 0');
       expect(page).toContain('gateway_channel_state{channel="messages",state="unavailable"} 0');
+      await gateway.noticed("ulimit -n");
       expect(notices(gateway)).toHaveLength(1);
       const before = watcher.bytes().length;
       watcher.send(

@@ -115,15 +115,6 @@ async function idOfWhole(client: RawConnection): Promise<string> {
   return parseAnswer(bytes)!.field("x-request-id")!;
 }
 
-function notices(gateway: ChildGateway): string[] {
-  const lines: { notice?: string }[] = gateway
-    .stdout()
-    .split("\n")
-    .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line));
-  return lines.flatMap(({ notice }) => notice ?? []);
-}
-
 /** Repeats a request until it gets this status. That is soon: the gateway looks at its disk each second. */
 async function askUntil(gateway: ChildGateway, status: number, more: (id: string) => void): Promise<void> {
   for (;;) {
@@ -186,7 +177,7 @@ for (const [name, possible, openDisk] of DISKS) {
         503,
         { status: "failing", ledger: expect.stringMatching(/EFBIG|ENOSPC/) },
       ]);
-      expect(notices(gateway).join("\n")).toContain("billable requests are refused until it can");
+      await gateway.noticed("billable requests are refused until it can");
 
       // Running requests end as they should: with the disk still full, then with room.
       for (const { gate } of running) gate.open();
@@ -194,7 +185,7 @@ for (const [name, possible, openDisk] of DISKS) {
       disk.empty(gateway);
       await askUntil(gateway, 200, (id) => billed.push(id));
       expect((await rawRequest(gateway.port, { target: "/healthz" })).text).toBe('{"status":"ok"}');
-      expect(notices(gateway)).toContain("the ledger can be written again");
+      await gateway.noticed("the ledger can be written again");
 
       const copy = folder.join("copy.jsonl");
       disk.copy(gateway, copy);
@@ -249,7 +240,7 @@ test("while another file has replaced the ledger, requests are refused", async (
   renameSync(path, aside);
   mkdirSync(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  await gateway.noticed("was moved, removed or changed by another program");
   rmdirSync(path);
   renameSync(aside, path);
   await askUntil(gateway, 200, (id) => billed.push(id));
@@ -271,7 +262,7 @@ test.each<[string, (path: string) => void]>([
   const content = readFileSync(path);
   change(path);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  await gateway.noticed("was moved, removed or changed by another program");
   writeFileSync(path, content);
   await askUntil(gateway, 200, (id) => billed.push(id));
   await gateway.stop();
@@ -289,7 +280,7 @@ test("while the ledger's folder is missing, requests are refused", async () => {
   const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
   renameSync(books, aside);
   await askUntil(gateway, 503, (id) => billed.push(id));
-  expect(notices(gateway).join("\n")).toContain("was moved, removed or changed by another program");
+  await gateway.noticed("was moved, removed or changed by another program");
   renameSync(aside, books);
   await askUntil(gateway, 200, (id) => billed.push(id));
   await gateway.stop();
