@@ -113,16 +113,23 @@ export function readMemory(pid: number): number {
 /** Linux counts in hundredths of a second here, for every program. */
 const TICK_MICROS = 10_000;
 
-/** CPU time of all threads in microseconds, ended ones included; null except on Linux. */
+/** CPU time of a process and of those that it started, in microseconds, ended ones included; null except on Linux. */
 export function readCpu(pid: number): number | null {
   if (process.platform !== "linux") return null;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  return (
+    readTicks(pid) * TICK_MICROS + children.reduce((sum, child) => sum + (readCpu(Number(child)) ?? 0), 0)
+  );
+}
+
+/** Of the process, and of those it started that have ended. */
+function readTicks(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const [user = Number.NaN, system = Number.NaN] = stat
+  const times = stat
     .slice(stat.lastIndexOf(")") + 2)
     .split(" ")
-    .slice(11, 13)
-    .map(Number);
-  return (user + system) * TICK_MICROS;
+    .slice(11, 15);
+  return times.reduce((sum, time) => sum + Number(time), 0);
 }
 
 export interface Folder {

@@ -270,6 +270,7 @@ test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the c
   await openView(page, "Sessions");
   await page.getByRole("row").filter({ hasText: "orchard" }).getByRole("link").click();
   const tree = page.getByRole("region", { name: "Agents" });
+  await tree.getByRole("rowheader").first().waitFor();
   const names = await tree.getByRole("rowheader").allTextContents();
   expect(names).toEqual(["main agent", "search", "fetch, level 2"]);
   const misses = page.getByRole("region", { name: "Cache misses" });
@@ -344,10 +345,6 @@ test.skipIf(!hasBrowser)(
     await page.getByRole("dialog").getByLabel("Strict").selectOption("true");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await card.getByText("strict, models without a price allowed").waitFor();
-    await page.goto(`${gateway.url}/console/keys/content/limits`);
-    await page.getByRole("dialog").getByLabel("Models without a price").selectOption("");
-    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
-    await card.getByText("strict", { exact: true }).waitFor();
     await card.getByRole("link", { name: "New secret" }).click();
     await page.getByRole("button", { name: "Make a new secret" }).click();
     await page.getByText(/^sk-\w{43}$/).waitFor();
@@ -367,26 +364,6 @@ test.skipIf(!hasBrowser)(
     await context.close();
   },
 );
-
-test.skipIf(!hasBrowser)("a page in a hidden tab gets nothing, until it is seen again", async () => {
-  const { page, context, problems } = await signIn();
-  await page.getByText("live", { exact: true }).waitFor();
-  const isFeed = (request: { url(): string }): boolean => request.url().endsWith("/console/api/live");
-  const hide = (hidden: boolean): Promise<void> =>
-    page.evaluate(
-      `Object.defineProperty(document, "hidden", { value: ${hidden}, configurable: true });
-       document.dispatchEvent(new Event("visibilitychange"));`,
-    );
-  const ended = page.waitForEvent("requestfailed", isFeed);
-  await hide(true);
-  await ended;
-  const begun = page.waitForRequest(isFeed);
-  await hide(false);
-  await begun;
-  await page.getByText("live", { exact: true }).waitFor();
-  expect(problems).toEqual([]);
-  await context.close();
-});
 
 test.skipIf(!hasBrowser)("script in a model's name, a key's name or an error is only text", async () => {
   const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
