@@ -96,8 +96,8 @@ const NAMED: readonly Bug[] = [
   plant(
     "deliver to the wrong exchange: an idle connection is given to two requests",
     "src/lib/http1/client/pool.ts",
-    "const connection = this.#idle.pop();",
-    "const connection = this.#idle.at(-1);",
+    "if (connection === undefined || connection.isUsable) return connection;",
+    "if (connection?.isUsable === true) this.#idle.push(connection); if (connection === undefined || connection.isUsable) return connection;",
   ),
   plant(
     "forget to release a client that left",
