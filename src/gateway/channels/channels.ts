@@ -75,6 +75,8 @@ export interface Channels {
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
   lastAnswer(channel: Channel): number;
   setDisabled(channel: Channel, disabled: boolean, now: number): void;
+  /** By a command; the config is not looked at. */
+  isDisabled(channel: Channel): boolean;
   view(catalog: Catalog, now: number): ChannelView[];
   /** Applies a changed catalog: forgets channels that are gone, and what it knew about those that have changed. */
   retain(catalog: Catalog): void;
@@ -232,6 +234,10 @@ class ChannelBook implements Channels {
 
   lastAnswer(channel: Channel): number {
     return this.#recall(channel).lastAnswer;
+  }
+
+  isDisabled(channel: Channel): boolean {
+    return this.#recall(channel).disabled;
   }
 
   setDisabled(channel: Channel, disabled: boolean, now: number): void {

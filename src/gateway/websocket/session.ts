@@ -243,16 +243,19 @@ export class Session {
 
   /** The session's channel, if it serves the model. Before the first response, another channel may take its place. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
-    const own = match.candidates.find(({ channel }) => channel.name === this.#candidate.channel.name);
-    if (own !== undefined && this.#upstream?.open === true) return own;
+    const { call, gateway, openUpstream } = this.#options;
     const { name } = this.#candidate.channel;
-    if (this.#bound || this.#turns.length > 0)
+    const own = match.candidates.find(({ channel }) => channel.name === name);
+    const isDisabled = gateway.channels.isDisabled(this.#candidate.channel);
+    if (own !== undefined && !isDisabled && this.#upstream?.open === true) return own;
+    if (this.#bound || this.#turns.length > 0) {
+      if (isDisabled) throw askToReconnect(`The channel "${name}" of this connection is disabled.`);
       throw askToReconnect(
         own === undefined
           ? `The channel "${name}" of this connection does not serve the model "${match.model}".`
           : `The connection to the channel "${name}" has ended.`,
       );
-    const { call, gateway, openUpstream } = this.#options;
+    }
     const before = this.#upstream;
     const connection = await openUpstream(call, match, gateway);
     this.#attach(connection);

@@ -414,6 +414,23 @@ describe("a refused response.create", () => {
     expect(await client.next("error", from)).toMatchObject({ status: 401 });
     expect(upstream.received).toHaveLength(1);
   });
+
+  test("on a channel that was disabled meanwhile asks for a new connection, which another channel gets", async () => {
+    const [first, second] = [startUpstream(), startUpstream()];
+    const gateway = startGateway({ first, second });
+    const client = await openSocket(gateway.port, KEY);
+    await runResponse(client);
+    const { catalog, channels, now } = gateway.running.gateway;
+    channels.setDisabled(catalog.channels.get("first")!, true, now());
+    client.send(create());
+    expect(await client.next("error")).toMatchObject({
+      status: 503,
+      error: { code: "websocket_connection_limit_reached" },
+    });
+    expect(await client.closing).toMatchObject({ code: 1001 });
+    await runResponse(await openSocket(gateway.port, KEY));
+    expect([first.received.length, second.received.length]).toEqual([1, 1]);
+  });
 });
 
 /** An upstream that stops in the middle of each response. */
