@@ -602,10 +602,13 @@ export class World implements Machine {
   /** A channel that works again is used again: for each platform, the one with the best priority. One that has refused a
    *  WebSocket gets none for a while, and the last requests may all be on WebSockets. */
   #checkChannels(from: number): void {
-    const used = new Set(this.arrivals.slice(from).map(({ channel }) => channel));
+    const arrived = this.arrivals.slice(from);
+    const used = new Set(arrived.map(({ channel }) => channel));
+    // Limits may refuse all of a platform's clients. Then only probes use its channels.
+    const served = new Set(arrived.filter(({ send }) => send !== "").map(({ channel }) => channel));
     for (const platform of new Set(this.plan.clients.map(({ dialect }) => platformOf(dialect)))) {
       const channels = this.plan.channels.filter((channel) => channel.platform === platform);
-      if (!channels.some(({ name }) => used.has(name))) continue;
+      if (!channels.some(({ name }) => served.has(name))) continue;
       const best = Math.min(...channels.map(({ priority }) => priority));
       const first = channels.filter(({ priority }) => priority === best).map(({ name }) => name);
       if (!first.some((name) => used.has(name) || this.refused.has(name)))

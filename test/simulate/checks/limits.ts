@@ -107,9 +107,10 @@ function checkConcurrent(
   const sends = new Map(world.sends.map((send) => [send.name, send]));
   const stays = arrivals.flatMap((arrival): Stay[] => {
     const send = sends.get(arrival.send);
-    return send !== undefined && isPlain(arrival, send)
-      ? [{ send: send.name, from: arrival.at, until: Math.min(arrival.endedAt, send.endedAt) }]
-      : [];
+    if (send === undefined || !isPlain(arrival, send)) return [];
+    // An upstream notes its end one pause after its last piece.
+    const lastPieceAt = arrival.endedAt - (arrival.plan?.paceMs ?? 0) * 1000;
+    return [{ send: send.name, from: arrival.at, until: Math.min(lastPieceAt, send.endedAt) }];
   });
   for (const { send, from } of stays) {
     const others = stays.filter((other) => other.send !== send && other.from <= from && other.until > from);
