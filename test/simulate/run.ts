@@ -67,7 +67,7 @@ export interface Death {
 }
 
 const SECOND = 1_000_000;
-const MAX_EVENTS = 400_000;
+const MAX_EVENTS = 3_000_000;
 const MAX_US = 3600 * SECOND;
 const LOOKS_AFTER_US = 120 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
