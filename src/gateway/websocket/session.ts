@@ -248,8 +248,8 @@ export class Session {
     const own = match.candidates.find(({ channel }) => channel.name === name);
     const isDisabled = gateway.channels.isDisabled(this.#candidate.channel);
     if (own !== undefined && !isDisabled && this.#upstream?.open === true) return own;
+    if (isDisabled) throw askToReconnect(`The channel "${name}" of this connection is disabled.`);
     if (this.#bound || this.#turns.length > 0) {
-      if (isDisabled) throw askToReconnect(`The channel "${name}" of this connection is disabled.`);
       throw askToReconnect(
         own === undefined
           ? `The channel "${name}" of this connection does not serve the model "${match.model}".`
