@@ -309,7 +309,15 @@ export class LedgerWriter {
   #schedule(): void {
     if (this.#scheduled || this.#closing || this.#problem !== null) return;
     this.#scheduled = true;
-    setImmediate(() => this.#closing || this.#flush());
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (!this.#closing && this.#hasWork) this.#flush();
+    });
+  }
+
+  /** False: the first request of the turn, which was written at once, was its only one. */
+  get #hasWork(): boolean {
+    return this.#records.length > 0 || !this.#chain.isWritten || this.#store.isJournalStale;
   }
 
   /** The journal comes first: a request that it names may go out even if writing the lines of others fails. */
