@@ -52,25 +52,52 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
 
-export async function readRequestBody(
+const NO_BODY: RequestBody = {
+  bytes: null,
+  plain: null,
+  model: null,
+  modelSpan: null,
+  stream: false,
+  encoded: false,
+};
+
+/** Most bodies are short and have arrived with their heads. They need no promise. */
+export function readRequestBody(
   call: ClientCall,
   catalog: Catalog,
   memory: Reservation | null = null,
+): RequestBody | Promise<RequestBody> {
+  const { exchange } = call;
+  if (exchange.method !== "POST") return NO_BODY;
+  const body = exchange.readBody(catalog.maxBodyBytes);
+  const isReady =
+    body instanceof Uint8Array &&
+    !isLongWork(body.length) &&
+    exchange.field("content-encoding") === undefined;
+  return isReady ? scanBody(call, body, body) : readLater(call, body, catalog, memory);
+}
+
+async function readLater(
+  call: ClientCall,
+  arriving: Uint8Array | Promise<Uint8Array>,
+  { maxBodyBytes }: Catalog,
+  memory: Reservation | null,
 ): Promise<RequestBody> {
-  const { endpoint, model } = call.target;
-  if (call.exchange.method !== "POST") {
-    return { bytes: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
-  }
-  const body = await call.exchange.readBody(catalog.maxBodyBytes);
+  const body = await arriving;
   const coding = call.exchange.field("content-encoding");
-  const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
+  const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   memory?.shrink(COPIES * Math.max(body.length, plain.length));
   if (isLongWork(plain.length)) await nextTurn();
+  return scanBody(call, body, plain);
+}
+
+function scanBody({ target }: ClientCall, body: Uint8Array, plain: Uint8Array): RequestBody {
+  const { endpoint, model, stream } = target;
   const read = { bytes: body, plain, encoded: plain !== body };
   if (model !== null) {
     const scan = scanTopLevel(plain, []);
     if (scan.kind !== "object") throw refuseBody(scan);
-    return { ...read, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
+    return { ...read, model: model.id, modelSpan: null, stream: stream ?? false };
   }
   if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...read, model: null, modelSpan: null, stream: false };
   return { ...read, ...readNames(plain) };
