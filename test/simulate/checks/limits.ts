@@ -20,6 +20,7 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
+    if (limits.strict === true) checkStrict(world, client.key, limits.usdTotal, own);
     checkSpent(world, client.key, own, [
       { limit: limits.usdTotal, since: () => 0 },
       { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
@@ -56,6 +57,7 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("usdTotal"),
     ...find("requestsPerMinutePerSession"),
     ...find("usdPerSession"),
+    ...(all.every(({ strict }) => strict === true) ? { strict: true } : {}),
   };
 }
 
@@ -170,25 +172,50 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
+  const spent = listSpent(world, arrivals, false);
+  for (const window of windows) checkWindow(world, holder, spent, window);
+}
+
+/** A strict limit is never exceeded, as long as upstreams obey the caps of their requests. */
+function checkStrict(
+  world: World,
+  key: string,
+  limit: string | undefined,
+  arrivals: readonly Arrival[],
+): void {
+  if (limit === undefined || mayForget(world)) return;
+  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
+  if (spent > Number(limit) + 1e-9)
+    world.accuse(
+      "limits",
+      `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`,
+    );
+}
+
+/** `obeysCaps`: only as much output counts as the request allowed. */
+function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
+  const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
-  const spent = world.sends.flatMap((send): Spent[] => {
+  return world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
-    return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
+    const all = [first, ...others];
+    const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
+    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
+    return [{ sentAt: send.at, arrivedAt: first.at, usd: isFree ? 0 : costOf(send, all, most) }];
   });
-  for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
  *  sent twice counts once: see `suspect` in the docs. */
-function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
+function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
   // What a real provider's answer costs is in its own numbers.
   if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
-    return ((input * price.input + output * price.output) * price.multiplier) / 1e6;
+    return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
