@@ -192,12 +192,12 @@ export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): n
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
 }
 
-/** What an answer has beside its dialect. */
+/** What an answer has beside its dialect. The gateway removes more from an error than the length of a secret. */
 export function extrasOf(
-  { padding = 0, echoes }: AnswerPlan,
+  { kind, padding = 0, echoes }: AnswerPlan,
   secret: string,
 ): Pick<Question, "padding" | "secret"> {
-  return { padding, secret: echoes ? secret : null };
+  return { padding, secret: echoes && kind === "answer" ? secret : null };
 }
 
 export function useRecording(arrival: Arrival, recording: Recording): Recording {
