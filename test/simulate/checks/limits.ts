@@ -252,7 +252,8 @@ function checkReset(world: World): void {
   if (world.deaths.length > 0 || world.removed.length > 0 || hasBadDisk(world.plan)) return;
   for (const send of world.sends) {
     const setting = findSpent(send);
-    if (setting === null) continue;
+    // A strict limit also refuses what could cost more than all of it.
+    if (setting === null || world.limitsOf(send.client.key).some(({ strict }) => strict)) continue;
     const from = BEGINS[setting](world, send.at);
     const others = world.sends.filter((other) => other !== send && other.client.key === send.client.key);
     const counts = (other: Send): boolean =>
