@@ -301,6 +301,13 @@ function checkJournal(world: World, lines: readonly Line[]): void {
 /** A record that was written this long before a kill was seen by the next gateway. */
 const RECORDED_US = 100_000;
 
+/** Somebody has removed the ledger, and no gateway has started since: nothing can be recorded. */
+function isLedgerGone({ removed, boots }: World, at: number): boolean {
+  return removed.some(
+    (removal) => removal.at <= at && !boots.some((boot) => boot > removal.at && boot <= at),
+  );
+}
+
 /** A gateway that is killed leaves the name of every channel that has its request. */
 function checkInterrupted(
   world: World,
@@ -311,7 +318,11 @@ function checkInterrupted(
   const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
   const unseen = arrived.find(
     ({ channel, fetches, whole, at, sender }) =>
-      fetches === null && whole && at < sender.diedAt - RECORDED_US && !named.has(channel),
+      fetches === null &&
+      whole &&
+      at < sender.diedAt - RECORDED_US &&
+      !named.has(channel) &&
+      !isLedgerGone(world, at),
   );
   if (unseen !== undefined)
     world.accuse(
