@@ -123,8 +123,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "end a broken stream without an error",
     RELAY,
-    "  if (error !== null) {\n    const end",
-    "  if (error !== null && error.status === 0) {\n    const end",
+    "    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));",
+    "    else breakStream(delivery);",
   ),
   plant(
     "quote the credential in an upstream's error",
@@ -240,7 +240,7 @@ const OTHERS: readonly Bug[] = [
   plant(
     "stop in the middle of an answer to a slow reader",
     CLIENT_CONNECTION,
-    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
+    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.stallMs);",
     "    this.#outbox.clear();\n    this.#afterReply();",
   ),
 ];
@@ -401,7 +401,7 @@ const READY: readonly Bug[] = [
   plant(
     "fail a request by a dial that was started for another reason",
     POOL,
-    "    if (adopted) this.#dialFor(exchange);\n    else exchange.fail",
+    '    if (adopted && kind !== "connect_timeout") this.#dialFor(exchange);\n    else exchange.fail',
     "    if (adopted) return;\n    else exchange.fail",
   ),
   plant(
