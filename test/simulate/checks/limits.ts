@@ -3,7 +3,7 @@
 import type { Send } from "../clients/line.ts";
 import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk } from "./books.ts";
+import { hasBadDisk, isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
@@ -157,6 +157,9 @@ interface Spent {
   readonly sentAt: number;
   readonly arrivedAt: number;
   readonly usd: number;
+  /** The least that limits count until the gateway knows the cost. */
+  readonly reservedUsd: number;
+  readonly knownAt: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -202,7 +205,11 @@ function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolea
     const all = [first, ...others];
     const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
     const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
-    return [{ sentAt: send.at, arrivedAt: first.at, usd: isFree ? 0 : costOf(send, all, most) }];
+    const usd = isFree ? 0 : costOf(send, all, most);
+    const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
+    // If it is killed before it writes the line, the next gateway counts what was reserved.
+    const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
+    return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
 }
 
@@ -219,6 +226,12 @@ function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: nu
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
+}
+
+/** Upstreams may ignore a request's cap, but no more than its cap is reserved. If it was sent before, its model may have had
+ *  a shorter response. */
+function mostReserved({ name, request }: Send): number {
+  return name.endsWith("s0") ? (request.maxTokens ?? Number.POSITIVE_INFINITY) : 0;
 }
 
 /** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
@@ -277,18 +290,21 @@ function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it cost less than the limit: it was reserved in flight, and is in the ledger later.
+ * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const sum = earlier.reduce((total, { usd }) => total + usd, 0);
+    const sum = earlier.reduce(
+      (total, { usd, reservedUsd, knownAt }) => total + (knownAt < sentAt ? usd : reservedUsd),
+      0,
+    );
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent or reserved when another request was accepted.`,
     );
     return;
   }
