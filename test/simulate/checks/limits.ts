@@ -20,6 +20,7 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
+    if (limits.strict === true) checkStrict(world, client.key, limits.usdTotal, own);
     checkSpent(world, client.key, own, [
       { limit: limits.usdTotal, since: () => 0 },
       { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
@@ -56,6 +57,7 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("usdTotal"),
     ...find("requestsPerMinutePerSession"),
     ...find("usdPerSession"),
+    ...(all.every(({ strict }) => strict === true) ? { strict: true } : {}),
   };
 }
 
@@ -173,18 +175,42 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
+  const spent = listSpent(world, arrivals, false);
+  for (const window of windows) checkWindow(world, holder, spent, window);
+}
+
+/** A strict limit is never exceeded, as long as upstreams obey the caps of their requests. */
+function checkStrict(
+  world: World,
+  key: string,
+  limit: string | undefined,
+  arrivals: readonly Arrival[],
+): void {
+  if (limit === undefined || mayForget(world)) return;
+  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
+  if (spent > Number(limit) + 1e-9)
+    world.accuse(
+      "limits",
+      `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`,
+    );
+}
+
+/** `obeysCaps`: only as much output counts as the request allowed. */
+function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
+  const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
-  const spent = world.sends.flatMap((send): Spent[] => {
+  return world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
     const all = [first, ...others];
-    const usd = costOf(send, all, Number.POSITIVE_INFINITY);
-    const reservedUsd = costOf(send, all, mostReserved(send));
+    const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
+    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
+    const usd = isFree ? 0 : costOf(send, all, most);
+    const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
     // If it is killed before it writes the line, the next gateway counts what was reserved.
     const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
     return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
-  for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
@@ -239,7 +265,8 @@ function checkReset(world: World): void {
   if (world.deaths.length > 0 || world.removed.length > 0 || hasBadDisk(world.plan)) return;
   for (const send of world.sends) {
     const setting = findSpent(send);
-    if (setting === null) continue;
+    // A strict limit also refuses what could cost more than all of it.
+    if (setting === null || world.limitsOf(send.client.key).some(({ strict }) => strict)) continue;
     const from = BEGINS[setting](world, send.at);
     const others = world.sends.filter((other) => other !== send && other.client.key === send.client.key);
     const counts = (other: Send): boolean =>
