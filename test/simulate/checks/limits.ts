@@ -3,7 +3,7 @@
 import type { Send } from "../clients/line.ts";
 import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk } from "./books.ts";
+import { hasBadDisk, isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
@@ -155,6 +155,9 @@ interface Spent {
   readonly sentAt: number;
   readonly arrivedAt: number;
   readonly usd: number;
+  /** The least that limits count until the gateway knows the cost. */
+  readonly reservedUsd: number;
+  readonly knownAt: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -174,24 +177,35 @@ function checkSpent(
   const spent = world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
-    return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
+    const all = [first, ...others];
+    const usd = costOf(send, all, Number.POSITIVE_INFINITY);
+    const reservedUsd = costOf(send, all, mostReserved(send));
+    // If it is killed before it writes the line, the next gateway counts what was reserved.
+    const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
+    return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
   for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
  *  sent twice counts once: see `suspect` in the docs. */
-function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
+function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
   // What a real provider's answer costs is in its own numbers.
   if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
-    return ((input * price.input + output * price.output) * price.multiplier) / 1e6;
+    return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
+}
+
+/** Upstreams may ignore a request's cap, but no more than its cap is reserved. If it was sent before, its model may have had
+ *  a shorter response. */
+function mostReserved({ name, request }: Send): number {
+  return name.endsWith("s0") ? (request.maxTokens ?? Number.POSITIVE_INFINITY) : 0;
 }
 
 /** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
@@ -249,18 +263,21 @@ function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it cost less than the limit: it was reserved in flight, and is in the ledger later.
+ * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const sum = earlier.reduce((total, { usd }) => total + usd, 0);
+    const sum = earlier.reduce(
+      (total, { usd, reservedUsd, knownAt }) => total + (knownAt < sentAt ? usd : reservedUsd),
+      0,
+    );
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent or reserved when another request was accepted.`,
     );
     return;
   }

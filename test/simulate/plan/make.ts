@@ -60,7 +60,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSessions(addSockets(makeHttpPlan(seed)));
+  return addMonths(addSessions(addSockets(makeHttpPlan(seed))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -189,6 +189,20 @@ function addSessions(plan: Plan): Plan {
       ...(random.chance(500) ? { usdPerSession: random.pick(["0.0003", "0.001", "0.004"]) } : {}),
     };
     return { ...client, sessions: random.between(1, 4), limits };
+  });
+  return { ...plan, clients };
+}
+
+/** In some runs some keys have a limit for each month, and a month may end. */
+function addMonths(plan: Plan): Plan {
+  const random = new Random(plan.seed, "months");
+  if (!random.chance(250)) return plan;
+  const limits = new Map(
+    plan.clients.flatMap(({ key }) => (random.chance(600) ? [[key, random.pick(USD_LIMITS)] as const] : [])),
+  );
+  const clients = plan.clients.map((client): ClientPlan => {
+    const usdPerMonth = limits.get(client.key);
+    return usdPerMonth === undefined ? client : { ...client, limits: { ...client.limits, usdPerMonth } };
   });
   return { ...plan, clients };
 }
