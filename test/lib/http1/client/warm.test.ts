@@ -259,7 +259,7 @@ describe("a warm pool", () => {
       () => upstream[Symbol.asyncDispose](),
     );
     pool.setWarm(true);
-    pool.expectUse(now);
+    pool.expectUse(1, now);
     pool.maintain(now);
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
     const exchange = new PendingExchange(outbound(origin, { deadlines }), HEAD);
