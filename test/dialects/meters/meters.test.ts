@@ -1207,6 +1207,19 @@ describe("a count that cannot be trusted is never taken for zero and exact:", ()
     expect(snapshot({ promptTokenCount: 3 })).toEqual([]);
   });
 
+  test("a stream of messages whose only count is the one at its beginning makes the line suspect", () => {
+    const text = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
+    const stop = { type: "message_delta", delta: { stop_reason: "end_turn" } };
+    const end = { type: "message_stop" };
+    const begin = start({ input_tokens: 3, output_tokens: 1 });
+    const missing = "suspect: the upstream's output_tokens is missing beside the other counts";
+    expect(faults(openMessagesMeter, begin, text, stop, end)).toEqual([missing]);
+    expect(faults(openMessagesMeter, begin, text, end)).toEqual([missing]);
+    // A stream that was cut is estimated from its text.
+    expect(read(openMessagesMeter, events(begin, text)).faults).toBeUndefined();
+    expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
+  });
+
   test("a part that is larger than its total makes the line suspect", () => {
     const larger = (name: string) => [
       `suspect: the upstream's ${name} is more than the total that includes it`,
