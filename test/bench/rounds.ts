@@ -1,12 +1,13 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
-import { countAllocated } from "./allocated/exact.ts";
+import { countAllocated, countLayer } from "./allocated/exact.ts";
 import { measureAllocations } from "./parts/allocations.ts";
 import { measureConsole } from "./parts/console.ts";
 import { measureFar } from "./far/far.ts";
 import { measureLoop } from "./far/loop.ts";
 import { measureTls } from "./far/full-load.ts";
+import { LAYERS } from "./targets/layer-list.ts";
 import { planLayers } from "./targets/layers.ts";
 import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./parts/lifecycle.ts";
 import { readMemory } from "./machine.ts";
@@ -88,6 +89,8 @@ async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promi
     results.add(name, await countAllocated(command, "all"));
     results.add(name, await measureAllocations(command, bench));
   }
+  for (const { name } of only.has("allocations") && plan.layers ? LAYERS : [])
+    results.add(name, await countLayer(name));
 }
 
 async function measureScenarios(
