@@ -1,5 +1,6 @@
 // What only a few runs have. Each addition has random numbers of its own.
 
+import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import { Random } from "../world/random.ts";
 import {
   type AnswerPlan,
@@ -13,7 +14,7 @@ import {
 
 export function addRarities(plan: Plan): Plan {
   const changed = addSlowCut(addKeysOff(addRareAnswers(plan)));
-  return addMonths(addFailovers(addUnknownCosts(changed)));
+  return addCutFetches(addMonths(addFailovers(addUnknownCosts(changed))));
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */
@@ -130,6 +131,29 @@ function addFailovers(plan: Plan): Plan {
   const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
   const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
   return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
+}
+
+/** In some runs, much of what clients fetch of background responses is cut. Only its framing shows that. */
+function addCutFetches(plan: Plan): Plan {
+  const random = new Random(plan.seed, "cut fetches");
+  if (!random.chance(300)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.dialect !== "responses" || client.socket) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      if (request.bad !== null || !random.chance(500)) return request;
+      const background = { readyMs: 1, pollMs: random.between(20, 200), again: true };
+      const begun: AnswerPlan = { ...GOOD_ANSWER, output: random.between(1, 40) };
+      const answers = [begun, cutAnywhere(begun, random), cutAnywhere(begun, random)];
+      return { ...request, stream: false, leave: null, background, answers };
+    });
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
+}
+
+function cutAnywhere(answer: AnswerPlan, random: Random): AnswerPlan {
+  const cut = { atPerMille: random.between(0, 1000), how: random.pick<"fin" | "rst">(["fin", "rst"]) };
+  return { ...answer, framing: random.pick(["length", "chunked"]), cut };
 }
 
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
