@@ -266,6 +266,7 @@ function checkFetched(
   const began = beginner?.whole?.at;
   if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
+  if (billed.length === 0 && hasUnwritten(world)) return;
   if (billed.length !== 1) {
     world.accuse(
       "one line",
@@ -275,6 +276,11 @@ function checkFetched(
   }
   const [line] = billed;
   if (line !== undefined) checkExact(world, name, line, whole);
+}
+
+/** Lines had to wait until a gateway stopped, and its log says so. */
+function hasUnwritten({ notices }: World): boolean {
+  return notices.some((text) => text.includes("could not be written"));
 }
 
 /** A gateway that has stopped leaves no request in its journal: none was in flight. */

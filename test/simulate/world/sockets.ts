@@ -90,9 +90,12 @@ export class SimSocket {
     this.#end.fin();
   }
 
-  end(last?: Uint8Array | string): void {
-    if (last !== undefined) this.write(last);
-    this.shutdown();
+  /** The system still sends what was written. */
+  end(): void {
+    if (!this.#open) return;
+    this.#host.step(`end of ${this.name}`);
+    this.#end.abandon();
+    this.#close(undefined);
   }
 
   terminate(): void {

@@ -26,7 +26,7 @@ export interface ServerContext {
   forget(connection: ClientConnection): void;
 }
 
-/** How long a closed connection waits until the client has read the reply and closed its side. */
+/** How long our closed side waits for the client to close its own. */
 const LINGER_MS = 2_000;
 /** How long a reset waits for bytes that the socket has not taken yet. */
 const RESET_WAIT_MS = 1_000;
@@ -155,7 +155,7 @@ export class ClientConnection implements ReplyConnection {
     this.#staysOpen &&= stayOpen;
     this.#phase = "ending";
     if (this.#outbox.size === 0) this.#afterReply();
-    else this.#deadline.arm(this.#server.idleMs);
+    else this.#deadline.arm(this.#server.stallMs);
   }
 
   resetReply(): void {
@@ -205,8 +205,7 @@ export class ClientConnection implements ReplyConnection {
 
   /** A client that reads nothing for this long keeps a reply, and the upstream behind it, open for nobody. */
   #awaitReader(): void {
-    if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
-    else if (this.#isReplying) this.#deadline.arm(this.#server.stallMs);
+    if (this.#phase === "ending" || this.#isReplying) this.#deadline.arm(this.#server.stallMs);
   }
 
   /** A body that is still awaited has its own limit. */
@@ -328,7 +327,14 @@ export class ClientConnection implements ReplyConnection {
   #expire(): void {
     if (this.#phase === "head" && !this.#headBegun) this.#linger();
     else if (this.#phase === "head") this.#refuse(new Malformed("the head took too long", 408));
+    else if (this.#phase === "lingering") this.#close();
     else this.terminate();
+  }
+
+  /** The kernel still sends what it holds for a client that reads slowly. A reset would discard it. */
+  #close(): void {
+    this.#socket.end();
+    this.closed();
   }
 
   #pauseOrResume(): void {

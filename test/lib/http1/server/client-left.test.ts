@@ -278,6 +278,47 @@ describe("a client that reads slowly", () => {
   });
 });
 
+describe("the end of a connection", () => {
+  test("waits for no reader, but loses nothing of what was sent to it", async () => {
+    const { server, exchange, client } = await begin(
+      REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"),
+    );
+    client.socket.pause();
+    // All of it fits into the buffers of the kernel.
+    const body = Buffer.alloc(500_000, "reply");
+    exchange.answer(200, [], body);
+    await server.stop();
+    expect(server.open).toBe(0);
+    client.socket.resume();
+    expect(await client.ended).toBe("end");
+    expect(client.bytes().subarray(-body.length)).toEqual(body);
+  });
+});
+
+describe("the end of a reply", () => {
+  test("waits for its reader longer than an idle connection for a request", async () => {
+    const body = Buffer.alloc(20_000_000, "reply");
+    const server = listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      idleMs: 100,
+      onExchange: (exchange) => exchange.answer(200, [["x-size", "large"]], body),
+    });
+    running.push(server);
+    const client = await openClient(server.port);
+    client.socket.write(REQUEST);
+    await client.until("x-size");
+    client.socket.pause();
+    for (let count = 0; count < 4; count++) {
+      using idle = await openClient(server.port);
+      expect(await idle.ended).toBe("end");
+    }
+    client.socket.resume();
+    expect(await client.ended).toBe("end");
+    expect(client.bytes().subarray(-body.length)).toEqual(body);
+  });
+});
+
 describe("a server that stops", () => {
   test("accepts no new connection, closes idle ones and lets exchanges finish", async () => {
     const { server, exchange, client } = await begin();
