@@ -249,7 +249,7 @@ const OTHERS: readonly Bug[] = [
   plant(
     "stop in the middle of an answer to a slow reader",
     CLIENT_CONNECTION,
-    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
+    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.stallMs);",
     "    this.#outbox.clear();\n    this.#afterReply();",
   ),
 ];
@@ -410,7 +410,7 @@ const READY: readonly Bug[] = [
   plant(
     "fail a request by a dial that was started for another reason",
     POOL,
-    "    if (adopted) this.#dialFor(exchange);\n    else exchange.fail",
+    '    if (adopted && kind !== "connect_timeout") this.#dialFor(exchange);\n    else exchange.fail',
     "    if (adopted) return;\n    else exchange.fail",
   ),
   plant(
