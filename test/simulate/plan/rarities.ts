@@ -8,13 +8,14 @@ import {
   type ClientPlan,
   type Happening,
   type Plan,
+  platformOf,
   type RequestPlan,
   USD_LIMITS,
 } from "./plan.ts";
 
 export function addRarities(plan: Plan): Plan {
   const changed = addSlowCut(addKeysOff(addRareAnswers(plan)));
-  return addCutFetches(addMonths(addFailovers(addUnknownCosts(changed))));
+  return addCrowds(addCutFetches(addMonths(addFailovers(addUnknownCosts(changed)))));
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */
@@ -131,6 +132,26 @@ function addFailovers(plan: Plan): Plan {
   const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
   const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
   return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
+}
+
+/** In some runs, all clients of a platform share a key that may have only one or two requests at once, and most answers
+ *  take so long that more are wanted. */
+function addCrowds(plan: Plan): Plan {
+  const random = new Random(plan.seed, "crowds");
+  if (!random.chance(80)) return plan;
+  const [first] = plan.clients;
+  const platform = platformOf(first!.dialect);
+  const limits = { ...first!.limits, concurrentRequests: random.between(1, 2) };
+  const slower = (answer: AnswerPlan): AnswerPlan => ({ ...answer, delayMs: random.between(50, 300) });
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (platformOf(client.dialect) !== platform) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      const answers = request.answers.map(slower);
+      return { ...request, answers };
+    });
+    return { ...client, key: first!.name, limits, requests };
+  });
+  return { ...plan, clients };
 }
 
 /** In some runs, much of what clients fetch of background responses is cut. Only its framing shows that. */
