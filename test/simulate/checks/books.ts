@@ -266,7 +266,7 @@ function checkFetched(
   const began = beginner?.whole?.at;
   if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
-  if (billed.length === 0 && hasUnwritten(world)) return;
+  if (isUnwritten(world, billed)) return;
   if (billed.length !== 1) {
     world.accuse(
       "one line",
@@ -278,9 +278,9 @@ function checkFetched(
   if (line !== undefined) checkExact(world, name, line, whole);
 }
 
-/** Lines had to wait until a gateway stopped, and its log says so. */
-function hasUnwritten({ notices }: World): boolean {
-  return notices.some((text) => text.includes("could not be written"));
+/** Its line had to wait until the gateway stopped, and the log says so. */
+function isUnwritten({ notices }: World, lines: readonly Line[]): boolean {
+  return lines.length === 0 && notices.some((text) => text.includes("could not be written"));
 }
 
 /** A gateway that has stopped leaves no request in its journal: none was in flight. */
@@ -301,6 +301,13 @@ function checkJournal(world: World, lines: readonly Line[]): void {
 /** A record that was written this long before a kill was seen by the next gateway. */
 const RECORDED_US = 100_000;
 
+/** Somebody has removed the ledger, and no gateway has started since: nothing can be recorded. */
+function isLedgerGone({ removed, boots }: World, at: number): boolean {
+  return removed.some(
+    (removal) => removal.at <= at && !boots.some((boot) => boot > removal.at && boot <= at),
+  );
+}
+
 /** A gateway that is killed leaves the name of every channel that has its request. */
 function checkInterrupted(
   world: World,
@@ -311,7 +318,11 @@ function checkInterrupted(
   const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
   const unseen = arrived.find(
     ({ channel, fetches, whole, at, sender }) =>
-      fetches === null && whole && at < sender.diedAt - RECORDED_US && !named.has(channel),
+      fetches === null &&
+      whole &&
+      at < sender.diedAt - RECORDED_US &&
+      !named.has(channel) &&
+      !isLedgerGone(world, at),
   );
   if (unseen !== undefined)
     world.accuse(

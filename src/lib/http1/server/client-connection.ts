@@ -123,7 +123,9 @@ export class ClientConnection implements ReplyConnection {
   }
 
   terminate(): void {
-    this.#socket.terminate();
+    // A reset would discard what the kernel still holds of a complete reply, for a client that reads slowly.
+    if (this.#phase === "lingering") this.#socket.end();
+    else this.#socket.terminate();
     this.closed();
   }
 
@@ -327,14 +329,7 @@ export class ClientConnection implements ReplyConnection {
   #expire(): void {
     if (this.#phase === "head" && !this.#headBegun) this.#linger();
     else if (this.#phase === "head") this.#refuse(new Malformed("the head took too long", 408));
-    else if (this.#phase === "lingering") this.#close();
     else this.terminate();
-  }
-
-  /** The kernel still sends what it holds for a client that reads slowly. A reset would discard it. */
-  #close(): void {
-    this.#socket.end();
-    this.closed();
   }
 
   #pauseOrResume(): void {
