@@ -156,7 +156,10 @@ interface Spent {
   /** The gateway accepted it between these two moments. */
   readonly sentAt: number;
   readonly arrivedAt: number;
+  readonly endedAt: number;
   readonly usd: number;
+  /** The same with no more output than the request allowed. Upstreams may ignore that. */
+  readonly cappedUsd: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -172,7 +175,7 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
-  const spent = listSpent(world, arrivals, false);
+  const spent = listSpent(world, arrivals);
   for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
@@ -184,7 +187,7 @@ function checkStrict(
   arrivals: readonly Arrival[],
 ): void {
   if (limit === undefined || mayForget(world)) return;
-  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
+  const spent = listSpent(world, arrivals).reduce((sum, { cappedUsd }) => sum + cappedUsd, 0);
   if (spent > Number(limit) + 1e-9)
     world.accuse(
       "limits",
@@ -192,8 +195,7 @@ function checkStrict(
     );
 }
 
-/** `obeysCaps`: only as much output counts as the request allowed. */
-function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
+function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
   const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
   return world.sends.flatMap((send): Spent[] => {
@@ -201,8 +203,10 @@ function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolea
     if (first === undefined) return [];
     const all = [first, ...others];
     const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
-    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
-    return [{ sentAt: send.at, arrivedAt: first.at, usd: isFree ? 0 : costOf(send, all, most) }];
+    const { at: sentAt, endedAt, request } = send;
+    const usd = isFree ? 0 : costOf(send, all, Number.POSITIVE_INFINITY);
+    const cappedUsd = isFree ? 0 : costOf(send, all, request.maxTokens ?? Number.POSITIVE_INFINITY);
+    return [{ sentAt, arrivedAt: first.at, endedAt, usd, cappedUsd }];
   });
 }
 
@@ -277,14 +281,17 @@ function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it cost less than the limit: it was reserved in flight, and is in the ledger later.
+ * it cost less than the limit: it was reserved in flight, up to the output that it allowed, and is in the ledger later.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const sum = earlier.reduce((total, { usd }) => total + usd, 0);
+    const sum = earlier.reduce(
+      (total, { endedAt, usd, cappedUsd }) => total + (endedAt < sentAt ? usd : cappedUsd),
+      0,
+    );
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
