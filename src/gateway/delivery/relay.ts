@@ -164,10 +164,11 @@ async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Pr
   // Answer first, write the ledger after.
   try {
     if (exchange.gone) return;
-    if (ending.outcome === "complete")
-      exchange.end(streamed && fault !== null ? closeEvent(last) : undefined);
+    const missing = streamed && fault !== null ? closeEvent(last) : undefined;
+    if (ending.outcome === "complete") exchange.end(missing);
     else if (!streamed) exchange.reset();
-    else breakStream(delivery, ending.reading?.end === "error" ? null : explainBreak(delivery, fault), last);
+    else if (ending.reading?.end === "error") breakStream(delivery, missing);
+    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));
   } finally {
     settle(bill, ending, gateway);
   }
@@ -218,18 +219,20 @@ function closeEvent(last: readonly Uint8Array[]): Buffer {
   return Buffer.from(findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n"));
 }
 
-/** Ends a stream so that no client takes it for a complete response. `error` is null if the upstream has sent the error
- *  event itself. */
-function breakStream(delivery: Delivery, error: GatewayError | null, last: readonly Uint8Array[]): void {
+/** Ends a stream so that no client takes it for a complete response. If the upstream has sent the error event itself, `last`
+ *  is at most the end of it. */
+function breakStream({ job: { call } }: Delivery, last?: Uint8Array): void {
+  if (last !== undefined) call.exchange.write(last);
+  if (call.target.endpoint.dialect.resetAfterErrorEvent) call.exchange.reset();
+  else call.exchange.end();
+}
+
+function writeError(delivery: Delivery, error: GatewayError, last: readonly Uint8Array[]): Buffer {
   const { call } = delivery.job;
   const { dialect } = call.target.endpoint;
-  if (error !== null) {
-    const end = asBuffer(joinChunks(last)).toString("latin1");
-    const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
-    call.exchange.write(Buffer.from(findMissingEnd(end, dialect.eventCloser) + event));
-  }
-  if (dialect.resetAfterErrorEvent) call.exchange.reset();
-  else call.exchange.end();
+  const end = asBuffer(joinChunks(last)).toString("latin1");
+  const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
+  return Buffer.from(findMissingEnd(end, dialect.eventCloser) + event);
 }
 
 /** `end`: the last bytes that were sent, as latin-1. */

@@ -118,6 +118,21 @@ describe("a stream", () => {
     expect(scripted.records()[0]?.outcome).toBe("complete");
   });
 
+  test.each(["\n", "\n\n"])(
+    "cut inside the line end of its error event gets the end: %j",
+    async (missing) => {
+      const whole = START + ERROR;
+      await relayChunks({ stream: true }, [whole.slice(0, -missing.length), CUT]);
+      const { text, ended } = scripted.exchange;
+      expect([text.slice(0, whole.length), text.slice(whole.length).trim(), ended]).toEqual([
+        whole,
+        "",
+        "end",
+      ]);
+      expect(scripted.records()[0]?.outcome).toBe("upstream_error");
+    },
+  );
+
   test("whose client disconnects right after the terminal event was complete", async () => {
     scripted = await openScripted({ channels: { a: [] }, stream: true });
     const { job, bill, gateway, respond, exchange } = scripted;

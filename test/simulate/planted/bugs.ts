@@ -132,8 +132,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "end a broken stream without an error",
     RELAY,
-    "  if (error !== null) {\n    const end",
-    "  if (error !== null && error.status === 0) {\n    const end",
+    "    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));",
+    "    else breakStream(delivery);",
   ),
   plant(
     "quote the credential in an upstream's error",
