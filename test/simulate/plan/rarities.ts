@@ -14,8 +14,8 @@ import {
 } from "./plan.ts";
 
 export function addRarities(plan: Plan): Plan {
-  const changed = addSlowCut(addKeysOff(addRareAnswers(plan)));
-  return addCrowds(addCutFetches(addMonths(addFailovers(addUnknownCosts(changed)))));
+  const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
+  return addFailingStop(addCrowds(addCutFetches(addMonths(changed))));
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */
@@ -186,6 +186,18 @@ function addSlowCut(plan: Plan): Plan {
   const cutMs = atMs + random.between(200, 3000);
   const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
   return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the gateway is stopped while many syncs fail. */
+function addFailingStop(plan: Plan): Plan {
+  const random = new Random(plan.seed, "failing stop");
+  if (plan.sync === "never" || !random.chance(60)) return plan;
+  const atMs = random.skewed(20, 3000);
+  const syncs = random.between(400, 1000);
+  const fails = { kind: "disk fails", atMs, writes: 0, syncs, short: 0, ms: 5000 } as const;
+  const stopMs = atMs + random.between(50, 2000);
+  const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
+  return { ...plan, happenings: [...plan.happenings, fails, stop].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
