@@ -247,8 +247,9 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
   for (const send of sends) checkFetched(world, name, send, { sends, lines });
 }
 
-/** Only the gateway that started a background response knows of it, until that gateway ends. */
-function isOneGateway(world: World, from: number, to: number): boolean {
+/** One gateway ran all the time, and wrote the lines of what ended then. Only the gateway that started a background response
+ *  knows of it, until that gateway ends. */
+export function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
   // Its line is written only when the disk works again.
   const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;

@@ -3,7 +3,7 @@
 import type { Send } from "../clients/line.ts";
 import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk } from "./books.ts";
+import { hasBadDisk, isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
@@ -156,10 +156,10 @@ interface Spent {
   /** The gateway accepted it between these two moments. */
   readonly sentAt: number;
   readonly arrivedAt: number;
-  readonly endedAt: number;
   readonly usd: number;
-  /** The same with no more output than the request allowed. Upstreams may ignore that. */
-  readonly cappedUsd: number;
+  /** The least that limits count until the gateway knows the cost. */
+  readonly reservedUsd: number;
+  readonly knownAt: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -175,7 +175,7 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
-  const spent = listSpent(world, arrivals);
+  const spent = listSpent(world, arrivals, false);
   for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
@@ -187,7 +187,7 @@ function checkStrict(
   arrivals: readonly Arrival[],
 ): void {
   if (limit === undefined || mayForget(world)) return;
-  const spent = listSpent(world, arrivals).reduce((sum, { cappedUsd }) => sum + cappedUsd, 0);
+  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
   if (spent > Number(limit) + 1e-9)
     world.accuse(
       "limits",
@@ -195,7 +195,8 @@ function checkStrict(
     );
 }
 
-function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
+/** `obeysCaps`: only as much output counts as the request allowed. */
+function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
   const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
   return world.sends.flatMap((send): Spent[] => {
@@ -203,10 +204,12 @@ function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
     if (first === undefined) return [];
     const all = [first, ...others];
     const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
-    const { at: sentAt, endedAt, request } = send;
-    const usd = isFree ? 0 : costOf(send, all, Number.POSITIVE_INFINITY);
-    const cappedUsd = isFree ? 0 : costOf(send, all, request.maxTokens ?? Number.POSITIVE_INFINITY);
-    return [{ sentAt, arrivedAt: first.at, endedAt, usd, cappedUsd }];
+    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
+    const usd = isFree ? 0 : costOf(send, all, most);
+    const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
+    // If it is killed before it writes the line, the next gateway counts what was reserved.
+    const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
+    return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
 }
 
@@ -223,6 +226,12 @@ function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: nu
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
+}
+
+/** Upstreams may ignore a request's cap, but no more than its cap is reserved. If it was sent before, its model may have had
+ *  a shorter response. */
+function mostReserved({ name, request }: Send): number {
+  return name.endsWith("s0") ? (request.maxTokens ?? Number.POSITIVE_INFINITY) : 0;
 }
 
 /** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
@@ -281,7 +290,7 @@ function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it cost less than the limit: it was reserved in flight, up to the output that it allowed, and is in the ledger later.
+ * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
@@ -289,13 +298,13 @@ function checkWindow(world: World, holder: string, spent: readonly Spent[], { li
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
     const sum = earlier.reduce(
-      (total, { endedAt, usd, cappedUsd }) => total + (endedAt < sentAt ? usd : cappedUsd),
+      (total, { usd, reservedUsd, knownAt }) => total + (knownAt < sentAt ? usd : reservedUsd),
       0,
     );
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent or reserved when another request was accepted.`,
     );
     return;
   }

@@ -448,6 +448,18 @@ const ENDED: readonly Bug[] = [
     "",
   ),
   plant(
+    "reserve no money for requests in flight",
+    LIMITS,
+    "  const committed = addUsd(counted, flight.reserved);",
+    "  const committed = counted;",
+  ),
+  plant(
+    "reserve no output",
+    "src/billing/limits/reserve.ts",
+    "quoteAll(quotes, { input, output }, {});",
+    "quoteAll(quotes, { input }, {});",
+  ),
+  plant(
     "count what was spent before the month began",
     LIMITS,
     "  const charged = ledger.spentOf(holder, window);",
