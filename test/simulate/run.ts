@@ -530,6 +530,12 @@ export class World implements Machine {
     // A gateway whose ledger was removed writes nothing until it is restarted, and reports that.
     if (this.removed.length > 0) this.stopGateway(1000, 100);
     this.#until(() => !this.#ending, 60 * SECOND);
+    // A death that was announced still comes.
+    const { process } = this;
+    this.#until(
+      () => process === null || process.dead || process.killAtStep === Number.POSITIVE_INFINITY,
+      3 * SECOND,
+    );
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
     this.operator.enableAll();

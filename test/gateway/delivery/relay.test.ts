@@ -28,10 +28,12 @@ async function relayChunks(options: Partial<ScriptedOptions>, chunks: Chunks, he
   const { job, bill, gateway, respond } = scripted;
   const fields = options.stream === true ? { fields: SSE } : {};
   const response = respond("a", { ...fields, ...head, chunks });
-  return relay(createDelivery(response, job, bill, gateway)).then(
-    () => null,
-    (error: unknown) => error,
-  );
+  try {
+    await relay(createDelivery(response, job, bill, gateway));
+    return null;
+  } catch (error) {
+    return error;
+  }
 }
 
 interface StreamRow {
