@@ -200,8 +200,9 @@ export class LedgerWriter {
 
   #addLine(draft: LineDraft): void {
     this.#chain.addLine(draft);
-    if (draft.basis === "exact" && draft.usage["output"] !== undefined)
-      this.#outputs.add(draft.model, draft.usage["output"]);
+    const { basis, model, usage, limit_usd: estimate } = draft;
+    const isKnown = basis === "exact" && estimate === undefined;
+    if (isKnown && usage["output"] !== undefined) this.#outputs.add(model, usage["output"]);
     this.#schedule();
   }
 

@@ -25,7 +25,7 @@ const UNDONE: readonly Bug[] = [
   plant(
     "D3 undone: an unknown cost does not count against limits",
     SETTLE,
-    "limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),",
+    "limitUsd: estimateForLimits(bill, { assessment, basis, charge, reading }, gateway),",
     "limitUsd: null,",
   ),
   {
