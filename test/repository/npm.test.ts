@@ -45,7 +45,7 @@ beforeAll(async () => {
     env: { ...process.env, npm_config_cache: folder.join("cache"), HOME: folder.path },
   });
   if (install.exitCode !== 0) throw new Error(install.stderr.toString());
-}, 120_000);
+});
 afterAll(() => folder.remove());
 
 const command = (): string => folder.join("app/node_modules/.bin/gateway");

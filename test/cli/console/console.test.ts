@@ -316,7 +316,7 @@ describe("with a gateway that runs", () => {
     expect(showsCursor(screen)).toBe(true);
     expect(screen.raw()).toEndWith("\u001B[?1049l");
     await gateway.stop();
-  }, 20_000);
+  });
 });
 
 describe("the config is changed from the menus", () => {
@@ -335,7 +335,7 @@ describe("the config is changed from the menus", () => {
     await screen.shows("is limited to usd_per_day 2.5");
     await leave(screen);
     expect(load().keys.get("laptop")?.limits.usdPerDay).toBe("2.5");
-  }, 20_000);
+  });
 
   test("whether a limit is strict", async () => {
     const screen = await openLaptop();
@@ -347,7 +347,7 @@ describe("the config is changed from the menus", () => {
     await screen.shows("is limited to strict true");
     await leave(screen);
     expect(load().keys.get("laptop")?.limits.strict).toBe(true);
-  }, 20_000);
+  });
 
   test("a group: added, limited, changed and removed", async () => {
     const screen = await openConsole("console");
@@ -394,7 +394,7 @@ describe("the config is changed from the menus", () => {
     await screen.shows('Removed the group "cheap"');
     await leave(screen);
     expect(text()).toBe(CONFIG);
-  }, 30_000);
+  });
 
   test("a plan: added and removed", async () => {
     const screen = await openConsole("console");
@@ -418,7 +418,7 @@ describe("the config is changed from the menus", () => {
     await screen.shows('Removed the plan "silver".');
     await leave(screen);
     expect(text()).toBe(CONFIG);
-  }, 30_000);
+  });
 
   test("a channel: added with a check, changed, removed; and a price", async () => {
     const upstream = startDemoUpstream({ platform: "messages" });
@@ -485,7 +485,7 @@ describe("the config is changed from the menus", () => {
     await leave(screen);
     expect(load().prices.get("mine")).toEqual({ input: "3", output: "15" });
     upstream.stop();
-  }, 60_000);
+  });
 
   test("Escape in a report and in a question goes back without a word", async () => {
     const screen = await openConsole("console");
@@ -499,5 +499,5 @@ describe("the config is changed from the menus", () => {
     await screen.shows(MAIN_MENU);
     expect(Bun.stripANSI(screen.raw())).not.toMatch(/[Cc]ancel|[Nn]othing was/);
     await leave(screen);
-  }, 20_000);
+  });
 });

@@ -52,7 +52,7 @@ test("damaged lines in the middle and models without a price are reported", asyn
     "warning: models in use have no price: nobody-sells-this. `gateway prices check` says what to do",
   );
   expect(await gateway.stop()).toBe(0);
-}, 60_000);
+});
 
 test("variables and proxies that lead tools past the gateway are named, without their values", async () => {
   const env = { ...QUIET, ANTHROPIC_API_KEY: "sk-ant-secret-1", HTTPS_PROXY: "http://user:hush@127.0.0.1:9" };
@@ -63,7 +63,7 @@ test("variables and proxies that lead tools past the gateway are named, without 
   );
   expect(await gateway.stop()).toBe(0);
   expect(gateway.stderr()).not.toMatch(/sk-ant-secret|hush/);
-}, 60_000);
+});
 
 test("a second gateway says where the first one runs, and what to do", async () => {
   using other = makeTempFolder();
@@ -78,4 +78,4 @@ test("a second gateway says where the first one runs, and what to do", async () 
       "For a second gateway, set another `ledger.path` and port in its config.\n",
   );
   await first.stop();
-}, 60_000);
+});

@@ -96,7 +96,7 @@ test("no command prints what could steer a terminal", async () => {
     if (found !== null) steered.push(`${command.join(" ")}: ${JSON.stringify(found[0])}`);
   }
   expect(steered).toEqual([]);
-}, 120_000);
+});
 
 test("on a terminal, a name cannot even choose its colour", async () => {
   writeFiles();
@@ -118,7 +118,7 @@ test("on a terminal, a name cannot even choose its colour", async () => {
     const others = OWN_STYLES.reduce((text, style) => text.replaceAll(style, ""), raw());
     expect(others.replaceAll("\r\n", "\n")).not.toMatch(STEERING);
   }
-}, 120_000);
+});
 
 test("gateway serve names them in its warnings", async () => {
   using folder = makeTempFolder();
@@ -129,4 +129,4 @@ test("gateway serve names them in its warnings", async () => {
   expect(gateway.stderr()).toContain("models in use have no price: zz\\u001b");
   expect(gateway.stderr()).not.toMatch(STEERING);
   expect(await gateway.stop()).toBe(0);
-}, 60_000);
+});

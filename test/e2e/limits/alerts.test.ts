@@ -84,7 +84,7 @@ describe("a request that crosses a percentage of a limit", () => {
     expect(await waitFor(runs, 2)).toEqual(["messages 90", "messages 90"]);
     expect(await second.stop()).toBe(0);
     expect(noticesOf(second).map(({ limit }) => limit)).toEqual([expect.objectContaining({ kind: "group" })]);
-  }, 60_000);
+  });
 
   test("is answered, and the next one too, while the command hangs", async () => {
     const command = ["sh", "-c", "echo $$ > pid; sleep 1000"];
@@ -96,5 +96,5 @@ describe("a request that crosses a percentage of a limit", () => {
     // The end of the gateway ends the command.
     expect(await gateway.stop()).toBe(0);
     expect(() => process.kill(Number(pid), 0)).toThrow();
-  }, 60_000);
+  });
 });

@@ -141,7 +141,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
       }
     }
     expect(changed).toEqual([]);
-  }, 120_000);
+  });
 
   test.each(["lock", "open", "torn", "lock-journal"])(
     "at ledger.jsonl.%s stops the start, with advice",

@@ -86,7 +86,7 @@ test("the new version goes on with them: reports, keys, the request that was cut
   expect(comments(readFileSync(folder.join("gateway.yaml"), "utf8"))).toEqual(
     comments(readFileSync(join(SAMPLES, "gateway.yaml"), "utf8")),
   );
-}, 60_000);
+});
 
 test("without --config, the error names the command that adopts the file of the folder, and that command works", async () => {
   mkdirSync(folder.join("home"));
@@ -100,4 +100,4 @@ test("without --config, the error names the command that adopts the file of the 
   const usage = await run(at, "usage", "--json");
   expect(JSON.parse(usage.stdout).total).toMatchObject({ requests: 2, charge_usd: "0.000206" });
   expect((await run(at, "keys", "list")).stdout).toContain("ci");
-}, 60_000);
+});
