@@ -61,6 +61,11 @@ export function createLive(parts: ConsoleParts): Live {
     clearInterval(timer);
     timer = null;
   };
+  // `onGone` is for a browser that leaves, and is not called when this side ends.
+  const end = (page: Page): void => {
+    page.exchange.end();
+    leave(page);
+  };
   return {
     observer: {
       requestDone: (record) => {
@@ -73,7 +78,7 @@ export function createLive(parts: ConsoleParts): Live {
     },
     open: (exchange) => {
       const [oldest] = pages;
-      if (pages.size >= MAX_PAGES && oldest !== undefined) oldest.exchange.end();
+      if (pages.size >= MAX_PAGES && oldest !== undefined) end(oldest);
       exchange.begin(200, [["content-type", "text/event-stream"], NOT_CACHED, ...SAFE_FIELDS]);
       const page: Page = {
         exchange,
@@ -90,10 +95,7 @@ export function createLive(parts: ConsoleParts): Live {
       timer ??= setInterval(tick, TICK_MS).unref();
     },
     close: () => {
-      for (const page of pages) {
-        page.exchange.end();
-        leave(page);
-      }
+      for (const page of pages) end(page);
     },
   };
 }

@@ -291,7 +291,7 @@ test.skipIf(!hasBrowser)("a disabled channel is left out, and the request goes t
   await first.getByText("disabled", { exact: true }).waitFor();
   const answer = await ask(keyOf("messages"));
   expect(answer.status).toBe(200);
-  await page.goto(`${gateway.url}/console/live`);
+  await openView(page, "Live");
   const row = page.getByRole("row").filter({ hasText: "spare" });
   await row.first().waitFor();
   await openView(page, "Channels");

@@ -195,8 +195,10 @@ export class Pool implements ConnectionOwner {
 
   /** Waits for a dial that no other request waits for, or starts one. */
   #dialFor(exchange: PendingExchange): void {
+    const { connectMs } = exchange.deadlines;
     const [spare] = this.#spareDials;
-    const pending = spare ?? this.#dial(exchange.deadlines.connectMs, RESERVED_FILES);
+    spare?.dial.limit(connectMs);
+    const pending = spare ?? this.#dial(connectMs, RESERVED_FILES);
     this.#spareDials.delete(pending);
     pending.exchange = exchange;
     pending.adopted = spare !== undefined;
@@ -246,14 +248,15 @@ export class Pool implements ConnectionOwner {
     connection.send(exchange);
   }
 
-  /** A failed dial that was started in advance is silent: the request dials itself, and reports why that fails. */
+  /** A failed dial that was started in advance is silent: the request dials itself, and reports why that fails. But it
+   *  waits no longer than its own limit. */
   #failDial(pending: PendingDial, { kind, message, cause }: DialFailure): void {
     const { exchange, adopted } = pending;
     this.#spareDials.delete(pending);
     if (exchange === null || adopted) this.#pause(Date.now());
     if (exchange === null) return;
     this.#waiting.delete(exchange);
-    if (adopted) this.#dialFor(exchange);
+    if (adopted && kind !== "connect_timeout") this.#dialFor(exchange);
     else exchange.fail(kind, message, false, cause);
   }
 

@@ -129,6 +129,7 @@ function useColourScheme(): string {
   const [isDark, setDark] = useState(dark.matches);
   useEffect(() => {
     const see = (): void => setDark(dark.matches);
+    see();
     dark.addEventListener("change", see);
     return () => dark.removeEventListener("change", see);
   }, []);

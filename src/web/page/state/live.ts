@@ -4,7 +4,7 @@
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
-import { forgetToken, openStream, Refused } from "./request.ts";
+import { forgetToken, openStream, readToken, Refused } from "./request.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -61,40 +61,26 @@ export function createFeed(): Feed {
     state = { ...state, ...part };
     for (const see of followers) see();
   };
-  const take = (event: LiveEvent): void => change(merge(state, event, rates));
-  const run = async (ended: AbortController): Promise<void> => {
-    let waitMs = FIRST_WAIT_MS;
-    while (!ended.signal.aborted) {
-      try {
-        await readEvents(ended.signal, (event) => {
-          waitMs = FIRST_WAIT_MS;
-          // The first event of a connection has everything.
-          if (event.about !== undefined) state = { ...START, about: event.about };
-          take(event);
-          if (state.connection !== "open") change({ connection: "open" });
-        });
-      } catch (error) {
-        if (error instanceof Refused && error.status === 401) {
-          forgetToken();
-          change({ ...START, connection: "signed out" });
-          return;
-        }
-      }
-      if (ended.signal.aborted) return;
-      change({ connection: "lost", streams: [] });
-      await pause(waitMs, ended.signal);
-      waitMs = Math.min(MAX_WAIT_MS, waitMs * 2);
-    }
+  const take = (event: LiveEvent): void => {
+    // The first event of a connection has everything.
+    if (event.about !== undefined) state = { ...START, about: event.about };
+    change({ ...merge(state, event, rates), connection: "open" });
+  };
+  // What is shown then is old: it must not be called live, also when a hidden page is seen again.
+  const stop = (): void => {
+    running?.abort();
+    if (state.connection !== "connecting") change({ connection: "connecting" });
   };
   const start = (): void => {
-    running?.abort();
+    stop();
     running = new AbortController();
-    if (state.connection === "signed out") change({ connection: "connecting" });
-    void run(running);
+    if (document.hidden) running.abort();
+    else void stayConnected(running.signal, take, change);
   };
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) running?.abort();
-    else if (state.connection !== "signed out" && running?.signal.aborted === true) start();
+    if (state.connection === "signed out") return;
+    if (document.hidden) stop();
+    else if (running?.signal.aborted === true) start();
   });
   return {
     state: () => state,
@@ -110,6 +96,36 @@ export function createFeed(): Feed {
   };
 }
 
+/** Until `signal` ends it, or nobody is signed in. */
+async function stayConnected(
+  signal: AbortSignal,
+  take: (event: LiveEvent) => void,
+  change: (part: Partial<LiveState>) => void,
+): Promise<void> {
+  let waitMs = FIRST_WAIT_MS;
+  while (!signal.aborted) {
+    const token = readToken();
+    try {
+      await readEvents(signal, (event) => {
+        waitMs = FIRST_WAIT_MS;
+        take(event);
+      });
+    } catch (error) {
+      if (!signal.aborted && error instanceof Refused && error.status === 401) {
+        // Another tab may have signed in since.
+        if (readToken() !== token) continue;
+        forgetToken();
+        change({ ...START, connection: "signed out" });
+        return;
+      }
+    }
+    if (signal.aborted) return;
+    change({ connection: "lost", streams: [] });
+    await pause(waitMs, signal);
+    waitMs = Math.min(MAX_WAIT_MS, waitMs * 2);
+  }
+}
+
 async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void): Promise<void> {
   const { body } = await openStream("live", signal);
   if (body === null) return;
@@ -117,7 +133,7 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
   const reader = body.getReader();
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) return;
+    if (done || signal.aborted) return;
     for (const { data } of parser.push(value)) see(JSON.parse(data));
   }
 }

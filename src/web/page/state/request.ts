@@ -15,7 +15,7 @@ export class Refused extends Error {
 }
 
 /** Only pages of this very origin can read it: a server on another port gets the cookie, but not this. */
-function readToken(): string | null {
+export function readToken(): string | null {
   return localStorage.getItem(TOKEN_NAME);
 }
 

@@ -26,6 +26,7 @@ export function useRoute(): Route {
   const [, setHref] = useState(location.href);
   useEffect(() => {
     const see = (): void => setHref(location.href);
+    see();
     listeners.add(see);
     addEventListener("popstate", see);
     return () => {

@@ -10,7 +10,12 @@ export const FeedContext = createContext<Feed>(createFeed());
 export function useLive(): LiveState {
   const feed = useContext(FeedContext);
   const [state, setState] = useState(feed.state);
-  useEffect(() => feed.follow(() => setState(feed.state())), [feed]);
+  useEffect(() => {
+    const see = (): void => setState(feed.state());
+    // An effect runs after the next frame: the state may have changed since it was read above.
+    see();
+    return feed.follow(see);
+  }, [feed]);
   return state;
 }
 
@@ -45,6 +50,7 @@ export function useData<T>(name: string): LoadedData<T> {
     const began = performance.now();
     get<T>(name, ended.signal).then(
       (answer) => {
+        if (ended.signal.aborted) return;
         setData(answer);
         setTook(performance.now() - began);
         setError(null);

@@ -232,6 +232,25 @@ describe("a warm pool", () => {
     expect(pool.dialled).toBe(3);
   });
 
+  test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
+    // It accepts connections, but its TLS handshake never ends.
+    const upstream = await startUpstream(() => {});
+    const origin = { ...upstream.origin, tls: true };
+    const pool = new Pool(origin);
+    cleanUps.push(
+      () => pool.close(),
+      () => upstream[Symbol.asyncDispose](),
+    );
+    pool.setWarm(true);
+    pool.expectUse(now);
+    pool.maintain(now);
+    const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
+    const exchange = new PendingExchange(outbound(origin, { deadlines }), HEAD);
+    pool.send(exchange);
+    expect(await faultOf(exchange.head)).toEqual({ kind: "connect_timeout", answered: false });
+    expect(pool.dialled).toBe(2);
+  });
+
   test("does not use a connection that has ended, even before the event loop reports it", async () => {
     const { pool, upstream } = await startWarmPool();
     pool.expectUse(now);
