@@ -1,7 +1,16 @@
 // Finds members in a JSON object of many megabytes. The event loop turns between two pieces of it.
 
 import { nextTurn } from "../time/next-turn.ts";
-import { DEPTHS, findShortEnd, findValueEnd, isEscaped, MemberScan, QUOTE, type Scan } from "./json-spans.ts";
+import {
+  DEPTHS,
+  findShortEnd,
+  findValueEnd,
+  isEscaped,
+  longValues,
+  MemberScan,
+  QUOTE,
+  type Scan,
+} from "./json-spans.ts";
 
 /** A search of this many bytes takes a millisecond or two. */
 const PIECE_BYTES = 1024 * 1024;
@@ -13,15 +22,19 @@ export async function scanLongTopLevel(
   pieceBytes = PIECE_BYTES,
 ): Promise<Scan> {
   const members = new MemberScan(bytes, names);
+  const ends = new Map<number, number>();
   let until = pieceBytes;
   while (members.result === null) {
-    const value = new ValueSearch(bytes, members.startValue());
+    const start = members.startValue();
+    const value = new ValueSearch(bytes, start);
     while (!value.advance(until)) {
       await nextTurn();
       until += pieceBytes;
     }
     members.endValue(value.end);
+    if (value.end - start > pieceBytes) ends.set(start, value.end);
   }
+  longValues.set(bytes, ends);
   return members.result;
 }
 

@@ -3,6 +3,7 @@
 // the upstream.
 
 import { asBuffer } from "../memory/bytes.ts";
+import { isLongWork } from "../time/next-turn.ts";
 
 /** The position of a value: the bytes [start, end), including the quotes of a string. */
 export interface Span {
@@ -68,9 +69,17 @@ const NOT_JSON: Scan = { kind: "not_json" };
 /** Finds the members of the top-level object that have one of `names` (ASCII). A byte order mark is skipped. */
 export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
   const members = new MemberScan(bytes, names);
-  while (members.result === null) members.endValue(findValueEnd(bytes, members.startValue()));
+  const known = isLongWork(bytes.length) ? longValues.get(bytes) : undefined;
+  while (members.result === null) {
+    const start = members.startValue();
+    members.endValue(known?.get(start) ?? findValueEnd(bytes, start));
+  }
   return members.result;
 }
+
+/** Where the long values of an object end, by their starts, if json-long-scan.ts has found them. Then each further search
+ *  of the same bytes passes over them at once. */
+export const longValues = new WeakMap<Uint8Array, ReadonlyMap<number, number>>();
 
 /** The same, one member after the other. The caller finds the ends of their values. */
 export class MemberScan {

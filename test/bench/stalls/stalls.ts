@@ -110,9 +110,14 @@ function writeConfig(upstreamUrl: string, keys: number): string {
   return JSON.stringify({
     listen: { port: 0 },
     ledger: { path: "ledger.jsonl", rotate: { size: "4KiB" } },
-    channels: { first: { platform: "messages", ...base }, chat: { platform: "responses", ...base } },
+    // Of two equal channels, the conversation decides, which is looked for in the body.
+    channels: {
+      first: { platform: "messages", ...base },
+      second: { platform: "messages", ...base },
+      chat: { platform: "responses", ...base },
+    },
     groups: {
-      first: { platform: "messages", channels: ["first"] },
+      first: { platform: "messages", channels: ["first", "second"] },
       chat: { platform: "responses", channels: ["chat"] },
     },
     keys: [
@@ -212,7 +217,8 @@ async function sendTexts(watched: Watched, bytes: number): Promise<void> {
     content: [{ type: "text", text }],
   }));
   const body = { model: "claude-haiku-4-5", max_tokens: 9, messages };
-  const fields = { "x-api-key": SECRET, "x-size": "small" };
+  // This tool may name its session in the body.
+  const fields = { "x-api-key": SECRET, "x-size": "small", "user-agent": "claude-cli/2.0.0" };
   await call(watched, "POST", "/v1/messages", JSON.stringify(body), fields);
 }
 

@@ -26,6 +26,17 @@ test("a search in pieces of any size finds what one step finds", async () => {
   );
 });
 
+test("a further search of a long body passes over its long values", async () => {
+  const messages = Array.from({ length: 400_000 }, () => 'say "text"');
+  const bytes = Buffer.from(JSON.stringify({ model: "m", messages, metadata: {} }));
+  const expected = scanTopLevel(bytes, ["metadata"]);
+  await scanLongTopLevel(bytes, NAMES);
+  // What is in the value is not looked at again.
+  bytes.fill("]", 100, bytes.indexOf("]"));
+  expect(scanTopLevel(bytes, ["metadata"])).toEqual(expected);
+  expect(expected.kind).toBe("object");
+});
+
 test.each([
   ["one text", JSON.stringify({ messages: 'say "\\" '.repeat(50) })],
   ["many texts", JSON.stringify({ messages: Array.from({ length: 50 }, () => "text") })],
