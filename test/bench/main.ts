@@ -15,7 +15,7 @@ import { listCommands } from "./targets/targets.ts";
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 
 /** However short the rounds are. */
-const LONG = new Set(["bridge", "flatness"]);
+const LONG = new Set(["bridge", "flatness", "open-streams"]);
 
 const HELP = `bun run bench [flags]
   --quick              under a minute: short rounds, a short ledger, no chat bridge, no long run of leaving clients
