@@ -12,6 +12,8 @@ export interface Assessment {
   readonly estimated: readonly ("input" | "output")[];
   /** Why the figures want a person's eye. */
   readonly suspect: string | null;
+  /** The counts lack output that was seen. */
+  readonly lacksOutput?: true;
   /** Why the upstream charges nothing for what was used; absent: it charges. */
   readonly unbilled?: string;
 }
@@ -51,7 +53,8 @@ export function assess(ended: EndedResponse): Assessment {
   if (assessment.basis !== "partial" && faults.some(({ basis }) => basis === "unknown"))
     return { ...UNKNOWN, suspect: texts.join("; ") };
   const suspect = [assessment.suspect, ...texts].filter((text) => text !== null).join("; ");
-  return { ...assessment, suspect };
+  const lacksOutput = faults.some((fault) => fault.lacksOutput);
+  return { ...assessment, suspect, ...(lacksOutput && { lacksOutput }) };
 }
 
 function assessEnd({ outcome, status, reading, streamed, estimatedInput }: EndedResponse): Assessment {
@@ -87,8 +90,10 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
-  if (countsAny(parts, USAGE_KINDS))
-    return { ...NOTHING, parts, suspect: findMissingOutput(reading, streamed) };
+  if (countsAny(parts, USAGE_KINDS)) {
+    const suspect = findMissingOutput(reading, streamed);
+    return { ...NOTHING, parts, suspect, ...(suspect !== null && { lacksOutput: true }) };
+  }
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   if (stored?.goesOn === true) return UNKNOWN;

@@ -49,6 +49,11 @@ export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceB
   }
 }
 
+/** Reads a seller's prices now, so that no request waits for it. */
+export function readPrices(book: PriceBook, { provider, makers }: Seller): void {
+  for (const name of provider === null ? makers : [provider]) book.listModels(name);
+}
+
 /** The models that the book knows, and who sells them. */
 export function listBookedModels(
   book: PriceBook,

@@ -80,6 +80,8 @@ export interface CountFault {
   readonly basis: "unknown" | "suspect";
   /** For people: `the upstream's input_tokens cannot be read`. */
   readonly text: string;
+  /** The count of the output is missing. */
+  readonly lacksOutput?: true;
 }
 
 /** Why the upstream says that a prompt was not read from its cache. */

@@ -41,12 +41,13 @@ export function startServer(
   const newId = createIdSource(gateway.now);
   const running = new RunningCalls();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
+  const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
   const admit = (exchange: Exchange): UnroutedCall => {
     const admitted = admitOrigin(exchange, gateway.catalog);
     return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
   };
   const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), { gateway, boundHost: address.host, newId, console });
+    const call = receive(admit(exchange), surroundings);
     if (call === null) return;
     running.add(call, onError);
   };

@@ -78,7 +78,10 @@ async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promi
   if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("loop")) await measureLoop({ ...plan, rounds: bench.rounds }, bench.cores, results);
   if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
-  if (only.has("stalls")) await measureStalls(bench.cores, results, plan.note);
+  if (only.has("stalls")) {
+    const lines = plan.quick ? SHORT_LEDGER : LONG_LEDGER;
+    await measureStalls(results, { cores: bench.cores, lines, note: plan.note });
+  }
   for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
     if (name === "executable") continue; // the same code
     plan.note(`allocations of ${name}`);

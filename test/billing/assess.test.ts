@@ -226,6 +226,16 @@ describe("a count that cannot be trusted", () => {
     expect(assessWith(reading)).toMatchObject({ basis: "exact", suspect: doubtful.text });
   });
 
+  test("says that output is missing, by a fault or by the text that was seen", () => {
+    const fault = { ...doubtful, lacksOutput: true } as const;
+    const reading = readingOf({ input: 9, output: 1 }, { ...FINAL, faults: [fault] });
+    expect(assessWith(reading)).toMatchObject({ basis: "exact", lacksOutput: true });
+    const seen = readingOf({ input: 9, output: 0 }, { ...FINAL, estimatedOutput: 40 });
+    expect(assessWith(seen)).toMatchObject({ basis: "exact", lacksOutput: true });
+    const whole = readingOf({ input: 9, output: 1 }, { ...FINAL, estimatedOutput: 40, faults: [doubtful] });
+    expect(assessWith(whole)).not.toHaveProperty("lacksOutput");
+  });
+
   test("makes a broken answer suspect, whose prompt is estimated anyway", () => {
     const reading = readingOf({ input: 0, output: 3 }, { faults: [unreadable] });
     const assessment = assessWith(reading, { outcome: "upstream_cut" });

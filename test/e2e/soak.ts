@@ -11,6 +11,7 @@ import { readUpTo } from "../../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../../src/lib/http1/types.ts";
 import { getField } from "../../src/lib/json/json.ts";
+import { followFeed, OVERVIEW, signIn } from "../bench/parts/page.ts";
 import { readStalls } from "../bench/stalls/noted-stalls.ts";
 import { keyOf, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger } from "../harness/temp.ts";
@@ -97,6 +98,9 @@ const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WATCHDOG = join(import.meta.dir, "../bench/stalls/watchdog.ts");
 const STALLS = "stalls";
 const SHOWN_STALLS = 10;
+
+/** As often as the page loads it while requests come. */
+const REFRESH_MS = 3000;
 
 const chance = (share: number): boolean => Math.random() < share;
 const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
@@ -221,6 +225,17 @@ function makeConfig(a: DemoUpstream, b: DemoUpstream, round: number): string {
   });
 }
 
+/** Shows the page until it is closed. */
+async function showPage(configPath: string, closed: AbortSignal): Promise<void> {
+  const page = await signIn([process.execPath, MAIN], configPath);
+  const feed = followFeed(page, closed);
+  while (!closed.aborted) {
+    await (await page.load(OVERVIEW)).text();
+    await Bun.sleep(REFRESH_MS);
+  }
+  await feed;
+}
+
 function measureRss(pid: number): number {
   return Number(Bun.spawnSync(["ps", "-o", "rss=", "-p", String(pid)]).stdout.toString()) / 1024;
 }
@@ -272,6 +287,8 @@ async function main(): Promise<void> {
   const rss: number[] = [];
   const sampling = setInterval(() => rss.push(measureRss(gateway.pid)), 1000);
   const showing = setInterval(() => report(elapsed(), rss.at(-1) ?? 0), 10_000);
+  const page = new AbortController();
+  const shown = showPage(gateway.configPath, page.signal);
   const stopDisturbing = disturb(upstreams, (round) => {
     const broken = round % 5 === 4;
     writeFileSync(gateway.configPath, broken ? "channels: [" : makeConfig(a, b, round), { mode: 0o600 });
@@ -282,6 +299,8 @@ async function main(): Promise<void> {
     while (elapsed() < SECONDS) await ask(client, origin);
   };
   await Promise.all(Array.from({ length: CLIENTS }, askOn));
+  page.abort();
+  await shown;
   client.close();
   stopDisturbing();
   clearInterval(showing);

@@ -57,10 +57,13 @@ const HANDLERS: Handlers = {
     world.writeConfig(BROKEN_CONFIG);
     later(world, 3000, "the config is put right", () => world.change({}));
   },
-  "config touched": (world) => world.change({ comment: `touched at ${world.scheduler.now}` }),
+  "config touched": (world) => world.changeMultipliers(),
   "key off": (world, { client, ms }) => {
-    world.change({ keysOff: new Set([client]) });
-    later(world, ms, "keys are on again", () => world.change({ keysOff: new Set() }));
+    // Some changes come right before the gateway looks at the file.
+    const waitMs =
+      ms % 2 === 0 ? 0 : Math.max(0, (world.nextLook() - world.scheduler.now) / 1000 - (ms % 50));
+    later(world, waitMs, "the key is disabled", () => world.change({ keysOff: new Set([client]) }));
+    later(world, waitMs + ms, "keys are on again", () => world.change({ keysOff: new Set() }));
   },
   "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
   command: (world, happening) => world.operator.command(happening),

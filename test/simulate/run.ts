@@ -4,7 +4,8 @@ import { checkBooks, hasBadDisk } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
-import { checkCommands, checkProbed } from "./checks/commands.ts";
+import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
+import { checkDelivered } from "./checks/delivered.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
@@ -71,6 +72,8 @@ const MAX_EVENTS = 3_000_000;
 const MAX_US = 3600 * SECOND;
 const LOOKS_AFTER_US = 120 * SECOND;
 const GATEWAY = `127.0.0.1:${PORT}`;
+/** No upstream of this world names a time to wait. docs/failures.md has the longest time that the gateway chooses. */
+const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
 const FINAL_NUMBER = 900_000;
 
@@ -97,6 +100,8 @@ export class World implements Machine {
   /** The content of ledger files at the moment of their removal. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
+  /** The keys that each text of the config file disables; null: the text is no config. */
+  readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
   /** The clock was changed, or the process was suspended. */
@@ -104,6 +109,8 @@ export class World implements Machine {
   stoodStill = false;
   /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
   unasked = false;
+  /** The last gateway has stopped, as it does when it is asked to. */
+  stopped = false;
   process: SimProcess | null = null;
   served: Served | null = null;
   program: ProgramExports | null = null;
@@ -234,10 +241,11 @@ export class World implements Machine {
 
   #weatherOf(name: string): Plan["weather"] {
     const random = new Random(this.seed, name, "weather");
-    const { latency, window, piece } = this.plan.weather;
+    const { latency, window, piece, lag = 0 } = this.plan.weather;
     return {
       latency: Math.max(4, random.between(latency >> 1, latency * 2)),
       window,
+      lag,
       // Only some connections: otherwise most of the time would go into single bytes.
       piece: random.chance(350) ? piece : 0,
     };
@@ -256,6 +264,8 @@ export class World implements Machine {
     const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
     inode.write(0, Buffer.from(text));
     this.disk.sync(inode);
+    const keysOff = text === BROKEN_CONFIG ? null : this.#changes.keysOff;
+    this.configs.push({ at: this.scheduler.now, keysOff });
   }
 
   #boot(): void {
@@ -404,6 +414,17 @@ export class World implements Machine {
     this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
   }
 
+  /** What the group charges for, with a multiplier that changes. */
+  changeMultipliers(): void {
+    this.change({ comment: `changed at ${this.scheduler.now}`, raised: !this.#changes.raised });
+  }
+
+  /** When the gateway will look at its config file next: once a second since its start. */
+  nextLook(): number {
+    const since = this.boots.at(-1) ?? 0;
+    return since + Math.ceil((this.scheduler.now + 1 - since) / SECOND) * SECOND;
+  }
+
   /** Every set of limits that the key has had. */
   limitsOf(client: string): LimitPlan[] {
     const known =
@@ -509,6 +530,12 @@ export class World implements Machine {
     // A gateway whose ledger was removed writes nothing until it is restarted, and reports that.
     if (this.removed.length > 0) this.stopGateway(1000, 100);
     this.#until(() => !this.#ending, 60 * SECOND);
+    // A death that was announced still comes.
+    const { process } = this;
+    this.#until(
+      () => process === null || process.dead || process.killAtStep === Number.POSITIVE_INFINITY,
+      3 * SECOND,
+    );
     this.#until(() => this.process !== null && !this.process.dead && this.served !== null, 120 * SECOND);
     this.#pass(3 * SECOND);
     this.operator.enableAll();
@@ -519,7 +546,11 @@ export class World implements Machine {
       if (gateway === undefined) return false;
       return gateway.channels.view(gateway.catalog, gateway.now()).some(({ until }) => until !== null);
     };
-    if (isResting()) this.#until(() => !isResting(), 70 * 60 * SECOND);
+    if (isResting() && !this.#until(() => !isResting(), LONGEST_COOLDOWN_US))
+      this.accuse(
+        "recovery",
+        "Everything works, but a channel is in a cooldown that is longer than every other one.",
+      );
     checkProbed(this);
     if (
       this.plan.clients.some(({ key }) =>
@@ -622,13 +653,12 @@ export class World implements Machine {
       this.accuse("boot", "The gateway does not run at the end, but everything works.");
       return;
     }
-    let stopped = false;
     served.stop(5000).then(
-      () => (stopped = true),
+      () => (this.stopped = true),
       (error: unknown) => this.accuse("stop", `The gateway does not stop: ${String(error)}`),
     );
-    this.#until(() => stopped, 30 * SECOND);
-    if (!stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
+    this.#until(() => this.stopped, 30 * SECOND);
+    if (!this.stopped) this.accuse("stop", "The gateway does not stop, but nothing is in flight.");
     this.#pass(2 * SECOND);
     const left = checkStopped(this, process, served);
     this.#until(() => left.every((timer) => !process.timers.has(timer)));
@@ -639,6 +669,8 @@ export class World implements Machine {
     checkBooks(this);
     checkLimits(this);
     checkCommands(this);
+    checkKeysOff(this);
+    checkDelivered(this);
   }
 }
 

@@ -181,6 +181,21 @@ describe("the disk", () => {
     }
   });
 
+  test("keeps what was written before a sync began, and may lose what was written during it", () => {
+    const kept = Array.from({ length: 50 }, (_, seed) => {
+      const disk = new Disk(new Random(seed, "disk"));
+      const file = disk.create("/home/a", "file", 0o600, 0);
+      file.write(0, Buffer.from("before"));
+      const end = disk.beginSync(file);
+      file.write(6, Buffer.from(" during"));
+      end();
+      disk.cutPower();
+      return disk.find("/home/a")?.content.toString() ?? "";
+    });
+    expect(kept.every((text) => text.startsWith("before"))).toBe(true);
+    expect(kept).toContain("before");
+  });
+
   test("keeps or loses a name that was not synced", () => {
     const kept = Array.from({ length: 50 }, (_, seed) => {
       const disk = new Disk(new Random(seed, "disk"));

@@ -70,6 +70,11 @@ export class LedgerChain {
     return this.#prev;
   }
 
+  /** No line waits to be written. */
+  get isWritten(): boolean {
+    return this.#drafts.length === 0 && this.#lines.length === 0;
+  }
+
   /** To be called when the lines have been written. */
   clearLines(): void {
     this.#lines = [];

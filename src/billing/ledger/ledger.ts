@@ -19,9 +19,9 @@ import type { LedgerOptions } from "./writer.ts";
 import { recoverWriter } from "./writer.ts";
 
 export interface Ledger {
-  /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed.
-   *  Rejects with `ledger_unwritable` while lines cannot be written. */
-  open(intent: Intent): Promise<void>;
+  /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Null: it
+   *  is written. Rejects with `ledger_unwritable` while lines cannot be written. */
+  open(intent: Intent): Promise<void> | null;
   /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
   attempt(id: string, channel: string, isFirst?: boolean): void;
   /** Writes the one line of an open request. */

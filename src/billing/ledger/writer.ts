@@ -145,18 +145,27 @@ export class LedgerWriter {
     return this.#problem;
   }
 
-  open(intent: Intent): Promise<void> {
+  open(intent: Intent): Promise<void> | null {
     if (this.#closing) return Promise.reject(refuse("it is closed"));
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
     this.#open.set(intent.id, { intent, channels: [intent.channel] });
     this.#records.push(() => encodeOpen(intent));
+    if (!this.#scheduled && this.#options.sync !== "always") return this.#openNow(intent.id);
     this.#opening ??= { ids: [], written: Promise.withResolvers<void>() };
     this.#opening.ids.push(intent.id);
     const written = this.#opening.written.promise;
-    // The first request of a turn is written at once, those after it together at the end of the turn.
     if (!this.#scheduled) this.#flush();
     this.#schedule();
     return written;
+  }
+
+  /** The first request of a turn is written at once, those after it together at the end of the turn. */
+  #openNow(id: string): Promise<void> | null {
+    const isWritten = this.#flush();
+    this.#schedule();
+    if (isWritten) return null;
+    this.#open.delete(id);
+    return Promise.reject(refuse(this.#problem ?? "unknown"));
   }
 
   attempt(id: string, channel: string, isFirst = false): void {
@@ -191,8 +200,9 @@ export class LedgerWriter {
 
   #addLine(draft: LineDraft): void {
     this.#chain.addLine(draft);
-    if (draft.basis === "exact" && draft.usage["output"] !== undefined)
-      this.#outputs.add(draft.model, draft.usage["output"]);
+    const { basis, model, usage, limit_usd: estimate } = draft;
+    const isKnown = basis === "exact" && estimate === undefined;
+    if (isKnown && usage["output"] !== undefined) this.#outputs.add(model, usage["output"]);
     this.#schedule();
   }
 
@@ -309,11 +319,20 @@ export class LedgerWriter {
   #schedule(): void {
     if (this.#scheduled || this.#closing || this.#problem !== null) return;
     this.#scheduled = true;
-    setImmediate(() => this.#closing || this.#flush());
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (!this.#closing && this.#hasWork) this.#flush();
+    });
   }
 
-  /** The journal comes first: a request that it names may go out even if writing the lines of others fails. */
-  #flush(): void {
+  /** False: the first request of the turn, which was written at once, was its only one. */
+  get #hasWork(): boolean {
+    return this.#records.length > 0 || !this.#chain.isWritten || this.#store.isJournalStale;
+  }
+
+  /** The journal comes first: a request that it names may go out even if writing the lines of others fails. False: the
+   *  journal could not be written. */
+  #flush(): boolean {
     this.#scheduled = false;
     const opening = this.#opening;
     const records = this.#records.map((encode) => encode());
@@ -325,13 +344,14 @@ export class LedgerWriter {
     } catch (error) {
       this.#fail(error);
       this.#reject(opening);
-      return;
+      return false;
     }
     if (this.#options.sync === "always" && opening !== null) this.#unsynced.push(opening);
     else opening?.written.resolve();
     this.#writeLines();
     this.#dirty = true;
     this.#scheduleSync();
+    return true;
   }
 
   #writeLines(): void {

@@ -8,7 +8,7 @@ import { getCount, getField } from "../../lib/json/json.ts";
 const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
-  output_missing: { basis: "suspect", text: "is missing beside the other counts" },
+  output_missing: { basis: "suspect", text: "is missing beside the other counts", lacksOutput: true },
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
 } as const;
@@ -32,8 +32,7 @@ export class CountReader {
   }
 
   note(kind: keyof typeof FAULTS, name: string): void {
-    const { basis, text } = FAULTS[kind];
-    const fault: CountFault = { basis, text: `the upstream's ${name} ${text}` };
+    const fault: CountFault = { ...FAULTS[kind], text: `the upstream's ${name} ${FAULTS[kind].text}` };
     if (!this.#faults.some((known) => known.text === fault.text)) this.#faults.push(fault);
   }
 

@@ -80,7 +80,7 @@ class MessagesReader implements UsageReader {
       model: this.#model,
       parts,
       faults: counts.faults,
-      raw: Object.keys(this.#usage).length > 0 ? this.#usage : null,
+      raw: isEmpty(this.#usage) ? null : this.#usage,
       tariff: readTariff(this.#usage),
       end: this.#end,
       final: this.#final,
@@ -112,13 +112,17 @@ class MessagesReader implements UsageReader {
     if (!isObject(reported)) return false;
     // A split by lifetime that contradicts a later total is out of date.
     const total = getCount(reported["cache_creation_input_tokens"]);
-    const split = readLifetimes(this.#usage);
-    const isOutdated = total !== undefined && total < split.short + split.long;
+    const isOutdated = total !== undefined && total < sumLifetimes(this.#usage);
     const earlier = isOutdated ? { ...this.#usage, cache_creation: undefined } : this.#usage;
     const values = dropNulls(reported);
-    this.#usage = { ...earlier, ...values };
-    return Object.keys(values).length > 0;
+    this.#usage = isEmpty(earlier) ? values : { ...earlier, ...values };
+    return !isEmpty(values);
   }
+}
+
+function isEmpty(counters: Counters): boolean {
+  for (const _name in counters) return false;
+  return true;
 }
 
 function getObject(value: unknown): Counters {
@@ -141,12 +145,11 @@ function dropNulls(counters: Counters): Counters {
   return counters;
 }
 
-function readLifetimes(counters: Counters): { short: number; long: number } {
+/** The written tokens whose lifetime is known. */
+function sumLifetimes(counters: Counters): number {
   const split = counters["cache_creation"];
-  return {
-    short: getCount(getField(split, "ephemeral_5m_input_tokens")) ?? 0,
-    long: getCount(getField(split, "ephemeral_1h_input_tokens")) ?? 0,
-  };
+  const short = getCount(getField(split, "ephemeral_5m_input_tokens")) ?? 0;
+  return short + (getCount(getField(split, "ephemeral_1h_input_tokens")) ?? 0);
 }
 
 /**
@@ -219,16 +222,19 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 function readExtras(counters: Counters, counts: CountReader): Usage {
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
-  return { ...(reasoning ? { reasoning } : {}), ...(searches ? { web_search: searches } : {}) };
+  const extras: Usage = {};
+  if (reasoning) extras.reasoning = reasoning;
+  if (searches) extras.web_search = searches;
+  return extras;
 }
 
 function readTariff(counters: Counters): Tariff {
   const service_tier = getName(counters["service_tier"]);
   const inference_geo = getName(counters["inference_geo"]);
   const speed = getName(counters["speed"]);
-  return {
-    ...(service_tier === undefined ? {} : { service_tier }),
-    ...(inference_geo === undefined ? {} : { inference_geo }),
-    ...(speed === undefined ? {} : { speed }),
-  };
+  const tariff: { -readonly [name in keyof Tariff]: Tariff[name] } = {};
+  if (service_tier !== undefined) tariff.service_tier = service_tier;
+  if (inference_geo !== undefined) tariff.inference_geo = inference_geo;
+  if (speed !== undefined) tariff.speed = speed;
+  return tariff;
 }

@@ -39,6 +39,8 @@ type FailedAttempt =
   /** The channel works, but another one may have the model, or what the client refers to. */
   | { readonly failure: null; readonly answer: ChannelResponse };
 
+type StartedAnswer = ChannelResponse | FailedAttempt;
+
 /** One request to one channel, and its circumstances. */
 interface Attempt {
   readonly job: Job;
@@ -64,7 +66,12 @@ export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<
     // A cooldown may have begun while another channel was tried.
     if (last !== null && !channels.admits(candidate, gateway.now())) continue;
     const isLast = ++tried === most;
-    const result = await tryChannel({ job, candidate, bill, gateway, leftMs, isLast });
+    const attempt: Attempt = { job, candidate, bill, gateway, leftMs, isLast };
+    reportStart(attempt);
+    const started = performance.now();
+    const result = await send(attempt);
+    // Requests that are not billed say little about a channel, because not every upstream serves them.
+    if (bill.open) reportResult(attempt, result, performance.now() - started);
     if (!("failure" in result)) {
       if (bill.open) channels.keepConversation(choice, candidate, job, bill.match);
       return result;
@@ -106,29 +113,26 @@ function hasLeft(failure: Failure): boolean {
   );
 }
 
-async function tryChannel(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
-  const { candidate, bill, gateway } = attempt;
-  const { channels } = gateway;
+function reportStart({ candidate, bill, gateway }: Attempt): void {
   const isFirst = bill.attempts.length === 0;
   const isNamed = isFirst && candidate === bill.match.candidates[0];
   if (bill.open && !isNamed) gateway.ledger.attempt(bill.call.id, candidate.channel.name, isFirst);
-  if (bill.open) channels.reportStart(candidate, gateway.now());
+  if (bill.open) gateway.channels.reportStart(candidate, gateway.now());
   bill.requested = candidate.model;
-  const started = performance.now();
-  const result = await send(attempt);
-  // Requests that are not billed say little about a channel, because not every upstream serves them.
-  if (!bill.open) return result;
+}
+
+function reportResult({ candidate, gateway }: Attempt, result: StartedAnswer, ms: number): void {
+  const { channels } = gateway;
   if (!("failure" in result) || result.failure === null) {
-    channels.reportAnswer(candidate, performance.now() - started, gateway.now());
+    channels.reportAnswer(candidate, ms, gateway.now());
   } else if (hasLeft(result.failure) || isShortage(result.failure)) {
     channels.reportLeft(candidate);
   } else {
     channels.reportFailure(candidate, result.failure, gateway.now());
   }
-  return result;
 }
 
-async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> {
+async function send(attempt: Attempt): Promise<StartedAnswer> {
   const { job, candidate, bill, gateway } = attempt;
   const { name } = candidate.channel;
   bill.upstreamRequestId = undefined;
@@ -158,10 +162,7 @@ async function send(attempt: Attempt): Promise<ChannelResponse | FailedAttempt> 
 }
 
 /** The upstream refused. Its error body shows whether that is about the channel or about the request. */
-async function readRefusal(
-  attempt: Attempt,
-  answer: ChannelResponse,
-): Promise<ChannelResponse | FailedAttempt> {
+async function readRefusal(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
   const { candidate, bill, gateway } = attempt;
   const { channel } = candidate;
   const { response } = answer;
@@ -205,7 +206,7 @@ function mayBeElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelRe
 }
 
 /** If the first real event of a stream is an error, another channel may succeed. */
-async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<ChannelResponse | FailedAttempt> {
+async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
   const { candidate, bill } = attempt;
   const { name } = candidate.channel;
   const { status } = answer.response;
@@ -228,8 +229,6 @@ function mayBeForeign({ job }: Attempt, response: UpstreamResponse): boolean {
   const isEventStream = response.field("content-type")?.startsWith("text/event-stream") === true;
   return GENERATING.has(job.call.target.endpoint.purpose) && !(job.body.stream && isEventStream);
 }
-
-type StartedAnswer = ChannelResponse | FailedAttempt;
 
 /** A short response has mostly arrived whole, and then nothing has to wait. */
 function checkStart(attempt: Attempt, answer: ChannelResponse): StartedAnswer | Promise<StartedAnswer> {

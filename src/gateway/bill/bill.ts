@@ -61,16 +61,21 @@ const BILLED = new Set(["generate", "embed"]);
 /** Requests that cost nothing but work: only limits on their number count them. */
 const COUNTED = new Set(["count"]);
 
-export async function openBill(
+/** No promise if nothing has to wait for the ledger. */
+export function openBill(
   job: Job,
   match: Match,
   overrides: Overrides,
   gateway: Gateway,
-): Promise<Bill> {
+): Bill | Promise<Bill> {
   const bill = createBill(job, match, overrides, gateway);
-  if (!bill.open) return bill;
+  const written = bill.open ? gateway.ledger.open(describeIntent(bill)) : null;
+  return written === null ? bill : awaitJournal(written, bill);
+}
+
+async function awaitJournal(written: Promise<void>, bill: Bill): Promise<Bill> {
   try {
-    await gateway.ledger.open(describeIntent(bill));
+    await written;
   } catch (error) {
     bill.admission.release();
     throw error;
@@ -78,8 +83,8 @@ export async function openBill(
   return bill;
 }
 
-/** Checks the limits and reserves the amount. This is not part of the async function above, because `release` would keep
- *  that function's variables alive, and with them the request's body. */
+/** Checks the limits and reserves the amount. This is not part of the function above, because `release` would keep that
+ *  function's variables alive, and with them the request's body. */
 function createBill(job: Job, match: Match, overrides: Overrides, gateway: Gateway): Bill {
   const { call, client, body } = job;
   const { purpose } = call.target.endpoint;

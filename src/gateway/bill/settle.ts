@@ -10,6 +10,7 @@ import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
 import type { Reading, Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
+import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -254,7 +255,7 @@ function computeKnownAmounts(
     basis,
     charge,
     suspect: explainSuspicion(bill, assessment),
-    limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),
+    limitUsd: estimateForLimits(bill, { assessment, basis, charge, reading }, gateway),
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
@@ -301,21 +302,39 @@ function findLastTried({ attempts, match }: Bill): Candidate | undefined {
 const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
 interface KnownUsage {
+  readonly assessment: Pick<Assessment, "lacksOutput">;
   readonly basis: Basis;
-  readonly charge: Pick<Charge, "usage" | "atLeast">;
+  readonly charge: Pick<Charge, "usage" | "atLeast" | "charge">;
   readonly reading: Reading | null;
 }
 
-/** What limits count while the cost of a request is not known: its prompt and the output seen. */
+function isCharged({ assessment, basis }: KnownUsage, strict: boolean): boolean {
+  if (basis === "exact") return assessment.lacksOutput !== true;
+  return basis === "partial" && !strict;
+}
+
+/** What limits count while the cost of a request is not known: its prompt and the output seen. Null: its charge. */
 function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
   const { basis, charge, reading } = known;
   const { admission, estimatedInput } = bill;
-  if (basis === "exact" || (basis === "partial" && !admission.strict)) return null;
+  if (isCharged(known, admission.strict)) return null;
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
   if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
+  if (basis === "exact") return addOutput(bill, known, gateway);
   if (basis === "unpriced") return estimateUnpriced(bill, charge, gateway);
   return quoteLast(bill, { input: estimatedInput, output: reading?.estimatedOutput ?? 0 }, gateway);
+}
+
+/** What was charged, and the output that was seen beyond what the upstream has counted. */
+function addOutput(
+  bill: Bill,
+  { charge: { usage, charge }, reading }: KnownUsage,
+  gateway: Gateway,
+): string | null {
+  const output = Math.max(0, (reading?.estimatedOutput ?? 0) - (usage.output ?? 0));
+  const more = quoteLast(bill, { output }, gateway);
+  return charge === null || more === null ? null : formatUsd(addUsd(parseUsd(charge), parseUsd(more)));
 }
 
 /** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */

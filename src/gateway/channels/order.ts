@@ -9,11 +9,15 @@ export function orderCandidates(
   current: string | null,
   random: () => number,
 ): readonly Candidate[] {
-  const listed = candidates.filter(({ isListed }) => isListed === true);
-  if (listed.length === 0 || listed.length === candidates.length)
+  if (!candidates.some(isListed) || candidates.every(isListed))
     return orderEqual(candidates, current, random);
-  const others = candidates.filter(({ isListed }) => isListed !== true);
+  const listed = candidates.filter(isListed);
+  const others = candidates.filter((candidate) => !isListed(candidate));
   return [...orderEqual(listed, current, random), ...orderEqual(others, current, random)];
+}
+
+function isListed(candidate: Candidate): boolean {
+  return candidate.isListed === true;
 }
 
 function orderEqual(
@@ -22,7 +26,7 @@ function orderEqual(
   random: () => number,
 ): readonly Candidate[] {
   const ordered = hasTie(candidates) ? shuffleByWeight(candidates, random) : candidates;
-  const own = ordered.find(({ channel }) => channel.name === current);
+  const own = current === null ? undefined : ordered.find(({ channel }) => channel.name === current);
   return own === undefined || own === ordered[0]
     ? ordered
     : [own, ...ordered.filter((other) => other !== own)];
@@ -30,9 +34,12 @@ function orderEqual(
 
 /** True if two candidates have the same priority. */
 export function hasTie(candidates: readonly Candidate[]): boolean {
-  return candidates.some(
-    ({ channel }, index) => index > 0 && channel.priority === candidates[index - 1]?.channel.priority,
-  );
+  let before: number | null = null;
+  for (const { channel } of candidates) {
+    if (channel.priority === before) return true;
+    before = channel.priority;
+  }
+  return false;
 }
 
 /** A channel of weight 3 comes first three times as often as one of weight 1. */

@@ -1,9 +1,11 @@
 // Which upstreams get connections before they are needed. lib/http1/client does the work. It sends nothing on them.
 
+import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { isLoopbackHost } from "../intake/own-host.ts";
 import { addressOf } from "../upstream/origin.ts";
+import { prepareRedaction } from "../upstream/redact.ts";
 import type { Channels } from "./channels.ts";
 import type { ChannelView } from "./view.ts";
 
@@ -12,12 +14,15 @@ interface WarmContext {
   readonly catalog: Catalog;
   readonly client: Client;
   readonly channels: Pick<Channels, "lastAnswer">;
+  readonly prices: PriceBook;
   readonly now: () => number;
 }
 
 /** A channel that has answered since then is likely to be used again. */
 const RECENT_MS = 7 * 24 * 3_600_000;
 const MAX_EXPECTED_CHANNELS = 8;
+/** Until then, a start is left alone, and the new connections are open. */
+const PREPARE_MS = 500;
 
 export function keepChannelsWarm(context: WarmContext, occasion: "start" | "reload"): void {
   const { catalog, client } = context;
@@ -25,6 +30,13 @@ export function keepChannelsWarm(context: WarmContext, occasion: "start" | "relo
   const expected = channels.filter(({ warm }) => warm === true);
   if (occasion === "start") expected.push(...guessNext(channels, context));
   client.keepWarm(channels.map(originOf), expected.map(originOf));
+  setTimeout(() => expected.forEach((channel) => prepare(channel, context)), PREPARE_MS).unref();
+}
+
+/** What the channel's first request would build otherwise. It takes 6 ms. */
+function prepare(channel: Channel, { prices }: WarmContext): void {
+  prepareRedaction(channel);
+  readPrices(prices, sellerOf(channel));
 }
 
 /** A dial to this machine without TLS takes 0.1 ms. */

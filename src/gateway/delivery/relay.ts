@@ -33,7 +33,8 @@ import { closeBill, recordBill, settle } from "../bill/settle.ts";
 /** A response up to this size is read whole before it is sent, so that its charge can be in a header. */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
 
-export function relay(delivery: Delivery): Promise<void> {
+/** No promise if everything has arrived. */
+export function relay(delivery: Delivery): void | Promise<void> {
   return delivery.streamed ? relayShown(delivery) : relayWhole(delivery);
 }
 
@@ -51,12 +52,17 @@ async function relayShown(delivery: Delivery): Promise<void> {
   }
 }
 
-function relayWhole(delivery: Delivery): Promise<void> {
-  const { whole, response } = delivery.from;
-  const body = whole ?? response.takeBuffered();
-  return body === null
-    ? relayArriving(delivery)
-    : relayRead({ chunks: [body], hasMore: false }, null, delivery);
+function relayWhole(delivery: Delivery): void | Promise<void> {
+  const { bill, from, job, meter } = delivery;
+  const { response } = from;
+  const whole = from.whole ?? response.takeBuffered();
+  if (whole === null) return relayArriving(delivery);
+  if (job.bridge !== null || isLongWork(whole.length))
+    return relayRead({ chunks: [whole], hasMore: false }, null, delivery);
+  noteFirstByte(bill);
+  const body = redactShort(delivery, whole);
+  meter?.see(body);
+  answerWhole(delivery, { status: response.status, body }, null);
 }
 
 async function relayArriving(delivery: Delivery): Promise<void> {
@@ -76,7 +82,7 @@ interface ReadBody {
 }
 
 async function relayRead(read: ReadBody, memory: LargeResponse | null, delivery: Delivery): Promise<void> {
-  const { bill, meter, job, gateway } = delivery;
+  const { bill, meter, job } = delivery;
   noteFirstByte(bill);
   if (read.hasMore) return await relayStream(delivery, read.chunks);
   const { status } = delivery.from.response;
@@ -87,16 +93,27 @@ async function relayRead(read: ReadBody, memory: LargeResponse | null, delivery:
   meter?.see(body);
   if (isLong) await nextTurn();
   const converted = job.bridge === null ? { status, body } : await convert(delivery, body, job.bridge);
+  answerWhole(delivery, converted, memory);
+}
+
+interface WholeAnswer {
+  readonly status: number;
+  readonly body: Uint8Array | string;
+}
+
+/** Sends a response that has been metered, with its charge. */
+function answerWhole(delivery: Delivery, answer: WholeAnswer, memory: LargeResponse | null): void {
+  const { bill, job, gateway } = delivery;
   const ending = judgeDelivery(delivery, null);
   if (ending.outcome === "upstream_cut") throw settleCut(delivery, null);
-  memory?.shrink(converted.body.length);
-  const closed = closeBill(bill, convertEnding(ending, converted.status), gateway);
+  memory?.shrink(answer.body.length);
+  const closed = closeBill(bill, convertEnding(ending, answer.status), gateway);
   const fields = answerFields(delivery);
   const chargeUsd = closed.draft?.charge_usd ?? null;
   if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
   // Answer first, write the ledger after.
   try {
-    job.call.exchange.answer(converted.status, fields, converted.body);
+    job.call.exchange.answer(answer.status, fields, answer.body);
   } finally {
     recordBill(closed, gateway);
   }
@@ -126,19 +143,21 @@ function settleCut(delivery: Delivery, fault: UpstreamFault | null): GatewayErro
   return error;
 }
 
+function redactAnswer(delivery: Delivery, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
+  const { response, candidate } = delivery.from;
+  const isLong = response.status < 400 && isLongWork(body.length);
+  return isLong ? redactLongBody(body, candidate.channel) : redactShort(delivery, body);
+}
+
 /** An upstream's error may quote pieces of the credential that it refuses. */
-function redactAnswer({ from }: Delivery, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
-  const { channel } = from.candidate;
-  if (from.response.status >= 400) return redactErrorBody(body, channel);
-  return isLongWork(body.length) ? redactLongBody(body, channel) : redactBody(body, channel);
+function redactShort({ from }: Delivery, body: Uint8Array): Uint8Array {
+  const { response, candidate } = from;
+  const redact = response.status >= 400 ? redactErrorBody : redactBody;
+  return redact(body, candidate.channel);
 }
 
 /** The response in the client's dialect. */
-async function convert(
-  { from: answer }: Delivery,
-  body: Uint8Array,
-  bridge: Bridge,
-): Promise<{ status: number; body: Uint8Array | string }> {
+async function convert({ from: answer }: Delivery, body: Uint8Array, bridge: Bridge): Promise<WholeAnswer> {
   const { status } = answer.response;
   const { channel } = answer.candidate;
   const isLong = isLongWork(body.length);
@@ -164,10 +183,11 @@ async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Pr
   // Answer first, write the ledger after.
   try {
     if (exchange.gone) return;
-    if (ending.outcome === "complete")
-      exchange.end(streamed && fault !== null ? closeEvent(last) : undefined);
+    const missing = streamed && fault !== null ? closeEvent(last) : undefined;
+    if (ending.outcome === "complete") exchange.end(missing);
     else if (!streamed) exchange.reset();
-    else breakStream(delivery, ending.reading?.end === "error" ? null : explainBreak(delivery, fault), last);
+    else if (ending.reading?.end === "error") breakStream(delivery, missing);
+    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));
   } finally {
     settle(bill, ending, gateway);
   }
@@ -218,18 +238,20 @@ function closeEvent(last: readonly Uint8Array[]): Buffer {
   return Buffer.from(findMissingEnd(end, end.includes("\r\n") ? "\r\n\r\n" : "\n\n"));
 }
 
-/** Ends a stream so that no client takes it for a complete response. `error` is null if the upstream has sent the error
- *  event itself. */
-function breakStream(delivery: Delivery, error: GatewayError | null, last: readonly Uint8Array[]): void {
+/** Ends a stream so that no client takes it for a complete response. If the upstream has sent the error event itself, `last`
+ *  is at most the end of it. */
+function breakStream({ job: { call } }: Delivery, last?: Uint8Array): void {
+  if (last !== undefined) call.exchange.write(last);
+  if (call.target.endpoint.dialect.resetAfterErrorEvent) call.exchange.reset();
+  else call.exchange.end();
+}
+
+function writeError(delivery: Delivery, error: GatewayError, last: readonly Uint8Array[]): Buffer {
   const { call } = delivery.job;
   const { dialect } = call.target.endpoint;
-  if (error !== null) {
-    const end = asBuffer(joinChunks(last)).toString("latin1");
-    const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
-    call.exchange.write(Buffer.from(findMissingEnd(end, dialect.eventCloser) + event));
-  }
-  if (dialect.resetAfterErrorEvent) call.exchange.reset();
-  else call.exchange.end();
+  const end = asBuffer(joinChunks(last)).toString("latin1");
+  const event = dialect.errorEvent(error, call.id, describePlace(delivery, end));
+  return Buffer.from(findMissingEnd(end, dialect.eventCloser) + event);
 }
 
 /** `end`: the last bytes that were sent, as latin-1. */

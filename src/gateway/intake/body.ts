@@ -7,11 +7,14 @@ import {
   type ModelReading,
   readModel,
   readStreamFlag,
+  type Scan,
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
+import { scanLongTopLevel } from "../../lib/json/json-long-scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
+import type { Target } from "../../dialects/dialect.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 
@@ -52,36 +55,75 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
 
-export async function readRequestBody(
+const NO_BODY: RequestBody = {
+  bytes: null,
+  plain: null,
+  model: null,
+  modelSpan: null,
+  stream: false,
+  encoded: false,
+};
+
+/** Most bodies are short and have arrived with their heads. They need no promise. */
+export function readRequestBody(
   call: ClientCall,
   catalog: Catalog,
   memory: Reservation | null = null,
+): RequestBody | Promise<RequestBody> {
+  const { exchange } = call;
+  if (exchange.method !== "POST") return NO_BODY;
+  const body = exchange.readBody(catalog.maxBodyBytes);
+  const isReady =
+    body instanceof Uint8Array &&
+    !isLongWork(body.length) &&
+    exchange.field("content-encoding") === undefined;
+  return isReady ? scanBody(call, body, body) : readLater(call, body, catalog, memory);
+}
+
+async function readLater(
+  call: ClientCall,
+  arriving: Uint8Array | Promise<Uint8Array>,
+  { maxBodyBytes }: Catalog,
+  memory: Reservation | null,
 ): Promise<RequestBody> {
-  const { endpoint, model } = call.target;
-  if (call.exchange.method !== "POST") {
-    return { bytes: null, plain: null, model: null, modelSpan: null, stream: false, encoded: false };
-  }
-  const body = await call.exchange.readBody(catalog.maxBodyBytes);
+  const body = await arriving;
   const coding = call.exchange.field("content-encoding");
-  const plain = coding === undefined ? body : await decode(body, coding, catalog.maxBodyBytes);
+  const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   memory?.shrink(COPIES * Math.max(body.length, plain.length));
-  if (isLongWork(plain.length)) await nextTurn();
+  const names = listNames(call.target);
+  if (names === null || !isLongWork(plain.length)) return scanBody(call, body, plain);
+  await nextTurn();
+  return scanBody(call, body, plain, await scanLongTopLevel(plain, names));
+}
+
+/** The members that say what the client wants. Null: there is no need to look at the body. */
+function listNames({ endpoint, model }: Target): readonly string[] | null {
+  if (model !== null) return [];
+  return NEEDS_MODEL.has(endpoint.purpose) ? NAMES : null;
+}
+
+/** `known`: the members of `listNames`, if they were found already. */
+function scanBody({ target }: ClientCall, body: Uint8Array, plain: Uint8Array, known?: Scan): RequestBody {
+  const { model, stream } = target;
   const read = { bytes: body, plain, encoded: plain !== body };
-  if (model !== null) {
-    const scan = scanTopLevel(plain, []);
-    if (scan.kind !== "object") throw refuseBody(scan);
-    return { ...read, model: model.id, modelSpan: null, stream: call.target.stream ?? false };
-  }
-  if (!NEEDS_MODEL.has(endpoint.purpose)) return { ...read, model: null, modelSpan: null, stream: false };
-  return { ...read, ...readNames(plain) };
+  const names = listNames(target);
+  if (names === null) return { ...read, model: null, modelSpan: null, stream: false };
+  const scan = known ?? scanTopLevel(plain, names);
+  if (model === null) return { ...read, ...readNames(plain, scan) };
+  if (scan.kind !== "object") throw refuseBody(scan);
+  return { ...read, model: model.id, modelSpan: null, stream: stream ?? false };
 }
 
 /** No real model name is longer, and the name is written to the ledger. */
 const MAX_MODEL_LENGTH = 256;
 
+const NAMES = ["model", "stream"];
+
 /** The model and the stream flag of a body, in one pass over it. */
-export function readNames(plain: Uint8Array): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
-  const scan = scanTopLevel(plain, ["model", "stream"]);
+export function readNames(
+  plain: Uint8Array,
+  scan: Scan = scanTopLevel(plain, NAMES),
+): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
   const reading = readModel(plain, scan);
   if (reading.kind !== "model") throw refuseBody(reading);
   if (reading.model.length > MAX_MODEL_LENGTH) {

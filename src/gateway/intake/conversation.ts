@@ -67,6 +67,8 @@ function readText(body: Uint8Array, span: Span | undefined): string | null {
 const MAX_HASHED_BYTES = 8 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
+/** A turn that is longer counts by its beginning only. */
+const MAX_SEARCHED_BYTES = 1024 * 1024;
 
 function hashBeginning(body: Uint8Array, spans: Spans): string | null {
   const turns = TURNS.flatMap((name) => spans.get(name) ?? [])[0];
@@ -81,7 +83,8 @@ function hashBeginning(body: Uint8Array, spans: Spans): string | null {
 }
 
 function firstTurns(body: Uint8Array, turns: Span): Span[] {
-  const elements = findFirstElements(body, turns, MAX_FIRST_TURNS);
+  const beginning = body.subarray(0, Math.min(turns.end, turns.start + MAX_SEARCHED_BYTES));
+  const elements = findFirstElements(beginning, turns, MAX_FIRST_TURNS);
   const users = elements.findIndex((span) => {
     const scan = scanTopLevel(body.subarray(span.start, span.end), ["role"]);
     const role = scan.kind === "object" ? scan.spans.get("role") : undefined;

@@ -43,6 +43,11 @@ interface Redaction {
 
 const redactions = new WeakMap<SecretHolder, Redaction>();
 
+/** Builds what finds the channel's secrets, so that no request waits for it. */
+export function prepareRedaction(channel: SecretHolder): void {
+  redactionOf(channel);
+}
+
 function redactionOf(channel: SecretHolder): Redaction {
   const known = redactions.get(channel);
   if (known !== undefined) return known;

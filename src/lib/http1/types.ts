@@ -13,7 +13,7 @@ export interface Exchange {
   /** The first value of a field, by its lower-case name. */
   field(name: string): string | undefined;
   /** Reads the whole body. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue if the client waits for it. */
-  readBody(limit: number): Promise<Uint8Array>;
+  readBody(limit: number): Uint8Array | Promise<Uint8Array>;
 
   /** Sends a whole reply with content-length, in one write. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: readonly Field[], body: Uint8Array | string): void;

@@ -3,6 +3,7 @@
 // the upstream.
 
 import { asBuffer } from "../memory/bytes.ts";
+import { isLongWork } from "../time/next-turn.ts";
 
 /** The position of a value: the bytes [start, end), including the quotes of a string. */
 export interface Span {
@@ -44,7 +45,7 @@ export type ModelReading =
   | { readonly kind: "not_string" }
   | Exclude<Scan, { kind: "object" }>;
 
-const QUOTE = 0x22;
+export const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
@@ -56,7 +57,7 @@ const CLOSE_BRACE = 0x7d;
 const BRACKET_BIT = 0x20;
 /** Up to this length a loop in JavaScript finds the end of a string faster than a native call. */
 const SHORT_STRING_BYTES = 24;
-const DEPTHS = listDepths();
+export const DEPTHS = listDepths();
 /** A wanted name is not longer than this, even with every character escaped. */
 const MAX_ESCAPED_KEY_BYTES = 256;
 const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
@@ -67,24 +68,66 @@ const NOT_JSON: Scan = { kind: "not_json" };
 
 /** Finds the members of the top-level object that have one of `names` (ASCII). A byte order mark is skipped. */
 export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
-  const spans = new Spans(names);
-  let at = skipSpace(bytes, skipByteOrderMark(bytes));
-  if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
-  at = skipSpace(bytes, at + 1);
-  let open = bytes[at] !== CLOSE_BRACE;
-  while (open) {
-    const keyEnd = findStringEnd(bytes, at);
-    const start = findMemberValue(bytes, keyEnd);
-    const end = findValueEnd(bytes, start);
-    if (end < 0) return NOT_JSON;
-    const name = readWantedKey(bytes, at, keyEnd, names);
-    if (name !== null && !spans.add(name, { start, end })) return { kind: "duplicate", name };
-    at = skipSpace(bytes, end);
-    open = bytes[at] === COMMA;
-    if (open) at = skipSpace(bytes, at + 1);
+  const members = new MemberScan(bytes, names);
+  const known = isLongWork(bytes.length) ? longValues.get(bytes) : undefined;
+  while (members.result === null) {
+    const start = members.startValue();
+    members.endValue(known?.get(start) ?? findValueEnd(bytes, start));
   }
-  const closed = bytes[at] === CLOSE_BRACE && skipSpace(bytes, at + 1) === bytes.length;
-  return closed ? { kind: "object", spans } : NOT_JSON;
+  return members.result;
+}
+
+/** Where the long values of an object end, by their starts, if json-long-scan.ts has found them. Then each further search
+ *  of the same bytes passes over them at once. */
+export const longValues = new WeakMap<Uint8Array, ReadonlyMap<number, number>>();
+
+/** The same, one member after the other. The caller finds the ends of their values. */
+export class MemberScan {
+  /** Null until the end of the object, or what is wrong with it. */
+  result: Scan | null = null;
+  readonly #bytes: Uint8Array;
+  readonly #names: readonly string[];
+  readonly #spans: Spans;
+  #at = 0;
+  #keyEnd = 0;
+  #start = 0;
+
+  constructor(bytes: Uint8Array, names: readonly string[]) {
+    this.#bytes = bytes;
+    this.#names = names;
+    this.#spans = new Spans(names);
+    const first = skipSpace(bytes, skipByteOrderMark(bytes));
+    this.#at = skipSpace(bytes, first + 1);
+    if (bytes[first] !== OPEN_BRACE) this.result = NOT_JSON;
+    else if (bytes[this.#at] === CLOSE_BRACE) this.#close();
+  }
+
+  /** The start of the next member's value; -1: there is none. */
+  startValue(): number {
+    this.#keyEnd = findStringEnd(this.#bytes, this.#at);
+    this.#start = findMemberValue(this.#bytes, this.#keyEnd);
+    return this.#start;
+  }
+
+  /** `end` is the index after the value; -1: it has none. */
+  endValue(end: number): void {
+    const bytes = this.#bytes;
+    const name = end < 0 ? null : readWantedKey(bytes, this.#at, this.#keyEnd, this.#names);
+    if (end < 0) this.result = NOT_JSON;
+    else if (name !== null && !this.#spans.add(name, { start: this.#start, end }))
+      this.result = { kind: "duplicate", name };
+    else {
+      this.#at = skipSpace(bytes, end);
+      if (bytes[this.#at] === COMMA) this.#at = skipSpace(bytes, this.#at + 1);
+      else this.#close();
+    }
+  }
+
+  #close(): void {
+    const bytes = this.#bytes;
+    const isClosed = bytes[this.#at] === CLOSE_BRACE && skipSpace(bytes, this.#at + 1) === bytes.length;
+    this.result = isClosed ? { kind: "object", spans: this.#spans } : NOT_JSON;
+  }
 }
 
 /** The model that a request's body names. Pass the scan if there is one. */
@@ -160,7 +203,7 @@ export function findStringEnd(bytes: Uint8Array, start: number): number {
 
 /** The same from the first character on. Most strings are keys and other short words: this loop is small enough for the
  *  runtime to put it into its callers' loops. */
-function findShortEnd(bytes: Uint8Array, from: number): number {
+export function findShortEnd(bytes: Uint8Array, from: number): number {
   const until = from + SHORT_STRING_BYTES;
   let at = from;
   let byte = bytes[at];
@@ -191,7 +234,7 @@ function findLongEnd(bytes: Uint8Array, from: number): number {
 }
 
 /** Whether an odd run of backslashes escapes `at`. `from` itself is not escaped. */
-function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
+export function isEscaped(bytes: Uint8Array, from: number, at: number): boolean {
   let first = at;
   while (first > from && bytes[first - 1] === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;

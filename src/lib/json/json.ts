@@ -9,8 +9,10 @@ export function getField(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;
 }
 
+const EMPTY: readonly unknown[] = [];
+
 export function getList(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+  return Array.isArray(value) ? value : EMPTY;
 }
 
 /** A string that is short enough to be a name. Undefined for everything else. */

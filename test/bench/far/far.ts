@@ -20,6 +20,7 @@ const REST_MS = 2000;
 const IDLE_MS = 90_000;
 const LONG_IDLE_MS = 600_000;
 const TIMES = 10;
+const CROWD = 8;
 
 /** Direct, on a connection that is already open. */
 export const ROUND_TRIP = "far: first byte ms, one round trip";
@@ -50,17 +51,22 @@ export async function measureFar(plan: FarPlan, cores: Cores | null, results: Re
   }
   for (let round = 0; round < plan.rounds; round += 1) {
     plan.note(`far ${round + 1}/${plan.rounds}`);
-    results.add("direct", await measureDirect(far));
+    const direct = await measureDirect(far);
+    const tripMs = direct[ROUND_TRIP] ?? 0;
+    results.add("direct", direct);
     for (const [name, command] of Object.entries(plan.commands)) {
-      await withGateway(command, far, cores, async (port) => results.add(name, await measureNear(port)));
+      await withGateway(command, far, cores, async (port) =>
+        results.add(name, await measureNear(port, tripMs)),
+      );
     }
   }
+  const tripMs = results.read("direct", ROUND_TRIP)?.median ?? 0;
   const pauses = [...(plan.quick ? [] : [IDLE_MS]), ...(plan.long ? [LONG_IDLE_MS] : [])];
   for (const pause of pauses) {
     plan.note(`far, after ${pause / 1000} s`);
     const measured = Object.entries(plan.commands).map(async ([name, command]) => {
       await withGateway(command, far, cores, async (port) =>
-        results.add(name, await measureAfter(port, pause)),
+        results.add(name, await measureAfter(port, pause, tripMs)),
       );
     });
     await Promise.all(measured);
@@ -81,21 +87,30 @@ async function openFar(cores: Cores | null): Promise<Far | null> {
   return { folder, certificate, line, upstream, port: Number(await line.readLine()) };
 }
 
-/** A fresh tool, and for comparison the round trip on a connection that is already open. */
+/** A fresh tool, and for comparison the round trip on connections that are already open. */
 async function measureDirect(far: Far): Promise<Sample> {
-  return {
-    "far: first byte ms, fresh process": await measureFresh(far),
-    [ROUND_TRIP]: await measureRoundTrip(far),
-  };
-}
-
-async function measureRoundTrip({ port, certificate }: Far): Promise<number> {
-  const socket = connectTls({ port, host: "localhost", ca: readFileSync(certificate.cert) });
-  await new Promise((resolve, reject) => socket.once("secureConnect", resolve).once("error", reject));
+  const fresh = await measureFresh(far);
+  const socket = await openTls(far);
   const times: number[] = [];
   for (let count = 0; count < TIMES; count += 1) times.push(await time(socket));
   socket.destroy();
-  return readSpread(times).median;
+  const tripMs = readSpread(times).median;
+  const crowd = await Promise.all(Array.from({ length: CROWD }, () => openTls(far)));
+  await Bun.sleep(REST_MS);
+  const together = await Promise.all(crowd.map(time));
+  for (const each of crowd) each.destroy();
+  return {
+    "far: first byte ms, fresh process": fresh,
+    [ROUND_TRIP]: tripMs,
+    ...describeCrowd("eight at once", together, tripMs),
+  };
+}
+
+function openTls({ port, certificate }: Far): Promise<Socket> {
+  const socket = connectTls({ port, host: "localhost", ca: readFileSync(certificate.cert) });
+  return new Promise((resolve, reject) => {
+    socket.once("secureConnect", () => resolve(socket)).once("error", reject);
+  });
 }
 
 async function measureFresh({ port, certificate }: Far): Promise<number> {
@@ -149,29 +164,47 @@ function writeFarConfig({ path }: Folder, { port, certificate }: Far): string {
   return file;
 }
 
-async function measureNear(port: number): Promise<Sample> {
+async function measureNear(port: number, tripMs: number): Promise<Sample> {
   await Bun.sleep(REST_MS);
   const first = await ask(port);
   const steady: number[] = [];
   for (let times = 0; times < TIMES; times += 1) steady.push(await ask(port));
   await Bun.sleep(REST_MS);
-  const together = readSpread(await Promise.all(Array.from({ length: 8 }, () => ask(port))));
+  const together = await askTogether(port);
   await Bun.sleep(REST_MS);
-  const again = readSpread(await Promise.all(Array.from({ length: 8 }, () => ask(port))));
+  const again = await askTogether(port);
   return {
     "far: first byte ms, first request": first,
     "far: first byte ms, steady": readSpread(steady).median,
-    "far: first byte ms, eight at once, median": together.median,
-    "far: first byte ms, eight at once, last": together.most,
-    "far: first byte ms, eight again, median": again.median,
-    "far: first byte ms, eight again, last": again.most,
+    ...describeCrowd("eight at once", together, tripMs),
+    ...describeCrowd("eight again", again, tripMs),
   };
 }
 
-async function measureAfter(port: number, pause: number): Promise<Sample> {
-  await ask(port);
+function askTogether(port: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: CROWD }, () => ask(port)));
+}
+
+/** A request that waits for a second round trip takes twice as long or more. */
+function describeCrowd(name: string, times: readonly number[], tripMs: number): Sample {
+  const { median, most } = readSpread(times);
+  return {
+    [`far: first byte ms, ${name}, median`]: median,
+    [`far: first byte ms, ${name}, last`]: most,
+    [`far: in one round trip, ${name}`]: times.filter((ms) => ms < 1.5 * tripMs).length,
+  };
+}
+
+/** Before the pause, eight requests ran at once. */
+async function measureAfter(port: number, pause: number, tripMs: number): Promise<Sample> {
+  await askTogether(port);
   await Bun.sleep(pause);
-  return { [`far: first byte ms, after ${pause / 1000} s`]: await ask(port) };
+  const first = await ask(port);
+  const together = await askTogether(port);
+  return {
+    [`far: first byte ms, after ${pause / 1000} s`]: first,
+    ...describeCrowd(`eight after ${pause / 1000} s`, together, tripMs),
+  };
 }
 
 /** Milliseconds from the request to the first byte of the response, on a new connection. */

@@ -3,10 +3,10 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { type Overview, type SignedIn, TOKEN_HEADER } from "../../../src/web/api.ts";
 import { makeLedger } from "../../billing/ledger/ledger-make.ts";
 import type { Bench, Sample } from "../bench.ts";
 import { type Folder, makeFolder, readCpu, start } from "../machine.ts";
+import { followFeed, OVERVIEW, type Page, readAll, REPORT, signIn } from "./page.ts";
 import { findScenario } from "./scenarios.ts";
 import { hold, PLAIN, readReadyPort, SECRET, type Target, writeGatewayConfig } from "../targets/targets.ts";
 
@@ -20,14 +20,9 @@ const SETTLE_MS = 5000;
 const OPEN_MS = 10_000;
 /** As often as the page loads the overview while requests come. */
 const REFRESH_MS = 3000;
-const OVERVIEW = "overview?period=30d&by=model";
-/** It reads the whole ledger each time. */
-const REPORT = "sessions?period=30d";
 
-interface Page {
+interface OpenPage extends Page {
   readonly target: Target;
-  /** What the page would load, as text. */
-  readonly load: (name: string, signal?: AbortSignal) => Promise<Response>;
 }
 
 export async function measureConsole(
@@ -76,7 +71,7 @@ async function openPage(
   command: readonly string[],
   folder: Folder,
   { cores, upstream }: Bench,
-): Promise<Page> {
+): Promise<OpenPage> {
   const file = writeGatewayConfig(folder, upstream.port);
   const child = start([...command, "serve", "--config", file, "--log", "off"], {
     core: cores?.proxy ?? null,
@@ -88,38 +83,11 @@ async function openPage(
     port,
     fields: { "x-api-key": SECRET },
   };
-  const opened = Bun.spawn([...command, "open", "--print", "--config", file], { stdout: "pipe" });
-  const link = new URL((await opened.stdout.text()).trim());
-  const api = `${link.origin}/console/api/`;
-  const own = { origin: link.origin, "sec-fetch-site": "same-origin" };
-  const answer = await fetch(`${api}sign-in`, {
-    method: "POST",
-    headers: { ...own, "content-type": "application/json" },
-    body: JSON.stringify({ code: link.hash.slice("#code=".length) }),
-  });
-  const [cookie = ""] = (answer.headers.get("set-cookie") ?? "").split(";");
-  const { token }: SignedIn = JSON.parse(await answer.text());
-  const headers = { ...own, cookie, [TOKEN_HEADER]: token };
-  return {
-    target,
-    load: async (name, signal) => {
-      const loaded = await fetch(api + name, signal === undefined ? { headers } : { headers, signal });
-      if (!loaded.ok) throw new Error(`${name}: ${await loaded.text()}`);
-      return loaded;
-    },
-  };
-}
-
-async function readAll({ load }: Page): Promise<void> {
-  for (;;) {
-    const { read }: Overview = JSON.parse(await (await load(OVERVIEW)).text());
-    if (read === 1) return;
-    await Bun.sleep(POLL_MS);
-  }
+  return { target, ...(await signIn(command, file)) };
 }
 
 /** Streams without reports, then with one report after the other. */
-async function measureDelays(page: Page, bench: Bench): Promise<Sample> {
+async function measureDelays(page: OpenPage, bench: Bench): Promise<Sample> {
   const streams = findScenario("paced-streams");
   const quiet = await streams.run(page.target, bench);
   const ended = new AbortController();
@@ -151,20 +119,12 @@ async function time({ load }: Page, name: string): Promise<number> {
   return performance.now() - began;
 }
 
-async function follow({ load }: Page, signal: AbortSignal): Promise<void> {
-  try {
-    await (await load("live", signal)).text();
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
-}
-
 /** What the live feed takes, and the overview as often as the page loads it at most. */
-async function measureOpenPage(page: Page): Promise<Sample> {
+async function measureOpenPage(page: OpenPage): Promise<Sample> {
   await Bun.sleep(SETTLE_MS);
   const before = await watch(page, async () => {});
   const ended = new AbortController();
-  const feed = follow(page, ended.signal);
+  const feed = followFeed(page, ended.signal);
   const during = await watch(page, async () => void (await (await page.load(OVERVIEW)).text()));
   ended.abort();
   await feed;
@@ -172,7 +132,7 @@ async function measureOpenPage(page: Page): Promise<Sample> {
 }
 
 /** How much of a core the gateway takes, in %; null except on Linux. */
-async function watch({ target }: Page, act: () => Promise<void>): Promise<number | null> {
+async function watch({ target }: OpenPage, act: () => Promise<void>): Promise<number | null> {
   const pid = target.pid ?? 0;
   const before = readCpu(pid);
   const began = performance.now();

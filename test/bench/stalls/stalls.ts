@@ -3,7 +3,9 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeLedger } from "../../billing/ledger/ledger-make.ts";
 import { type Child, type Cores, type Folder, makeFolder, start } from "../machine.ts";
+import { followFeed, OVERVIEW, readAll, REPORT, signIn } from "../parts/page.ts";
 import type { Results } from "../results/measures.ts";
 import { readStalls } from "./noted-stalls.ts";
 import { MAIN, readReadyPort, SECRET } from "../targets/targets.ts";
@@ -11,6 +13,9 @@ import { MAIN, readReadyPort, SECRET } from "../targets/targets.ts";
 const MIB = 1 << 20;
 const WATCHDOG = join(import.meta.dir, "watchdog.ts");
 const SETTLE_MS = 1500;
+const DAYS_MS = 28 * 86_400_000;
+/** How often an open page loads its reports, each time after a request. */
+const REFRESHES = 5;
 
 interface Watched {
   readonly child: Child;
@@ -38,20 +43,26 @@ const WORKS: Readonly<Record<string, Work>> = {
   "a rotated ledger": async (watched) => {
     for (let count = 0; count < 40; count += 1) await send(watched, 1000, "small");
   },
+  "an open page": (watched) => showPage(watched),
   "a reload of 10,000 keys": async ({ child, config, upstreamUrl }) => {
     writeFileSync(config, writeConfig(upstreamUrl, 10_000), { mode: 0o600 });
     while (!child.complaints().includes("changes are applied")) await Bun.sleep(50);
   },
   "a request with 10,000 keys": (watched) => send(watched, 1000, "small"),
+  "an open page with 10,000 keys": (watched) => showPage(watched),
 };
 
-export async function measureStalls(
-  cores: Cores | null,
-  results: Results,
-  note: (text: string) => void,
-): Promise<void> {
+interface Surroundings {
+  readonly cores: Cores | null;
+  /** In the ledger before the start. */
+  readonly lines: number;
+  readonly note: (text: string) => void;
+}
+
+export async function measureStalls(results: Results, { cores, lines, note }: Surroundings): Promise<void> {
   const server = startLargeUpstream();
-  const watched = await startWatched(server.url.origin, cores);
+  note("stalls: a ledger");
+  const watched = await startWatched(server.url.origin, cores, lines);
   try {
     await send(watched, 1000, "small");
     await sendChat(watched);
@@ -72,8 +83,10 @@ export async function measureStalls(
   }
 }
 
-async function startWatched(upstreamUrl: string, cores: Cores | null): Promise<Watched> {
+async function startWatched(upstreamUrl: string, cores: Cores | null, lines: number): Promise<Watched> {
   const folder = makeFolder();
+  const ledger = join(folder.path, "ledger.jsonl");
+  makeLedger(ledger, lines, { start: Date.now() - DAYS_MS, stepMs: DAYS_MS / lines });
   const config = join(folder.path, "gateway.yaml");
   const stalls = join(folder.path, "stalls");
   writeFileSync(config, writeConfig(upstreamUrl, 0), { mode: 0o600 });
@@ -97,9 +110,14 @@ function writeConfig(upstreamUrl: string, keys: number): string {
   return JSON.stringify({
     listen: { port: 0 },
     ledger: { path: "ledger.jsonl", rotate: { size: "4KiB" } },
-    channels: { first: { platform: "messages", ...base }, chat: { platform: "responses", ...base } },
+    // Of two equal channels, the conversation decides, which is looked for in the body.
+    channels: {
+      first: { platform: "messages", ...base },
+      second: { platform: "messages", ...base },
+      chat: { platform: "responses", ...base },
+    },
     groups: {
-      first: { platform: "messages", channels: ["first"] },
+      first: { platform: "messages", channels: ["first", "second"] },
       chat: { platform: "responses", channels: ["chat"] },
     },
     keys: [
@@ -199,7 +217,8 @@ async function sendTexts(watched: Watched, bytes: number): Promise<void> {
     content: [{ type: "text", text }],
   }));
   const body = { model: "claude-haiku-4-5", max_tokens: 9, messages };
-  const fields = { "x-api-key": SECRET, "x-size": "small" };
+  // This tool may name its session in the body.
+  const fields = { "x-api-key": SECRET, "x-size": "small", "user-agent": "claude-cli/2.0.0" };
   await call(watched, "POST", "/v1/messages", JSON.stringify(body), fields);
 }
 
@@ -207,6 +226,20 @@ async function sendChat(watched: Watched): Promise<void> {
   const body = { model: "gpt-5-mini", messages: [{ role: "user", content: "x" }] };
   const fields = { authorization: `Bearer ${SECRET}-chat` };
   await call(watched, "POST", "/v1/chat/completions", JSON.stringify(body), fields);
+}
+
+/** Signed in, with the live feed, while requests come. */
+async function showPage(watched: Watched): Promise<void> {
+  const page = await signIn([process.execPath, MAIN], watched.config);
+  const closed = new AbortController();
+  const feed = followFeed(page, closed.signal);
+  await readAll(page);
+  for (let count = 0; count < REFRESHES; count += 1) {
+    await send(watched, 1000, "small");
+    for (const name of [OVERVIEW, REPORT]) await (await page.load(name)).text();
+  }
+  closed.abort();
+  await feed;
 }
 
 async function call(

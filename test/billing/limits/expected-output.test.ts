@@ -42,4 +42,16 @@ describe("the expected output of a model", () => {
     expect(again.expectOutput("claude-sonnet-4-5")).toBe(350);
     await again.close();
   });
+
+  test("does not follow a response whose output was not reported", async () => {
+    const path = newLedgerPath();
+    const ledger = openLedger(optionsFor(path));
+    await ledger.open(intentOf("req_1"));
+    ledger.append({ ...draftOf("req_1"), limit_usd: "0.5" });
+    expect(ledger.expectOutput("claude-sonnet-4-5")).toBe(null);
+    await ledger.close();
+    const again = openLedger(optionsFor(path));
+    expect(again.expectOutput("claude-sonnet-4-5")).toBe(null);
+    await again.close();
+  });
 });

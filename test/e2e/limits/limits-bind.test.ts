@@ -24,10 +24,12 @@ interface Work {
   /** Output tokens of each response, or no response at all. */
   readonly output: number | "none";
   readonly input?: number;
+  /** The text of each response. Without one, its usage has the output, too. */
+  readonly text?: string;
 }
 
 /** Does a fixed amount of work, whatever the request says. */
-function startUpstream({ output, input = 10 }: Work): Upstream {
+function startUpstream({ output, input = 10, text: said }: Work): Upstream {
   const bodies: Section[] = [];
   const waiting: (() => void)[] = [];
   const server = Bun.serve({
@@ -56,9 +58,9 @@ function startUpstream({ output, input = 10 }: Work): Upstream {
         type: "message",
         role: "assistant",
         model: body["model"],
-        content: [{ type: "text", text: "x" }],
+        content: [{ type: "text", text: said ?? "x" }],
         stop_reason: "end_turn",
-        usage: { input_tokens: input, output_tokens: output },
+        usage: { input_tokens: input, output_tokens: said === undefined ? output : null },
       });
     },
   });
@@ -208,6 +210,26 @@ describe("a limit in USD", () => {
       expect(countOf(statuses, 200) + countOf(statuses, 429)).toBe(200);
       expect(countOf(statuses, 200)).toBe(upstream.bodies.length);
       expect(upstream.bodies.length * LARGE_USD).toBeLessThan(1 + LARGE_USD);
+    });
+  });
+
+  test.each([
+    // The prompt, and a token for every four bytes of the text.
+    [false, 0.03],
+    // The most that a request with this cap and body can cost.
+    [true, 0.03],
+  ])("counts the output that was seen if the upstream reports none, strict: %p", async (strict, usd) => {
+    const limits = { usd_per_day: "0.1", strict };
+    await withGateway(limits, { output: 2_000, text: "y".repeat(8_000) }, async (gateway, upstream) => {
+      const ask = async () => (await rawRequest(gateway.port, message({ max_tokens: 2_000 }))).status;
+      const statuses = [];
+      for (let index = 0; index < 10; index += 1) statuses.push(await ask());
+      expect(countOf(statuses, 200)).toBe(strict ? 3 : 4);
+      expect(upstream.bodies).toHaveLength(strict ? 3 : 4);
+      const [line] = gateway.ledger();
+      expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00003" });
+      expect(line?.["suspect"]).toContain("output_tokens is missing");
+      expect(Number(line?.["limit_usd"])).toBeCloseTo(usd, 2);
     });
   });
 

@@ -23,11 +23,13 @@ async function open(agent?: string, minutes = 0) {
   const now = (): number => Date.now() + minutes * 60_000;
   const call = { ...job.call, id: `${job.call.id}_${agent}_${minutes}_${Math.random()}` };
   const client = agent === undefined ? {} : { session: "s", agent };
-  const opened = openBill({ ...job, call, client }, bill.match, bill.overrides, { ...gateway, now });
-  return await opened.then(
-    (other) => ({ bill: other }),
-    (error: unknown) => ({ error: error instanceof GatewayError ? error.code : error }),
-  );
+  try {
+    return {
+      bill: await openBill({ ...job, call, client }, bill.match, bill.overrides, { ...gateway, now }),
+    };
+  } catch (error) {
+    return { error: error instanceof GatewayError ? error.code : error };
+  }
 }
 
 test("a request that the ledger refuses reserves nothing", async () => {

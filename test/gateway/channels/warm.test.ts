@@ -1,6 +1,7 @@
-// Which upstreams get connections when the gateway starts and after a reload.
+// Which upstreams get connections when the gateway starts and after a reload, and what is prepared for them.
 
-import { describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { loadPriceBook } from "../../../src/billing/prices.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { countConnections, keepChannelsWarm } from "../../../src/gateway/channels/warm.ts";
 import type { Channels } from "../../../src/gateway/channels/channels.ts";
@@ -22,6 +23,8 @@ interface Case {
 function decide({ used = {}, settings = {}, warm = true, occasion = "start" }: Case): {
   warm: string[];
   expected: string[];
+  /** Whose prices are read soon. */
+  read: Set<string>;
 } {
   const channel = (name: string) => ({
     platform: "messages",
@@ -43,7 +46,7 @@ function decide({ used = {}, settings = {}, warm = true, occasion = "start" }: C
     keys: [{ name: "k", group: "main", secret: "sk-1234567890" }],
   };
   const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
-  const seen = { warm: [] as string[], expected: [] as string[] };
+  const seen = { warm: [] as string[], expected: [] as string[], read: new Set<string>() };
   const name = ({ host }: Origin): string => host.replace(".test", "");
   const client = {
     ...createClient(),
@@ -56,9 +59,25 @@ function decide({ used = {}, settings = {}, warm = true, occasion = "start" }: C
     const days = used[each.name];
     return days === undefined ? 0 : NOW - days * DAY;
   };
-  keepChannelsWarm({ catalog, client, channels: { lastAnswer }, now: () => NOW }, occasion);
+  const book = loadPriceBook();
+  const prices = {
+    ...book,
+    listModels: (provider: string) => {
+      seen.read.add(provider);
+      return book.listModels(provider);
+    },
+  };
+  keepChannelsWarm({ catalog, client, prices, channels: { lastAnswer }, now: () => NOW }, occasion);
   return seen;
 }
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.runAllTimers();
+  jest.useRealTimers();
+});
 
 describe("connections when the gateway starts", () => {
   test.each<[string, Case, string[], string[]]>([
@@ -100,7 +119,28 @@ describe("connections when the gateway starts", () => {
       ["other"],
     ],
   ])("%s", (_, given, warm, expected) => {
-    expect(decide(given)).toEqual({ warm, expected });
+    expect(decide(given)).toMatchObject({ warm, expected });
+  });
+});
+
+describe("prices after the start", () => {
+  test("are read of the channels that are expected to be used, and not during the start", () => {
+    const { read } = decide({ used: { other: 1 }, settings: { first: { price_provider: "x-ai" } } });
+    expect(read).toEqual(new Set());
+    jest.advanceTimersByTime(1000);
+    expect(read).toEqual(new Set(["anthropic"]));
+  });
+
+  test("are those of the provider, where it is known", () => {
+    const { read } = decide({ used: { other: 1 }, settings: { other: { price_provider: "zai" } } });
+    jest.advanceTimersByTime(1000);
+    expect(read).toEqual(new Set(["zai"]));
+  });
+
+  test("are not read if no channel is kept warm", () => {
+    const { read } = decide({ warm: false });
+    jest.advanceTimersByTime(1000);
+    expect(read).toEqual(new Set());
   });
 });
 

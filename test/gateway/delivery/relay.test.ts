@@ -28,10 +28,12 @@ async function relayChunks(options: Partial<ScriptedOptions>, chunks: Chunks, he
   const { job, bill, gateway, respond } = scripted;
   const fields = options.stream === true ? { fields: SSE } : {};
   const response = respond("a", { ...fields, ...head, chunks });
-  return relay(createDelivery(response, job, bill, gateway)).then(
-    () => null,
-    (error: unknown) => error,
-  );
+  try {
+    await relay(createDelivery(response, job, bill, gateway));
+    return null;
+  } catch (error) {
+    return error;
+  }
 }
 
 interface StreamRow {
@@ -117,6 +119,21 @@ describe("a stream", () => {
     expect([text.slice(0, whole.length), text.slice(whole.length).trim()]).toEqual([whole, ""]);
     expect(scripted.records()[0]?.outcome).toBe("complete");
   });
+
+  test.each(["\n", "\n\n"])(
+    "cut inside the line end of its error event gets the end: %j",
+    async (missing) => {
+      const whole = START + ERROR;
+      await relayChunks({ stream: true }, [whole.slice(0, -missing.length), CUT]);
+      const { text, ended } = scripted.exchange;
+      expect([text.slice(0, whole.length), text.slice(whole.length).trim(), ended]).toEqual([
+        whole,
+        "",
+        "end",
+      ]);
+      expect(scripted.records()[0]?.outcome).toBe("upstream_error");
+    },
+  );
 
   test("whose client disconnects right after the terminal event was complete", async () => {
     scripted = await openScripted({ channels: { a: [] }, stream: true });

@@ -73,6 +73,16 @@ describe("a conversation is identified by what its client sends", () => {
     expect(read({}, other)).not.toBe(session);
   });
 
+  test("a first message of megabytes counts by its beginning, in each turn", () => {
+    const say = (beginning: string, more: readonly string[]) => {
+      const contents = [beginning + "x".repeat(3_000_000), ...more];
+      return read({}, { messages: contents.map((content) => ({ role: "user", content })) });
+    };
+    expect(say("a", [])).not.toBeNull();
+    expect(say("a", ["b", "c"])).toBe(say("a", []));
+    expect(say("d", [])).not.toBe(say("a", []));
+  });
+
   test("requests without a prompt have no conversation", () => {
     expect(read({}, { model: "m" })).toBeNull();
     expect(read({}, null)).toBeNull();

@@ -2,7 +2,7 @@
 // nothing of our code: an upstream that follows a script, and a bare client.
 
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import type { UpstreamResponse, Origin, UpstreamRequest } from "../../../src/lib/http1/types.ts";
+import type { Exchange, UpstreamResponse, Origin, UpstreamRequest } from "../../../src/lib/http1/types.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 
 export interface SeenRequest {
@@ -173,4 +173,13 @@ export async function openClient(
     ended: ended.promise,
     [Symbol.dispose]: () => void socket.destroy(),
   };
+}
+
+/** Why the body of an exchange cannot be read. */
+export async function readFailing(exchange: Exchange): Promise<unknown> {
+  try {
+    return await exchange.readBody(100);
+  } catch (error) {
+    return error;
+  }
 }

@@ -150,6 +150,24 @@ describe("a socket of this runtime", () => {
     expect(await came.promise).toBe("late");
   });
 
+  test("closes on end without a reset: what the kernel holds still arrives (client-connection.ts)", async () => {
+    let closed = false;
+    const how = Promise.withResolvers<unknown>();
+    let count = 0;
+    const { server, client } = await connectPair(
+      { close: () => void (closed = true) },
+      { data: (_, bytes) => void (count += bytes.length), close: (_, error) => how.resolve(error) },
+    );
+    client.pause();
+    const taken = server.write(Buffer.alloc(1_000_000));
+    server.shutdown();
+    server.end();
+    expect(closed).toBe(true);
+    client.resume();
+    expect(await how.promise).toBeUndefined();
+    expect(count).toBe(taken);
+  });
+
   test("receives nothing while paused, and all of it with the FIN after resume (upstream-connection.ts)", async () => {
     const ended = Promise.withResolvers<void>();
     const came: string[] = [];

@@ -44,6 +44,7 @@ export function checkBooks(world: World): void {
   checkAmounts(world, lines);
   checkRequests(world, lines);
   checkDurable(world, lines);
+  checkJournal(world, lines);
 }
 
 /** Rotated files first, the growing file last. */
@@ -246,8 +247,9 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
   for (const send of sends) checkFetched(world, name, send, { sends, lines });
 }
 
-/** Only the gateway that started a background response knows of it, until that gateway ends. */
-function isOneGateway(world: World, from: number, to: number): boolean {
+/** One gateway ran all the time, and wrote the lines of what ended then. Only the gateway that started a background response
+ *  knows of it, until that gateway ends. */
+export function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
   // Its line is written only when the disk works again.
   const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
@@ -265,6 +267,7 @@ function checkFetched(
   const began = beginner?.whole?.at;
   if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
+  if (isUnwritten(world, billed)) return;
   if (billed.length !== 1) {
     world.accuse(
       "one line",
@@ -276,13 +279,70 @@ function checkFetched(
   if (line !== undefined) checkExact(world, name, line, whole);
 }
 
+/** Its line had to wait until the gateway stopped, and the log says so. */
+function isUnwritten({ notices }: World, lines: readonly Line[]): boolean {
+  return lines.length === 0 && notices.some((text) => text.includes("could not be written"));
+}
+
+/** A gateway that has stopped leaves no request in its journal: none was in flight. */
+function checkJournal(world: World, lines: readonly Line[]): void {
+  if (!world.stopped || world.removed.length > 0) return;
+  const there = new Set(lines.map(({ id }) => id));
+  const records = world.disk.find(`${LEDGER}.open`)?.content.toString() ?? "";
+  const open = new Set([...records.matchAll(/^\{"open":\{"id":"([^"]+)"/gm)].map(([, id]) => id));
+  for (const [, id] of records.matchAll(/^\{"discard":"([^"]+)"/gm)) open.delete(id);
+  const left = [...open].filter((id) => id !== undefined && !there.has(id));
+  if (left.length > 0)
+    world.accuse(
+      "released",
+      `The gateway has stopped, but its journal has open requests: ${left.join(", ")}`,
+    );
+}
+
+/** A record that was written this long before a kill was seen by the next gateway. */
+const RECORDED_US = 100_000;
+
+/** Somebody has removed the ledger, and no gateway has started since: nothing can be recorded. */
+function isLedgerGone({ removed, boots }: World, at: number): boolean {
+  return removed.some(
+    (removal) => removal.at <= at && !boots.some((boot) => boot > removal.at && boot <= at),
+  );
+}
+
+/** A gateway that is killed leaves the name of every channel that has its request. */
+function checkInterrupted(
+  world: World,
+  name: string,
+  { arrived, lines }: { arrived: readonly Arrival[]; lines: readonly Line[] },
+): void {
+  if (hasBadDisk(world.plan) || world.deaths.some(({ how }) => how === "without power")) return;
+  const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
+  const unseen = arrived.find(
+    ({ channel, fetches, whole, at, sender }) =>
+      fetches === null &&
+      whole &&
+      at < sender.diedAt - RECORDED_US &&
+      !named.has(channel) &&
+      !isLedgerGone(world, at),
+  );
+  if (unseen !== undefined)
+    world.accuse(
+      "sent twice unseen",
+      `${name} reached ${unseen.channel} at ${unseen.at / 1000} ms, before its gateway was killed, but its lines name only ${[...named].join(", ")}.`,
+    );
+}
+
 /** No request is sent twice without a trace: whatever reached an upstream is an attempt of some line. */
 function checkSeen(
   world: World,
   name: string,
   { arrived, lines, lost }: { arrived: readonly Arrival[]; lines: readonly Line[]; lost: number },
 ): void {
-  if (lost > 0 || lines.some(({ outcome }) => outcome === "interrupted")) return;
+  if (lost > 0) return;
+  if (lines.some(({ outcome }) => outcome === "interrupted")) {
+    checkInterrupted(world, name, { arrived, lines });
+    return;
+  }
   const worked = arrived.filter(
     (arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival),
   );

@@ -3,7 +3,7 @@
 import type { Send } from "../clients/line.ts";
 import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk } from "./books.ts";
+import { hasBadDisk, isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
@@ -20,6 +20,7 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
+    if (limits.strict === true) checkStrict(world, client.key, limits.usdTotal, own);
     checkSpent(world, client.key, own, [
       { limit: limits.usdTotal, since: () => 0 },
       { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
@@ -56,6 +57,7 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
     ...find("usdTotal"),
     ...find("requestsPerMinutePerSession"),
     ...find("usdPerSession"),
+    ...(all.every(({ strict }) => strict === true) ? { strict: true } : {}),
   };
 }
 
@@ -155,6 +157,9 @@ interface Spent {
   readonly sentAt: number;
   readonly arrivedAt: number;
   readonly usd: number;
+  /** The least that limits count until the gateway knows the cost. */
+  readonly reservedUsd: number;
+  readonly knownAt: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -170,28 +175,63 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world)) return;
+  const spent = listSpent(world, arrivals, false);
+  for (const window of windows) checkWindow(world, holder, spent, window);
+}
+
+/** A strict limit is never exceeded, as long as upstreams obey the caps of their requests. */
+function checkStrict(
+  world: World,
+  key: string,
+  limit: string | undefined,
+  arrivals: readonly Arrival[],
+): void {
+  if (limit === undefined || mayForget(world)) return;
+  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
+  if (spent > Number(limit) + 1e-9)
+    world.accuse(
+      "limits",
+      `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`,
+    );
+}
+
+/** `obeysCaps`: only as much output counts as the request allowed. */
+function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
+  const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
-  const spent = world.sends.flatMap((send): Spent[] => {
+  return world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
-    return [{ sentAt: send.at, arrivedAt: first.at, usd: costOf(send, [first, ...others]) }];
+    const all = [first, ...others];
+    const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
+    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
+    const usd = isFree ? 0 : costOf(send, all, most);
+    const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
+    // If it is killed before it writes the line, the next gateway counts what was reserved.
+    const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
+    return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
-  for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
  *  sent twice counts once: see `suspect` in the docs. */
-function costOf({ client, whole }: Send, own: readonly Arrival[]): number {
+function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
   // What a real provider's answer costs is in its own numbers.
   if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
-    return ((input * price.input + output * price.output) * price.multiplier) / 1e6;
+    return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
+}
+
+/** Upstreams may ignore a request's cap, but no more than its cap is reserved. If it was sent before, its model may have had
+ *  a shorter response. */
+function mostReserved({ name, request }: Send): number {
+  return name.endsWith("s0") ? (request.maxTokens ?? Number.POSITIVE_INFINITY) : 0;
 }
 
 /** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
@@ -225,7 +265,8 @@ function checkReset(world: World): void {
   if (world.deaths.length > 0 || world.removed.length > 0 || hasBadDisk(world.plan)) return;
   for (const send of world.sends) {
     const setting = findSpent(send);
-    if (setting === null) continue;
+    // A strict limit also refuses what could cost more than all of it.
+    if (setting === null || world.limitsOf(send.client.key).some(({ strict }) => strict)) continue;
     const from = BEGINS[setting](world, send.at);
     const others = world.sends.filter((other) => other !== send && other.client.key === send.client.key);
     const counts = (other: Send): boolean =>
@@ -249,18 +290,21 @@ function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it cost less than the limit: it was reserved in flight, and is in the ledger later.
+ * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
   for (const { sentAt, arrivedAt } of spent) {
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const sum = earlier.reduce((total, { usd }) => total + usd, 0);
+    const sum = earlier.reduce(
+      (total, { usd, reservedUsd, knownAt }) => total + (knownAt < sentAt ? usd : reservedUsd),
+      0,
+    );
     if (sum <= Number(limit)) continue;
     world.accuse(
       "limits",
-      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent when another request was accepted.`,
+      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent or reserved when another request was accepted.`,
     );
     return;
   }

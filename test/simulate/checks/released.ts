@@ -25,6 +25,9 @@ export function checkReleased(world: World): void {
       "released",
       `Nothing is in flight, but the gateway counts ${gateway.sockets.open} open WebSockets.`,
     );
+  const { usedBytes } = gateway.memory;
+  if (usedBytes !== 0)
+    world.accuse("released", `Nothing is in flight, but ${usedBytes} bytes are reserved for large bodies.`);
   // The listener and idle connections: to upstreams, and of clients that have not closed theirs.
   const sockets = process.sockets.size;
   if (sockets > idle)

@@ -2,6 +2,7 @@
 // than one in which everything fails at once.
 
 import { Random } from "../world/random.ts";
+import { addRarities } from "./rarities.ts";
 import {
   type AnswerPlan,
   BAD_KINDS,
@@ -15,6 +16,7 @@ import {
   platformOf,
   type RequestPlan,
   type UpgradePlan,
+  USD_LIMITS,
 } from "./plan.ts";
 
 /** How many of a thousand requests, or answers, have a fault of each kind. Most kinds are 0 in most runs. */
@@ -60,7 +62,7 @@ const BEGINNINGS = [
 ];
 
 export function makePlan(seed: number): Plan {
-  return addSessions(addSockets(makeHttpPlan(seed)));
+  return addRarities(addSessions(addSockets(makeHttpPlan(seed))));
 }
 
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
@@ -243,8 +245,6 @@ function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
   );
 }
 
-const USD_LIMITS = ["0.0005", "0.002", "0.01"];
-
 function makeLimits(random: Random): LimitPlan {
   return {
     ...(random.chance(350) ? { requestsPerMinute: random.between(2, 10) } : {}),
@@ -397,7 +397,7 @@ const KINDS: readonly Make[] = [
     kind: "key off",
     atMs: at(random),
     client: random.pick(clients).name,
-    ms: random.between(300, 4000),
+    ms: random.between(300, 9000),
   }),
   (random, _, clients) => ({
     kind: "limits changed",

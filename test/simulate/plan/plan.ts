@@ -28,7 +28,13 @@ export interface Plan {
   readonly drainMs: number;
   readonly attempts: number;
   readonly maxFiles: number;
-  readonly weather: { readonly latency: number; readonly window: number; readonly piece: number };
+  readonly weather: {
+    readonly latency: number;
+    readonly window: number;
+    readonly piece: number;
+    /** A busy process sees what has arrived up to so many microseconds later; absent: at once. */
+    readonly lag?: number;
+  };
   readonly channels: readonly ChannelPlan[];
   readonly clients: readonly ClientPlan[];
   readonly happenings: readonly Happening[];
@@ -45,6 +51,8 @@ export interface ChannelPlan {
   readonly keepAliveSeconds: number;
   /** How often the gateway probes it; absent: never. */
   readonly probeSeconds?: number;
+  /** It costs nothing. */
+  readonly free?: boolean;
   /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
   readonly sockets?: readonly UpgradePlan[];
 }
@@ -58,6 +66,9 @@ export interface UpgradePlan {
   readonly early: boolean;
 }
 
+/** The limits in USD that keys may have. */
+export const USD_LIMITS = ["0.0005", "0.002", "0.01"];
+
 export interface LimitPlan {
   readonly requestsPerMinute?: number;
   readonly concurrentRequests?: number;
@@ -66,6 +77,8 @@ export interface LimitPlan {
   readonly usdTotal?: string;
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;
+  /** Each request reserves the most that it can cost. */
+  readonly strict?: boolean;
 }
 
 export interface ClientPlan {
@@ -186,6 +199,10 @@ export interface AnswerPlan {
   readonly slowReadMs: number;
   /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
   readonly recorded?: number;
+  /** Its last event has this many bytes more; absent: none. */
+  readonly padding?: number;
+  /** It repeats the channel's credential. */
+  readonly echoes?: boolean;
 }
 
 export interface CutPlan {

@@ -1,11 +1,7 @@
 // Bugs that the simulator must find. Each one replaces a few texts of the source, in memory.
 
-import type { Change } from "../world/bundle.ts";
-
-export interface Bug {
-  readonly name: string;
-  readonly changes: readonly Change[];
-}
+import { type Bug, plant } from "./bug.ts";
+import { FRESH } from "./fresh.ts";
 
 const CONNECTION = "src/lib/http1/client/upstream-connection.ts";
 const CLIENT_CONNECTION = "src/lib/http1/server/client-connection.ts";
@@ -24,16 +20,12 @@ const FRAMES = "src/lib/websocket/frames.ts";
 const POOL = "src/lib/http1/client/pool.ts";
 const FAILOVER = "src/gateway/attempt/failover.ts";
 
-function plant(name: string, file: string, from: string, to: string): Bug {
-  return { name, changes: [{ file, from, to }] };
-}
-
 /** The fixes of the security review, undone. */
 const UNDONE: readonly Bug[] = [
   plant(
     "D3 undone: an unknown cost does not count against limits",
     SETTLE,
-    "limitUsd: estimateForLimits(bill, { basis, charge, reading }, gateway),",
+    "limitUsd: estimateForLimits(bill, { assessment, basis, charge, reading }, gateway),",
     "limitUsd: null,",
   ),
   {
@@ -131,8 +123,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "end a broken stream without an error",
     RELAY,
-    "  if (error !== null) {\n    const end",
-    "  if (error !== null && error.status === 0) {\n    const end",
+    "    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));",
+    "    else breakStream(delivery);",
   ),
   plant(
     "quote the credential in an upstream's error",
@@ -248,7 +240,7 @@ const OTHERS: readonly Bug[] = [
   plant(
     "stop in the middle of an answer to a slow reader",
     CLIENT_CONNECTION,
-    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.idleMs);",
+    "    if (this.#outbox.size === 0) this.#afterReply();\n    else this.#deadline.arm(this.#server.stallMs);",
     "    this.#outbox.clear();\n    this.#afterReply();",
   ),
 ];
@@ -377,11 +369,29 @@ const SOCKETS: readonly Bug[] = [
     "    if (fault === null) {\n",
     '    if (fault !== "") {\n',
   ),
+  plant(
+    "leak the reservation of a response whose client left before it began",
+    SESSION,
+    "      settleFailure(bill, error, gateway);\n",
+    "",
+  ),
+  plant(
+    "unmask each piece of a frame from the mask's beginning",
+    FRAMES,
+    "      this.#maskOffset = (this.#maskOffset + piece.length) & 3;\n",
+    "",
+  ),
   plant("take a fragment for a message", FRAMES, "    if (!this.#final) return;\n", ""),
 ];
 
 /** In what keeps connections ready, and in limits of sessions. */
 const READY: readonly Bug[] = [
+  plant(
+    "use an idle connection without a look at it",
+    CONNECTION,
+    "return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);",
+    "return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS;",
+  ),
   plant(
     "forget a dial that a request has left to another one",
     POOL,
@@ -391,7 +401,7 @@ const READY: readonly Bug[] = [
   plant(
     "fail a request by a dial that was started for another reason",
     POOL,
-    "    if (adopted) this.#dialFor(exchange);\n    else exchange.fail",
+    '    if (adopted && kind !== "connect_timeout") this.#dialFor(exchange);\n    else exchange.fail',
     "    if (adopted) return;\n    else exchange.fail",
   ),
   plant(
@@ -429,6 +439,18 @@ const ENDED: readonly Bug[] = [
     "",
   ),
   plant(
+    "reserve no money for requests in flight",
+    LIMITS,
+    "  const committed = addUsd(counted, flight.reserved);",
+    "  const committed = counted;",
+  ),
+  plant(
+    "reserve no output",
+    "src/billing/limits/reserve.ts",
+    "quoteAll(quotes, { input, output }, {});",
+    "quoteAll(quotes, { input }, {});",
+  ),
+  plant(
     "count what was spent before the month began",
     LIMITS,
     "  const charged = ledger.spentOf(holder, window);",
@@ -450,5 +472,6 @@ export const BUGS: readonly Bug[] = [
   ...SOCKETS,
   ...READY,
   ...ENDED,
+  ...FRESH,
   ...UNDONE,
 ];

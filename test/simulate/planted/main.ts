@@ -5,7 +5,8 @@ import { makePlan } from "../plan/make.ts";
 import { runPlan } from "../run.ts";
 import { bundleProgram } from "../world/bundle.ts";
 import { compileProgram } from "../world/process.ts";
-import { type Bug, BUGS } from "./bugs.ts";
+import type { Bug } from "./bug.ts";
+import { BUGS } from "./bugs.ts";
 
 /** CPU seconds, so that a busy machine makes no difference. */
 const MAX_SECONDS = 5 * 60;

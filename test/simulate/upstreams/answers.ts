@@ -24,6 +24,10 @@ export interface Question {
   readonly counts: Counts;
   /** After this many words the stream reports an error; null: it does not. */
   readonly failsAfter: number | null;
+  /** The last event has this many bytes more. */
+  readonly padding?: number;
+  /** Something that the answer must not contain. The gateway masks it. */
+  readonly secret?: string | null;
 }
 
 /** Finds the marks in a text. Ids are random letters and digits, so a mark has other characters around it, or a word's number
@@ -35,6 +39,20 @@ export function listMarks(text: string): string[] {
 export function writeAnswer(question: Question): AnswerText {
   const write = { messages: writeMessages, responses: writeResponses, content: writeContent }[question.wire];
   return write(question);
+}
+
+/** The length stays, because it may have been sent already. */
+export function maskSecret(text: string, secret: string): string {
+  return text.replaceAll(secret, "*".repeat(secret.length));
+}
+
+/** Fields that no dialect knows. */
+function paddingOf({ padding = 0 }: Question): object {
+  return padding === 0 ? {} : { padding: "x".repeat(padding) };
+}
+
+function secretOf({ secret = null }: Question): object {
+  return secret === null ? {} : { debug: `called with ${secret}` };
 }
 
 function wordsOf({ mark, counts }: Question): string[] {
@@ -60,10 +78,17 @@ function writeMessages(question: Question): AnswerText {
     output_tokens: counts.output,
     service_tier: "standard",
   };
-  const message = { id: `msg_${mark}`, type: "message", role: "assistant", model };
+  const message = { id: `msg_${mark}`, type: "message", role: "assistant", model, ...secretOf(question) };
   if (!stream) {
     const content = [{ type: "text", text: words.join("") }];
-    return json({ ...message, content, stop_reason: "end_turn", stop_sequence: null, usage });
+    return json({
+      ...message,
+      ...paddingOf(question),
+      content,
+      stop_reason: "end_turn",
+      stop_sequence: null,
+      usage,
+    });
   }
   const start = {
     ...message,
@@ -96,7 +121,7 @@ function writeMessages(question: Question): AnswerText {
               output_tokens: counts.output,
             },
           }),
-          named({ type: "message_stop" }),
+          named({ type: "message_stop", ...paddingOf(question) }),
         ]
       : [...(failsAfter === 0 ? [] : begun), ...deltas.slice(0, failsAfter), error];
   return { type: "text/event-stream; charset=utf-8", pieces };
@@ -113,7 +138,7 @@ function writeResponses(question: Question): AnswerText {
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: counts.input + counts.cacheRead + counts.output,
   };
-  const shell = shellOf(mark, model);
+  const shell = { ...shellOf(mark, model), ...secretOf(question) };
   const part = { type: "output_text", annotations: [], logprobs: [], text };
   const item = {
     id: `item_${mark}`,
@@ -122,7 +147,7 @@ function writeResponses(question: Question): AnswerText {
     role: "assistant",
     content: [part],
   };
-  const whole = { ...shell, status: "completed", output: [item], usage };
+  const whole = { ...shell, ...paddingOf(question), status: "completed", output: [item], usage };
   if (!stream) return json(whole);
   let sequence = 0;
   const step = (type: string, more: object): string => named({ type, sequence_number: sequence++, ...more });
@@ -200,6 +225,8 @@ function writeContent(question: Question): AnswerText {
     usageMetadata: usage(output),
     modelVersion: model,
     responseId: mark,
+    ...secretOf(question),
+    ...(finishReason === undefined ? {} : paddingOf(question)),
   });
   if (!stream) return json(chunk(words.join(""), counts.output, "STOP"));
   const write = (body: object): string => `data: ${JSON.stringify(body)}\r\n\r\n`;

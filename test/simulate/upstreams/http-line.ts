@@ -14,6 +14,7 @@ import type { End } from "../world/network.ts";
 import { Pile } from "../pile.ts";
 import {
   type AnswerText,
+  maskSecret,
   type Question,
   type Wire,
   writeAnswer,
@@ -26,6 +27,7 @@ import { SocketLine } from "./socket-line.ts";
 import {
   type Arrival,
   credentialOf,
+  extrasOf,
   failsAfter,
   requestOf,
   type Upstream,
@@ -45,6 +47,8 @@ export class HttpLine {
   #arrival: Arrival | null = null;
   #busy = false;
   #served = 0;
+  /** How many bytes it had sent at the end of its last answer. */
+  #answered = 0;
   #tainted = false;
 
   constructor(upstream: Upstream, end: End) {
@@ -100,10 +104,20 @@ export class HttpLine {
     const send = /sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "";
     const fetches = method === "GET" ? (/^\/v1\/responses\/([^/?]+)/.exec(target)?.[1] ?? null) : null;
     const arrival = this.#upstream.arrive(send, this.#end.peer.owner, { tainted: this.#tainted, fetches });
+    this.#checkReuse(arrival);
     scheduler.note(
       `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${arrival.attempt}`,
     );
     return arrival;
+  }
+
+  /** Bytes that came before the request and are not of an answer show that this connection is not safe to use again. */
+  #checkReuse({ send }: Arrival): void {
+    if (this.#end.peer.takeReadBefore() <= this.#answered) return;
+    this.#upstream.watch.accuse(
+      "reuse",
+      `The gateway had read bytes that it did not request from ${this.#end.name}, and sent ${send} on it.`,
+    );
   }
 
   /** A request for a WebSocket. */
@@ -237,7 +251,15 @@ export class HttpLine {
     const failed = answer.kind === "error status";
     arrival.status = answer.status;
     const { model, counts, stream } = arrival;
-    const question = { wire, stream, mark, model, counts, failsAfter: failsAfter(arrival, answer) };
+    const question: Question = {
+      wire,
+      stream,
+      mark,
+      model,
+      counts,
+      failsAfter: failsAfter(arrival, answer),
+      ...extrasOf(answer, secret),
+    };
     const text = failed
       ? writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret)
       : answer.kind === "bodiless with body"
@@ -246,7 +268,10 @@ export class HttpLine {
           ? useRecording(arrival, findRecording(question, answer.recorded)).text
           : this.#writeSuccess(arrival, question);
     const whole = Buffer.from(text.pieces.join(""));
-    if (!failed) arrival.body = whole;
+    if (!failed) {
+      arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
+      arrival.unmasked = answer.echoes ? whole : null;
+    }
     const pieces = frame(
       text.type,
       text.pieces.map((piece) => Buffer.from(piece)),
@@ -267,7 +292,8 @@ export class HttpLine {
     if (arrival.fetches === null) {
       arrival.goesOn = true;
       const readyAt = now + background.readyMs * 1000;
-      watch.stored.set(`resp_${question.mark}`, { question, readyAt });
+      // Another channel may be asked for it.
+      watch.stored.set(`resp_${question.mark}`, { question: { ...question, secret: null }, readyAt });
       return writeUnfinished(question, "queued");
     }
     const stored = watch.stored.get(arrival.fetches);
@@ -337,6 +363,7 @@ export class HttpLine {
   }
 
   #done(arrival: Arrival, closes: boolean): void {
+    this.#answered = this.#outlet.total;
     arrival.endedAt = this.#upstream.scheduler.now;
     if (closes) {
       this.#outlet.whenSent(() => this.#outlet.close("fin"));

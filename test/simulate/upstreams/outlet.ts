@@ -19,6 +19,8 @@ export class Outlet {
   #out: Buffer[] = [];
   #afterSent: (() => void)[] = [];
   #isGone = false;
+  /** In bytes, sent or waiting. */
+  total = 0;
 
   constructor(upstream: Upstream, end: End, { data, lost }: Ears) {
     this.#upstream = upstream;
@@ -38,6 +40,7 @@ export class Outlet {
 
   send(bytes: Buffer): void {
     if (bytes.length > 0) this.#out.push(bytes);
+    this.total += bytes.length;
     this.#flush();
   }
 

@@ -3,10 +3,10 @@
 import type { AnswerPlan } from "../plan/plan.ts";
 import { type Heard, Hearing, PING, writeClose, writeFrame, writePong, writeText } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
-import { listEvents, type Question, writeErrorEvent } from "./answers.ts";
+import { listEvents, maskSecret, type Question, writeErrorEvent } from "./answers.ts";
 import { Outlet } from "./outlet.ts";
 import { findRecording, listRecordedEvents } from "./recordings.ts";
-import { type Arrival, credentialOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
+import { type Arrival, credentialOf, extrasOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
 
 /** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -137,16 +137,24 @@ export class SocketLine {
     arrival.status = isRefusal ? answer.status : 200;
     const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
     const fails = failsAfter(arrival, answer);
-    const question: Question = { wire: "responses", stream: true, mark, model, counts, failsAfter: fails };
+    const question: Question = {
+      wire: "responses",
+      stream: true,
+      mark,
+      model,
+      counts,
+      failsAfter: fails,
+      ...extrasOf(answer, secret),
+    };
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
       : answer.recorded !== undefined
         ? listRecordedEvents(useRecording(arrival, findRecording(question, answer.recorded)), stream)
         : listEvents(question, stream);
-    const fragment = answer.framing === "chunked" ? 40 + answer.output : 0;
+    const fragment = answer.framing === "chunked" ? 40 + answer.output + ((answer.padding ?? 0) >> 6) : 0;
     const pings = Array.from({ length: answer.interim }, (): Piece => ({ text: null, bytes: PING_FRAME }));
     const pieces = texts.map((text): Piece => ({
-      text,
+      text: answer.echoes ? maskSecret(text, secret) : text,
       bytes: writeText(text, { masked: false, fragment }),
     }));
     this.#sendPieces(job, answer, [...pings, ...pieces]);

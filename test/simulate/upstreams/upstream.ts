@@ -23,8 +23,10 @@ export interface Arrival {
   /** How it is answered; null while that is open. */
   plan: AnswerPlan | null;
   status: number;
-  /** The body of a successful answer, without codings. */
+  /** The body of a successful answer, without codings, and with its secret masked. */
   body: Buffer | null;
+  /** The same with the secret; null: it has none. */
+  unmasked: Buffer | null;
   counts: Counts;
   model: string;
   /** The last byte of a complete answer was sent. */
@@ -85,8 +87,10 @@ export const GOOD_ANSWER: AnswerPlan = {
   slowReadMs: 0,
 };
 
+export const CREDENTIAL_END = "4fJ7qLx2VbN8sKw3";
+
 export function credentialOf(channel: string): string {
-  return `cred-${channel}-4fJ7qLx2VbN8sKw3`;
+  return `cred-${channel}-${CREDENTIAL_END}`;
 }
 
 export interface Line {
@@ -134,6 +138,7 @@ export class Upstream {
       plan: null,
       status: 0,
       body: null,
+      unmasked: null,
       counts: { input: 0, cacheRead: 0, output: 0 },
       model: "",
       sent: false,
@@ -185,6 +190,14 @@ export function requestOf(send: string): string {
 
 export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): number | null {
   return kind === "error event" && stream ? Math.floor(output / 2) : null;
+}
+
+/** What an answer has beside its dialect. The gateway removes more from an error than the length of a secret. */
+export function extrasOf(
+  { kind, padding = 0, echoes }: AnswerPlan,
+  secret: string,
+): Pick<Question, "padding" | "secret"> {
+  return { padding, secret: echoes && kind === "answer" ? secret : null };
 }
 
 export function useRecording(arrival: Arrival, recording: Recording): Recording {

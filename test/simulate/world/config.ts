@@ -18,6 +18,8 @@ export interface Changes {
   readonly comment: string;
   /** Every model costs twice as much. */
   readonly dearer: boolean;
+  /** Every group has another multiplier. */
+  readonly raised: boolean;
   /** Of keys, in place of those that the plan gives them at the beginning. */
   readonly limits: ReadonlyMap<string, LimitPlan>;
 }
@@ -27,6 +29,7 @@ export const NO_CHANGES: Changes = {
   channelsOff: new Set(),
   comment: "",
   dearer: false,
+  raised: false,
   limits: new Map(),
 };
 
@@ -46,13 +49,13 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `failover: { attempts: ${plan.attempts}, total: 30s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+      ({ name, platform, priority, free = false, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
-      return `  ${platform}: { platform: ${platform}, multiplier: ${MULTIPLIERS[platform]}, channels: [${names.join(", ")}] }`;
+      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}] }`;
     }),
     ...(changes.dearer ? ["prices:", ...DEARER] : []),
     "keys:",
@@ -77,6 +80,14 @@ const MULTIPLIERS: Readonly<Record<Platform, string>> = {
   relay: "0.5",
 };
 
+/** None is lower than before: the checks of limits count the lowest. */
+const RAISED: typeof MULTIPLIERS = {
+  messages: "1.7",
+  responses: "0.4444444444444",
+  content: "2",
+  relay: "0.75",
+};
+
 function listKeys(plan: Plan): ClientPlan[] {
   return plan.clients.filter((client) => client.key === client.name);
 }
@@ -91,6 +102,7 @@ function writeLimits(limits: LimitPlan): string {
       ? []
       : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),
     ...(limits.usdPerSession === undefined ? [] : [`usd_per_session: "${limits.usdPerSession}"`]),
+    ...(limits.strict === true ? ["strict: true"] : []),
     ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
   ].join(", ");
 }

@@ -20,6 +20,8 @@ export class Inode {
   #safe: Buffer = Buffer.alloc(0);
   #safeSize = 0;
   #changes: Change[] = [];
+  /** How many changes there have ever been. */
+  #made = 0;
   /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
   /** How many names it has: none if it was removed while a process still has it open. */
@@ -51,6 +53,7 @@ export class Inode {
     this.#bytes.set(bytes, at);
     this.#size = Math.max(this.#size, end);
     this.#changes.push({ at, bytes: Buffer.from(bytes) });
+    this.#made += 1;
   }
 
   truncate(size: number): void {
@@ -58,11 +61,19 @@ export class Inode {
     this.#bytes.fill(0, Math.min(size, this.#size));
     this.#size = size;
     this.#changes.push({ size });
+    this.#made += 1;
   }
 
-  sync(): void {
-    for (const change of this.#changes) this.#makeSafe(change);
-    this.#changes = [];
+  /** How many changes a sync that begins now makes safe. */
+  get made(): number {
+    return this.#made;
+  }
+
+  /** Makes the first `made` of all changes safe: those before the sync began. */
+  sync(made = this.#made): void {
+    const count = Math.max(0, made - (this.#made - this.#changes.length));
+    for (const change of this.#changes.slice(0, count)) this.#makeSafe(change);
+    this.#changes = this.#changes.slice(count);
   }
 
   /** Of the bytes that were not safe, a part stays: each page is old, new, or half of each, and any length is possible. */
@@ -164,6 +175,8 @@ export class Disk {
   names = new Map<string, Inode>();
   #safeNames = new Map<string, Inode>();
   #nameChanges: NameChange[] = [];
+  /** How many there have ever been. */
+  #namesChanged = 0;
   #count = 2;
   readonly random: Random;
   readonly trouble: DiskTrouble = {
@@ -225,9 +238,19 @@ export class Disk {
 
   /** Makes the data of one file safe, and all changes of names until now. */
   sync(inode: Inode): void {
-    inode.sync();
-    for (const change of this.#nameChanges) change(this.#safeNames);
-    this.#nameChanges = [];
+    this.beginSync(inode)();
+  }
+
+  /** A sync takes time. What is written meanwhile may be safe or not, so it is not. Returns what to call at its end. */
+  beginSync(inode: Inode): () => void {
+    const { made } = inode;
+    const names = this.#namesChanged;
+    return () => {
+      inode.sync(made);
+      const count = Math.max(0, names - (this.#namesChanged - this.#nameChanges.length));
+      for (const change of this.#nameChanges.slice(0, count)) change(this.#safeNames);
+      this.#nameChanges = this.#nameChanges.slice(count);
+    };
   }
 
   cutPower(): void {
@@ -269,5 +292,6 @@ export class Disk {
   #change(change: NameChange): void {
     change(this.names);
     this.#nameChanges.push(change);
+    this.#namesChanged += 1;
   }
 }

@@ -278,12 +278,13 @@ class Files {
     this.#host.step(`sync ${path}`);
     const { disk, scheduler } = this.#host;
     const takes = disk.random.between(50, Math.max(50, disk.trouble.slowSync));
+    const end = disk.beginSync(inode);
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
       if (disk.random.chance(disk.trouble.failingSyncs)) {
         done(fail("EIO", "fdatasync"));
         return;
       }
-      disk.sync(inode);
+      end();
       done(null);
     });
   }

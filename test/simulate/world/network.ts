@@ -22,6 +22,8 @@ export interface Weather {
   readonly window: number;
   /** The largest piece that arrives at once; 0: no limit. */
   readonly piece: number;
+  /** The most that half of the arrivals wait before the process sees them. */
+  readonly lag?: number;
 }
 
 export class End {
@@ -49,6 +51,9 @@ export class End {
   #arriving = false;
   #reading = true;
   #written = 0;
+  #read = 0;
+  /** How many bytes it had read when each of its requests began. */
+  readonly #readBefore: number[] = [];
 
   constructor(net: Network, name: string, owner: Owner, weather: Weather) {
     this.net = net;
@@ -138,6 +143,19 @@ export class End {
     return this.#queued === 0 && this.#finArrivesAt <= now ? "end" : "nothing";
   }
 
+  /** A request begins here. Returns what had come to this side's system before, although nobody had read it. */
+  beginRequest(): "bytes" | "end" | "nothing" {
+    this.#readBefore.push(this.#read);
+    const { now } = this.net.scheduler;
+    if (this.#queued > 0 && this.#arrivesAt <= now) return "bytes";
+    return this.#finArrivesAt <= now || this.#resetArrivesAt <= now ? "end" : "nothing";
+  }
+
+  /** How many bytes this side had read before it sent its next request. To be called once for each request. */
+  takeReadBefore(): number {
+    return this.#readBefore.shift() ?? 0;
+  }
+
   #expect(bytes: Buffer): void {
     if (this.#queued === 0) this.#arrivesAt = this.net.scheduler.now + this.#weather.latency;
     this.#queue.push(bytes);
@@ -148,7 +166,9 @@ export class End {
   #wake(delay: number): void {
     if (this.#arriving || this.closed) return;
     this.#arriving = true;
-    const jitter = this.#random.int(20 + (delay >> 2));
+    const { lag = 0 } = this.#weather;
+    const busy = lag > 0 && this.#random.chance(500) ? this.#random.int(lag) : 0;
+    const jitter = this.#random.int(20 + (delay >> 2)) + busy;
     this.net.scheduler.after(delay + jitter, this.owner, `${this.name} readable`, () => this.#arrive());
   }
 
@@ -157,6 +177,7 @@ export class End {
     if (this.closed || !this.#reading) return;
     if (this.#queued > 0) {
       const bytes = this.#take();
+      this.#read += bytes.length;
       this.peer.#noticeRoom();
       this.net.note(`${this.name} got ${bytes.length} bytes`);
       this.ears?.data(bytes);

@@ -26,6 +26,7 @@ export interface SocketHost extends Owner {
   /** A point at which the process may be killed. */
   step(what: string): void;
   hasRoom(): boolean;
+  readonly machine: { accuse(check: string, text: string): void };
 }
 
 export class SimSocket {
@@ -69,7 +70,18 @@ export class SimSocket {
     const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
     if (!this.#open) return -1;
     this.#host.step(`write to ${this.name}`);
+    if (isRequest(whole, offset)) this.#checkFresh();
     return this.#end.write(whole.subarray(offset, offset + (length ?? whole.length - offset)));
+  }
+
+  /** Right before a connection is used again, the gateway looks whether something has come on it. */
+  #checkFresh(): void {
+    const there = this.#end.beginRequest();
+    if (there !== "nothing")
+      this.#host.machine.accuse(
+        "reuse",
+        `A request was sent on ${this.name}, although ${there === "end" ? "its end" : "something that nobody requested"} had come before.`,
+      );
   }
 
   shutdown(): void {
@@ -78,9 +90,12 @@ export class SimSocket {
     this.#end.fin();
   }
 
-  end(last?: Uint8Array | string): void {
-    if (last !== undefined) this.write(last);
-    this.shutdown();
+  /** The system still sends what was written. */
+  end(): void {
+    if (!this.#open) return;
+    this.#host.step(`end of ${this.name}`);
+    this.#end.abandon();
+    this.#close(undefined);
   }
 
   terminate(): void {
@@ -137,6 +152,11 @@ export class SimSocket {
     this.#host.sockets.delete(this);
     this.#handlers.close?.(this, error);
   }
+}
+
+function isRequest(bytes: Uint8Array, from: number): boolean {
+  const start = Buffer.from(bytes.subarray(from, from + 5)).toString("latin1");
+  return start.startsWith("POST ") || start.startsWith("GET ");
 }
 
 interface ListenOptions {

@@ -236,8 +236,8 @@ function readRequests(path: string, from: number): Recent[] {
     eachLine(bytes, (start, end) => {
       const row = readRow(bytes, start, end, scanner);
       if (row === null || row.was !== null) return;
-      const { time, key, group, model, basis, kinds, counts } = row;
-      const output = basis === "exact" ? (counts[kinds.indexOf("output")] ?? null) : null;
+      const { time, key, group, model, basis, limit, kinds, counts } = row;
+      const output = basis === "exact" && limit === null ? (counts[kinds.indexOf("output")] ?? null) : null;
       requests.push({ time, key, group, model, client: row.client(), output });
     });
   }

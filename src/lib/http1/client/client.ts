@@ -2,6 +2,7 @@
 // It does not follow redirects, keep cookies or decode bodies. What is resent, and when, is in upstream-connection.ts.
 
 import { PendingExchange } from "./pending-exchange.ts";
+import { MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
@@ -25,7 +26,7 @@ export interface Client {
   /** Asks for another protocol on a connection of its own. */
   upgrade(request: UpgradeRequest): StartedUpgrade;
   /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
-   *  connections now. Replaces what earlier calls said. */
+   *  connections now, as many as may be spare: the first requests may be several at once. Replaces what earlier calls said. */
   keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
   /** Closes idle connections. Running requests continue to their end. */
   close(): void;
@@ -66,7 +67,7 @@ class PoolingClient implements Client {
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
     const warm = new Set([...origins].map((origin) => this.#findOrigin(origin).pool));
     for (const pool of this.#pools.values()) pool.setWarm(warm.has(pool));
-    for (const origin of expected) this.#findOrigin(origin).pool.expectUse(Date.now());
+    for (const origin of expected) this.#findOrigin(origin).pool.expectUse(MAX_SPARE_CONNECTIONS, Date.now());
     this.#upkeep.setActive(warm.size > 0 && !this.#closed);
   }
 

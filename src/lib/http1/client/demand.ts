@@ -23,6 +23,12 @@ export class Demand {
     if (running > this.#peak) this.#peak = running;
   }
 
+  /** So many requests are expected at the same time. This counts as long as a peak that has just ended. */
+  expect(atOnce: number, now: number): void {
+    this.note(0, now);
+    this.#peakBefore = Math.max(this.#peakBefore, atOnce);
+  }
+
   /** The spare connections that should be open while this many requests run. */
   countSpares(running: number, now: number): number {
     if (now - this.#lastUse > USED_MS) return 0;

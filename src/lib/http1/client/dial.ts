@@ -59,6 +59,11 @@ export class Dial implements SocketListener {
     );
   }
 
+  /** From now on, a request waits for it at most so long. */
+  limit(connectMs: number): void {
+    if (this.#phase !== "done" && this.#phase !== "cancelled") this.#deadline.arm(connectMs);
+  }
+
   /** The connection is no longer needed. */
   cancel(): void {
     if (this.#phase === "done") return;

@@ -28,6 +28,8 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 /** Unread chunks are joined up to this size. Joining larger ones costs more than it saves. */
 const JOIN_BYTES = 64 * 1024;
 
+const NO_FIELDS: readonly Field[] = [];
+
 export class PendingExchange implements SentRequest, UpstreamResponse {
   readonly head: Promise<UpstreamResponse>;
   readonly method: string;
@@ -36,7 +38,7 @@ export class PendingExchange implements SentRequest, UpstreamResponse {
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
   status = 0;
-  fields: readonly Field[] = [];
+  fields = NO_FIELDS;
   length: number | null = null;
   closeDelimited = false;
   reused = false;

@@ -26,8 +26,8 @@ const SHORT_LIFE_MS = 5000;
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 5 * 60_000;
 /** Without a request in between. It bounds what an upstream with a short limit can cause. Some close connections on which
- *  nothing was sent after 12 s: this lasts for two of them for half an hour. */
-const MAX_UNUSED_DIALS = 400;
+ *  nothing was sent after 12 s: this lasts for six of them for five minutes, and then for two until half an hour is over. */
+const MAX_UNUSED_DIALS = 600;
 /** A spare connection leaves these to requests and clients. */
 const FILES_RESERVED_FROM_SPARES = 4 * FILES_RESERVED_FROM_CLIENTS;
 
@@ -93,9 +93,9 @@ export class Pool implements ConnectionOwner {
     if (!warm) this.#session = null;
   }
 
-  /** A request is expected. */
-  expectUse(now: number): void {
-    this.#demand.note(0, now);
+  /** Requests are expected, this many at the same time. */
+  expectUse(atOnce: number, now: number): void {
+    this.#demand.expect(atOnce, now);
   }
 
   /** Opens and closes spare connections. Called every second. False: there is nothing to do until the next request. */
@@ -195,8 +195,10 @@ export class Pool implements ConnectionOwner {
 
   /** Waits for a dial that no other request waits for, or starts one. */
   #dialFor(exchange: PendingExchange): void {
+    const { connectMs } = exchange.deadlines;
     const [spare] = this.#spareDials;
-    const pending = spare ?? this.#dial(exchange.deadlines.connectMs, RESERVED_FILES);
+    spare?.dial.limit(connectMs);
+    const pending = spare ?? this.#dial(connectMs, RESERVED_FILES);
     this.#spareDials.delete(pending);
     pending.exchange = exchange;
     pending.adopted = spare !== undefined;
@@ -246,19 +248,21 @@ export class Pool implements ConnectionOwner {
     connection.send(exchange);
   }
 
-  /** A failed dial that was started in advance is silent: the request dials itself, and reports why that fails. */
+  /** A failed dial that was started in advance is silent: the request dials itself, and reports why that fails. But it
+   *  waits no longer than its own limit. */
   #failDial(pending: PendingDial, { kind, message, cause }: DialFailure): void {
     const { exchange, adopted } = pending;
     this.#spareDials.delete(pending);
     if (exchange === null || adopted) this.#pause(Date.now());
     if (exchange === null) return;
     this.#waiting.delete(exchange);
-    if (adopted) this.#dialFor(exchange);
+    if (adopted && kind !== "connect_timeout") this.#dialFor(exchange);
     else exchange.fail(kind, message, false, cause);
   }
 
-  /** Keeps a connection that has not served a request. It is taken after all others. */
+  /** Keeps a connection that has not served a request, instead of one that is near its limit. It is taken after all others. */
   #shelve(connection: UpstreamConnection): void {
+    if (!this.#closed && this.#idle.length >= MAX_SPARE_CONNECTIONS) this.#findEnding()?.abandon();
     if (this.#closed || this.#idle.length >= MAX_SPARE_CONNECTIONS) {
       connection.abandon();
       return;
@@ -266,6 +270,11 @@ export class Pool implements ConnectionOwner {
     this.#idle.unshift(connection);
     connection.becomeIdle(this.#warm ? Math.min(WARM_IDLE_MS, this.#limits.unused.ms) : COLD_IDLE_MS);
     this.#serveWaiting();
+  }
+
+  #findEnding(): UpstreamConnection | undefined {
+    const now = Date.now();
+    return this.#idle.find((connection) => !connection.isLasting(now, RENEW_MS));
   }
 
   #pause(now: number): void {

@@ -26,7 +26,7 @@ export interface ServerContext {
   forget(connection: ClientConnection): void;
 }
 
-/** How long a closed connection waits until the client has read the reply and closed its side. */
+/** How long our closed side waits for the client to close its own. */
 const LINGER_MS = 2_000;
 /** How long a reset waits for bytes that the socket has not taken yet. */
 const RESET_WAIT_MS = 1_000;
@@ -123,7 +123,9 @@ export class ClientConnection implements ReplyConnection {
   }
 
   terminate(): void {
-    this.#socket.terminate();
+    // A reset would discard what the kernel still holds of a complete reply, for a client that reads slowly.
+    if (this.#phase === "lingering") this.#socket.end();
+    else this.#socket.terminate();
     this.closed();
   }
 
@@ -155,7 +157,7 @@ export class ClientConnection implements ReplyConnection {
     this.#staysOpen &&= stayOpen;
     this.#phase = "ending";
     if (this.#outbox.size === 0) this.#afterReply();
-    else this.#deadline.arm(this.#server.idleMs);
+    else this.#deadline.arm(this.#server.stallMs);
   }
 
   resetReply(): void {
@@ -205,8 +207,7 @@ export class ClientConnection implements ReplyConnection {
 
   /** A client that reads nothing for this long keeps a reply, and the upstream behind it, open for nobody. */
   #awaitReader(): void {
-    if (this.#phase === "ending") this.#deadline.arm(this.#server.idleMs);
-    else if (this.#isReplying) this.#deadline.arm(this.#server.stallMs);
+    if (this.#phase === "ending" || this.#isReplying) this.#deadline.arm(this.#server.stallMs);
   }
 
   /** A body that is still awaited has its own limit. */

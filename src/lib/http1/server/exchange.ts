@@ -77,7 +77,7 @@ export class ServerExchange implements Exchange {
     return this.#framing !== "none yet";
   }
 
-  readBody(limit: number): Promise<Uint8Array> {
+  readBody(limit: number): Uint8Array | Promise<Uint8Array> {
     if (this.gone) return Promise.reject(new ClientGone("the client has left"));
     const whole = this.body.read(limit);
     if (this.body.awaited) {

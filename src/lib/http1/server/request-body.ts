@@ -50,13 +50,14 @@ export class IncomingBody {
     return this.#decoder.consumed;
   }
 
-  read(limit: number): Promise<Uint8Array> {
+  /** No promise if it has arrived with its head, as most do. */
+  read(limit: number): Uint8Array | Promise<Uint8Array> {
     const announced = typeof this.#length === "number" ? this.#length : 0;
     if (Math.max(announced, this.#collector.size) > limit) {
       this.discard();
       return Promise.reject(tooLarge(limit));
     }
-    if (this.#decoder.done) return Promise.resolve(this.#collector.view());
+    if (this.#decoder.done) return this.#collector.view();
     this.#limit = limit;
     this.#reading = Promise.withResolvers<Uint8Array>();
     return this.#reading.promise;

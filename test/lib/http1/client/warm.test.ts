@@ -62,7 +62,7 @@ async function get(pool: Pool, { origin }: Upstream): Promise<string> {
 describe("a warm pool", () => {
   test("opens connections when a request is expected, and sends nothing on them", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     expect(pool.maintain(now)).toBe(true);
     await until(() => pool.idle === 2);
     pool.maintain(now);
@@ -108,7 +108,7 @@ describe("a warm pool", () => {
 
   test("replaces a connection that the upstream closes, without a request", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     pool.maintain(now);
     await until(() => upstream.sockets.size === 2 && pool.idle === 2);
     pass(20 * SECOND);
@@ -119,7 +119,7 @@ describe("a warm pool", () => {
 
   test("waits longer each time before it replaces connections that the upstream closes at once", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     const dials: number[] = [];
     for (let second = 0; second < 40; second += 1) {
       const before = pool.dialled;
@@ -136,7 +136,7 @@ describe("a warm pool", () => {
 
   test("closes idle connections before the time at which the upstream closed two others, and opens new ones first", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     for (let times = 0; times < 2; times += 1) {
       pool.maintain(now);
       await until(() => pool.idle === 2 && upstream.sockets.size === 2);
@@ -154,6 +154,23 @@ describe("a warm pool", () => {
     expect(pool.dialled).toBe(dialled + 2);
   });
 
+  test("replaces six before their limit, one by one, and never has more", async () => {
+    const { pool, upstream } = await startWarmPool();
+    pool.expectUse(6, now);
+    pool.maintain(now);
+    await until(() => pool.idle === 6 && upstream.sockets.size === 6);
+    pass(29 * MINUTE + 56 * SECOND);
+    pool.expectUse(6, now);
+    pool.maintain(now);
+    await until(() => {
+      expect(pool.idle).toBeLessThanOrEqual(6);
+      return upstream.connections === 12 && upstream.sockets.size === 6;
+    });
+    pass(SECOND);
+    pool.maintain(now);
+    expect([pool.idle, pool.dialled]).toEqual([6, 12]);
+  });
+
   // Bun.serve does so, before the first request.
   test("keeps two open for half an hour if the upstream closes unused ones after twelve seconds", async () => {
     const { pool, upstream } = await startWarmPool();
@@ -162,7 +179,7 @@ describe("a warm pool", () => {
     const settle = (): Promise<void> =>
       until(() => upstream.connections === pool.dialled && pool.idle === pool.dialled - closed);
     const seen = new Set<number>();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     for (let second = 0; second < 30 * 60; second += 1) {
       pool.maintain(now);
       await settle();
@@ -184,16 +201,16 @@ describe("a warm pool", () => {
 
   test("bounds what it dials without a request in between", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
-    const atBound = (): boolean => pool.dialled === 400;
-    for (let times = 0; times < 250; times += 1) {
+    pool.expectUse(2, now);
+    const atBound = (): boolean => pool.dialled === 600;
+    for (let times = 0; times < 310; times += 1) {
       pool.maintain(now);
       await until(() => pool.idle === 2 || atBound());
-      pass(7 * SECOND);
+      pass(5.5 * SECOND);
       for (const socket of upstream.sockets) socket.destroy();
       await until(() => upstream.sockets.size === 0 || atBound());
     }
-    expect(pool.dialled).toBe(400);
+    expect(pool.dialled).toBe(600);
   });
 
   test("hides a failed dial of its own: the next request dials and reports why it fails", async () => {
@@ -206,7 +223,7 @@ describe("a warm pool", () => {
     const pool = new Pool(origin);
     cleanUps.push(() => pool.close());
     pool.setWarm(true);
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     pool.maintain(now);
     await turn();
     const exchange = new PendingExchange(outbound(origin), HEAD);
@@ -216,7 +233,7 @@ describe("a warm pool", () => {
 
   test("gives each request a dial of its own, those that it has started first", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     pool.maintain(now);
     expect(pool.dialled).toBe(2);
     const all = await Promise.all([get(pool, upstream), get(pool, upstream), get(pool, upstream)]);
@@ -226,15 +243,34 @@ describe("a warm pool", () => {
   test("dials again for a request if the dial that it had started fails", async () => {
     const { pool, upstream } = await startWarmPool();
     await upstream[Symbol.asyncDispose]();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     pool.maintain(now);
     expect(await faultOf(get(pool, upstream))).toMatchObject({ kind: "connect" });
     expect(pool.dialled).toBe(3);
   });
 
+  test("that has begun to dial keeps no request waiting longer than the request's own limit", async () => {
+    // It accepts connections, but its TLS handshake never ends.
+    const upstream = await startUpstream(() => {});
+    const origin = { ...upstream.origin, tls: true };
+    const pool = new Pool(origin);
+    cleanUps.push(
+      () => pool.close(),
+      () => upstream[Symbol.asyncDispose](),
+    );
+    pool.setWarm(true);
+    pool.expectUse(1, now);
+    pool.maintain(now);
+    const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
+    const exchange = new PendingExchange(outbound(origin, { deadlines }), HEAD);
+    pool.send(exchange);
+    expect(await faultOf(exchange.head)).toEqual({ kind: "connect_timeout", answered: false });
+    expect(pool.dialled).toBe(2);
+  });
+
   test("does not use a connection that has ended, even before the event loop reports it", async () => {
     const { pool, upstream } = await startWarmPool();
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     pool.maintain(now);
     await until(() => pool.idle === 2 && upstream.sockets.size === 2);
     const ended = [...upstream.sockets].map((socket) => new Promise<void>((resolve) => socket.end(resolve)));
@@ -255,11 +291,11 @@ describe("a warm client", () => {
     return (await readAll(await client.send(outbound(origin)).head)).toString();
   }
 
-  test("opens connections to origins that it expects to use, and closes them with itself", async () => {
+  test("opens six connections to origins that it expects to use, and closes them with itself", async () => {
     const { upstream } = await startWarmPool();
     const client = openClient();
     client.keepWarm([upstream.origin], [upstream.origin]);
-    await until(() => client.statsOf(upstream.origin).idle === 2);
+    await until(() => client.statsOf(upstream.origin).idle === 6);
     client.close();
     await until(() => upstream.sockets.size === 0);
     expect(upstream.requests).toHaveLength(0);
@@ -279,7 +315,7 @@ describe("a warm client", () => {
     const { upstream } = await startWarmPool();
     const client = openClient();
     client.keepWarm([upstream.origin], [upstream.origin]);
-    await until(() => client.stats().idle === 2);
+    await until(() => client.stats().idle === 6);
     const before = upstream.connections;
     pass(5 * MINUTE);
     expect(await ask(client, upstream)).toBe("ok");
@@ -290,7 +326,7 @@ describe("a warm client", () => {
     const { upstream } = await startWarmPool();
     const client = openClient();
     client.keepWarm([upstream.origin], [upstream.origin]);
-    await until(() => client.stats().idle === 2);
+    await until(() => client.stats().idle === 6);
     client.keepWarm([]);
     expect(await ask(client, upstream)).toBe("ok");
     pass(56 * SECOND);
@@ -321,7 +357,7 @@ describe("when the machine's network changes", () => {
     const { pool, upstream } = await startWarmPool();
     const upkeep = new Upkeep(new Map([["", pool]]), () => ({ lan: addresses.map(describeInterface) }));
     cleanUps.push(() => upkeep.setActive(false));
-    pool.expectUse(now);
+    pool.expectUse(2, now);
     upkeep.setActive(true);
     await until(() => pool.idle === 2 && upstream.connections === 2);
     addresses = then;
@@ -369,6 +405,24 @@ describe("the spare connections that are wanted", () => {
     expect(demand.countSpares(0, now + 4 * MINUTE)).toBe(5);
     expect(demand.countSpares(0, now + 11 * MINUTE)).toBe(2);
     expect(demand.countSpares(0, now + 31 * MINUTE)).toBe(0);
+  });
+});
+
+describe("the spare connections of an expected use", () => {
+  test("are wanted for five minutes, then as many as requests needed", () => {
+    const demand = new Demand();
+    demand.expect(6, now);
+    expect(demand.countSpares(0, now)).toBe(6);
+    demand.note(3, now + MINUTE);
+    expect(demand.countSpares(0, now + 4 * MINUTE)).toBe(6);
+    expect(demand.countSpares(0, now + 6 * MINUTE)).toBe(3);
+  });
+
+  test("are no fewer than those of a peak that was", () => {
+    const demand = new Demand();
+    demand.note(5, now);
+    demand.expect(2, now + MINUTE);
+    expect(demand.countSpares(0, now + MINUTE)).toBe(5);
   });
 });
 

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { listen, type Server } from "../../../../src/lib/http1/server/server.ts";
 import { ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
-import { openClient, type BareClient } from "../peers.ts";
+import { openClient, readFailing, type BareClient } from "../peers.ts";
 
 const running: Server[] = [];
 afterEach(() => {
@@ -84,11 +84,11 @@ describe("a client that leaves", () => {
       const { exchange, client } = await begin(
         "POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\n\r\nhel",
       );
-      const body = exchange.readBody(100).catch((error: unknown) => error);
+      const body = readFailing(exchange);
       leave(client);
       expect(await body).toBeInstanceOf(ClientGone);
       expect(exchange.gone).toBe(true);
-      expect(await exchange.readBody(100).catch((error: unknown) => error)).toBeInstanceOf(ClientGone);
+      expect(await readFailing(exchange)).toBeInstanceOf(ClientGone);
     });
 
     test("after the reply is not reported", async () => {
@@ -275,6 +275,47 @@ describe("a client that reads slowly", () => {
     client.socket.resume();
     while (client.bytes().length < 40_000_000) await new Promise((resolve) => setImmediate(resolve));
     expect(client.bytes().at(-1)).toBe("b".charCodeAt(0));
+  });
+});
+
+describe("the end of a connection", () => {
+  test("waits for no reader, but loses nothing of what was sent to it", async () => {
+    const { server, exchange, client } = await begin(
+      REQUEST.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n"),
+    );
+    client.socket.pause();
+    // All of it fits into the buffers of the kernel.
+    const body = Buffer.alloc(500_000, "reply");
+    exchange.answer(200, [], body);
+    await server.stop();
+    expect(server.open).toBe(0);
+    client.socket.resume();
+    expect(await client.ended).toBe("end");
+    expect(client.bytes().subarray(-body.length)).toEqual(body);
+  });
+});
+
+describe("the end of a reply", () => {
+  test("waits for its reader longer than an idle connection for a request", async () => {
+    const body = Buffer.alloc(20_000_000, "reply");
+    const server = listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      idleMs: 100,
+      onExchange: (exchange) => exchange.answer(200, [["x-size", "large"]], body),
+    });
+    running.push(server);
+    const client = await openClient(server.port);
+    client.socket.write(REQUEST);
+    await client.until("x-size");
+    client.socket.pause();
+    for (let count = 0; count < 4; count++) {
+      using idle = await openClient(server.port);
+      expect(await idle.ended).toBe("end");
+    }
+    client.socket.resume();
+    expect(await client.ended).toBe("end");
+    expect(client.bytes().subarray(-body.length)).toEqual(body);
   });
 });
 

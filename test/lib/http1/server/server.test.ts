@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { listen, type ListenOptions, type Server } from "../../../../src/lib/http1/server/server.ts";
 import { InvalidBody, BodyTooLarge, ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
-import { openClient } from "../peers.ts";
+import { openClient, readFailing } from "../peers.ts";
 
 const running: Server[] = [];
 const errors: unknown[] = [];
@@ -264,7 +264,7 @@ describe("hostile requests", () => {
     const { port } = serve(async (exchange) => {
       count += 1;
       reading.resolve();
-      outcome.resolve(await exchange.readBody(100).catch((error: unknown) => error));
+      outcome.resolve(await readFailing(exchange));
       exchange.answer(400, [], "broken");
     });
     using client = await openClient(port);
@@ -283,7 +283,7 @@ describe("hostile requests", () => {
     const started = Promise.withResolvers<Exchange>();
     const { port } = serve(
       (exchange) => {
-        exchange.onGone(() => gone.resolve(exchange.readBody(100).catch((error: unknown) => error)));
+        exchange.onGone(() => gone.resolve(readFailing(exchange)));
         started.resolve(exchange);
       },
       { onRefusal: (exchange, { status }) => exchange.answer(status, [], `no: ${exchange.target}`) },
@@ -388,12 +388,9 @@ describe("hostile requests", () => {
 
   test("whose body stops arriving end their connection", async () => {
     const outcome = Promise.withResolvers<unknown>();
-    const { port } = serve(
-      async (exchange) => outcome.resolve(await exchange.readBody(100).catch((error: unknown) => error)),
-      {
-        headMs: 50,
-      },
-    );
+    const { port } = serve(async (exchange) => outcome.resolve(await readFailing(exchange)), {
+      headMs: 50,
+    });
     using client = await openClient(port);
     client.socket.write(`POST / HTTP/1.1\r\n${HOST}content-length: 5\r\n\r\nhel`);
     expect(await outcome.promise).toBeInstanceOf(ClientGone);
@@ -673,7 +670,7 @@ describe("the body of a request", () => {
     const { port } = serve(async (exchange) => {
       const body = exchange.readBody(10);
       reading.resolve();
-      const outcome = await body.catch((error: unknown) => error);
+      const outcome = await Promise.resolve(body).catch((error: unknown) => error);
       exchange.answer(413, [], outcome instanceof BodyTooLarge ? "too large" : "accepted");
     });
     using client = await openClient(port);

@@ -1,0 +1,65 @@
+// Checks that an answer that its upstream has sent completely reaches a client that waits for it, where nothing that
+// happens in the run explains why it does not.
+
+import type { Send } from "../clients/line.ts";
+import type { ChannelPlan } from "../plan/plan.ts";
+import type { World } from "../run.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
+
+/** These end requests that are in flight, or connections with bytes on their way. */
+const BREAKING = new Set([
+  "kill",
+  "cut power",
+  "stop",
+  "standstill",
+  "ledger removed",
+  "ledger moved",
+  "reprice",
+  "upstream down",
+  "idle connections closed",
+]);
+
+export function checkDelivered(world: World): void {
+  const { plan } = world;
+  if (world.unasked || plan.maxFiles < 1024) return;
+  if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
+  const resetting = new Set(plan.channels.filter(resetsIdle).map(({ name }) => name));
+  const lost = world.sends.find((send) => {
+    const last = lastOf(world, send);
+    return (
+      last !== undefined && isWhole(last) && !resetting.has(last.channel) && waits(send) && !isDelivered(send)
+    );
+  });
+  if (lost === undefined) return;
+  const { name, reply, end } = lost;
+  world.accuse(
+    "delivered",
+    `The upstream ${lastOf(world, lost)?.channel} answered ${name} completely, but its client got ${reply?.status ?? "nothing"} (${end}, ${reply?.body.length ?? 0} bytes).`,
+  );
+}
+
+function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
+  return bySend.get(name)?.at(-1);
+}
+
+/** A reset may overtake an answer. */
+function resetsIdle({ idleCloseMs, idleClose }: ChannelPlan): boolean {
+  return idleCloseMs > 0 && idleClose === "rst";
+}
+
+/** The upstream has sent a complete answer. */
+function isWhole({ plan, sent, status, tainted, recorded }: Arrival): boolean {
+  if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
+  return sent && status === 200 && !tainted && recorded === null;
+}
+
+/** On a WebSocket, the last message may come before the upstream's own work on the response is over. */
+function isDelivered({ whole, events }: Send): boolean {
+  return whole !== null || events?.at(-1)?.includes('"type":"response.completed"') === true;
+}
+
+/** On a WebSocket, the end of one response may end others that run at the same time. */
+function waits({ client, request, end }: Send): boolean {
+  if (end === "left" || end === "open" || (end === "gave up" && request.slow !== null)) return false;
+  return request.bad === null && request.leave === null && !client.pipelined;
+}

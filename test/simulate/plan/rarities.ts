@@ -1,0 +1,176 @@
+// What only a few runs have. Each addition has random numbers of its own.
+
+import { Random } from "../world/random.ts";
+import {
+  type AnswerPlan,
+  type ChannelPlan,
+  type ClientPlan,
+  type Happening,
+  type Plan,
+  type RequestPlan,
+  USD_LIMITS,
+} from "./plan.ts";
+
+export function addRarities(plan: Plan): Plan {
+  const changed = addSlowCut(addKeysOff(addRareAnswers(plan)));
+  return addMonths(addFailovers(addUnknownCosts(changed)));
+}
+
+/** In some runs some keys have a limit for each month, and a month may end. */
+function addMonths(plan: Plan): Plan {
+  const random = new Random(plan.seed, "months");
+  if (!random.chance(250)) return plan;
+  const limits = new Map(
+    plan.clients.flatMap(({ key }) => (random.chance(600) ? [[key, random.pick(USD_LIMITS)] as const] : [])),
+  );
+  const clients = plan.clients.map((client): ClientPlan => {
+    const usdPerMonth = limits.get(client.key);
+    return usdPerMonth === undefined ? client : { ...client, limits: { ...client.limits, usdPerMonth } };
+  });
+  return { ...plan, clients };
+}
+
+/** What a few runs have: large answers to slow readers, answers that repeat the credential, and channels that cost nothing
+ *  before others that do. */
+function addRareAnswers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "rarities");
+  const large = random.chance(80) ? random.between(50, 250) : 0;
+  const echoing = random.chance(120) ? random.between(50, 300) : 0;
+  const isFree = random.chance(80);
+  const lag = random.chance(250) ? { lag: random.between(5000, 40_000) } : {};
+  // In small pieces, one large answer would be most of a run.
+  const weather =
+    large > 0
+      ? { ...plan.weather, window: random.pick([1 << 20, 1 << 20, 1 << 16]), piece: 0 }
+      : { ...plan.weather, ...lag };
+  const change = (answer: AnswerPlan): AnswerPlan => ({
+    ...answer,
+    ...(large > 0 && random.chance(large) ? { padding: random.between(200_000, 600_000), paceMs: 0 } : {}),
+    ...(echoing > 0 && random.chance(echoing) ? { echoes: true } : {}),
+  });
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      if (large + echoing === 0) return request;
+      const answers = request.answers.map(change);
+      const isLarge = answers.some(({ padding = 0 }) => padding > 0);
+      const slow = isLarge
+        ? { everyBytes: random.between(1, 2000), ms: random.skewed(1, 800) }
+        : request.slow;
+      return { ...request, slow, answers };
+    });
+    return { ...client, requests };
+  });
+  const pairs = makePairs(random, plan.channels);
+  const happenings = [...plan.happenings, ...pairs].sort((a, b) => a.atMs - b.atMs);
+  const changed = { ...plan, clients, weather, happenings };
+  return isFree ? addFreeChannels(changed, random) : changed;
+}
+
+/** What rarely happens so soon after something else: a kill after a command, and a clock that is set back while a channel
+ *  is in cooldown. */
+function makePairs(random: Random, channels: readonly ChannelPlan[]): Happening[] {
+  const pairs: Happening[] = [];
+  const atMs = random.skewed(20, 3000);
+  const soonMs = atMs + random.between(50, 1800);
+  const { name: channel } = random.pick(channels);
+  const kill = { kind: "kill", atMs: soonMs, afterSteps: 1, downMs: random.skewed(1, 1000) } as const;
+  if (random.chance(50)) pairs.push({ kind: "command", atMs, channel, action: "disable" }, kill);
+  const away = { kind: "upstream down", atMs, channel, how: "ECONNREFUSED", ms: 4000 } as const;
+  if (random.chance(50)) pairs.push(away, { kind: "clock", atMs: soonMs, byMs: -3_600_000 });
+  return pairs;
+}
+
+/** In some runs, a key is disabled for so long that its client sends requests meanwhile, best on a WebSocket. */
+function addKeysOff(plan: Plan): Plan {
+  const random = new Random(plan.seed, "keys off");
+  if (!random.chance(150)) return plan;
+  const owners = plan.clients.filter(({ name, key }) => name === key);
+  const onSockets = owners.filter(({ socket }) => socket);
+  const { name: client } = random.pick(onSockets.length > 0 ? onSockets : owners);
+  const atMs = random.skewed(20, 3000);
+  const off = { kind: "key off", atMs, client, ms: random.between(6000, 9000) } as const;
+  return { ...plan, happenings: [...plan.happenings, off].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the first requests of each client cost something that nobody knows, and then the gateway is killed. */
+function addUnknownCosts(plan: Plan): Plan {
+  const random = new Random(plan.seed, "unknown costs");
+  if (!random.chance(60)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    const { background: _, ...first } = client.requests[0]!;
+    const answer = { ...first.answers[0]!, kind: "silence" } as const;
+    const leave = { how: "fin", afterBytes: 1e9, afterMs: random.between(20, 300) } as const;
+    const unanswered: RequestPlan = { ...first, promptBytes: 9000, leave, bad: null, answers: [answer] };
+    return {
+      ...client,
+      limits: { ...client.limits, usdTotal: "0.0005" },
+      requests: [unanswered, ...client.requests.slice(1)],
+    };
+  });
+  const kill = { kind: "kill", atMs: random.between(2000, 5000), afterSteps: 1, downMs: 200 } as const;
+  return { ...plan, clients, happenings: [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the first channel refuses most requests, the second one is silent, and the gateway is killed then. */
+function addFailovers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "failovers");
+  if (!random.chance(60)) return plan;
+  const channels = plan.channels.map((channel): ChannelPlan => ({ ...channel, priority: 1 }));
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      const first = request.answers[0]!;
+      const answers = [
+        { ...first, kind: "error status", status: 503, cut: null, delayMs: 1, paceMs: 0 },
+        { ...first, kind: "silence" },
+      ] as const;
+      return random.chance(300) && !request.background ? { ...request, leave: null, answers } : request;
+    });
+    return { ...client, requests };
+  });
+  const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
+  const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
+  return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
+}
+
+/** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
+function addSlowCut(plan: Plan): Plan {
+  const random = new Random(plan.seed, "slow cut");
+  if (plan.sync === "never" || !random.chance(120)) return plan;
+  const atMs = random.skewed(20, 2000);
+  const slow = { kind: "slow disk", atMs, syncMs: random.between(100, 900), ms: 6000 } as const;
+  const cutMs = atMs + random.between(200, 3000);
+  const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
+  return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
+function addFreeChannels(plan: Plan, random: Random): Plan {
+  const firsts = new Set(
+    plan.channels.filter(({ name, platform }) => name === `${platform}0`).map(({ name }) => name),
+  );
+  const channels = plan.channels.map((channel): ChannelPlan =>
+    firsts.has(channel.name) ? { ...channel, priority: 1, free: true } : { ...channel, priority: 2 },
+  );
+  const clients = plan.clients.map((client): ClientPlan => {
+    const usdTotal = random.pick(USD_LIMITS);
+    const requests = client.requests.map((request): RequestPlan => ({
+      ...request,
+      maxTokens: request.maxTokens ?? 50,
+    }));
+    return { ...client, limits: { ...client.limits, usdTotal, strict: true }, requests };
+  });
+  const away = [...firsts].map((channel): Happening => ({
+    kind: "upstream down",
+    atMs: random.skewed(1, 3000),
+    channel,
+    how: "ECONNREFUSED",
+    ms: random.skewed(500, 20_000),
+  }));
+  return {
+    ...plan,
+    attempts: Math.max(2, plan.attempts),
+    channels,
+    clients,
+    happenings: [...plan.happenings, ...away],
+  };
+}
