@@ -157,7 +157,7 @@ const OTHERS = ["n", "tools", "context_management", "service_tier", "speed", "in
 const NOTHING: Fields = { cap: null, answers: 1, service: {}, outside: null };
 
 function readFields(body: Uint8Array): Fields {
-  // Of two caps, readers take the first or the last: then there is none.
+  // With two caps of the same name, some readers take the first and some the last: such a cap does not count.
   const members = readMembers(body, [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS]);
   if (members === null) return NOTHING;
   const caps: (number | null)[] = CAPS.filter((name) => members.has(name)).map((name) =>
