@@ -207,7 +207,7 @@ export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): 
 
 /**
  * What missed tokens of a prompt cost more than if they had been read from the cache. Null if one of them has no price.
- * A read never costs more than what is paid instead, or the difference counts as zero.
+ * The difference counts as zero where a read costs more than what was paid.
  */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
@@ -219,9 +219,9 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
 }
 
 export interface Least {
-  /** What is charged for all kinds that have a price; null where none has, or none has not. */
+  /** What is charged for all kinds that have a price; null if no kind has a price, or every kind has one. */
   readonly atLeast: string | null;
-  /** The kinds that have none, and how many; null: there are none. */
+  /** The kinds without a price, and their counts; null: every kind has a price. */
   readonly unpriced: Readonly<Record<string, number>> | null;
 }
 

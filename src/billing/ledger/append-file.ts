@@ -77,7 +77,7 @@ export class AppendFile {
     return this.#size;
   }
 
-  /** Writes all of them or throws: then nothing of them stays. */
+  /** Writes all of them, or throws and leaves nothing of them in the file. */
   write(records: readonly string[]): void {
     // The descriptor's number may belong to another file by now.
     if (this.#closed) throw new Error("the file is closed");

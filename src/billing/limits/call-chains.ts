@@ -19,7 +19,7 @@ export interface CallChain {
 }
 
 const MAX_RESPONSES = 4096;
-/** Calls of one response. The results of others begin the count anew. */
+/** Calls of one response. The result of any other call starts the count again. */
 const MAX_CALLS = 64;
 
 export class CallChains {

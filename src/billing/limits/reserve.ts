@@ -188,7 +188,7 @@ const CONFIG_FIELDS = [...CONFIG_CAPS, ...COUNTS];
 const NOTHING: Fields = { cap: null, answers: 1, service: {}, outside: null };
 
 function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
-  // Of two caps, readers take the first or the last: then there is none.
+  // With two caps of the same name, some readers take the first and some the last: such a cap does not count.
   const members = readMembers(body, FIELDS);
   if (members === null) return NOTHING;
   const caps: (number | null)[] = CAPS.filter((name) => capNames.includes(name) && members.has(name)).map(

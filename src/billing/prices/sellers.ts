@@ -49,7 +49,7 @@ export const ALL_MAKERS: readonly string[] = [
 
 /**
  * Host (`*` is one or more labels, or a part of one) and path → provider. The same as the address patterns of the
- * price package, which a test holds it against, but of whole hosts: api.anthropic.com.example is nobody we know.
+ * price package, which a test holds it against, but for whole hosts: api.anthropic.com.example is not Anthropic.
  */
 const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
   ["api.anthropic.com", "anthropic"],

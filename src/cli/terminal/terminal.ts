@@ -9,7 +9,7 @@ import { wrapWords } from "./text.ts";
 
 export { fail, refuseUsage } from "../../lib/refusal.ts";
 
-/** Prints a line of the result, without styles. Whatever names stand in it, none of them steers a terminal. */
+/** Prints a line of the result, without styles. A name in it cannot control the terminal. */
 export function print(line: string): void {
   process.stdout.write(`${escapeUnprintable(line)}\n`);
 }

@@ -96,7 +96,7 @@ function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit
   if (splices.length < edits.length) return null;
   const pieces: string[] = [];
   let limit = text.length;
-  // From the end. Of two edits at one place the later one comes first, and so stands behind the other.
+  // From the end of the text. Of two edits at one place, the later one is applied first, so its text follows the other's.
   for (const { start, end, text: own } of splices.toReversed().sort((a, b) => b.start - a.start)) {
     if (end > limit) return null;
     pieces.push(text.slice(end, limit), own);

@@ -1,5 +1,5 @@
-// What is remembered across sessions: channels that offer no WebSocket, so that a client does not wait for their refusal
-// each time, and which channel made a response.
+// Remembers two things across sessions: the channels that offer no WebSocket, so that a client does not wait for their
+// refusal each time, and the channel that made each response.
 
 import type { Channel } from "../../config/catalog.ts";
 import { dropOldest } from "../../lib/memory/oldest.ts";

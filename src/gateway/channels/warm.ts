@@ -21,7 +21,7 @@ interface WarmContext {
 /** A channel that has answered since then is likely to be used again. */
 const RECENT_MS = 7 * 24 * 3_600_000;
 const MAX_EXPECTED_CHANNELS = 8;
-/** Until then, a start is left alone, and the new connections are open. */
+/** By then the start is over and the new connections are open, so the work delays neither. */
 const PREPARE_MS = 500;
 
 export function keepChannelsWarm(context: WarmContext, occasion: "start" | "reload"): void {

@@ -2,9 +2,8 @@
 // match the names of members without regard to case. One pass over the bytes, without parsing.
 
 import { asBuffer } from "../memory/bytes.ts";
+import { findStringEnd, QUOTE } from "./json-spans.ts";
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const OPEN_BRACE = 0x7b;
 const OPENING = new Set([0x5b, OPEN_BRACE]);
@@ -35,7 +34,8 @@ export function findDifferences(bytes: Uint8Array, names: ReadonlySet<string>): 
     const byte = text[at] ?? 0;
     if (!OUTSIDE_STRINGS.has(byte)) return { isForeign: true, members };
     if (byte === QUOTE) {
-      const end = findStringEnd(text, at);
+      const closed = findStringEnd(text, at);
+      const end = closed < 0 ? text.length : closed;
       if (atKey && names.has(foldKey(text.subarray(at, end)))) members += 1;
       atKey = false;
       at = end - 1;
@@ -46,16 +46,6 @@ export function findDifferences(bytes: Uint8Array, names: ReadonlySet<string>): 
     else if (byte === COMMA) atKey = depth === 1;
   }
   return { isForeign: false, members };
-}
-
-/** The index after the closing quote, or the end of the text. */
-function findStringEnd(text: Buffer, start: number): number {
-  for (let at = text.indexOf(QUOTE, start + 1); at >= 0; at = text.indexOf(QUOTE, at + 1)) {
-    let backslashes = 0;
-    while (text[at - 1 - backslashes] === BACKSLASH) backslashes += 1;
-    if (backslashes % 2 === 0) return at + 1;
-  }
-  return text.length;
 }
 
 /** The name as the most lenient parser compares it: without case, compatibility forms, or what follows a NUL. */

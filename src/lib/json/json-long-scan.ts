@@ -1,4 +1,5 @@
-// Finds members in a JSON object of many megabytes. The event loop turns between two pieces of it.
+// Finds members in a JSON object of many megabytes. The event loop turns between two pieces of it. This is no reader of its
+// own: MemberScan in json-spans.ts finds the members. Only the search for the end of a value can pause here.
 
 import { nextTurn } from "../time/next-turn.ts";
 import {

@@ -15,7 +15,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 export class StringHasher {
-  /** Of what is between the quotes of the last string: the same as `hashBytes` has for it. */
+  /** The hash of the last string without its quotes, as `hashBytes` computes it. */
   hash = 0;
 
   /** The index after the closing quote. -1 if no string starts at `start`, or if it never ends. */

@@ -62,7 +62,7 @@ export function walkElements(bytes: Uint8Array, start: number, visit: VisitEleme
   }
 }
 
-/** Skips a value that nobody wants to see. */
+/** Skips a value. */
 export function skipValue(bytes: Uint8Array, start: number): number {
   return findValueEnd(bytes, start);
 }

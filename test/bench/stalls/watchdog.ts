@@ -7,7 +7,7 @@ import { appendFileSync } from "node:fs";
 import { z } from "zod";
 
 const PERIOD_MS = 2;
-/** So often the samples are dropped: in a long run they would fill the memory. */
+/** The samples are dropped this often: in a long run they would fill the memory. */
 const DROP_EVERY = 100;
 export const MAX_STALL_MS = 10;
 

@@ -741,11 +741,16 @@ describe("with sync always", () => {
     const path = newLedgerPath();
     const disk = Promise.withResolvers<void>();
     const syncStarted = Promise.withResolvers<void>();
+    let isHeld = false;
     const syncFile = async (): Promise<void> => {
+      if (!isHeld) return;
       syncStarted.resolve();
       await disk.promise;
     };
     const ledger = openLedger(optionsFor(path, { sync: "always", syncFile }));
+    // The start syncs too: the sync that is held must be the request's own.
+    await ledger.open(intentOf("req_0"));
+    isHeld = true;
     let isOpen = false;
     const opened = ledger.open(intentOf("req_1"))?.then(() => (isOpen = true));
     await syncStarted.promise;
@@ -755,9 +760,10 @@ describe("with sync always", () => {
     expect(isOpen).toBe(false);
     disk.resolve();
     await opened;
+    ledger.append(draftOf("req_0"));
     ledger.append(draftOf("req_1"));
     await ledger.close();
-    expect(readWholeLedger(path).count.size).toBe(1);
+    expect(readWholeLedger(path).count.size).toBe(2);
   });
 
   test("a request whose record cannot be brought to the disk is refused and gets no line", async () => {

@@ -39,7 +39,7 @@ async function runInto(way: string, ...words: string[]): Promise<Omit<Outcome, "
   return { stderr, status };
 }
 
-/** Whoever would read has left before anything is written. */
+/** The reader has left before anything is written. */
 async function runUnread(...words: string[]): Promise<Omit<Outcome, "stdout">> {
   const fifo = folder.join("fifo");
   Bun.spawnSync(["mkfifo", fifo]);

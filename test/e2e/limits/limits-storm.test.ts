@@ -212,7 +212,7 @@ test.each(CASES)("no limit is passed, strict: %p (seed %d)", async (strict, seed
   for (const owner of ["messages", "responses"] as const) {
     const truth = upstream.truth[owner];
     expect(truth).toBeLessThanOrEqual(LIMIT + beyond);
-    // No cost goes uncounted, whoever left and whatever was killed. The sums here are floats.
+    // Every cost counts, also of clients that left and of killed gateways. The sums here are floats.
     expect(counted[owner]).toBeGreaterThanOrEqual(truth - 1e-9);
   }
   // A request that was about to be sent when the gateway was killed has a line, too.

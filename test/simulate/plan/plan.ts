@@ -32,7 +32,7 @@ export interface Plan {
     readonly latency: number;
     readonly window: number;
     readonly piece: number;
-    /** A busy process sees what has arrived up to so many microseconds later; absent: at once. */
+    /** A busy process sees arrived bytes up to this many microseconds late; absent: at once. */
     readonly lag?: number;
   };
   readonly channels: readonly ChannelPlan[];

@@ -72,7 +72,7 @@ interface Next {
   readonly next: PriceBook;
 }
 
-/** Providers without which a book can't be meant seriously. */
+/** A book that lacks one of these providers is incomplete. */
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {

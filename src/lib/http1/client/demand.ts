@@ -23,7 +23,7 @@ export class Demand {
     if (running > this.#peak) this.#peak = running;
   }
 
-  /** So many requests are expected at the same time. This counts as long as a peak that has just ended. */
+  /** This many requests are expected at the same time. The number is kept as long as that of a peak that has just ended. */
   expect(atOnce: number, now: number): void {
     this.note(0, now);
     this.#peakBefore = Math.max(this.#peakBefore, atOnce);

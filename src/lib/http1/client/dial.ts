@@ -59,7 +59,7 @@ export class Dial implements SocketListener {
     );
   }
 
-  /** From now on, a request waits for it at most so long. */
+  /** From now on, a request waits for it at most this long. */
   limit(connectMs: number): void {
     if (this.#phase !== "done" && this.#phase !== "cancelled") this.#deadline.arm(connectMs);
   }

@@ -20,7 +20,7 @@ export class IdleLimit {
     return this.#limit;
   }
 
-  /** The upstream has closed a connection that was idle for so long. */
+  /** The upstream has closed a connection that was idle for this long. */
   note(idleMs: number, now: number): void {
     if (now - this.#lastAt < APART_MS) return;
     const last = this.#last;

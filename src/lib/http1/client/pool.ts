@@ -18,15 +18,15 @@ const COLD_IDLE_MS = 55_000;
 const WARM_IDLE_MS = 30 * 60_000;
 /** Connections above the number that is kept may wait this long for a request. */
 const SURPLUS_MS = 10_000;
-/** A connection is replaced so long before its limit, or for the last fifth of a short limit. */
+/** A connection is replaced this long before its limit, or in the last fifth of a short limit. */
 const RENEW_MS = 5000;
 const SPARE_CONNECT_MS = 10_000;
 /** A connection that ends earlier is not replaced at once. */
 const SHORT_LIFE_MS = 5000;
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 5 * 60_000;
-/** Without a request in between. It bounds what an upstream with a short limit can cause. Some close connections on which
- *  nothing was sent after 12 s: this lasts for six of them for five minutes, and then for two until half an hour is over. */
+/** Dials without a request in between. Some upstreams close a connection after 12 s if nothing was sent on it. With them,
+ *  this lasts for six connections for five minutes, and then for two until half an hour is over. */
 const MAX_UNUSED_DIALS = 600;
 /** A spare connection leaves these to requests and clients. */
 const FILES_RESERVED_FROM_SPARES = 4 * FILES_RESERVED_FROM_CLIENTS;

@@ -64,7 +64,7 @@ export function useData<T>(name: string): LoadedData<T> {
   return { data, error, tookMs, load: useCallback(() => setRound((before) => before + 1), []), set: setData };
 }
 
-/** How often something may be loaded that takes so long: at most for a hundredth of the time. */
+/** The pause between two loads of something that takes `tookMs`: loading takes at most a hundredth of the time. */
 export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }
