@@ -30,6 +30,8 @@ async function compile(outfile: string, target?: (typeof TARGETS)[number]): Prom
     minify: true,
     bytecode: true,
     format: "esm",
+    // A command loads only its own part: `--version` takes two thirds of the time that one file takes.
+    splitting: true,
     compile: { outfile, ...NOTHING_LOADED, ...(target === undefined ? {} : { target }) },
   });
   if (!built.success) throw new AggregateError(built.logs, `could not build ${outfile}`);

@@ -75,9 +75,12 @@ export const PRICE_KINDS = [
   "maps_grounding_per_1k",
 ] as const;
 
+/** One for all scalars: each schema that is created takes part of the start. */
+const sourceText = z.string();
+
 /** A scalar, given as its source text. */
 function scalar<T>(read: (text: string) => T) {
-  return z.string().transform((text, context) => {
+  return sourceText.transform((text, context) => {
     try {
       return read(text);
     } catch (error) {
@@ -124,17 +127,17 @@ const SHAPES = {
   url: textLike("^https?://"),
 } as const;
 
-const text = scalar(readText).meta(SHAPES.text);
-const name = scalar(readName).meta(SHAPES.name);
-const flag = scalar(readFlag).meta(SHAPES.flag);
-const decimal = scalar(readDecimal).meta(SHAPES.decimal);
-const timer = scalar(readTimerDuration).meta(SHAPES.duration);
-const size = scalar(readSize).meta(SHAPES.size);
-const moment = scalar(readMoment).meta(SHAPES.moment);
-const rank = scalar(readFrom(0, 1_000_000)).meta(SHAPES.count);
-const positive = scalar(readFrom(1, 1_000_000)).meta(SHAPES.count);
+const text = scalar(readText).register(z.globalRegistry, SHAPES.text);
+const name = scalar(readName).register(z.globalRegistry, SHAPES.name);
+const flag = scalar(readFlag).register(z.globalRegistry, SHAPES.flag);
+const decimal = scalar(readDecimal).register(z.globalRegistry, SHAPES.decimal);
+const timer = scalar(readTimerDuration).register(z.globalRegistry, SHAPES.duration);
+const size = scalar(readSize).register(z.globalRegistry, SHAPES.size);
+const moment = scalar(readMoment).register(z.globalRegistry, SHAPES.moment);
+const rank = scalar(readFrom(0, 1_000_000)).register(z.globalRegistry, SHAPES.count);
+const positive = scalar(readFrom(1, 1_000_000)).register(z.globalRegistry, SHAPES.count);
 /** One call is no repetition. */
-const repetitions = scalar(readFrom(2, 1_000_000)).meta(SHAPES.count);
+const repetitions = scalar(readFrom(2, 1_000_000)).register(z.globalRegistry, SHAPES.count);
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
@@ -152,7 +155,7 @@ const limits = z.strictObject({
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 } satisfies Record<LimitName, z.ZodType>);
 
-const percent = scalar(readFrom(1, 99)).meta(SHAPES.count);
+const percent = scalar(readFrom(1, 99)).register(z.globalRegistry, SHAPES.count);
 
 const alerts = z.strictObject({
   at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
@@ -164,15 +167,17 @@ const noLimits = { strict: false, unpriced: "refuse" } as const;
 
 const channel = z.strictObject({
   platform,
-  base_url: scalar(readBaseUrl).meta(SHAPES.url),
-  credential: scalar(readSecretText).meta(SHAPES.text),
+  base_url: scalar(readBaseUrl).register(z.globalRegistry, SHAPES.url),
+  credential: scalar(readSecretText).register(z.globalRegistry, SHAPES.text),
   disabled: flag.default(false),
   priority: rank.default(1),
   weight: positive.default(1),
   models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
   aliases: z.record(text, text).default({}),
-  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue).meta(SHAPES.text)).default({}),
-  proxy: scalar(readHttpUrl).meta(SHAPES.url).optional(),
+  headers: z
+    .record(scalar(readHeaderName), scalar(readHeaderValue).register(z.globalRegistry, SHAPES.text))
+    .default({}),
+  proxy: scalar(readHttpUrl).register(z.globalRegistry, SHAPES.url).optional(),
   ca: text.optional(),
   timeouts: z
     .strictObject({
@@ -182,7 +187,7 @@ const channel = z.strictObject({
       idle: timer.prefault("900s"),
     })
     .prefault({}),
-  probe: scalar(readProbeInterval).meta(SHAPES.duration).optional(),
+  probe: scalar(readProbeInterval).register(z.globalRegistry, SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
   websocket: flag.default(true),
@@ -208,7 +213,7 @@ const key = z
   .strictObject({
     name,
     group: name,
-    secret: scalar(readSecretText).meta(SHAPES.text).optional(),
+    secret: scalar(readSecretText).register(z.globalRegistry, SHAPES.text).optional(),
     secret_sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
@@ -232,7 +237,7 @@ export const configSchema = z.strictObject({
   listen: z
     .strictObject({
       host: scalar(readListenHost).default("127.0.0.1"),
-      port: scalar(readFrom(0, 65_535)).meta(SHAPES.count).default(4141),
+      port: scalar(readFrom(0, 65_535)).register(z.globalRegistry, SHAPES.count).default(4141),
     })
     .prefault({}),
   timezone: scalar(readZone).prefault("system"),
@@ -248,8 +253,8 @@ export const configSchema = z.strictObject({
   warm: flag.default(true),
   failover: z
     .strictObject({
-      attempts: scalar(readFrom(1, 100)).meta(SHAPES.count).default(3),
-      total: scalar(readTimeLimit).meta(SHAPES.duration).prefault("600s"),
+      attempts: scalar(readFrom(1, 100)).register(z.globalRegistry, SHAPES.count).default(3),
+      total: scalar(readTimeLimit).register(z.globalRegistry, SHAPES.duration).prefault("600s"),
     })
     .prefault({}),
   ledger: z

@@ -1,7 +1,5 @@
 // Creates and hashes secrets, and recognises words that may be one.
 
-import { randomBytes } from "node:crypto";
-
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** 62^43 > 2^256, so 43 digits hold 256 bits. */
 const DIGITS = 43;
@@ -9,13 +7,18 @@ const BASE = BigInt(ALPHABET.length);
 
 /** `sk-` and 256 random bits as letters and digits, so that a double click selects all of it. */
 export function newSecret(): string {
-  let remainder = BigInt(`0x${randomBytes(32).toString("hex")}`);
+  let remainder = BigInt(`0x${randomHex(32)}`);
   let digits = "";
   for (let place = 0; place < DIGITS; place += 1) {
     digits = ALPHABET.charAt(Number(remainder % BASE)) + digits;
     remainder /= BASE;
   }
   return `sk-${digits}`;
+}
+
+/** `node:crypto` could do this and the hashes, but would take longer to load than they take. */
+export function randomHex(bytes: number): string {
+  return crypto.getRandomValues(new Uint8Array(bytes)).toHex();
 }
 
 /** Lower-case hex. Looking up a key by its hash does not leak the secret through timing. */

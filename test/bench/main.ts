@@ -15,7 +15,7 @@ import { listCommands } from "./targets/targets.ts";
 const PARTS: readonly string[] = [...SCENARIOS.map(({ name }) => name), ...EXTRAS];
 
 /** However short the rounds are. */
-const LONG = new Set(["bridge", "flatness"]);
+const LONG = new Set(["bridge", "flatness", "open-streams"]);
 
 const HELP = `bun run bench [flags]
   --quick              under a minute: short rounds, a short ledger, no chat bridge, no long run of leaving clients
@@ -26,7 +26,7 @@ const HELP = `bun run bench [flags]
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey, claude-code-router, better-ccflare and 9router too, from npm in temporary folders
   --long               ten minutes longer: the far upstream after a pause of that length
-  --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it
+  --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it; also with "allocations"
   --profile PART       a CPU profile of the gateway in one of them instead of measurements
   --update-baseline    with "allocations": these counts are the new baseline, which must not be exceeded
   --json               the results as one JSON document

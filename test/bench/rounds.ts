@@ -1,15 +1,22 @@
 // The order of measuring: in each round, one target after the other, so that a noisy machine affects all.
 
 import { type Bench, describeRequest } from "./bench.ts";
-import { countAllocated } from "./allocated/exact.ts";
+import { countAllocated, countLayer } from "./allocated/exact.ts";
 import { measureAllocations } from "./parts/allocations.ts";
 import { measureConsole } from "./parts/console.ts";
 import { measureFar } from "./far/far.ts";
 import { measureLoop } from "./far/loop.ts";
 import { measureTls } from "./far/full-load.ts";
+import { LAYERS } from "./targets/layer-list.ts";
 import { planLayers } from "./targets/layers.ts";
-import { measureColdStart, measureFlatness, measureMemory, measureVersion } from "./parts/lifecycle.ts";
-import { readMemory } from "./machine.ts";
+import {
+  buildEmpty,
+  measureColdStart,
+  measureCommands,
+  measureFlatness,
+  measureMemory,
+} from "./parts/lifecycle.ts";
+import { makeFolder, readMemory } from "./machine.ts";
 import { Results } from "./results/measures.ts";
 import { planPeers } from "./targets/peers.ts";
 import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./parts/reports.ts";
@@ -88,6 +95,8 @@ async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promi
     results.add(name, await countAllocated(command, "all"));
     results.add(name, await measureAllocations(command, bench));
   }
+  for (const { name } of only.has("allocations") && plan.layers ? LAYERS : [])
+    results.add(name, await countLayer(name));
 }
 
 async function measureScenarios(
@@ -164,13 +173,17 @@ async function tryOut(scenario: Scenario, target: Target, bench: Bench, results:
 }
 
 async function measureStarts({ commands, note }: Plan, bench: Bench, results: Results): Promise<void> {
+  const folder = makeFolder();
+  const empty = await buildEmpty(folder);
   for (let round = 0; round < bench.rounds; round += 1) {
     note(`start ${round + 1}`);
     for (const [name, command] of Object.entries(commands)) {
       results.add(name, await measureColdStart(command, bench));
-      results.add(name, measureVersion(command));
+      results.add(name, measureCommands(command));
     }
+    results.add("empty executable", measureCommands([empty]));
   }
+  folder.remove();
 }
 
 async function measurePages({ commands, quick, note }: Plan, bench: Bench, results: Results): Promise<void> {

@@ -169,16 +169,18 @@ interface Answered {
   readonly word: string;
 }
 
-/** Upstreams' own errors become these; 400, 401 and 404 would be the gateway's mistakes. 500 is the bridge's status for
- *  a model that failed. */
-const REFUSALS = new Set([429, 500, 502, 503, 504, 529]);
+/** Upstreams' own errors, and what they become; 400, 401 and 404 would be the gateway's mistakes. 500 is also the bridge's
+ *  status for a model that failed. */
+const REFUSALS = new Set([402, 403, 408, 429, 500, 502, 503, 504, 529]);
+/** The page of the demo's upstream. An error passes unchanged if no other channel is left. */
+const PAGE = /^<html>.*502 Bad Gateway/;
 
 function judge(kind: Kind, answered: Answered): string {
   const { status, text, word } = answered;
   const others = (text.match(/zz-\d+-zz/g) ?? []).filter((other) => other !== word);
   if (others.length > 0) return "somebody else's answer";
   if (status === 200) return judgeAnswer(kind, answered);
-  return REFUSALS.has(status) && tellsError(text) ? "refused" : "no error in its text";
+  return REFUSALS.has(status) && (tellsError(text) || PAGE.test(text)) ? "refused" : "no error in its text";
 }
 
 function judgeAnswer(kind: Kind, { text, stream, word }: Answered): string {

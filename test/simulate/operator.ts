@@ -1,5 +1,6 @@
 // What an operator does with commands: through the control socket of the running gateway, or while it is stopped.
 
+import { hasBadDisk } from "./checks/books.ts";
 import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
 import { CONFIG } from "./world/config.ts";
@@ -81,11 +82,16 @@ export class Operator {
           world.accuse("reprice", `After a repricing, a second one would still correct ${left} amounts.`);
       } catch (error) {
         world.scheduler.note(`reprice: ${error instanceof Error ? error.message : String(error)}`);
-        const expected = error instanceof Killed || process.dead || world.isDiskTroubled();
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        const expected = error instanceof Killed || process.dead || isOfBadDisk(world, text);
         if (!expected) world.accuse("reprice", `A repricing fails: ${text}`);
       }
       process.kill("killed");
     });
   }
+}
+
+/** What failed while the disk was bad may be reported later. */
+function isOfBadDisk(world: World, text: string): boolean {
+  return world.isDiskTroubled() || (hasBadDisk(world.plan) && /EIO|ENOSPC/.test(text));
 }

@@ -425,11 +425,11 @@ export class World implements Machine {
     return since + Math.ceil((this.scheduler.now + 1 - since) / SECOND) * SECOND;
   }
 
-  /** Every set of limits that the key has had. */
+  /** Every set of limits that the key has had. The client with the name of the key owns it. */
   limitsOf(client: string): LimitPlan[] {
     const known =
       this.#limits.get(client) ??
-      this.plan.clients.filter(({ key }) => key === client).map(({ limits }) => limits);
+      this.plan.clients.filter(({ name }) => name === client).map(({ limits }) => limits);
     this.#limits.set(client, known);
     return known;
   }

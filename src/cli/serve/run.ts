@@ -18,14 +18,12 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
-import { type Demo, type DemoFacts, introduceDemo, startDemo, writeCurlLines } from "./demo.ts";
+import type { Demo, DemoFacts } from "./demo.ts";
 import type { LogScreen } from "../live/log-screen.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { openServeScreen, type ServeScreen } from "./screen.ts";
-import { explainStartFailure } from "./second-gateway.ts";
-import { surveyStart } from "./survey.ts";
 import { printNote, readRoom } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
@@ -63,15 +61,16 @@ export async function serve(flags: ServeFlags): Promise<void> {
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
-    announce(running, source, flags, screen);
+    await announce(running, source, flags, screen);
     const watches =
       source.kind === "file"
-        ? [watch(source.loaded, running, flags, screen), watchPrices(source.loaded.path, running, screen)]
+        ? [
+            watch(source.loaded, running, flags, screen),
+            watchPrices(source.loaded.path, running, screen),
+            surveySoon(running, screen),
+          ]
         : [];
-    const surveyed = new AbortController();
-    survey(running, source, screen, surveyed.signal);
     await stopped;
-    surveyed.abort();
     for (const end of watches) end();
     await alertCommand.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
@@ -94,23 +93,38 @@ async function start(
       openConsole: (parts) => createConsole(parts, nameOwnCommand()),
     });
   } catch (error) {
+    const { explainStartFailure } = await import("./second-gateway.ts");
     return explainStartFailure(error, catalog.ledger.path);
   }
 }
 
+/** Within a second, because a first request may be waiting already. Returns a function that ends it. */
+function surveySoon(running: RunningGateway, screen: ServeScreen): () => void {
+  const halt = new AbortController();
+  const stopWaiting = everySecond(() => {
+    stopWaiting();
+    void survey(running, screen, halt.signal);
+  });
+  return () => {
+    stopWaiting();
+    halt.abort();
+  };
+}
+
 /** It only reports, so a failure of its own is not one of the gateway. */
-function survey(
+async function survey(
   { gateway, port }: RunningGateway,
-  source: Source,
   { warn }: ServeScreen,
   signal: AbortSignal,
-): void {
-  if (source.kind === "demo") return;
+): Promise<void> {
   const { catalog, prices } = gateway;
   const address = { host: catalog.listen.host, port };
-  surveyStart({ catalog, prices, address, warn, signal }, process.env).catch((error: unknown) =>
-    warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`),
-  );
+  try {
+    const { surveyStart } = await import("./survey.ts");
+    await surveyStart({ catalog, prices, address, warn, signal }, process.env);
+  } catch (error) {
+    warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
+  }
 }
 
 function addAlertCommand(observer: Observer, command: AlertCommand): Observer {
@@ -125,6 +139,7 @@ function addAlertCommand(observer: Observer, command: AlertCommand): Observer {
 
 async function readSource(flags: ServeFlags): Promise<Source> {
   if (flags.demo === true) {
+    const { startDemo } = await import("./demo.ts");
     const demo = startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
@@ -138,7 +153,12 @@ function override(catalog: Catalog, flags: ServeFlags): Catalog {
   return { ...catalog, listen: { host: flags.host ?? host, port: flags.port ?? port } };
 }
 
-function announce(running: RunningGateway, source: Source, flags: ServeFlags, screen: ServeScreen): void {
+async function announce(
+  running: RunningGateway,
+  source: Source,
+  flags: ServeFlags,
+  screen: ServeScreen,
+): Promise<void> {
   const { catalog } = running.gateway;
   const { host } = catalog.listen;
   const base = describeBaseUrl(host, running.port);
@@ -146,7 +166,7 @@ function announce(running: RunningGateway, source: Source, flags: ServeFlags, sc
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;
-  if (source.kind === "demo") announceDemo(source.demo, { base, link }, flags, say);
+  if (source.kind === "demo") await announceDemo(source.demo, { base, link }, flags, say);
   else {
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
@@ -164,12 +184,13 @@ function createLink({ console }: RunningGateway): string | null {
 }
 
 /** A script, or a person with --curl, gets everything. */
-function announceDemo(
+async function announceDemo(
   { catalog, secrets }: Demo,
   { base, link }: Pick<DemoFacts, "base" | "link">,
   flags: ServeFlags,
   say: (line: string) => void,
-): void {
+): Promise<void> {
+  const { introduceDemo, writeCurlLines } = await import("./demo.ts");
   const { path } = catalog.ledger;
   const command = nameOwnCommand();
   if (process.stdout.isTTY && flags.curl !== true && flags.log !== "json") {

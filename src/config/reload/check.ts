@@ -82,7 +82,7 @@ function askThread(question: CheckQuestion, signal: AbortSignal): Promise<CheckA
   });
 }
 
-/** In the executable, every module is in one file, and the worker is a second one with the name of its source. */
+/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
 function locateWorker(): URL {
   const isSource = import.meta.url.endsWith("/reload/check.ts");
   return new URL(isSource ? "./worker.ts" : "./config/reload/worker.js", import.meta.url);

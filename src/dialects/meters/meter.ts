@@ -24,6 +24,9 @@ export interface UsageReader {
 
 /** Longer lines are not kept: their fields are picked while the bytes pass. */
 const MAX_LINE_BYTES = 64 * 1024;
+/** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of
+ *  thirty. */
+const BATCH_BYTES = 4096;
 /** English and code have about four bytes per token, with any tokenizer. */
 const BYTES_PER_TOKEN = 4;
 /** The part of a JSON body that is not text: ids, usage, names. */
@@ -67,6 +70,9 @@ class StreamMeter implements Meter {
   #textBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
+  /** The pieces that are not searched yet. */
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
 
   constructor(reader: UsageReader) {
     this.#reader = reader;
@@ -74,7 +80,7 @@ class StreamMeter implements Meter {
       needles: reader.needles,
       limit: MAX_LINE_BYTES,
       onEvent: (line) => {
-        this.#textBytes += this.#take(line);
+        this.#textBytes += this.#take(line.toString());
       },
       openLong: () => this.#openLong(),
       onSample: (lines) => this.#sample(lines),
@@ -82,12 +88,23 @@ class StreamMeter implements Meter {
   }
 
   see(chunk: Uint8Array): void {
-    this.#lines.see(chunk);
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length;
+    if (this.#waitingBytes >= BATCH_BYTES) this.#catchUp();
+  }
+
+  #catchUp(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) return;
+    this.#lines.see(this.#waiting.length === 1 ? first : Buffer.concat(this.#waiting));
+    this.#waiting = [];
+    this.#waitingBytes = 0;
   }
 
   read(): Reading {
+    this.#catchUp();
     // The last line may lack its newline. If it was cut, it is not JSON and is ignored.
-    this.#take(this.#lines.peek());
+    this.#take(this.#lines.peek().toString());
     const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
     const plain = this.#lines.plainBytes * share;
     const estimatedOutput = Math.round((this.#textBytes + plain) / BYTES_PER_TOKEN);
@@ -95,7 +112,7 @@ class StreamMeter implements Meter {
   }
 
   /** Passes a line to the reader. Returns the bytes of text in it. */
-  #take(line: Buffer): number {
+  #take(line: string): number {
     const text = readDataLine(line);
     if (text === null) {
       this.#takeBare(line);
@@ -111,19 +128,14 @@ class StreamMeter implements Meter {
   }
 
   /** Some streams break with an error as plain JSON over several lines, outside any event. */
-  #takeBare(line: Buffer): void {
-    const text = line.toString("latin1", 0, 256).trim();
+  #takeBare(line: string): void {
+    const text = line.trimStart();
     if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
   }
 
   #sample(lines: Buffer): void {
     this.#sampledBytes += lines.length;
-    for (let at = 0; at < lines.length;) {
-      const newline = lines.indexOf(0x0a, at);
-      const end = newline < 0 ? lines.length : newline + 1;
-      if (end - at > 6) this.#sampledText += this.#take(lines.subarray(at, end));
-      at = end;
-    }
+    for (const line of lines.toString().split("\n")) this.#sampledText += this.#take(line);
   }
 
   #openLong(): LongEventSink {

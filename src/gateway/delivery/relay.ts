@@ -183,7 +183,7 @@ async function relayStream(delivery: Delivery, begun: readonly Uint8Array[]): Pr
   // Answer first, write the ledger after.
   try {
     if (exchange.gone) return;
-    const missing = streamed && fault !== null ? closeEvent(last) : undefined;
+    const missing = mayBeCut(delivery, fault) ? closeEvent(last) : undefined;
     if (ending.outcome === "complete") exchange.end(missing);
     else if (!streamed) exchange.reset();
     else if (ending.reading?.end === "error") breakStream(delivery, missing);
@@ -229,6 +229,11 @@ async function pump(
     pass(redactor.end());
     return { fault, last: takeLast() };
   }
+}
+
+/** Where the end of the connection ends an event stream, a cut is no fault. */
+function mayBeCut({ from: { response }, streamed }: Delivery, fault: UpstreamFault | null): boolean {
+  return streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));
 }
 
 /** The upstream broke inside the line end of its last event. Without that end clients drop the event, and take the clean

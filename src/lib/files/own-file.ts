@@ -3,7 +3,6 @@
 // file of its user. So no link is followed, and a descriptor is used only after it was checked to be a plain file of this
 // user. The checks happen when a file is opened, not at every write. See docs/decisions/0013-own-files-are-never-links.md.
 
-import { randomBytes } from "node:crypto";
 import {
   type BigIntStats,
   closeSync,
@@ -22,6 +21,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode } from "../errors.ts";
+import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
 /** Names what is at the path, and what to do about it. */
@@ -194,7 +194,7 @@ export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_E
 
 /** A name beside the file that nobody can guess. */
 export function nameDraft(path: string): string {
-  return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(4).toString("hex")}.tmp`);
+  return join(dirname(path), `.${basename(path)}.${process.pid}.${randomHex(4)}.tmp`);
 }
 
 const DRAFT_TAIL = /^\d+\.[0-9a-f]{8}\.tmp$/;

@@ -59,13 +59,16 @@ export interface ByteSink {
   write(bytes: Uint8Array, offset: number, length: number): number;
 }
 
-const SCRATCH_BYTES = 1024 * 1024;
-const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+const MAX_SCRATCH_BYTES = 1024 * 1024;
+/** It starts small and grows once: the collector counts it, and would run before the first response. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** Writes `head`, `payload` and `tail` (head and tail are latin-1) as one packet. Returns a copy of the unsent bytes, or null. */
 export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, tail: string): Buffer | null {
   const length = head.length + payload.length + tail.length;
-  const packet = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafe(length);
+  if (length > scratch.length && length <= MAX_SCRATCH_BYTES)
+    scratch = Buffer.allocUnsafeSlow(MAX_SCRATCH_BYTES);
+  const packet = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
   packet.write(head, 0, "latin1");
   packet.set(payload, head.length);
   if (tail !== "") packet.write(tail, head.length + payload.length, "latin1");

@@ -215,19 +215,14 @@ function joinLines(bytes: Buffer): Buffer {
   return Buffer.from(values.length > 0 ? `data: ${values.join("\n")}` : text, "latin1");
 }
 
-function startsWithData(bytes: Buffer, at: number): boolean {
-  return startOfData(bytes.subarray(at, at + 6)) >= 0;
-}
+const DATA_NAME = "data:";
 
-/** Where the value of a `data:` line begins; -1 for another line. */
-function startOfData(line: Uint8Array): number {
-  if (line[0] !== 0x64 || line[1] !== 0x61 || line[2] !== 0x74 || line[3] !== 0x61 || line[4] !== 0x3a)
-    return -1;
-  return line[5] === 0x20 ? 6 : 5;
+function startsWithData(bytes: Buffer, at: number): boolean {
+  return bytes.toString("latin1", at, at + DATA_NAME.length) === DATA_NAME;
 }
 
 /** The value of a `data:` line, without white space at its end. Null for another line. */
-export function readDataLine(line: Buffer): string | null {
-  const start = startOfData(line);
-  return start < 0 ? null : line.toString("utf8", start).trimEnd();
+export function readDataLine(line: string): string | null {
+  if (!line.startsWith(DATA_NAME)) return null;
+  return line.slice(DATA_NAME.length + (line[DATA_NAME.length] === " " ? 1 : 0)).trimEnd();
 }

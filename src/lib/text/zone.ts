@@ -64,7 +64,8 @@ function findSkipped(toLocal: Zone["toLocal"], local: number, first: number, las
   return after;
 }
 
-export const UTC = createZone("UTC");
+/** Without the runtime's calendar, whose first use takes 7 ms. */
+export const UTC: Zone = { name: "UTC", toLocal: (ms) => ms, fromLocal: (local) => local };
 
 /** Offsets of time zones change at quarters of an hour at most: one name holds for each. */
 const QUARTER_MINUTES = 15;

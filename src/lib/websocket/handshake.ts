@@ -1,6 +1,5 @@
 // The opening handshake of RFC 6455, on both sides. No extension and no subprotocol is negotiated. Pure.
 
-import { createHash } from "node:crypto";
 import { hasToken } from "../http1/head.ts";
 import type { Field } from "../http1/types.ts";
 
@@ -62,7 +61,7 @@ export function findAcceptFault(response: Head, key: string): string | null {
 }
 
 function computeAccept(key: string): string {
-  return createHash("sha1").update(`${key.trim()}${ACCEPT_SALT}`).digest("base64");
+  return Bun.CryptoHasher.hash("sha1", `${key.trim()}${ACCEPT_SALT}`, "base64");
 }
 
 function isKey(key: string): boolean {

@@ -158,7 +158,7 @@ class ReportThread {
   }
 }
 
-/** In the executable, every module is in one file, and the worker is a second one with the name of its source. */
+/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
 function locateWorker(): URL {
   const isSource = import.meta.url.endsWith("/reports/reports.ts");
   return new URL(isSource ? "./worker.ts" : "./web/reports/worker.js", import.meta.url);

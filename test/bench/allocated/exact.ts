@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { KB, type Sample } from "../bench.ts";
 import { type Child, makeFolder, start } from "../machine.ts";
+import { describeLayer } from "../targets/layers.ts";
 import { readReadyPort, SECRET, writeGatewayConfig } from "../targets/targets.ts";
 import { writeRequest } from "../wire/requests.ts";
 import { openClient, TurnsUpstream, USER_AGENT } from "./turns.ts";
@@ -35,14 +36,9 @@ export async function countAllocated(
   const folder = makeFolder();
   const upstream = new TurnsUpstream();
   const config = writeGatewayConfig(folder, upstream.port);
-  const words = [command.at(-1) ?? "", "serve", "--config", config, "--log", "off"];
-  const child = start([process.execPath, join(import.meta.dir, "counted.ts"), ...words], {
-    core: null,
-    env: { BUN_JSC_useGC: "0", BUN_JSC_useJIT: "0" },
-  });
+  const child = startCounted([command.at(-1) ?? "", "serve", "--config", config, "--log", "off"]);
   try {
-    const port = await readReadyPort(child);
-    const counted = { child, port, upstream };
+    const counted = { child, port: await readReadyPort(child), upstream };
     const [alone, crowd] = [await openClients(1, counted), await openClients(CROWD, counted)];
     const few = { ...(await countRequests(alone)) };
     if (extent === "requests") return few;
@@ -57,6 +53,29 @@ export async function countAllocated(
     upstream.stop();
     folder.remove();
   }
+}
+
+/** The same for a program that is only a part of the gateway: a request, on one connection. */
+export async function countLayer(name: string): Promise<Sample> {
+  const folder = makeFolder();
+  const upstream = new TurnsUpstream();
+  const child = startCounted(describeLayer(name, upstream.port, folder));
+  try {
+    const counted = { child, port: Number(await child.readLine()), upstream };
+    const { at, count } = await openClients(1, counted);
+    return { [`${WHAT}, JSON request, ${at}`]: await count(MESSAGES, 0, 960) };
+  } finally {
+    await child.stop();
+    upstream.stop();
+    folder.remove();
+  }
+}
+
+function startCounted(words: readonly string[]): Child {
+  return start([process.execPath, join(import.meta.dir, "counted.ts"), ...words], {
+    core: null,
+    env: { BUN_JSC_useGC: "0", BUN_JSC_useJIT: "0" },
+  });
 }
 
 interface Counted {

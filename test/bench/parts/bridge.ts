@@ -9,7 +9,7 @@ import type { Target } from "../targets/targets.ts";
 
 const PATHS = { passthrough: "/v1/responses", bridge: "/v1/chat/completions" } as const;
 type Way = keyof typeof PATHS;
-type Tempo = keyof typeof EVENTS;
+type Tempo = keyof typeof STREAMS;
 
 /** The same work at every speed of the machine: parallel streams, repeated in proportion to the measurement's length. */
 const STREAMS = {

@@ -1,7 +1,9 @@
 // Measurements apart from requests: the start and the memory.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Load } from "../wire/ends.ts";
-import { findFreePort, makeFolder, readMemory, start } from "../machine.ts";
+import { findFreePort, type Folder, makeFolder, readMemory, start } from "../machine.ts";
 import { type Bench, describeRequest, type Sample } from "../bench.ts";
 import { readMicros, sleep } from "../wire/sockets.ts";
 import { hold, type Recipe, type Target, writeGatewayConfig } from "../targets/targets.ts";
@@ -67,7 +69,31 @@ export async function measureColdStart(
   return { "cold start ms": (at - began) / 1000, errors };
 }
 
-export function measureVersion(command: readonly string[]): Sample {
-  const { resourceUsage } = Bun.spawnSync([...command, "--version"]);
-  return { "--version CPU ms": Number(resourceUsage.cpuTime.total) / 1000 };
+/** Commands that a shell or a tool runs often. */
+const SMALL_COMMANDS = [["--version"], ["keys", "list"], ["statusline"]] as const;
+
+/** From start to end. */
+export function measureCommands(command: readonly string[]): Sample {
+  const folder = makeFolder();
+  const file = writeGatewayConfig(folder, 9);
+  const sample: Record<string, number> = {};
+  for (const words of SMALL_COMMANDS) {
+    const began = performance.now();
+    const { resourceUsage } = Bun.spawnSync([...command, ...words], {
+      env: { ...process.env, GATEWAY_CONFIG: file },
+    });
+    sample[`${words.join(" ")} ms`] = performance.now() - began;
+    sample[`${words.join(" ")} CPU ms`] = Number(resourceUsage.cpuTime.total) / 1000;
+  }
+  folder.remove();
+  return sample;
+}
+
+/** An executable of an empty program: what the runtime alone takes of each start. */
+export async function buildEmpty(folder: Folder): Promise<string> {
+  const source = join(folder.path, "empty.ts");
+  const outfile = join(folder.path, "empty");
+  writeFileSync(source, "");
+  await Bun.build({ entrypoints: [source], bytecode: true, format: "esm", compile: { outfile } });
+  return outfile;
 }

@@ -23,6 +23,7 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "latency", common: true, run: measureLatency },
   { name: "sparse", common: true, run: measureSparse },
   { name: "paced-streams", common: true, run: measurePacedStreams },
+  { name: "open-streams", common: true, run: measureOpenStreams },
   { name: "full-speed-streams", common: true, run: measureFlood },
   { name: "body-1mb", run: (target, bench) => measureBody(target, bench, 1000 * KB) },
   { name: "body-10mb", run: (target, bench) => measureBody(target, bench, 10_000 * KB) },
@@ -81,6 +82,26 @@ async function measurePacedStreams(target: Target, { load, ms }: Bench): Promise
     ...nameTimes("event delay µs", outcome.delay),
     errors: outcome.errors,
   };
+}
+
+const OPEN_STREAMS = 100;
+/** The streams begin within a tenth of a second. They last five seconds. */
+const [BEGUN_MS, OPEN_MS] = [500, 4000];
+
+/** What streams of 50 events a second cost while none begins or ends. */
+async function measureOpenStreams(target: Target, { load }: Bench): Promise<Sample> {
+  const request = describeRequest(target, "lasting");
+  const running = load.run({ do: "stream", request, connections: OPEN_STREAMS, times: 1 });
+  await Bun.sleep(BEGUN_MS);
+  const began = performance.now();
+  const before = target.pid === null ? null : readCpu(target.pid);
+  await Bun.sleep(OPEN_MS);
+  const after = target.pid === null ? null : readCpu(target.pid);
+  const micros = (performance.now() - began) * 1000;
+  const { errors } = await running;
+  return before === null || after === null
+    ? { errors }
+    : { [`${OPEN_STREAMS} open streams, % of a core`]: (100 * (after - before)) / micros, errors };
 }
 
 async function measureFlood(target: Target, { load, ms }: Bench): Promise<Sample> {

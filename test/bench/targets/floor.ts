@@ -1,6 +1,6 @@
 // A flat program of the gateway's own parts, only as many of them as its layer says: what a
 // request costs up to there. It has no channels, limits, failover or errors, so nobody should use it as a proxy. A separate
-// program: floor.ts LAYER UPSTREAM_PORT FOLDER. It prints its port on stdout.
+// program: floor.ts LAYER UPSTREAM_PORT FOLDER SECRET. It prints its port on stdout.
 
 import { join } from "node:path";
 import { assess } from "../../../src/billing/assess.ts";
@@ -18,10 +18,9 @@ import { createClient } from "../../../src/lib/http1/client/client.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
 import type { Exchange, Field, UpstreamResponse } from "../../../src/lib/http1/types.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { LAYERS } from "./layers.ts";
-import { SECRET } from "./targets.ts";
+import { LAYERS } from "./layer-list.ts";
 
-const [, , layer = "", upstreamPort = "", folder = ""] = process.argv;
+const [, , layer = "", upstreamPort = "", folder = "", secret = ""] = process.argv;
 const depth = LAYERS.findIndex(({ name }) => name === layer);
 const includes = (name: (typeof LAYERS)[number]["name"]): boolean =>
   depth >= LAYERS.findIndex((each) => each.name === name);
@@ -32,7 +31,7 @@ const LEDGERS = includes("ledgered");
 const client = createClient();
 const newId = createIdSource(Date.now);
 const naming = { relayPrefix: "relay", vendor: "goog" };
-const keys = new Map([[sha256Hex(SECRET), "bench"]]);
+const keys = new Map([[sha256Hex(secret), "bench"]]);
 const book = loadPriceBook();
 const ledger: Ledger | null = LEDGERS
   ? openLedger({

@@ -1,16 +1,16 @@
 // The bytes of the benchmark's requests, and their instructions for the upstream.
 
 /** The instruction for the upstream. It is in the prompt, which every gateway passes on; no two begin alike. */
-export const KINDS = ["json", "flood", "paced", "slow", "halves", "events", "burst"] as const;
+export const KINDS = ["json", "flood", "paced", "slow", "halves", "events", "burst", "lasting"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const MARK = "bench:";
 /** The time between two events of a paced stream; other streams go as fast as the socket accepts. */
-export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2 } as const;
+export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2, lasting: 20 } as const;
 export type PacedKind = keyof typeof PACE_MS;
 
 /** Events with text in a stream of these kinds. */
-export const EVENTS = { events: 1000, burst: 2000 } as const;
+export const EVENTS = { events: 1000, burst: 2000, lasting: 250 } as const;
 
 /** The time at which an event was sent, in microseconds of the machine's monotonic clock. */
 export const STAMP_DIGITS = 16;

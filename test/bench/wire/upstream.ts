@@ -69,7 +69,17 @@ function writePaced(shape: Shape): Paced {
   const short = writeStreamAnswer(shape, HALVES_EVENTS, false);
   const middle = short.length / 2;
   const halves = [short.slice(0, middle), short.slice(middle)].map((half) => pinStep(Buffer.concat(half)));
-  return { paced, slow: paced, halves, events: writeStreamAnswer(shape, EVENTS.events, false).map(pinStep) };
+  return {
+    paced,
+    slow: paced,
+    halves,
+    events: writeSteps(shape, "events"),
+    lasting: writeSteps(shape, "lasting"),
+  };
+}
+
+function writeSteps(shape: Shape, kind: "events" | "lasting"): readonly Step[] {
+  return writeStreamAnswer(shape, EVENTS[kind], false).map(pinStep);
 }
 
 const whole = {

@@ -1,5 +1,6 @@
 // What only a few runs have. Each addition has random numbers of its own.
 
+import { GOOD_ANSWER } from "../upstreams/upstream.ts";
 import { Random } from "../world/random.ts";
 import {
   type AnswerPlan,
@@ -7,13 +8,14 @@ import {
   type ClientPlan,
   type Happening,
   type Plan,
+  platformOf,
   type RequestPlan,
   USD_LIMITS,
 } from "./plan.ts";
 
 export function addRarities(plan: Plan): Plan {
-  const changed = addSlowCut(addKeysOff(addRareAnswers(plan)));
-  return addMonths(addFailovers(addUnknownCosts(changed)));
+  const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
+  return addFailingStop(addCrowds(addCutFetches(addMonths(changed))));
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */
@@ -132,6 +134,49 @@ function addFailovers(plan: Plan): Plan {
   return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
 }
 
+/** In some runs, all clients of a platform share a key that may have only one or two requests at once, and most answers
+ *  take so long that more are wanted. */
+function addCrowds(plan: Plan): Plan {
+  const random = new Random(plan.seed, "crowds");
+  if (!random.chance(80)) return plan;
+  const [first] = plan.clients;
+  const platform = platformOf(first!.dialect);
+  const limits = { ...first!.limits, concurrentRequests: random.between(1, 2) };
+  const slower = (answer: AnswerPlan): AnswerPlan => ({ ...answer, delayMs: random.between(50, 300) });
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (platformOf(client.dialect) !== platform) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      const answers = request.answers.map(slower);
+      return { ...request, answers };
+    });
+    return { ...client, key: first!.name, limits, requests };
+  });
+  return { ...plan, clients };
+}
+
+/** In some runs, much of what clients fetch of background responses is cut. Only its framing shows that. */
+function addCutFetches(plan: Plan): Plan {
+  const random = new Random(plan.seed, "cut fetches");
+  if (!random.chance(300)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.dialect !== "responses" || client.socket) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      if (request.bad !== null || !random.chance(500)) return request;
+      const background = { readyMs: 1, pollMs: random.between(20, 200), again: true };
+      const begun: AnswerPlan = { ...GOOD_ANSWER, output: random.between(1, 40) };
+      const answers = [begun, cutAnywhere(begun, random), cutAnywhere(begun, random)];
+      return { ...request, stream: false, leave: null, background, answers };
+    });
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
+}
+
+function cutAnywhere(answer: AnswerPlan, random: Random): AnswerPlan {
+  const cut = { atPerMille: random.between(0, 1000), how: random.pick<"fin" | "rst">(["fin", "rst"]) };
+  return { ...answer, framing: random.pick(["length", "chunked"]), cut };
+}
+
 /** In some runs, the power is cut while syncs take long, so that much is written during each of them. */
 function addSlowCut(plan: Plan): Plan {
   const random = new Random(plan.seed, "slow cut");
@@ -141,6 +186,18 @@ function addSlowCut(plan: Plan): Plan {
   const cutMs = atMs + random.between(200, 3000);
   const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
   return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the gateway is stopped while many syncs fail. */
+function addFailingStop(plan: Plan): Plan {
+  const random = new Random(plan.seed, "failing stop");
+  if (plan.sync === "never" || !random.chance(60)) return plan;
+  const atMs = random.skewed(20, 3000);
+  const syncs = random.between(400, 1000);
+  const fails = { kind: "disk fails", atMs, writes: 0, syncs, short: 0, ms: 5000 } as const;
+  const stopMs = atMs + random.between(50, 2000);
+  const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
+  return { ...plan, happenings: [...plan.happenings, fails, stop].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */

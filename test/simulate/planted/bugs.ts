@@ -85,12 +85,21 @@ const NAMED: readonly Bug[] = [
     "",
   ),
   plant("leak a place among concurrent requests", LIMITS, "        flight.running -= 1;\n", ""),
-  plant(
-    "deliver to the wrong exchange: an idle connection is given to two requests",
-    "src/lib/http1/client/pool.ts",
-    "if (connection === undefined || connection.isUsable) return connection;",
-    "if (connection?.isUsable === true) this.#idle.push(connection); if (connection === undefined || connection.isUsable) return connection;",
-  ),
+  {
+    name: "deliver to the wrong exchange: an idle connection is given to two requests",
+    changes: [
+      {
+        file: POOL,
+        from: "const connection = this.#idle.pop();",
+        to: "const connection = this.#idle.at(-1);",
+      },
+      {
+        file: POOL,
+        from: "    this.#idle.push(connection);\n",
+        to: "    if (!this.#idle.includes(connection)) this.#idle.push(connection);\n",
+      },
+    ],
+  },
   plant(
     "forget to release a client that left",
     "src/gateway/delivery/client-left.ts",

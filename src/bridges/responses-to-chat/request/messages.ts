@@ -1,7 +1,7 @@
 // messages → input items, in order, with the origin of each item. Tool calls and their outputs are matched here, so that
 // the error for a call without output uses the client's names.
 
-import { createHash } from "node:crypto";
+import { sha256Hex } from "../../../lib/secret.ts";
 import type { ItemOrigin } from "../context.ts";
 import {
   isAbsent,
@@ -215,8 +215,5 @@ const MAX_CALL_ID_CHARACTERS = 64;
 /** Responses refuses longer ids. The client keeps its own id: only call and output must match. */
 function shortenId(id: string): string {
   if (id.length <= MAX_CALL_ID_CHARACTERS) return id;
-  return `call_${createHash("sha256")
-    .update(id)
-    .digest("hex")
-    .slice(0, MAX_CALL_ID_CHARACTERS - 5)}`;
+  return `call_${sha256Hex(id).slice(0, MAX_CALL_ID_CHARACTERS - 5)}`;
 }

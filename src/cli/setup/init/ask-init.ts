@@ -2,7 +2,6 @@
 
 import { findConfig, hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
-import { init } from "./init-run.ts";
 import { askYes, canPrompt } from "../../terminal/terminal.ts";
 
 /** The path of the config file. */
@@ -15,6 +14,7 @@ export async function findOrCreateConfig(flag: string | undefined): Promise<stri
     if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
     if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
       throw error;
+    const { init } = await import("./init-run.ts");
     await init({});
     return findConfig(flag, process.env);
   }

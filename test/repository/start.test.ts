@@ -1,0 +1,68 @@
+// What a start loads: each file, and each module of the runtime, delays the first response. docs/performance.md has the times.
+
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+const SRC = join(import.meta.dir, "../../src");
+const transpiler = new Bun.Transpiler({ loader: "ts" });
+
+interface Loaded {
+  readonly files: ReadonlySet<string>;
+  /** Of the runtime and of packages. */
+  readonly modules: ReadonlySet<string>;
+}
+
+/** Follows static imports of values. What `import()` loads is not needed at once. */
+function load(...entries: readonly string[]): Loaded {
+  const files = new Set<string>();
+  const modules = new Set<string>();
+  const visit = (file: string): void => {
+    const name = relative(SRC, file).replaceAll("\\", "/");
+    if (files.has(name)) return;
+    files.add(name);
+    const code = readFileSync(file, "utf8").replace(/^#!.*/, "");
+    for (const { kind, path } of transpiler.scanImports(code)) {
+      if (kind !== "import-statement") continue;
+      if (!path.startsWith(".")) modules.add(path);
+      else if (path.endsWith(".ts")) visit(join(dirname(file), path));
+    }
+  };
+  for (const entry of entries) visit(join(SRC, entry));
+  return { files, modules };
+}
+
+const SERVE = load("main.ts", "cli/serve/run.ts");
+
+const RARELY_NEEDED = [
+  "cli/serve/demo.ts",
+  "cli/serve/second-gateway.ts",
+  "cli/serve/survey.ts",
+  "cli/setup/init/init-run.ts",
+  "cli/tools/programs/",
+  "demo/",
+  "web/assets.ts",
+  "web/page/",
+];
+
+test("`gateway serve` starts without what only some starts need", () => {
+  const isRare = (file: string): boolean => RARELY_NEEDED.some((rare) => file.startsWith(rare));
+  expect([...SERVE.files].filter(isRare)).toEqual([]);
+});
+
+test("it loads at most 300 files", () => {
+  expect(SERVE.files.size).toBeGreaterThan(200);
+  expect(SERVE.files.size).toBeLessThanOrEqual(300);
+});
+
+test("it loads none of the runtime's modules that are slow to load", () => {
+  const slow = ["node:crypto", "node:http", "node:https", "node:readline", "node:tls", "node:worker_threads"];
+  expect(SERVE.modules).toContain("node:fs");
+  expect(slow.filter((name) => SERVE.modules.has(name))).toEqual([]);
+});
+
+test("before a command is known, only the flags of commands are loaded", () => {
+  const { files, modules } = load("main.ts");
+  expect([...modules]).toEqual(["commander"]);
+  expect(files.size).toBeLessThanOrEqual(45);
+});
