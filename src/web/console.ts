@@ -51,7 +51,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
   if (isServed) inside.reports.keepUpdated();
   return {
-    observer: inside.live.observer,
+    observer: { ...inside.live.observer, ...inside.reports.observer },
     isServed,
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {

@@ -22,7 +22,7 @@ const MAX_REQUESTS = 200;
 const MAX_PAGES = 32;
 
 export interface Live {
-  readonly observer: Observer;
+  readonly observer: Omit<Observer, "streamOpened" | "streamClosed">;
   open(exchange: Exchange): void;
   /** Ends all streams. */
   close(): void;
@@ -71,8 +71,6 @@ export function createLive(parts: ConsoleParts): Live {
       requestDone: (record) => {
         for (const page of pages) keep(page.requests, record, MAX_REQUESTS);
       },
-      streamOpened: () => {},
-      streamClosed: () => {},
       limitNear: (warning) => note("warning", describeWarning(warning)),
       notice: note,
     },

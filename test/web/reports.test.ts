@@ -48,6 +48,19 @@ test("a long ledger is read in the background, and its sums are saved", async ()
   expect(statSync(saved).ino).toBe(before);
 });
 
+test("reports beside an open stream have all sums", async () => {
+  fill(1000);
+  const stream = { id: "req_1", key: "k", client: {}, model: "m", channel: "c", since: 0, tokens: () => 0 };
+  reports.observer.streamOpened(stream);
+  const query = { period: "30d", by: "model" } as const;
+  let overview = await reports.overview(query);
+  while (overview.read < 1) overview = await reports.overview(query);
+  expect(overview.total.requests).toBe(1000);
+  const beside = await reports.sessions("30d");
+  reports.observer.streamClosed(stream.id);
+  expect(await reports.sessions("30d")).toEqual(beside);
+});
+
 test("a short ledger is not: the page reads it when it is opened", async () => {
   fill(100);
   await reports.update();

@@ -19,7 +19,7 @@ import { LineScanner } from "../ledger/scan/scan.ts";
 import { type Cell, Cells, cellsSchema } from "./cells.ts";
 
 const DAY_MS = 86_400_000;
-const BLOCK_BYTES = 4 << 20;
+const BLOCK_BYTES = 1 << 18;
 const NEWLINE = 10;
 /** Sums are saved when this much is new. Twice of it, which may be read again after a start, takes a fifth of a second. */
 export const SAVE_BYTES = 8 << 20;
@@ -46,6 +46,7 @@ export class LedgerCube {
   readonly #path: string;
   readonly #zone: Zone;
   readonly #now: () => number;
+  readonly #pause: () => void;
   readonly #scanner = new LineScanner();
   #cells: Cells;
   #held: HeldFiles | null = null;
@@ -56,10 +57,12 @@ export class LedgerCube {
   #total = 0;
   #unsaved = 0;
 
-  constructor(path: string, zone: Zone, now: () => number) {
+  /** `pause` is called after each line, and after each cell. */
+  constructor(path: string, zone: Zone, now: () => number, pause: () => void = () => {}) {
     this.#path = path;
     this.#zone = zone;
     this.#now = now;
+    this.#pause = pause;
     this.#cells = new Cells(zone, now());
   }
 
@@ -83,8 +86,11 @@ export class LedgerCube {
   }
 
   /** From a local day on, in no order. */
-  cells(fromDay: string): Generator<Cell, void> {
-    return this.#cells.from(fromDay);
+  *cells(fromDay: string): Generator<Cell, void> {
+    for (const cell of this.#cells.from(fromDay)) {
+      yield cell;
+      this.#pause();
+    }
   }
 
   /** Saves the sums for the next start when all are there and enough of them is new. */
@@ -203,6 +209,7 @@ export class LedgerCube {
   #see(row: ReturnType<typeof readRow>): void {
     if (row === null) this.#cells.unreadable += 1;
     else this.#cells.add(row);
+    this.#pause();
   }
 }
 

@@ -22,8 +22,8 @@ export interface FoundRequest {
   readonly corrections: readonly FoundLine<Correction>[];
 }
 
-/** Null if no line has this id. Throws if a line with this id is damaged. */
-export function findRequest(path: string, id: string): FoundRequest | null {
+/** Null if no line has this id. Throws if a line with this id is damaged. `pause` is called now and then. */
+export function findRequest(path: string, id: string, pause?: () => void): FoundRequest | null {
   const mark = JSON.stringify(id);
   let own: FoundLine<Line> | null = null;
   const corrections: FoundLine<Correction>[] = [];
@@ -44,6 +44,7 @@ export function findRequest(path: string, id: string): FoundRequest | null {
           corrections.push({ ...place, line: read(correctionSchema, value, place) });
         else if (value["id"] === id) own ??= { ...place, line: read(lineSchema, value, place) };
       });
+      pause?.();
     }
   }
   return own === null ? null : { own, corrections };

@@ -38,6 +38,8 @@ export interface ReportQuery {
   readonly only?: Filter;
   /** The time zone of hours, days, weeks and months. Without one: UTC. */
   readonly zone?: Zone;
+  /** Called after each line. */
+  readonly pause?: () => void;
 }
 
 export interface Totals {
@@ -94,6 +96,7 @@ export function sumRows<T extends WithCharge>(
     if (row === null) unreadable += 1;
     else if (isInPeriod(row, query) && fits(row, query.only))
       summing.addRow(rows.totalsOf(row, readers), row, readText);
+    query.pause?.();
   });
   const listed = rows.list();
   for (const { totals } of listed) summing.addTotals(total, totals);

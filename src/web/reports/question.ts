@@ -6,6 +6,8 @@ import type { OverviewQuery } from "./overview.ts";
 export interface WorkerSettings {
   readonly ledgerPath: string;
   readonly timezone: string;
+  /** How many streams are open, in memory that the threads share. */
+  readonly streams: Int32Array;
 }
 
 export type Question = WorkerSettings & { readonly id: number } & (

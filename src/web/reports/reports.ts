@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import { SAVE_BYTES } from "../../billing/report/cube.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
+import type { Observer } from "../../gateway/observe/observer.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
@@ -17,6 +18,8 @@ const UPDATE_MS = 60_000;
 const UPDATE_SHARE = 0.02;
 
 export interface Reports {
+  /** Counts the open streams, for which reports make room. */
+  readonly observer: Pick<Observer, "streamOpened" | "streamClosed">;
   overview(query: OverviewQuery): Promise<Overview>;
   /** What `gateway ledger show` prints; null: no line has this id. */
   explain(request: string): Promise<readonly string[] | null>;
@@ -37,12 +40,26 @@ type Wish = Question extends infer Each
     : never
   : never;
 
-export function createReports(readSettings: () => WorkerSettings): Reports {
+export function createReports(readLedger: () => Omit<WorkerSettings, "streams">): Reports {
+  const streams = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const open = new Set<string>();
+  const count = (): void => void Atomics.store(streams, 0, open.size);
+  const readSettings = (): WorkerSettings => ({ ...readLedger(), streams });
   const sums = new ReportThread(readSettings);
   const lookups = new ReportThread(readSettings);
   const update = createUpdate(sums, () => measureLedger(readSettings().ledgerPath));
   let timer: Timer | null = null;
   return {
+    observer: {
+      streamOpened: ({ id }) => {
+        open.add(id);
+        count();
+      },
+      streamClosed: (id) => {
+        open.delete(id);
+        count();
+      },
+    },
     update,
     // If it fails, the page reads the lines itself and shows why it cannot.
     keepUpdated: () => (timer ??= setInterval(() => void update().catch(() => {}), UPDATE_MS).unref()),

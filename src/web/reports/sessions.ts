@@ -1,14 +1,16 @@
 // Sessions for the page: the sums of `gateway sessions`, and one session's tree of agents. Runs in the worker.
 
 import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
-import { describeTotals, openTotals, type ReportRow } from "../../billing/report/report.ts";
+import { describeTotals, openTotals, type ReportQuery, type ReportRow } from "../../billing/report/report.ts";
 import type { AgentRow, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
 import { type Clock, findStart } from "./overview.ts";
 
 const MAX_SESSIONS = 200;
 
-export function listSessions(path: string, period: PeriodName, clock: Clock): SessionsReply {
-  const { rows } = sumSessions(path, { since: formatStart(period, clock), until: null, zone: clock.zone });
+type PacedClock = Clock & Pick<ReportQuery, "pause">;
+
+export function listSessions(path: string, period: PeriodName, clock: PacedClock): SessionsReply {
+  const { rows } = sumSessions(path, { ...clock, since: formatStart(period, clock), until: null });
   const named = rows.filter(({ names }) => names[0] !== "");
   return {
     period,
@@ -17,8 +19,8 @@ export function listSessions(path: string, period: PeriodName, clock: Clock): Se
   };
 }
 
-export function showSession(path: string, session: string, clock: Clock): SessionReply {
-  const query = { since: formatStart("30d", clock), until: null, only: { session }, zone: clock.zone };
+export function showSession(path: string, session: string, clock: PacedClock): SessionReply {
+  const query = { ...clock, since: formatStart("30d", clock), until: null, only: { session } };
   const [row] = sumSessions(path, query).rows;
   if (row === undefined) return { session: null, agents: [] };
   return { session: describeSession(row), agents: listTree(row.totals.agents).map(describeAgent) };

@@ -8,6 +8,7 @@ import { LedgerCube } from "../../billing/report/cube.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 import { sumOverview } from "./overview.ts";
+import { createPause } from "./pause.ts";
 import { listSessions, showSession } from "./sessions.ts";
 
 /** How long the first answer may take. The page asks again until everything is read. */
@@ -21,15 +22,18 @@ if (process.platform === "linux") setPriority(NICE);
 let cube: LedgerCube | null = null;
 let isReading = false;
 let settings: WorkerSettings | null = null;
+/** The same memory comes with each question. */
+let pause: (() => void) | null = null;
 /** Questions that are answered when everything is read. */
 const waiting: number[] = [];
 
-function openCube({ ledgerPath, timezone }: WorkerSettings): LedgerCube {
+function openCube(wanted: WorkerSettings, pauses: () => void): LedgerCube {
+  const { ledgerPath, timezone } = wanted;
   const isSame = settings?.ledgerPath === ledgerPath && settings.timezone === timezone;
-  settings = { ledgerPath, timezone };
+  settings = wanted;
   if (cube !== null && isSame) return cube;
   dropCube();
-  cube = new LedgerCube(ledgerPath, createZone(timezone), Date.now);
+  cube = new LedgerCube(ledgerPath, createZone(timezone), Date.now, pauses);
   return cube;
 }
 
@@ -68,10 +72,11 @@ function readPart(): void {
 /** Null: it is answered later. */
 function answer(question: Question): Answer["result"] | null {
   const { ledgerPath } = question;
-  const clock = { zone: createZone(question.timezone), now: Date.now() };
+  pause ??= createPause(question.streams);
+  const clock = { zone: createZone(question.timezone), now: Date.now(), pause };
   switch (question.kind) {
     case "explain": {
-      const found = findRequest(ledgerPath, question.request);
+      const found = findRequest(ledgerPath, question.request, pause);
       return { kind: "explain", lines: found === null ? null : explainRequest(found) };
     }
     case "sessions":
@@ -79,12 +84,12 @@ function answer(question: Question): Answer["result"] | null {
     case "session":
       return { kind: "session", session: showSession(ledgerPath, question.session, clock) };
     case "update":
-      openCube(question).advance(PART_MS);
+      openCube(question, pause).advance(PART_MS);
       waiting.push(question.id);
       readOn();
       return null;
     case "overview": {
-      const opened = openCube(question);
+      const opened = openCube(question, pause);
       opened.advance(READ_MS);
       readOn();
       return { kind: "overview", overview: sumOverview(opened, question.query, clock) };

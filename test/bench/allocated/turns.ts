@@ -89,6 +89,7 @@ export class TurnsClient {
   readonly #socket: Socket;
   readonly #arrived: () => void;
   #text = "";
+  #isClosed = false;
   #end: PromiseWithResolvers<void> | null = null;
 
   constructor(socket: Socket, arrived: () => void) {
@@ -100,7 +101,8 @@ export class TurnsClient {
   ask(request: Uint8Array): Promise<void> {
     this.#text = "";
     this.#end = Promise.withResolvers();
-    this.#socket.write(request);
+    if (this.#isClosed) this.closed();
+    else this.#socket.write(request);
     return this.#end.promise;
   }
 
@@ -111,8 +113,10 @@ export class TurnsClient {
     else this.#arrived();
   }
 
-  close(): void {
-    this.#socket.terminate();
+  /** The gateway closes a connection that it does not need. */
+  closed(): void {
+    this.#isClosed = true;
+    this.#end?.reject(new Error("the gateway has closed the connection"));
   }
 }
 
@@ -131,7 +135,7 @@ export async function openClient(port: number, arrived: () => void): Promise<Tur
   const socket = await Bun.connect({
     hostname: "127.0.0.1",
     port,
-    socket: { data: (_, bytes) => client?.receive(bytes) },
+    socket: { data: (_, bytes) => client?.receive(bytes), close: () => client?.closed() },
   });
   client = new TurnsClient(socket, arrived);
   return client;

@@ -137,12 +137,12 @@ const GOALS: readonly Goal[] = [
     rival: null,
     atMost: 1.15,
   },
-  {
-    text: "event delay p99 while reports run, over that without",
-    metric: "event delay while reports run",
+  ...["", ", all cores"].map((where) => ({
+    text: `event delay p99 while reports run, over that without${where}`,
+    metric: `event delay while reports run${where}`,
     rival: null,
     atMost: 1.2,
-  },
+  })),
   { text: "100 open streams, % of a core", metric: "100 open streams, % of a core", rival: null, atMost: 10 },
   { text: "an open page, % of a core", metric: "open page, % of a core", rival: null, atMost: 1 },
   ...[SHORT_LEDGER, LONG_LEDGER].map((lines) => ({
