@@ -282,6 +282,22 @@ describe("the messages dialect", () => {
   });
 });
 
+test("the calls of an answer are known before its stream has ended", () => {
+  const heard: string[] = [];
+  const listener = {
+    begin: (id: string) => void heard.push(id),
+    add: (id: string) => void heard.push(id),
+  };
+  const meter = openResponsesMeter("text/event-stream", listener);
+  const item = { type: "function_call", id: "fc_1", call_id: "call_1", name: "run", arguments: "{}" };
+  for (const event of [
+    { type: "response.created", response: { id: "resp_1" } },
+    { type: "response.output_item.done", output_index: 0, item },
+  ])
+    meter.see(Buffer.from(events(event)));
+  expect(heard).toEqual(["resp_1", "call_1"]);
+});
+
 describe("the events of the messages dialect:", () => {
   const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
 
