@@ -28,11 +28,17 @@ export interface PublishedEntry {
   source: string | null;
 }
 
+/** Beyond these a number is damaged: as a decimal it would have an exponent, or no amount could be computed with it. */
+const [MIN_PRICE, MAX_PRICE] = [1e-12, 1e9];
+/** Below zero are prices that are not fixed, which are left out. */
+const amountSchema = z
+  .number()
+  .refine((usd) => usd === 0 || (Math.abs(usd) >= MIN_PRICE && Math.abs(usd) <= MAX_PRICE));
 const tieredSchema = z.looseObject({
-  base: z.number().nonnegative(),
-  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: z.number().nonnegative() })),
+  base: amountSchema.nonnegative(),
+  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: amountSchema.nonnegative() })),
 });
-const priceSchema = z.record(z.string(), z.union([z.number(), tieredSchema]).optional());
+const priceSchema = z.record(z.string(), z.union([amountSchema, tieredSchema]).optional());
 const constraintSchema = z.union([
   z.looseObject({ start_date: z.string().regex(/^\d{4}-\d\d-\d\d/) }),
   z.looseObject({ start_time: z.string().regex(/^\d\d:\d\d/), end_time: z.string().regex(/^\d\d:\d\d/) }),

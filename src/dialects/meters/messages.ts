@@ -78,7 +78,8 @@ class MessagesReader implements UsageReader {
   report(): Omit<Reading, "estimatedOutput"> {
     const counts = new CountReader();
     const parts = readParts(this.#usage, counts);
-    const unreported = this.#awaitsReport && this.#hasContent && this.#end === "complete";
+    const awaited = parts.length > 0 && this.#awaitsReport;
+    const unreported = awaited && this.#hasContent && this.#end === "complete";
     if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,

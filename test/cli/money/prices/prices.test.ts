@@ -245,6 +245,8 @@ describe("prices update", () => {
     ["another document", { prices: [] }, "is no price data"],
     ["an empty list", [], "is no price data"],
     ["a price in words", small("cheap"), "0.models.0.prices"],
+    ["a price with thirty digits", small(1e30), "0.models.0.prices"],
+    ["a price with a hundred places", small({ base: 1e-100, tiers: [] }), "0.models.0.prices"],
     [
       "a negative price within a tier",
       small({ base: 1, tiers: [{ start: 1, price: -1 }] }),
