@@ -43,7 +43,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     live: createLive(parts),
     reports: createReports(() => ({
       ledgerPath: gateway.catalog.ledger.path,
-      timezone: gateway.catalog.timezone,
+      timezone: gateway.catalog.zone.name,
     })),
     keys: createKeyPages(parts, command),
     cookie: () => `gateway_console_${port()}`,

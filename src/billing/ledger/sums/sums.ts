@@ -166,7 +166,8 @@ export class Sums {
     const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
-    const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
+    const isUsable = checkpoint?.sessions !== undefined && checkpoint.zone === this.zone.name;
+    const from = isUsable ? place : null;
     if (checkpoint !== null && from !== null) this.#take(checkpoint);
     const scanner = new LineScanner();
     for (const bytes of readChunksFrom(files, from ?? undefined)) this.#addLines(bytes, scanner);
