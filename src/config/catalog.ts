@@ -152,6 +152,13 @@ export function isGroupOpen(group: Group, now: Date): boolean {
   return !group.exclusive || group.plans.some((plan) => isPlanInForce(plan, now));
 }
 
+/** Whether a key works, as lists of keys show it. */
+export function judgeKey(key: Key, now: Date): "active" | "disabled" | "expired" | "plan inactive" {
+  if (key.disabled) return "disabled";
+  if (key.expires !== null && now >= key.expires) return "expired";
+  return isGroupOpen(key.group, now) ? "active" : "plan inactive";
+}
+
 /** What a catalog needs and the config file does not contain. */
 export interface CatalogContext {
   /** `ledger.path`, made absolute and with links resolved, so that the files beside it, above all its lock, are the same

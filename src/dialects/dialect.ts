@@ -68,6 +68,8 @@ export interface Dialect {
   readonly resetAfterErrorEvent: boolean;
   /** A meter for an answer of this content type. Only a dialect whose upstreams keep conversations reports calls. */
   openMeter(contentType: string, calls?: CallListener): Meter;
+  /** The members of a request that cap its output, or that have the cap inside. */
+  readonly capNames: readonly string[];
   /** Where a request has the parts of its prompt, and how upstreams cache them. */
   readonly promptLayout: Layout;
   /** The requested page of a model list, and a single record. */

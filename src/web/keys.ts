@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { findWarning, listLimitUses, type LimitUse } from "../billing/limits/alerts.ts";
-import { type Catalog, isGroupOpen, type Key } from "../config/catalog.ts";
+import { type Catalog, judgeKey, type Key } from "../config/catalog.ts";
 import {
   bindKey,
   createKeys,
@@ -150,7 +150,7 @@ function describeKey(key: Key, { gateway }: ConsoleParts, now: Date): KeyRow {
     group: group.name,
     platform: group.platform,
     multiplier: group.multiplier,
-    state: judgeState(key, now),
+    state: judgeKey(key, now),
     created: formatOptional(key.created),
     expires: formatOptional(key.expires),
     last_used: ledger.lastUsed(name),
@@ -159,12 +159,6 @@ function describeKey(key: Key, { gateway }: ConsoleParts, now: Date): KeyRow {
     limits: Object.fromEntries(limitTexts),
     limits_used: uses.map((use) => describeLimit(use, catalog.alerts.at)),
   };
-}
-
-function judgeState(key: Key, now: Date): KeyRow["state"] {
-  if (key.disabled) return "disabled";
-  if (key.expires !== null && now >= key.expires) return "expired";
-  return isGroupOpen(key.group, now) ? "active" : "plan inactive";
 }
 
 function formatOptional(moment: Date | null): string | null {

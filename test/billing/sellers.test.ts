@@ -55,7 +55,7 @@ describe("an address decides whose prices are paid", () => {
     const ids = [...text.matchAll(/^ {4}id: "([^"]+)",?$/gm)].flatMap(([, id]) => id ?? []);
     expect(ids.length).toBeGreaterThan(40);
     expect([...KNOWN_PROVIDERS].toSorted()).toEqual([...new Set(ids)].toSorted());
-    // What stands in the package as a pattern, made an address by hand where it is one.
+    // The package has patterns. Those that mean one address are compared.
     for (const id of ids) {
       const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
       const address = pattern.replace(/\((?:\?:)?\/\|\$\)$/, "").replaceAll("\\", "");

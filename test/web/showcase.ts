@@ -1,4 +1,4 @@
-// A gateway with a month of requests, limits and some traffic, to look at its page by hand and for the pictures in docs:
+// A gateway with a month of requests, limits and some traffic, to look at its page by hand and for the pictures in docs/images:
 //   bun test/web/showcase.ts           serves until Ctrl-C and prints a sign-in link
 //   bun test/web/showcase.ts FOLDER    writes the pictures of the page into the folder
 

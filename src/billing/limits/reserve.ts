@@ -2,6 +2,7 @@
 // what it will probably cost, and for `strict` limits the most that it can cost. docs/decisions/0017-limits-bind.md
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
+import { findDifferences } from "../../lib/json/json-differences.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { parseUsd } from "../../lib/money.ts";
@@ -19,6 +20,8 @@ export interface ReservedRequest {
   readonly expectedOutput: number | null;
   /** False for embeddings, whose responses have no output tokens. */
   readonly hasOutput: boolean;
+  /** The members that cap the output in this dialect. Upstreams ignore those of another. */
+  readonly capNames: readonly string[];
   /** One for each channel that may serve the request. */
   readonly quotes: readonly Quote[];
   /** How a channel may serve it at a price of its own, as the book names it: `service_tier=priority`. */
@@ -35,9 +38,9 @@ const UNKNOWN_OUTPUT_TOKENS = 32_000;
 
 /** What it will probably cost: a decimal in USD. Null: the model has no price. */
 export function expectCost(request: ReservedRequest): string | null {
-  const { body, estimatedInput: input, expectedOutput, hasOutput, quotes } = request;
+  const { body, estimatedInput: input, expectedOutput, hasOutput, quotes, capNames } = request;
   if (!hasOutput) return quoteAll(quotes, { input }, {});
-  const { cap, answers } = readFields(body);
+  const { cap, answers } = readFields(body, capNames);
   const output = Math.min(
     cap ?? Number.POSITIVE_INFINITY,
     (expectedOutput ?? UNKNOWN_OUTPUT_TOKENS) * answers,
@@ -49,6 +52,9 @@ const NO_CAP: UnboundedCost = {
   unbounded: "its output has no cap: set max_tokens (max_output_tokens, maxOutputTokens)",
 };
 const NO_PRICE: UnboundedCost = { unbounded: "it has no price" };
+const AMBIGUOUS: UnboundedCost = {
+  unbounded: "it has a field in more than one spelling, and parsers disagree on which one counts",
+};
 
 /** Each kind of input could be the one that counts: cache writes cost more than plain input. */
 const INPUT_KINDS: readonly UsageKind[] = [
@@ -62,14 +68,16 @@ const INPUT_KINDS: readonly UsageKind[] = [
 const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_image", "output_video"];
 
 /** The most that it can cost: a decimal in USD. */
-export function boundCost({ body, hasOutput, quotes, ways }: ReservedRequest): string | UnboundedCost {
-  const fields = readFields(body);
-  const text = asBuffer(body).toString("latin1");
+export function boundCost(request: ReservedRequest): string | UnboundedCost {
+  const { body, hasOutput, quotes, ways, capNames } = request;
+  const fields = readFields(body, capNames);
+  const text = resolveEscapes(asBuffer(body).toString("latin1"));
   const outside = fields.outside ?? findOutsideContent(text);
   if (outside !== null)
     return { unbounded: `the cost of "${outside}" cannot be known in advance: leave it out` };
   const cap = hasOutput ? fields.cap : 0;
   if (cap === null) return NO_CAP;
+  if (isAmbiguous(body, FIELDS)) return AMBIGUOUS;
   const input = body.length + [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
   const tariffs = listTariffs(fields.service, ways);
   const dearest = quotes.map((quote) => quoteAtAny(quote, tariffs));
@@ -77,13 +85,34 @@ export function boundCost({ body, hasOutput, quotes, ways }: ReservedRequest): s
   return quoteDearest(dearest, input, cap) ?? NO_PRICE;
 }
 
-/** Content that the provider fetches: nobody here knows its size. Inside a text, the quotes are escaped. */
+/** Some parsers match names without regard to case: Go's does, and many relays are written in Go. */
+function isAmbiguous(body: Uint8Array, names: readonly string[]): boolean {
+  const members = readMembers(body, names);
+  // Without them there is no cap either.
+  if (members === null) return false;
+  const spellings = new Set(names.map((name) => name.toLowerCase()));
+  if (findDifferences(body, spellings).members !== members.size) return true;
+  return CONFIGS.some((name) => isAmbiguous(Buffer.from(members.get(name) ?? ""), CONFIG_FIELDS));
+}
+
+/** The patterns below do not know names with escapes (`\u0075rl`). Escaped quotes and backslashes stay as they are. */
+function resolveEscapes(text: string): string {
+  if (!text.includes("\\u00")) return text;
+  return text.replace(/\\(?:u00([2-7][0-9a-f])|.)/gis, (escape: string, code: string | undefined) => {
+    const character = code === undefined ? "\\" : String.fromCharCode(Number.parseInt(code, 16));
+    return character === "\\" || character === '"' ? escape : character;
+  });
+}
+
+/** Content that the provider fetches or has stored: nobody here knows its size. Inside a text, the quotes are escaped. A
+ *  schema has such names with an object as their value, and the input of a tool call may begin with a URL. An item of
+ *  nothing but an id is a reference, too: https://platform.openai.com/docs/api-reference/responses/create */
 const OUTSIDE_CONTENT =
-  /(?<!\\)"(file_id|file_url|file_uri|fileUri)"|(?<!\\)"(?:image_url|url)"\s*:\s*(?:\{\s*)?"https?:/;
+  /(?<!\\)"(file_id|file_url|file_uri|fileUri)"\s*:\s*"|(?<!\\)(?<!"(?:input|args)"\s*:\s*\{\s*)"(?:image_url|url)"\s*:\s*(?:\{\s*)?"https?:|(?<!\\)"type"\s*:\s*"(item_reference)"|[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/;
 
 function findOutsideContent(text: string): string | null {
   const found = OUTSIDE_CONTENT.exec(text);
-  return found === null ? null : (found[1] ?? "url");
+  return found === null ? null : (found.slice(1).find((name) => name !== undefined) ?? "url");
 }
 
 /** No tokenizer makes more than one token of a byte. But a picture's tokens do not depend on its bytes: providers
@@ -154,18 +183,20 @@ const OUTSIDE = [
   "web_search_options",
 ] as const;
 const OTHERS = ["n", "tools", "context_management", "service_tier", "speed", "inference_geo"] as const;
+const FIELDS = [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS];
+const CONFIG_FIELDS = [...CONFIG_CAPS, ...COUNTS];
 const NOTHING: Fields = { cap: null, answers: 1, service: {}, outside: null };
 
-function readFields(body: Uint8Array): Fields {
+function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
   // With two caps of the same name, some readers take the first and some the last: such a cap does not count.
-  const members = readMembers(body, [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS]);
+  const members = readMembers(body, FIELDS);
   if (members === null) return NOTHING;
-  const caps: (number | null)[] = CAPS.filter((name) => members.has(name)).map((name) =>
-    readCap(members.get(name)),
+  const caps: (number | null)[] = CAPS.filter((name) => capNames.includes(name) && members.has(name)).map(
+    (name) => readCap(members.get(name)),
   );
   let answers = readCount(members.get("n"));
-  for (const name of CONFIGS.filter((each) => members.has(each))) {
-    const config = readMembers(Buffer.from(members.get(name) ?? ""), [...CONFIG_CAPS, ...COUNTS]);
+  for (const name of CONFIGS.filter((each) => capNames.includes(each) && members.has(each))) {
+    const config = readMembers(Buffer.from(members.get(name) ?? ""), CONFIG_FIELDS);
     for (const own of CONFIG_CAPS) if (config?.has(own) !== false) caps.push(readCap(config?.get(own)));
     for (const own of COUNTS) answers *= readCount(config?.get(own));
   }
@@ -250,12 +281,13 @@ function listTiers(tier: string | undefined, booked: readonly string[]): readonl
 
 /** Tools that run at the provider: they add input and fees that the body does not show. */
 const HOSTED_TOOL =
-  /"(?:type"\s*:\s*"(?:web_search|web_fetch|file_search|code_execution|code_interpreter|image_generation|tool_search|mcp|advisor|container)[^"]*|google_?[sS]earch\w*|google_?[mM]aps|code_?[eE]xecution|url_?[cC]ontext|file_?[sS]earch|retrieval)"/;
+  /"(?:type"\s*:\s*"(?:web_search|web_fetch|file_search|code_execution|code_interpreter|image_generation|tool_search|mcp|advisor|container|x_search|live_search|browser_search|builtin_function|openrouter:)[^"]*|google_?[sS]earch\w*|google_?[mM]aps|code_?[eE]xecution|url_?[cC]ontext|file_?[sS]earch|retrieval)"/;
 
 function findOutside(members: ReadonlyMap<string, string>): string | null {
   const named = OUTSIDE.find((name) => (members.get(name) ?? "null") !== "null");
   if (named !== undefined) return named;
   // Compaction is one more call of the model.
-  if (members.get("context_management")?.includes("compact") === true) return "context_management";
-  return HOSTED_TOOL.exec(members.get("tools") ?? "")?.[0] === undefined ? null : "tools";
+  if (resolveEscapes(members.get("context_management") ?? "").includes("compact"))
+    return "context_management";
+  return HOSTED_TOOL.exec(resolveEscapes(members.get("tools") ?? ""))?.[0] === undefined ? null : "tools";
 }

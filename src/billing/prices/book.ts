@@ -115,7 +115,7 @@ interface ProviderList {
   readonly byId: ReadonlyMap<string, BookedModel>;
 }
 
-/** A provider's lines stand together. */
+/** A provider's lines follow one another. */
 function readProvider({ text, head }: OpenBook, provider: string): ProviderList {
   const start = `\n{"provider":${JSON.stringify(provider)},`;
   const models: BookedModel[] = [];

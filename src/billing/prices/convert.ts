@@ -148,7 +148,7 @@ export interface BookDetails {
   readonly date: string;
   /** Where the package's prices are from. */
   readonly source: string;
-  /** For the built-in book: a rule of the overlay that fits nothing, or an id that stands twice, is a mistake. */
+  /** For the built-in book: a rule of the overlay that fits nothing, or an id that occurs twice, is a mistake. */
   readonly strict?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Names under which the same model stands in a price list. Providers, relays and tools decorate a model's
+// The names that one model has in price lists. Providers, relays and tools decorate a model's
 // name; each rule below takes off one decoration that does not change what the model is, and says who
 // writes it. Only whole decorations are taken off, never a loose part of a name.
 

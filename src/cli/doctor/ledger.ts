@@ -68,7 +68,7 @@ function findUnwritable(path: string): Finding | null {
   }
 }
 
-/** Something that is not the gateway's own file stands in the place of one. The gateway does not write to it. */
+/** Something at the path of one of the gateway's files is not the gateway's own. The gateway does not write to it. */
 function findForeign(path: string): Finding | null {
   for (const tail of ["", ".lock", ".open", ".torn"]) {
     try {

@@ -1,6 +1,6 @@
 // `gateway keys list` and `show`. They never show a secret.
 
-import { isGroupOpen, type Key } from "../../config/catalog.ts";
+import { judgeKey, type Key } from "../../config/catalog.ts";
 import { type KeySpending, type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
 import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
@@ -60,7 +60,7 @@ function describeInCells(key: Key, use: KeySpending, now: Date): string[] {
     key.name,
     key.group.name,
     key.group.platform,
-    stateOf(key, now),
+    judgeKey(key, now),
     formatLocalDay(key.created),
     formatAgo(key.expires, now) || "never",
     formatAgo(use.lastUsed, now) || "never",
@@ -82,7 +82,7 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   const facts: ReadonlyArray<readonly [string, string]> = [
     ["name", key.name],
     ["group", `${key.group.name} (${key.group.platform}, ×${key.group.multiplier})`],
-    ["state", stateOf(key, now)],
+    ["state", judgeKey(key, now)],
     ["created", describeMoment(key.created, now)],
     ["expires", describeMoment(key.expires, now) || "never"],
     ["last used", describeMoment(use.lastUsed, now) || "never"],
@@ -161,10 +161,4 @@ function describeKey(key: Key, use: KeySpending): Record<string, unknown> {
       resets: formatOptional(resets),
     })),
   };
-}
-
-function stateOf(key: Key, now: Date): string {
-  if (key.disabled) return "disabled";
-  if (key.expires !== null && now >= key.expires) return "expired";
-  return isGroupOpen(key.group, now) ? "active" : "plan inactive";
 }

@@ -8,7 +8,7 @@ import { alignText, measure } from "./text.ts";
 
 export interface Column {
   readonly title: string;
-  /** Numbers stand on the right. They are never cut: without room for all digits, the column is left out. */
+  /** Numbers are aligned on the right and never cut: without room for all digits, the column is left out. */
   readonly align?: "right";
   /** This column identifies a row, so it is cut last. Without any such column, the first one is the name. */
   readonly name?: true;
@@ -28,7 +28,7 @@ type PaintCell = (title: string, text: string, row: number) => string;
 export interface Table {
   /** `room` is the width of a terminal, or infinite. */
   head(room: number): string;
-  /** Columns become as wide as the widest cell so far, so that later rows stand below earlier ones. */
+  /** Columns become as wide as the widest cell so far, so that later rows align with earlier ones. */
   rows(rows: ReadonlyArray<readonly string[]>, room: number, paint?: PaintCell): string[];
 }
 

@@ -125,7 +125,7 @@ function appendKeys(text: string, edit: Edit): string | null {
   const { rest, resume } = plain;
   const wanted = changeAt(readTree(document), edit.path, edit);
   const spliced = spliceAll(rest, document, [edit]);
-  // The lines of the other keys stand before all that changes, so they mean what they meant.
+  // The lines of the other keys come before every change, so their meaning is the same.
   if (spliced?.startsWith(rest.slice(0, resume.rest)) !== true || !meansSame(spliced, wanted)) return null;
   return text.slice(0, resume.text) + spliced.slice(resume.rest);
 }

@@ -11,5 +11,7 @@ export const chat: Dialect = {
   /** Without `[DONE]`, which would mark the answer as complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
+  // The bridge puts the cap into the request that it makes.
+  capNames: ["max_tokens", "max_completion_tokens", "max_output_tokens"],
   promptLayout: CHAT_LAYOUT,
 };

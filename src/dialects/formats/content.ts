@@ -21,6 +21,7 @@ export const content: Dialect = {
   // Clients read the error event as one more chunk, and a clean end after it as success.
   resetAfterErrorEvent: true,
   openMeter: openContentMeter,
+  capNames: ["generationConfig", "generation_config"],
   promptLayout: CONTENT_LAYOUT,
   listBody(models, query) {
     const page = takeAfter(models, query.get("pageToken") || null, readPageSize(query, "pageSize"));

@@ -18,6 +18,7 @@ export const messages: Dialect = {
   eventCloser: "\n",
   resetAfterErrorEvent: false,
   openMeter: openMessagesMeter,
+  capNames: ["max_tokens"],
   promptLayout: MESSAGES_LAYOUT,
   listBody(models, query) {
     const size = readPageSize(query, "limit");

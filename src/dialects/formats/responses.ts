@@ -14,6 +14,7 @@ export const responses: Dialect = {
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   },
   openMeter: openResponsesMeter,
+  capNames: ["max_output_tokens"],
   promptLayout: RESPONSES_LAYOUT,
 };
 

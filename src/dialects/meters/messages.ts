@@ -45,14 +45,17 @@ class MessagesReader implements UsageReader {
   #final = false;
   /** A stream begins with a count of one token or so. Only the last report has the real one. */
   #lacksOutput = false;
+  #awaitsReport = false;
   #refusal: Reading["refusal"];
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
 
   learn(event: unknown): void {
     const type = getField(event, "type");
-    if (type === "message_start") this.#start(getField(event, "message"));
-    else if (type === "message_delta") {
+    if (type === "message_start") {
+      this.#start(getField(event, "message"));
+      this.#awaitsReport = true;
+    } else if (type === "message_delta") {
       this.#report(getField(event, "usage"));
       this.#learnStop(getField(event, "delta"));
     } else if (type === "content_block_start") this.#hasContent = true;
@@ -75,7 +78,8 @@ class MessagesReader implements UsageReader {
   report(): Omit<Reading, "estimatedOutput"> {
     const counts = new CountReader();
     const parts = readParts(this.#usage, counts);
-    if (this.#lacksOutput) counts.note("output_missing", "output_tokens");
+    const unreported = this.#awaitsReport && this.#hasContent && this.#end === "complete";
+    if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
     return {
       model: this.#model,
       parts,
@@ -97,7 +101,9 @@ class MessagesReader implements UsageReader {
 
   #report(usage: unknown): void {
     this.#final = this.#merge(usage) || this.#final;
-    if (isObject(usage)) this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
+    if (!isObject(usage)) return;
+    this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
+    this.#awaitsReport = false;
   }
 
   #start(message: unknown): void {

@@ -13,6 +13,8 @@ export interface UsageReader {
   readonly needles: readonly string[];
   /** The fields to pick from a body, and from an event that is too long to keep. */
   readonly shape: Readonly<Record<string, Shape>>;
+  /** Others listen to it: no event waits for a batch. A client may continue an answer before its stream has ended. */
+  readonly isFollowed?: boolean;
   /** Reads an event or a whole body. Reading the same one twice changes nothing. */
   learn(event: unknown): void;
   /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
@@ -66,6 +68,7 @@ function startsJson(chunk: Uint8Array): boolean {
 class StreamMeter implements Meter {
   readonly #reader: UsageReader;
   readonly #lines: SseScanner;
+  readonly #batchBytes: number;
   /** Text bytes in the events that were read. */
   #textBytes = 0;
   #sampledBytes = 0;
@@ -76,6 +79,7 @@ class StreamMeter implements Meter {
 
   constructor(reader: UsageReader) {
     this.#reader = reader;
+    this.#batchBytes = reader.isFollowed === true ? 0 : BATCH_BYTES;
     this.#lines = new SseScanner({
       needles: reader.needles,
       limit: MAX_LINE_BYTES,
@@ -90,7 +94,7 @@ class StreamMeter implements Meter {
   see(chunk: Uint8Array): void {
     this.#waiting.push(chunk);
     this.#waitingBytes += chunk.length;
-    if (this.#waitingBytes >= BATCH_BYTES) this.#catchUp();
+    if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
   #catchUp(): void {

@@ -67,6 +67,7 @@ const SHAPE_WITH_CALLS = {
 class ResponsesReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly shape: UsageReader["shape"];
+  readonly isFollowed: boolean;
 
   /** Null: nobody wants to know the calls. */
   readonly #listener: CallListener | null;
@@ -83,6 +84,7 @@ class ResponsesReader implements UsageReader {
 
   constructor(listener: CallListener | null = null) {
     this.#listener = listener;
+    this.isFollowed = listener !== null;
     this.shape = listener === null ? SHAPE : SHAPE_WITH_CALLS;
   }
 

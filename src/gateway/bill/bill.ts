@@ -128,7 +128,7 @@ function admit(job: Job, demand: Demand, gateway: Gateway): Pick<Bill, "admissio
   const { key } = demand.match;
   const hasOutput = purpose === "generate";
   const cost = BILLED.has(purpose)
-    ? describeCost({ ...demand, plain: body.plain, hasOutput }, gateway)
+    ? describeCost({ ...demand, plain: body.plain, hasOutput, dialect }, gateway)
     : null;
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
@@ -193,16 +193,18 @@ interface BilledDemand extends Demand {
   /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
   readonly plain: Uint8Array | null;
   readonly hasOutput: boolean;
+  readonly dialect: Dialect;
 }
 
 function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
-  const { match, plain, estimatedInput, overrides, hasOutput } = demand;
+  const { match, plain, estimatedInput, overrides, hasOutput, dialect } = demand;
   const model = match.model ?? "";
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
     estimatedInput,
     expectedOutput: gateway.ledger.expectOutput(model),
     hasOutput,
+    capNames: dialect.capNames,
     quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
     ways: match.candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
   });

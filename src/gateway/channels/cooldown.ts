@@ -229,7 +229,7 @@ function isBinding(cooldown: Cooldown | null | undefined, now: number): boolean 
   return current(cooldown ?? null, now)?.untilIsGiven === true;
 }
 
-/** Ends all cooldowns: the channel was enabled repeats, or a probe found that it works. */
+/** Ends all cooldowns: the channel was enabled again, or a probe found that it works. */
 export function endCooldowns(memory: ChannelMemory): void {
   memory.strikes = 0;
   memory.breaks = 0;

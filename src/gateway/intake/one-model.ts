@@ -8,9 +8,11 @@ import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
 import type { RequestBody } from "./body.ts";
 import type { Match } from "./match.ts";
 
+const MODEL: ReadonlySet<string> = new Set(["model"]);
+
 export function requireOneModel({ plain, model, modelSpan }: RequestBody, match: Match): void {
   if (plain === null || model === null || !dependsOnModel(match)) return;
-  const { isForeign, members } = findDifferences(plain, "model");
+  const { isForeign, members } = findDifferences(plain, MODEL);
   if (isForeign)
     throw refuse("The body is not strict JSON: it has a comment or another byte that JSON does not allow.");
   const expected = modelSpan === null && !repeatsModel(plain, model) ? 0 : 1;

@@ -34,7 +34,7 @@ export interface Scan {
   readonly holdFrom: number;
 }
 
-/** A form to find: the secret itself, or the part of its base64 that does not depend on what stands beside it. */
+/** A form to find: the secret itself, or the part of its base64 that does not depend on the bytes beside it. */
 interface Form {
   readonly text: string;
   readonly publicLength: number;

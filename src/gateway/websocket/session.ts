@@ -391,9 +391,11 @@ export class Session {
   }
 }
 
+const TYPE: ReadonlySet<string> = new Set(["type"]);
+
 /** Another parser must not find a `response.create` in what passes without a bill. */
 function hasOneType(bytes: Uint8Array): boolean {
-  const { isForeign, members } = findDifferences(bytes, "type");
+  const { isForeign, members } = findDifferences(bytes, TYPE);
   return !isForeign && members === 1;
 }
 

@@ -20,12 +20,12 @@ const MAX_KEY_BYTES = 256;
 export interface Differences {
   /** A byte outside of the strings is not JSON. */
   readonly isForeign: boolean;
-  /** How many members of the outermost object some parser takes for `name`. */
+  /** How many members of the outermost object some parser takes for one of the names. */
   readonly members: number;
 }
 
-/** `name` is lower-case ASCII. */
-export function findDifferences(bytes: Uint8Array, name: string): Differences {
+/** `names` are lower-case ASCII. */
+export function findDifferences(bytes: Uint8Array, names: ReadonlySet<string>): Differences {
   const text = asBuffer(bytes);
   let depth = 0;
   let members = 0;
@@ -36,7 +36,7 @@ export function findDifferences(bytes: Uint8Array, name: string): Differences {
     if (byte === QUOTE) {
       const closed = findStringEnd(text, at);
       const end = closed < 0 ? text.length : closed;
-      if (atKey && foldKey(text.subarray(at, end)) === name) members += 1;
+      if (atKey && names.has(foldKey(text.subarray(at, end)))) members += 1;
       atKey = false;
       at = end - 1;
     } else if (OPENING.has(byte)) {
@@ -49,14 +49,14 @@ export function findDifferences(bytes: Uint8Array, name: string): Differences {
 }
 
 /** The name as the most lenient parser compares it: without case, compatibility forms, or what follows a NUL. */
-function foldKey(literal: Buffer): string | null {
-  if (literal.length > MAX_KEY_BYTES) return null;
+function foldKey(literal: Buffer): string {
+  if (literal.length > MAX_KEY_BYTES) return "";
   try {
     const key: unknown = JSON.parse(literal.toString());
-    if (typeof key !== "string") return null;
+    if (typeof key !== "string") return "";
     const [start = ""] = key.normalize("NFKC").toLowerCase().split("\0");
     return start.trim();
   } catch {
-    return null;
+    return "";
   }
 }

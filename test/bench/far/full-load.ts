@@ -1,4 +1,4 @@
-// Full load on an upstream with TLS: requests/s, the delay of events, CPU. nginx stands before the benchmark's upstream and
+// Full load on an upstream with TLS: requests/s, the delay of events, CPU. nginx is in front of the benchmark's upstream and
 // speaks TLS. The gateway and another nginx are its clients.
 
 import { writeFileSync } from "node:fs";

@@ -33,7 +33,7 @@ export function openSet<T extends Watched>(): SocketSet<T> {
 
 const MAX_EVENTS = 512;
 const [ADD, REMOVE, CHANGE] = [1, 2, 3];
-/** An event's size, and where in it the socket's number stands, in 32-bit words: packed on x86 alone. */
+/** An event's size, and the place of the socket's number in it, in 32-bit words: packed on x86 alone. */
 const [EVENT_WORDS, FD_WORD] = process.arch === "x64" ? [3, 1] : [4, 2];
 
 class EpollSet<T extends Watched> implements SocketSet<T> {

@@ -19,6 +19,13 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
     estimatedInput: 7,
     expectedOutput: null,
     hasOutput: true,
+    capNames: [
+      "max_tokens",
+      "max_completion_tokens",
+      "max_output_tokens",
+      "generationConfig",
+      "generation_config",
+    ],
     ways: [],
     ...more,
     quotes,
@@ -59,6 +66,15 @@ describe("the expected cost", () => {
     ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
   ] as const)("counts %s", (_, body, expectedOutput, usd) => {
     expect(expectCost(request(body, { expectedOutput }))).toBe(usd);
+  });
+
+  test.each([
+    ['{"max_tokens":1}', ["max_output_tokens"]],
+    ['{"generationConfig":{"maxOutputTokens":1}}', ["max_output_tokens"]],
+    ['{"max_tokens":1}', ["generationConfig", "generation_config"]],
+  ])("ignores a cap of another dialect: %s", (body, capNames) => {
+    expect(expectCost(request(body, { capNames }))).toBe("32000");
+    expect(boundCost(request(body, { capNames }))).toHaveProperty("unbounded");
   });
 
   test("includes the prompt", () => {
@@ -183,6 +199,20 @@ describe("the most that a request can cost", () => {
     ['{"max_tokens":1,"messages":[{"source":{"type":"url","url":"https://x"}}]}', '"url" cannot be known'],
     ['{"max_tokens":1,"input":[{"file_id":"file-1"}]}', '"file_id" cannot be known'],
     ['{"max_tokens":1,"fallbacks":[{"model":"dearer"}]}', '"fallbacks" cannot be known'],
+    ['{"max_tokens":1,"input":[{"type":"item_reference","id":"m"}]}', '"item_reference" cannot be known'],
+    ['{"max_tokens":1,"input":[{"role":"user","content":"x"},{"id":"m"}]}', '"id" cannot be known'],
+    ['{"max_tokens":1,"input":[{"id":"m", "type":null}]}', '"id" cannot be known'],
+    ['{"max_tokens":1,"input":[{"type":null, "id":"m"}]}', '"id" cannot be known'],
+    ['{"max_tokens":1,"input":[{"image_\\u0075rl":"https://x"}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"input":[{"image_url":"\\u0068ttps://x"}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"type":"web\\u005Fsearch"}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"type":"x_search"}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"Max_Tokens":9}', "more than one spelling"],
+    ['{"max_tokens":1,"max_to\u212aens":9}', "more than one spelling"],
+    ['{"max_tokens":1,"max_token\u017f":9}', "more than one spelling"],
+    ['{"max_tokens":1,"Previous_Response_ID":"resp_1"}', "more than one spelling"],
+    ['{"generationConfig":{"maxOutputTokens":1,"MaxOutputTokens":9}}', "more than one spelling"],
+    ['{"generationConfig":{"maxOutputTokens":1,"CandidateCount":9}}', "more than one spelling"],
     ['{"max_tokens":1,"models":["dearer"]}', '"models" cannot be known'],
     ['{"max_tokens":1,"web_search_options":{}}', '"web_search_options" cannot be known'],
     ['{"max_tokens":1,"tools":[{"type":"advisor_20260301","name":"advisor"}]}', '"tools" cannot be known'],
@@ -205,8 +235,15 @@ describe("the most that a request can cost", () => {
       tools: [
         { name: "web_search", input_schema: {} },
         { type: "custom", name: "x" },
+        { name: "read", input_schema: { properties: { file_id: { type: "string" }, url: {} } } },
       ],
-      messages: [{ role: "user", content: 'print {"url":"https://x"} and {"file_id":1}' }],
+      messages: [
+        { role: "user", content: 'print {"url":"https://x"} and {"file_id":1}' },
+        { role: "user", content: '\u001b[{"id":"x"}] "type":"item_reference" \\u0022url":"https://x' },
+        { role: "assistant", content: [{ type: "tool_use", id: "t", input: { url: "https://x" } }] },
+        { role: "assistant", parts: [{ functionCall: { args: { url: "https://x" } } }] },
+        { role: "assistant", parts: [{ functionCall: { args: { id: "x" } } }] },
+      ],
       context_management: { edits: [{ type: "clear_thinking_20251015" }] },
       previous_response_id: null,
     });

@@ -188,7 +188,7 @@ const changes = record({
   tier: constantFrom(null, "standard", "flex", "fast", "no-such-tier"),
 });
 
-/** As the gateway records it: what it was served as stands in the upstream's own usage. */
+/** As the gateway records it: the upstream's own usage says as what it was served. */
 const recordRequest = (request: Request, index: number): LineDraft => {
   const official = priceExactly(request, NO_CHANGE);
   const charge = official && times(official, fraction(request.multiplier));

@@ -526,7 +526,7 @@ describe("corrections", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { charge_usd: "1" })]))[0]).toContain(
       "charge_usd is 1, but",
     );
-    // In a part of a ledger the request's line may stand in another.
+    // In a part of a ledger the request's line may be in another part.
     const path = writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]);
     expect(findingsOf(path, { ...STRICT, partial: true })).toEqual([]);
   });

@@ -97,7 +97,7 @@ const around = () => ({
   env: {
     GATEWAY_CONFIG: folder.join("gateway.yaml"),
     ...(process.env["XDG_RUNTIME_DIR"] && { XDG_RUNTIME_DIR: process.env["XDG_RUNTIME_DIR"] }),
-    // What stands in the environment for requests to the world is not for this machine's own sockets.
+    // A proxy in the environment is for requests to the world, not for this machine's own sockets.
     HTTP_PROXY: "http://127.0.0.1:1",
   },
 });

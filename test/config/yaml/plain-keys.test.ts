@@ -1,4 +1,4 @@
-// Keys that are read without the YAML parser mean the same, and stand at the same places, as with it.
+// Keys that are read without the YAML parser mean the same, and are at the same places, as with it.
 
 import { describe, expect, test } from "bun:test";
 import { applyEdits } from "../../../src/config/yaml/edit.ts";

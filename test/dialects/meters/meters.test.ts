@@ -282,6 +282,22 @@ describe("the messages dialect", () => {
   });
 });
 
+test("the calls of an answer are known before its stream has ended", () => {
+  const heard: string[] = [];
+  const listener = {
+    begin: (id: string) => void heard.push(id),
+    add: (id: string) => void heard.push(id),
+  };
+  const meter = openResponsesMeter("text/event-stream", listener);
+  const item = { type: "function_call", id: "fc_1", call_id: "call_1", name: "run", arguments: "{}" };
+  for (const event of [
+    { type: "response.created", response: { id: "resp_1" } },
+    { type: "response.output_item.done", output_index: 0, item },
+  ])
+    meter.see(Buffer.from(events(event)));
+  expect(heard).toEqual(["resp_1", "call_1"]);
+});
+
 describe("the events of the messages dialect:", () => {
   const streamed = (...list: readonly unknown[]) => read(openMessagesMeter, events(...list));
 
@@ -1206,6 +1222,19 @@ describe("a count that cannot be trusted is never taken for zero and exact:", ()
     expect(chunk({ prompt_tokens: 3, total_tokens: 9 })).toEqual(missing("completion_tokens"));
     expect(chunk({ prompt_tokens: 3, total_tokens: 3 })).toEqual(missing("completion_tokens"));
     expect(snapshot({ promptTokenCount: 3 })).toEqual([]);
+  });
+
+  test("a stream of messages whose only count is the one at its beginning makes the line suspect", () => {
+    const text = { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } };
+    const stop = { type: "message_delta", delta: { stop_reason: "end_turn" } };
+    const end = { type: "message_stop" };
+    const begin = start({ input_tokens: 3, output_tokens: 1 });
+    const missing = "suspect: the upstream's output_tokens is missing beside the other counts";
+    expect(faults(openMessagesMeter, begin, text, stop, end)).toEqual([missing]);
+    expect(faults(openMessagesMeter, begin, text, end)).toEqual([missing]);
+    // A stream that was cut is estimated from its text.
+    expect(read(openMessagesMeter, events(begin, text)).faults).toBeUndefined();
+    expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
   });
 
   test("a part that is larger than its total makes the line suspect", () => {

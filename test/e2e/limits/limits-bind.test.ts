@@ -245,6 +245,40 @@ describe("a limit in USD", () => {
     });
   });
 
+  test("with strict: true lets in what has a cap of its dialect, and that alone", async () => {
+    await withGateway({ usd_per_day: "1", strict: true }, { output: 10 }, async (gateway, upstream) => {
+      const chat = (cap: Section) => ({
+        ...response({ input: undefined, messages: [{ role: "user", content: "Hello" }], ...cap }),
+        target: "/v1/chat/completions",
+      });
+      const content = (body: Section) => ({
+        method: "POST",
+        target: "/v1beta/models/some-model:generateContent",
+        fields: { "x-goog-api-key": keyOf("content"), "content-type": "application/json" },
+        body: JSON.stringify({ contents: [], ...body }),
+      });
+      const capped = [
+        message({ max_tokens: 9 }),
+        response({ max_output_tokens: 9 }),
+        chat({ max_tokens: 9 }),
+        chat({ max_completion_tokens: 9 }),
+        content({ generationConfig: { maxOutputTokens: 9 } }),
+        content({ generation_config: { max_output_tokens: 9 } }),
+      ];
+      for (const request of capped) await rawRequest(gateway.port, request);
+      expect(upstream.bodies).toHaveLength(capped.length);
+      const others = [
+        message({ max_output_tokens: 9 }),
+        response({ max_tokens: 9 }),
+        response({ generationConfig: { maxOutputTokens: 9 } }),
+        content({ max_tokens: 9 }),
+      ];
+      for (const request of others)
+        expect((await rawRequest(gateway.port, request)).text).toContain("has no cap");
+      expect(upstream.bodies).toHaveLength(capped.length);
+    });
+  });
+
   test("does not refuse an agent's session that fits, although each request has a cap of 128,000", async () => {
     // 100 requests of $0.015: first one at a time, then with three subagents.
     await withGateway({ usd_per_day: "2" }, { output: 998 }, async (gateway, upstream) => {

@@ -74,6 +74,7 @@ test.each([
         estimatedInput: 0,
         expectedOutput: null,
         hasOutput: true,
+        capNames: ["max_tokens", "max_output_tokens", "generationConfig"],
         quotes,
         ways,
       });

@@ -24,7 +24,7 @@ function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { 
 
 const cuts = fc.array(fc.nat(), { maxLength: 30 });
 const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 12 });
-/** What may stand between a chunk's size and its line's end. */
+/** What may be between a chunk's size and its line's end. */
 const EXTENSIONS = [';x="y"', "", " ", "\t", " ;x"] as const;
 
 function encodeChunks(parts: readonly Uint8Array[], trailer = ""): Buffer {

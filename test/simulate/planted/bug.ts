@@ -1,4 +1,4 @@
-// A bug: a few texts of the source, and what stands there instead.
+// A bug: a few texts of the source, and what replaces them.
 
 import type { Change } from "../world/bundle.ts";
 

@@ -1,4 +1,4 @@
-// The patterns of the lines that the gateway writes. New forms are learnt with them.
+// The patterns of the lines that the gateway writes. New forms are made from them.
 
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import { Pieces } from "./bytes.ts";

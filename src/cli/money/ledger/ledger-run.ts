@@ -85,7 +85,7 @@ export function anchor(flags: JsonFlags): void {
   else print(formatAnchor(taken));
 }
 
-/** What continues a line stands further to the right than the next line. */
+/** The continuation of a line is indented by this much. */
 const HANG = 4;
 
 export function show(words: string, flags: ShowFlags): void {
