@@ -2,7 +2,7 @@
 // changes: a reload makes a new one and replaces the old one as a whole.
 
 import { sha256Hex } from "../lib/secret.ts";
-import { nameSystemZone } from "../lib/text/zone.ts";
+import { createZoneLater, nameSystemZone, type Zone } from "../lib/text/zone.ts";
 import type { Environment } from "./yaml/expand.ts";
 import { findProxy } from "./proxy.ts";
 import type { Config, Platform } from "./schema.ts";
@@ -105,7 +105,7 @@ export interface Catalog {
   readonly listen: { readonly host: string; readonly port: number };
   readonly relayPrefix: string;
   /** Days and months of reports and limits are those of this zone. */
-  readonly timezone: string;
+  readonly zone: Zone;
   /** `gateway run claude` shows spending in Claude Code's status line. */
   readonly statusline: boolean;
   readonly vendor: string;
@@ -191,9 +191,7 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     listen: config.listen,
     relayPrefix: config.relay_prefix,
     statusline: config.statusline,
-    get timezone() {
-      return config.timezone === "system" ? nameSystemZone() : config.timezone;
-    },
+    zone: createZoneLater(() => (config.timezone === "system" ? nameSystemZone() : config.timezone)),
     vendor: config.vendor,
     console: config.console,
     maxBodyBytes: config.max_body,

@@ -7,7 +7,6 @@ import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
-import { createZone } from "../lib/text/zone.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
@@ -70,7 +69,7 @@ export function startGateway(
     path: catalog.ledger.path,
     sync: catalog.ledger.sync,
     rotate: catalog.ledger.rotate,
-    zone: createZone(catalog.timezone),
+    zone: catalog.zone,
     report: (text) => observer.notice("error", text),
   });
   const halt = new AbortController();
@@ -160,7 +159,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
-      gateway.ledger.zone = createZone(next.timezone);
+      gateway.ledger.zone = next.zone;
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));

@@ -43,7 +43,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     live: createLive(parts),
     reports: createReports(() => ({
       ledgerPath: gateway.catalog.ledger.path,
-      timezone: gateway.catalog.timezone,
+      timezone: gateway.catalog.zone.name,
     })),
     keys: createKeyPages(parts, command),
     cookie: () => `gateway_console_${port()}`,
@@ -150,7 +150,7 @@ const FAULTS: Readonly<Record<CodeFault, string>> = {
   used: "This link has been used already. The browser that used it is signed out now. `gateway open` makes a new link.",
 };
 
-const signInSchema = z.strictObject({ code: z.string().max(200) });
+const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }));
 
 async function signIn(exchange: Exchange, { sessions, cookie, gateway }: Inside): Promise<void> {
   const body = signInSchema.safeParse(await readBody(exchange));
@@ -175,7 +175,7 @@ function signOut(exchange: Exchange, { sessions, cookie }: Inside): void {
   reply(exchange, 200, {}, [field]);
 }
 
-const overviewSchema = z.object({ period: z.enum(PERIODS), by: z.enum(STACKS) });
+const overviewSchema = z.lazy(() => z.object({ period: z.enum(PERIODS), by: z.enum(STACKS) }));
 
 async function answerOverview(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
   const query = overviewSchema.safeParse(Object.fromEntries(readQuery(exchange)));
@@ -200,7 +200,9 @@ async function answerSessions(exchange: Exchange, { reports }: Inside): Promise<
   else refuse(exchange, 400, "There is no such period.");
 }
 
-const actionSchema = z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) });
+const actionSchema = z.lazy(() =>
+  z.strictObject({ name: z.string(), action: z.enum(["disable", "enable", "probe"]) }),
+);
 
 async function actOnOne(exchange: Exchange, { gateway }: Inside): Promise<void> {
   const body = actionSchema.safeParse(await readBody(exchange));

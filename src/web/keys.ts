@@ -24,18 +24,22 @@ import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Connect, KeyRow, KeysChanged, KeysReply, LimitRow } from "./api.ts";
 
 const limits = z.record(z.string(), z.string());
-const newKeySchema = z.strictObject({
-  name: z.string(),
-  group: z.string(),
-  expires: z.string(),
-  limits,
-});
-const changeSchema = z.strictObject({
-  name: z.string(),
-  action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
-  group: z.string().optional(),
-  limits: z.record(z.string(), z.string().nullable()).optional(),
-});
+const newKeySchema = z.lazy(() =>
+  z.strictObject({
+    name: z.string(),
+    group: z.string(),
+    expires: z.string(),
+    limits,
+  }),
+);
+const changeSchema = z.lazy(() =>
+  z.strictObject({
+    name: z.string(),
+    action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
+    group: z.string().optional(),
+    limits: z.record(z.string(), z.string().nullable()).optional(),
+  }),
+);
 type Change = z.infer<typeof changeSchema>;
 
 export interface Keys {

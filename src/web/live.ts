@@ -130,7 +130,7 @@ function describeRun({ gateway, activity, port, configPath }: ConsoleParts): Abo
     address: describeBaseUrl(catalog.listen.host, port()),
     config: configPath,
     ledger: catalog.ledger.path,
-    timezone: catalog.timezone,
+    timezone: catalog.zone.name,
   };
 }
 

@@ -11,23 +11,25 @@ import { clientSchema, type LineDraft } from "./line.ts";
 import { type NotedEnd, positionSchema } from "./noted-end.ts";
 import type { Position } from "./rotation.ts";
 
-const intentSchema = z.object({
-  id: z.string(),
-  /** ISO time of the request's arrival. */
-  time: z.string(),
-  key: z.string(),
-  group: z.string(),
-  platform: z.string(),
-  channel: z.string(),
-  endpoint: z.string(),
-  model: z.string(),
-  upstream_model: z.string().nullable(),
-  stream: z.boolean(),
-  multiplier: z.string(),
-  /** What limits count if the gateway dies before the cost is known. */
-  limit_usd: z.string().optional(),
-  client: clientSchema.optional(),
-});
+const intentSchema = z.lazy(() =>
+  z.object({
+    id: z.string(),
+    /** ISO time of the request's arrival. */
+    time: z.string(),
+    key: z.string(),
+    group: z.string(),
+    platform: z.string(),
+    channel: z.string(),
+    endpoint: z.string(),
+    model: z.string(),
+    upstream_model: z.string().nullable(),
+    stream: z.boolean(),
+    multiplier: z.string(),
+    /** What limits count if the gateway dies before the cost is known. */
+    limit_usd: z.string().optional(),
+    client: clientSchema.optional(),
+  }),
+);
 
 /** What a request is going to do, recorded before it goes to an upstream. */
 export type Intent = Readonly<z.infer<typeof intentSchema>>;
@@ -38,24 +40,26 @@ export interface OpenRequest {
   readonly channels: readonly string[];
 }
 
-const recordSchema = z.union([
-  z.object({
-    from: positionSchema,
-    /** Version 0.1 noted neither. */
-    synced: positionSchema.nullable().optional(),
-    boot: z.string().nullable().optional(),
-  }),
-  z.object({ end: positionSchema, synced: positionSchema.optional() }),
-  z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
-  z.object({
-    id: z.string(),
-    channel: z.string(),
-    /** The request goes to this channel, and not to the one that `open` named. */
-    first: z.literal(true).optional(),
-  }),
-  z.object({ discard: z.string() }),
-  z.object({ unopened: z.string() }),
-]);
+const recordSchema = z.lazy(() =>
+  z.union([
+    z.object({
+      from: positionSchema,
+      /** Version 0.1 noted neither. */
+      synced: positionSchema.nullable().optional(),
+      boot: z.string().nullable().optional(),
+    }),
+    z.object({ end: positionSchema, synced: positionSchema.optional() }),
+    z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
+    z.object({
+      id: z.string(),
+      channel: z.string(),
+      /** The request goes to this channel, and not to the one that `open` named. */
+      first: z.literal(true).optional(),
+    }),
+    z.object({ discard: z.string() }),
+    z.object({ unopened: z.string() }),
+  ]),
+);
 
 /** The first record. If a request in this journal has a line, the line comes after this position. */
 export function encodeStart({ end, synced, boot }: NotedEnd): string {
@@ -134,6 +138,7 @@ export function readJournal(path: string): JournalReading {
 
 function readRecords(path: string): JournalRecord[] {
   return (readOwn(path) ?? "").split("\n").flatMap((text) => {
+    if (text === "") return [];
     const parsed = recordSchema.safeParse(parseJson(text));
     return parsed.success ? [parsed.data] : [];
   });

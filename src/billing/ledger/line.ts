@@ -1,5 +1,6 @@
 // One line of the ledger: its schema, its field order, its hash. The schema
 // checks lines from the disk and gives the types of the lines that we write.
+// Each schema is created when it is first needed: a start seldom needs one.
 
 import { z } from "zod";
 
@@ -23,138 +24,148 @@ const decimal = z.string().regex(/^\d{1,40}(?:\.\d{1,40})?$/, "a decimal without
 const amount = decimal.nullable();
 const count = z.int().nonnegative();
 const usage = z.record(z.string(), count);
-const prices = z.record(z.string(), decimal);
+const prices = z.record(z.string(), decimal).nullable();
 
-const partSchema = z.looseObject({
-  model: z.string(),
-  pass: z.string(),
-  usage,
-  prices: prices.nullable(),
-  tier: z.string().nullable(),
-  official_usd: amount,
-});
+const partSchema = z.lazy(() =>
+  z.looseObject({
+    model: z.string(),
+    pass: z.string(),
+    usage,
+    prices,
+    tier: z.string().nullable(),
+    official_usd: amount,
+  }),
+);
 
-const attemptSchema = z.looseObject({
-  channel: z.string(),
-  status: z.int().optional(),
-  error: z.string().optional(),
-});
+const attemptSchema = z.lazy(() =>
+  z.looseObject({
+    channel: z.string(),
+    status: z.int().optional(),
+    error: z.string().optional(),
+  }),
+);
 
 /** Who sent a request, as far as the request shows it. A part that it does not show is absent. */
-export const clientSchema = z.object({
-  tool: z.string().optional(),
-  session: z.string().optional(),
-  /** Absent for a session's main agent. */
-  agent: z.string().optional(),
-  /** The agent that started this one. Absent if the main agent did. */
-  parent: z.string().optional(),
-  /** The text of the header `x-gateway-label`. */
-  label: z.string().optional(),
-  /** The tool names no session: it was inferred from key, tool, label and time. */
-  inferred: z.literal(true).optional(),
-});
+export const clientSchema = z.lazy(() =>
+  z.object({
+    tool: z.string().optional(),
+    session: z.string().optional(),
+    /** Absent for a session's main agent. */
+    agent: z.string().optional(),
+    /** The agent that started this one. Absent if the main agent did. */
+    parent: z.string().optional(),
+    /** The text of the header `x-gateway-label`. */
+    label: z.string().optional(),
+    /** The tool names no session: it was inferred from key, tool, label and time. */
+    inferred: z.literal(true).optional(),
+  }),
+);
 
 /** What a prompt should have read from its upstream's cache and did not. */
-export const cacheSchema = z.looseObject({
-  missed: count,
-  /** What the missed tokens cost more than if they had been read; null without a price. */
-  usd: amount,
-  because: z.string(),
-  /** The tool, the part of the system prompt or the message that changed, counted from 1. */
-  at: z.int().positive().optional(),
-  /** The setting that changed. */
-  part: z.string().optional(),
-  /** How it changed: `order`, `digits` or `attribution`. */
-  detail: z.string().optional(),
-  /** The channel whose cache had the prompt. */
-  from: z.string().optional(),
-  /** The upstream named the reason. */
-  reported: z.literal(true).optional(),
-});
+export const cacheSchema = z.lazy(() =>
+  z.looseObject({
+    missed: count,
+    /** What the missed tokens cost more than if they had been read; null without a price. */
+    usd: amount,
+    because: z.string(),
+    /** The tool, the part of the system prompt or the message that changed, counted from 1. */
+    at: z.int().positive().optional(),
+    /** The setting that changed. */
+    part: z.string().optional(),
+    /** How it changed: `order`, `digits` or `attribution`. */
+    detail: z.string().optional(),
+    /** The channel whose cache had the prompt. */
+    from: z.string().optional(),
+    /** The upstream named the reason. */
+    reported: z.literal(true).optional(),
+  }),
+);
 
 export type CacheMiss = Readonly<z.infer<typeof cacheSchema>>;
 
 export type ClientIdentity = Readonly<z.infer<typeof clientSchema>>;
 
-const chainFields = {
+const defineChain = () => ({
   v: z.literal(1),
   id: z.string().min(1),
   time: z.iso.datetime(),
   prev: z.hex().length(64),
-};
+});
 
-const origin = {
+const defineOrigin = () => ({
   key: z.string(),
   group: z.string(),
   platform: z.string(),
   channel: z.string(),
   model: z.string(),
-};
+});
 
-const money = {
+const defineMoney = () => ({
   usage,
   parts: z.array(partSchema).optional(),
-  prices: prices.nullable(),
+  prices,
   price_source: z.string().nullable(),
   tier: z.string().nullable(),
   official_usd: amount,
   multiplier: decimal,
   charge_usd: amount,
-};
-
-const lineObject = z.object({
-  ...chainFields,
-  ...origin,
-  ...money,
-  endpoint: z.string(),
-  upstream_model: z.string().nullable(),
-  stream: z.boolean(),
-  status: z.int().nullable(),
-  outcome: z.enum(OUTCOMES),
-  basis: z.enum(BASES),
-  raw_usage: z.unknown(),
-  first_byte_ms: count.nullable(),
-  duration_ms: count.nullable(),
-  attempts: z.array(attemptSchema),
-  client: clientSchema.optional(),
-  /** The upstream's own id of the request. */
-  upstream_request_id: z.string().optional(),
-  cache: cacheSchema.optional(),
-  /** In an unpriced line: the usage without a price, and what the rest costs. */
-  unpriced_usage: usage.optional(),
-  at_least_usd: decimal.optional(),
-  /** The requested model, whose price was used because the response's own name has none. */
-  priced_as: z.string().optional(),
-  /** Why a person should check the amounts: usage that cannot be right, or work that may have been paid for twice. */
-  suspect: z.string().optional(),
-  /** What limits count instead of the charge while the real cost is not known. An estimate: never billed. */
-  limit_usd: decimal.optional(),
-  /** This line has the real usage of an earlier one, whose `limit_usd` counts no longer. */
-  replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: decimal }).optional(),
 });
+
+const defineLine = () =>
+  z.object({
+    ...defineChain(),
+    ...defineOrigin(),
+    ...defineMoney(),
+    endpoint: z.string(),
+    upstream_model: z.string().nullable(),
+    stream: z.boolean(),
+    status: z.int().nullable(),
+    outcome: z.enum(OUTCOMES),
+    basis: z.enum(BASES),
+    raw_usage: z.unknown(),
+    first_byte_ms: count.nullable(),
+    duration_ms: count.nullable(),
+    attempts: z.array(attemptSchema),
+    client: clientSchema.optional(),
+    /** The upstream's own id of the request. */
+    upstream_request_id: z.string().optional(),
+    cache: cacheSchema.optional(),
+    /** In an unpriced line: the usage without a price, and what the rest costs. */
+    unpriced_usage: usage.optional(),
+    at_least_usd: decimal.optional(),
+    /** The requested model, whose price was used because the response's own name has none. */
+    priced_as: z.string().optional(),
+    /** Why a person should check the amounts: usage that cannot be right, or work that may have been paid for twice. */
+    suspect: z.string().optional(),
+    /** What limits count instead of the charge while the real cost is not known. An estimate: never billed. */
+    limit_usd: decimal.optional(),
+    /** This line has the real usage of an earlier one, whose `limit_usd` counts no longer. */
+    replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: decimal }).optional(),
+  });
 
 /** A later line that gives a request other amounts. They replace those in `was`. */
-const correctionObject = z.object({
-  ...chainFields,
-  corrects: z.string().min(1),
-  /** The `time` of the request, so that its amount stays in the same day and month. */
-  request_time: z.iso.datetime(),
-  ...origin,
-  client: clientSchema.optional(),
-  ...money,
-  was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
-});
+const defineCorrection = () =>
+  z.object({
+    ...defineChain(),
+    corrects: z.string().min(1),
+    /** The `time` of the request, so that its amount stays in the same day and month. */
+    request_time: z.iso.datetime(),
+    ...defineOrigin(),
+    client: clientSchema.optional(),
+    ...defineMoney(),
+    was: z.object({ official_usd: amount, charge_usd: amount, limit_usd: decimal.optional() }),
+  });
 
 /** A correction as it comes to the gateway that writes it. */
-export const repricingSchema = correctionObject.omit({ v: true, prev: true, time: true });
+export const repricingSchema = z.lazy(() => defineCorrection().omit({ v: true, prev: true, time: true }));
 export type Repricing = Readonly<z.infer<typeof repricingSchema>>;
 
 /** Unknown fields are allowed: a newer gateway may have written them. */
-export const lineSchema = lineObject.loose();
-export const correctionSchema = correctionObject.loose();
+export const lineSchema = z.lazy(() => defineLine().loose());
+export const correctionSchema = z.lazy(() => defineCorrection().loose());
 
-export type Line = z.infer<typeof lineObject>;
-export type Correction = z.infer<typeof correctionObject>;
+export type Line = z.infer<ReturnType<typeof defineLine>>;
+export type Correction = z.infer<ReturnType<typeof defineCorrection>>;
 
 /** What is known about a request when its bill is closed. The ledger adds the version and the hash. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {

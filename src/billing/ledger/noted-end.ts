@@ -7,7 +7,7 @@ import { z } from "zod";
 import { readBootId } from "../../lib/files/boot-id.ts";
 import type { Position } from "./rotation.ts";
 
-export const positionSchema = z.object({ offset: z.int().nonnegative(), prev: z.string() });
+export const positionSchema = z.lazy(() => z.object({ offset: z.int().nonnegative(), prev: z.string() }));
 
 export interface NotedEnd {
   /** After the last written line. */

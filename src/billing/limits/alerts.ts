@@ -56,9 +56,13 @@ const DELAY_MS = 50;
 /** Sessions never end, so the oldest entries go. */
 const MAX_REMEMBERED = 20_000;
 
-const reportedSchema = z.object({ usd: z.string(), resets: z.number().nullable(), percent: z.number() });
+const reportedSchema = z.lazy(() =>
+  z.object({ usd: z.string(), resets: z.number().nullable(), percent: z.number() }),
+);
 type ReportedLimit = z.infer<typeof reportedSchema>;
-const fileSchema = z.object({ v: z.literal(1), reported: z.record(z.string(), reportedSchema) });
+const fileSchema = z.lazy(() =>
+  z.object({ v: z.literal(1), reported: z.record(z.string(), reportedSchema) }),
+);
 
 export function createAlerts({ path, percentages, report, now }: AlertOptions): Alerts {
   const reported = readReported(path);
@@ -184,8 +188,10 @@ function forgetOld(reported: Map<string, ReportedLimit>, now: number): void {
 /** Without the file, or with a damaged one, a warning is repeated at worst. */
 function readReported(path: string): Map<string, ReportedLimit> {
   try {
-    const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
-    return new Map(Object.entries(parsed.success ? parsed.data.reported : {}));
+    const text = readOwn(path);
+    return new Map(
+      text === null ? [] : Object.entries(fileSchema.safeParse(parseJson(text)).data?.reported ?? {}),
+    );
   } catch {
     return new Map();
   }

@@ -5,7 +5,6 @@ import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { createZone } from "../../lib/text/zone.ts";
 
 export interface KeySpending {
   readonly lastUsed: Date | null;
@@ -28,11 +27,8 @@ export interface LimitSpending {
 }
 
 /** A function from a key's name to its spending. Reads the ledger once. */
-export function readSpending(
-  { ledger, keys, timezone }: Catalog,
-  now: number,
-): (name: string) => KeySpending {
-  const sums = readSums(ledger.path, createZone(timezone));
+export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
+  const sums = readSums(ledger.path, zone);
   const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);

@@ -49,22 +49,26 @@ export interface Cell {
 const count = z.int();
 const counts = z.array(z.tuple([z.string(), count]));
 const shares = z.array(z.tuple([z.string(), amountSchema, count]));
-const cellSchema = z.object({
-  name: z.string().regex(/^\d{4}-\d\d-\d\d(?: \d\d:00)?$/),
-  requests: count,
-  official: amountSchema,
-  charge: amountSchema,
-  usage: counts,
-  bases: counts,
-  by: z.object({ model: shares, tool: shares, key: shares, group: shares, channel: shares, label: shares }),
-  unpriced: counts,
-});
-export const cellsSchema = z.object({
-  zone: z.string(),
-  since: z.string(),
-  unreadable: count,
-  cells: z.array(cellSchema),
-});
+const cellSchema = z.lazy(() =>
+  z.object({
+    name: z.string().regex(/^\d{4}-\d\d-\d\d(?: \d\d:00)?$/),
+    requests: count,
+    official: amountSchema,
+    charge: amountSchema,
+    usage: counts,
+    bases: counts,
+    by: z.object({ model: shares, tool: shares, key: shares, group: shares, channel: shares, label: shares }),
+    unpriced: counts,
+  }),
+);
+export const cellsSchema = z.lazy(() =>
+  z.object({
+    zone: z.string(),
+    since: z.string(),
+    unreadable: count,
+    cells: z.array(cellSchema),
+  }),
+);
 export type SavedCells = z.infer<typeof cellsSchema>;
 type SavedCell = z.infer<typeof cellSchema>;
 

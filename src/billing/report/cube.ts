@@ -24,10 +24,12 @@ const NEWLINE = 10;
 /** Sums are saved when this much is new. Twice of it, which may be read again after a start, takes a fifth of a second. */
 export const SAVE_BYTES = 8 << 20;
 
-const savedSchema = cellsSchema.extend({
-  /** How far each file of the ledger was read, the oldest first. */
-  files: z.array(z.object({ offset: z.int().nonnegative(), prev: z.string() })),
-});
+const savedSchema = z.lazy(() =>
+  cellsSchema.unwrap().extend({
+    /** How far each file of the ledger was read, the oldest first. */
+    files: z.array(z.object({ offset: z.int().nonnegative(), prev: z.string() })),
+  }),
+);
 
 /** Lines that are not read yet: the whole ones between two offsets of a file. */
 interface Unread {

@@ -9,7 +9,7 @@ type ParsedLine = Readonly<Record<string, unknown>>;
 
 const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
 const KNOWN_BASES: ReadonlySet<unknown> = new Set(BASES);
-const CLIENT_PARTS: ReadonlySet<string> = new Set(Object.keys(clientSchema.shape));
+const CLIENT_PARTS: ReadonlySet<string> = new Set(Object.keys(clientSchema.unwrap().shape));
 const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
 
 /** What is wrong with a line; null if nothing is. */

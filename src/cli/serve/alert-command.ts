@@ -1,7 +1,7 @@
 // Runs the owner's command of `alerts:` for each warning about a limit: without a shell, with the details in environment
 // variables, and for a limited time. Whatever it does, no request waits for it.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { dirname } from "node:path";
 import { describeWarning, formatMoment, type LimitWarning } from "../../billing/limits/alerts.ts";
 import { formatUsd } from "../../lib/money.ts";
@@ -79,6 +79,8 @@ function start(
   options: AlertCommandOptions,
 ): StartedCommand {
   const [program = "", ...args] = command;
+  // Loaded here, because a start without it takes 1 ms less.
+  const { spawn } = process.getBuiltinModule("node:child_process");
   const child = spawn(program, args, {
     cwd: dirname(options.configPath),
     env: { ...process.env, ...describeInVariables(warning) },

@@ -2,6 +2,7 @@
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
+import { isatty } from "node:tty";
 
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
@@ -30,6 +31,7 @@ import { printNote, readRoom } from "../terminal/terminal.ts";
 const GRACE_MS = 30_000;
 /** How long the last log lines may take to be written. Their reader may have stopped reading. */
 const LAST_LINES_MS = 1000;
+const STANDARD_STREAMS = [0, 1, 2];
 
 type Source =
   | { readonly kind: "file"; readonly loaded: LoadedConfig; readonly catalog: Catalog }
@@ -270,7 +272,8 @@ async function waitForStop(running: RunningGateway, { warn }: LogScreen): Promis
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  if ([process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) process.on("SIGHUP", stop);
+  // Without `process.stdin`, which would take 1 ms of the start.
+  if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
   await first.promise;
   await running.stop(GRACE_MS);
 }

@@ -180,7 +180,7 @@ const OUTPUTS = {
   keys: z.array(key),
   groups: z.array(group),
   plans: z.array(plan),
-  channels: z.array(channelViewSchema.loose()),
+  channels: z.array(channelViewSchema.unwrap().loose()),
   models: z.array(model),
   usage,
   sessions,

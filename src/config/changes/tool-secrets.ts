@@ -9,8 +9,8 @@ import { parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
-const entrySchema = z.object({ tool: z.string(), key: z.string(), secret: z.string() });
-const fileSchema = z.object({ keys: z.array(entrySchema) });
+const entrySchema = z.lazy(() => z.object({ tool: z.string(), key: z.string(), secret: z.string() }));
+const fileSchema = z.lazy(() => z.object({ keys: z.array(entrySchema) }));
 
 export type ToolSecret = z.infer<typeof entrySchema>;
 

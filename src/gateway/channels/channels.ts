@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { createNamer, createZone, UTC } from "../../lib/text/zone.ts";
+import { createNamer, UTC } from "../../lib/text/zone.ts";
 import {
   type Admittance,
   admittanceOf,
@@ -256,8 +256,8 @@ class ChannelBook implements Channels {
     return [...channels.values()].map((channel) => describeChannel(channel, this.#recall(channel), clock));
   }
 
-  retain({ channels, timezone }: Catalog): void {
-    this.#dayNamer = createNamer("day", createZone(timezone));
+  retain({ channels, zone }: Catalog): void {
+    this.#dayNamer = createNamer("day", zone);
     const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);

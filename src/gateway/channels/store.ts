@@ -7,39 +7,48 @@ import { parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
 
-const cooldownSchema = z.object({
-  state: z.enum(["resting", "unavailable"]),
-  brief: z.string(),
-  reason: z.string(),
-  since: z.number(),
-  until: z.number(),
-  told: z.boolean(),
-  strikes: z.number(),
-});
+const cooldownSchema = z.lazy(() =>
+  z.object({
+    state: z.enum(["resting", "unavailable"]),
+    brief: z.string(),
+    reason: z.string(),
+    since: z.number(),
+    until: z.number(),
+    told: z.boolean(),
+    strikes: z.number(),
+  }),
+);
 
 /** Version 0.1 counted days since 1970. */
-const oldDay = z
-  .int()
-  .nonnegative()
-  .max(100_000)
-  .transform((day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
+const oldDay = z.lazy(() =>
+  z
+    .int()
+    .nonnegative()
+    .max(100_000)
+    .transform((day) => new Date(day * 86_400_000).toISOString().slice(0, 10)),
+);
 
-const memorySchema = z.object({
-  name: z.string(),
-  identity: z.string(),
-  disabled: z.boolean(),
-  strikes: z.number(),
-  rest: cooldownSchema.nullable(),
-  models: z.array(z.tuple([z.string(), cooldownSchema])),
-  window: z.array(z.number()),
-  day: z.array(z.number()).default([]),
-  last_answer: z.number(),
-  last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
-  shown: z.object({ state: z.string(), since: z.number() }).nullable(),
-  charge: z.object({ day: z.union([z.string(), oldDay]), usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/) }),
-});
+const memorySchema = z.lazy(() =>
+  z.object({
+    name: z.string(),
+    identity: z.string(),
+    disabled: z.boolean(),
+    strikes: z.number(),
+    rest: cooldownSchema.nullable(),
+    models: z.array(z.tuple([z.string(), cooldownSchema])),
+    window: z.array(z.number()),
+    day: z.array(z.number()).default([]),
+    last_answer: z.number(),
+    last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
+    shown: z.object({ state: z.string(), since: z.number() }).nullable(),
+    charge: z.object({
+      day: z.union([z.string(), oldDay]),
+      usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/),
+    }),
+  }),
+);
 
-const fileSchema = z.object({ v: z.literal(1), channels: z.array(memorySchema) });
+const fileSchema = z.lazy(() => z.object({ v: z.literal(1), channels: z.array(memorySchema) }));
 
 export interface ChannelStore {
   /** Empty if there is no file, or none that can be read. */
@@ -142,8 +151,8 @@ function restoreCooldown({ told, ...saved }: z.infer<typeof cooldownSchema>): Co
 
 function readSaved(path: string): SavedMemory[] {
   try {
-    const parsed = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
-    return parsed.success ? parsed.data.channels : [];
+    const text = readOwn(path);
+    return text === null ? [] : (fileSchema.safeParse(parseJson(text)).data?.channels ?? []);
   } catch {
     return [];
   }

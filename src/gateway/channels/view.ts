@@ -17,32 +17,34 @@ export const CHANNEL_STATES = [
 const moment = z.string().nullable();
 const count = z.number();
 
-export const channelViewSchema = z.object({
-  name: z.string(),
-  platform: z.string(),
-  groups: z.array(z.string()),
-  state: z.enum(CHANNEL_STATES),
-  /** ISO times. */
-  since: moment,
-  reason: z.string().nullable(),
-  /** When the cooldown of a resting or unavailable channel ends. */
-  until: moment,
-  /** Of the last ten minutes, from 0 to 1; null without a request. */
-  success_rate: z.number().nullable(),
-  /** To the first byte: the median and the 95th percentile of recent responses. */
-  latency_ms: z.number().nullable(),
-  latency_p95_ms: z.number().nullable(),
-  requests_hour: count,
-  errors_hour: count,
-  /** Days are those of `timezone`, as for limits. */
-  charge_today_usd: z.string(),
-  /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
-  connections: z.object({ open: count, idle: count }),
-  /** The last hour in steps of five minutes, oldest first. */
-  hour: z.array(z.object({ requests: count, errors: count })),
-  /** The last day in steps of an hour, oldest first. */
-  day: z.array(z.object({ requests: count, errors: count })),
-});
+export const channelViewSchema = z.lazy(() =>
+  z.object({
+    name: z.string(),
+    platform: z.string(),
+    groups: z.array(z.string()),
+    state: z.enum(CHANNEL_STATES),
+    /** ISO times. */
+    since: moment,
+    reason: z.string().nullable(),
+    /** When the cooldown of a resting or unavailable channel ends. */
+    until: moment,
+    /** Of the last ten minutes, from 0 to 1; null without a request. */
+    success_rate: z.number().nullable(),
+    /** To the first byte: the median and the 95th percentile of recent responses. */
+    latency_ms: z.number().nullable(),
+    latency_p95_ms: z.number().nullable(),
+    requests_hour: count,
+    errors_hour: count,
+    /** Days are those of `timezone`, as for limits. */
+    charge_today_usd: z.string(),
+    /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
+    connections: z.object({ open: count, idle: count }),
+    /** The last hour in steps of five minutes, oldest first. */
+    hour: z.array(z.object({ requests: count, errors: count })),
+    /** The last day in steps of an hour, oldest first. */
+    day: z.array(z.object({ requests: count, errors: count })),
+  }),
+);
 export type ChannelView = z.infer<typeof channelViewSchema>;
 export type ChannelState = ChannelView["state"];
 

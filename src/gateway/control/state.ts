@@ -12,53 +12,57 @@ import type { RequestRecord } from "../observe/observer.ts";
 
 const count = z.number();
 
-const recordSchema: z.ZodType<RequestRecord> = z.looseObject({
-  id: z.string(),
-  time: count,
-  key: z.string().nullable(),
-  group: z.string().nullable(),
-  model: z.string().nullable(),
-  channel: z.string().nullable(),
-  // A gateway of version 0.1 does not say it.
-  client: clientSchema.nullable().default(null),
-  endpoint: z.string(),
-  status: count,
-  outcome: z.string(),
-  firstByteMs: count.nullable(),
-  durationMs: count,
-  usage: z.record(z.string(), count).nullable(),
-  chargeUsd: z.string().nullable(),
-  problem: z.string().nullable(),
-});
+const recordSchema: z.ZodType<RequestRecord> = z.lazy(() =>
+  z.looseObject({
+    id: z.string(),
+    time: count,
+    key: z.string().nullable(),
+    group: z.string().nullable(),
+    model: z.string().nullable(),
+    channel: z.string().nullable(),
+    // A gateway of version 0.1 does not say it.
+    client: clientSchema.nullable().default(null),
+    endpoint: z.string(),
+    status: count,
+    outcome: z.string(),
+    firstByteMs: count.nullable(),
+    durationMs: count,
+    usage: z.record(z.string(), count).nullable(),
+    chargeUsd: z.string().nullable(),
+    problem: z.string().nullable(),
+  }),
+);
 
-export const gatewayStateSchema = z.object({
-  version: z.string(),
-  pid: count,
-  since: z.string(),
-  address: z.object({ host: z.string(), port: count }),
-  /** Null for a demo. */
-  config: z.string().nullable(),
-  ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
-  channels: z.array(channelViewSchema),
-  streams: z.array(
-    z.object({
-      id: z.string(),
-      key: z.string(),
-      client: clientSchema.default({}),
-      model: z.string().nullable(),
-      channel: z.string(),
-      since: count,
-      tokens: count,
-    }),
-  ),
-  /** Oldest first. */
-  recent: z.array(recordSchema),
-  /** Today, by UTC. */
-  spend: z.object({ today_usd: z.string(), by_key: z.record(z.string(), z.string()) }),
-  /** WebSockets of clients that are open now. */
-  websockets: count.optional(),
-  totals: z.object({ requests: count, failed: count, refused: count }),
-});
+export const gatewayStateSchema = z.lazy(() =>
+  z.object({
+    version: z.string(),
+    pid: count,
+    since: z.string(),
+    address: z.object({ host: z.string(), port: count }),
+    /** Null for a demo. */
+    config: z.string().nullable(),
+    ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
+    channels: z.array(channelViewSchema),
+    streams: z.array(
+      z.object({
+        id: z.string(),
+        key: z.string(),
+        client: clientSchema.default({}),
+        model: z.string().nullable(),
+        channel: z.string(),
+        since: count,
+        tokens: count,
+      }),
+    ),
+    /** Oldest first. */
+    recent: z.array(recordSchema),
+    /** Today, by UTC. */
+    spend: z.object({ today_usd: z.string(), by_key: z.record(z.string(), z.string()) }),
+    /** WebSockets of clients that are open now. */
+    websockets: count.optional(),
+    totals: z.object({ requests: count, failed: count, refused: count }),
+  }),
+);
 export type GatewayState = z.infer<typeof gatewayStateSchema>;
 
 export interface GatewayAddress {

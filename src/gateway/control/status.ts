@@ -9,26 +9,34 @@ import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { storeId } from "../intake/client.ts";
 import type { Gateway } from "../gateway.ts";
 
-export const statusSchema = z.object({
-  /** Null: the session has no request yet. */
-  session: z
-    .object({
-      id: z.string(),
-      key: z.string(),
-      model: z.string(),
-      requests: z.number(),
-      charge_usd: z.string(),
-      /** The share of all input that was read from the cache; null without input. */
-      cache_hit_rate: z.number().nullable(),
-    })
-    .nullable(),
-  /** The charges of all keys. */
-  today_usd: z.string(),
-  /** The limit in USD that has the least left; null: there is none. */
-  limit: z
-    .object({ kind: z.string(), name: z.string(), limit: z.string(), usd: z.string(), left_usd: z.string() })
-    .nullable(),
-});
+export const statusSchema = z.lazy(() =>
+  z.object({
+    /** Null: the session has no request yet. */
+    session: z
+      .object({
+        id: z.string(),
+        key: z.string(),
+        model: z.string(),
+        requests: z.number(),
+        charge_usd: z.string(),
+        /** The share of all input that was read from the cache; null without input. */
+        cache_hit_rate: z.number().nullable(),
+      })
+      .nullable(),
+    /** The charges of all keys. */
+    today_usd: z.string(),
+    /** The limit in USD that has the least left; null: there is none. */
+    limit: z
+      .object({
+        kind: z.string(),
+        name: z.string(),
+        limit: z.string(),
+        usd: z.string(),
+        left_usd: z.string(),
+      })
+      .nullable(),
+  }),
+);
 
 export type Status = z.infer<typeof statusSchema>;
 

@@ -280,7 +280,9 @@ function quoteMessage(message: string): string {
   return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
 }
 
-const ErrorBody = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
+const ErrorBody = z.lazy(() =>
+  z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) }),
+);
 
 /** All dialects have the message at `error.message`, some inside a list. A proxy's HTML page is not worth quoting. */
 function readErrorMessage(text: string): string {

@@ -179,7 +179,7 @@ describe("gateway top elsewhere", () => {
   test("prints the same as one JSON document", async () => {
     const { status, stdout } = await run({ folder: folder.path }, "top", "--json");
     expect(status).toBe(0);
-    const state = gatewayStateSchema.omit({ recent: true }).parse(JSON.parse(stdout));
+    const state = gatewayStateSchema.unwrap().omit({ recent: true }).parse(JSON.parse(stdout));
     expect(state.streams).toMatchObject([{ key: "messages", model: "claude-opus-4-1" }]);
     expect(JSON.parse(stdout).recent[0]).toMatchObject({ charge_usd: expect.stringMatching(/^0\.\d+$/) });
   });

@@ -35,19 +35,21 @@ interface SessionRequest {
   readonly model: string;
 }
 
-export const sessionSchema = z.tuple([
-  z.string(),
-  z.object({
-    charged: amountSchema,
-    estimated: amountSchema,
-    requests: z.number(),
-    input: z.number(),
-    cached: z.number(),
-    key: z.string(),
-    model: z.string(),
-    last_used: z.string(),
-  }),
-]);
+export const sessionSchema = z.lazy(() =>
+  z.tuple([
+    z.string(),
+    z.object({
+      charged: amountSchema,
+      estimated: amountSchema,
+      requests: z.number(),
+      input: z.number(),
+      cached: z.number(),
+      key: z.string(),
+      model: z.string(),
+      last_used: z.string(),
+    }),
+  ]),
+);
 type EncodedSession = z.infer<typeof sessionSchema>;
 
 export class SessionSums {

@@ -58,23 +58,29 @@ interface RequestOwner {
 }
 
 const amounts = z.record(z.string(), amountSchema);
-const tallySchema = z.object({ total: amountSchema, months: amounts, days: amounts });
-const sumSchema = tallySchema.extend({
-  last_used: z.string().nullable(),
-  estimated: tallySchema.optional(),
-});
-const checkpointSchema = z.object({
-  /** Whose days and months they are. */
-  zone: z.string().default("UTC"),
-  from: positionSchema,
-  /** Version 0.1 noted neither. */
-  synced: positionSchema.nullable().optional(),
-  boot: z.string().nullable().optional(),
-  key: z.record(z.string(), sumSchema),
-  group: z.record(z.string(), sumSchema),
-  /** Version 0.1 knew no sessions. */
-  sessions: z.array(sessionSchema).optional(),
-});
+const tallyFields = { total: amountSchema, months: amounts, days: amounts };
+const tallySchema = z.lazy(() => z.object(tallyFields));
+const sumSchema = z.lazy(() =>
+  z.object({
+    ...tallyFields,
+    last_used: z.string().nullable(),
+    estimated: tallySchema.optional(),
+  }),
+);
+const checkpointSchema = z.lazy(() =>
+  z.object({
+    /** Whose days and months they are. */
+    zone: z.string().default("UTC"),
+    from: positionSchema,
+    /** Version 0.1 noted neither. */
+    synced: positionSchema.nullable().optional(),
+    boot: z.string().nullable().optional(),
+    key: z.record(z.string(), sumSchema),
+    group: z.record(z.string(), sumSchema),
+    /** Version 0.1 knew no sessions. */
+    sessions: z.array(sessionSchema).optional(),
+  }),
+);
 
 type StoredSums = z.infer<typeof checkpointSchema>;
 
@@ -160,7 +166,8 @@ export class Sums {
     const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
     const place = checkpoint === null ? null : locate(files, checkpoint.from);
     // Days of another time zone cannot be divided: all lines are read again.
-    const from = checkpoint?.zone === this.zone.name && checkpoint.sessions !== undefined ? place : null;
+    const isUsable = checkpoint?.sessions !== undefined && checkpoint.zone === this.zone.name;
+    const from = isUsable ? place : null;
     if (checkpoint !== null && from !== null) this.#take(checkpoint);
     const scanner = new LineScanner();
     for (const bytes of readChunksFrom(files, from ?? undefined)) this.#addLines(bytes, scanner);
@@ -289,7 +296,8 @@ function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd>
 
 /** Null if there is none, or if it is not what `save` wrote. */
 export function readSavedSums(path: string): SavedSums | null {
-  const stored = checkpointSchema.safeParse(readCheckpoint(path)).data;
+  const saved = readCheckpoint(path);
+  const stored = saved === null ? undefined : checkpointSchema.safeParse(saved).data;
   if (stored === undefined) return null;
   const { from: end, synced = null, boot = null } = stored;
   return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };

@@ -6,7 +6,6 @@ import type { Repricing } from "../../../billing/ledger/line.ts";
 import { type DueCorrection, findCorrections } from "../../../billing/report/reprice.ts";
 import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
 import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
-import { createZone } from "../../../lib/text/zone.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { tryGateway } from "../../access/control.ts";
 import { readCurrentPrices } from "../prices/current-prices.ts";
@@ -38,7 +37,7 @@ export async function repriceLedger(flags: RepriceFlags): Promise<void> {
   const path = findLedger(flags);
   const loaded = openConfig(flags);
   const query = {
-    ...readPeriod(flags, { zone: createZone(loaded.catalog.timezone), now: new Date() }),
+    ...readPeriod(flags, { zone: loaded.catalog.zone, now: new Date() }),
     ...readCurrentPrices(loaded),
   };
   const changes = new Map<string, ModelChange>();

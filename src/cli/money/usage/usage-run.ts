@@ -140,7 +140,7 @@ export function listNames(by: readonly Dimension[], names: readonly string[]): s
 /** A ledger without its config has the days of this machine. */
 function findTimezone(flags: LedgerFlags): string {
   try {
-    return openConfig(flags).catalog.timezone;
+    return openConfig(flags).catalog.zone.name;
   } catch (error) {
     if (flags.ledger === undefined || flags.config !== undefined) throw error;
     return nameSystemZone();
