@@ -28,17 +28,17 @@ export interface PublishedEntry {
   source: string | null;
 }
 
-/** Beyond these a number is damaged: as a decimal it would have an exponent, or no amount could be computed with it. */
-const [MIN_PRICE, MAX_PRICE] = [1e-12, 1e9];
-/** Below zero are prices that are not fixed, which are left out. */
-const amountSchema = z
-  .number()
-  .refine((usd) => usd === 0 || (Math.abs(usd) >= MIN_PRICE && Math.abs(usd) <= MAX_PRICE));
+/** Beyond these limits a number is damaged: as a decimal it would have an exponent or countless places. */
+const amountSchema = z.union([z.literal(0), z.number().min(1e-12).max(1e9)]);
 const tieredSchema = z.looseObject({
-  base: amountSchema.nonnegative(),
-  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: amountSchema.nonnegative() })),
+  base: amountSchema,
+  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: amountSchema })),
 });
-const priceSchema = z.record(z.string(), z.union([amountSchema, tieredSchema]).optional());
+/** Numbers below zero stand for prices that are not fixed, which are left out. */
+const priceSchema = z.record(
+  z.string(),
+  z.union([amountSchema, z.number().negative(), tieredSchema]).optional(),
+);
 const constraintSchema = z.union([
   z.looseObject({ start_date: z.string().regex(/^\d{4}-\d\d-\d\d/) }),
   z.looseObject({ start_time: z.string().regex(/^\d\d:\d\d/), end_time: z.string().regex(/^\d\d:\d\d/) }),
