@@ -78,9 +78,9 @@ export const PRICE_KINDS = [
 /** One for all scalars: each schema that is created takes part of the start. */
 const sourceText = z.string();
 
-/** A scalar, given as its source text. */
-function scalar<T>(read: (text: string) => T) {
-  return sourceText.transform((text, context) => {
+/** A scalar, given as its source text. `shape` is its JSON schema. */
+function scalar<T>(read: (text: string) => T, shape: z.core.GlobalMeta = {}) {
+  const schema = sourceText.transform((text, context) => {
     try {
       return read(text);
     } catch (error) {
@@ -88,6 +88,7 @@ function scalar<T>(read: (text: string) => T) {
       return z.NEVER;
     }
   });
+  return schema.register(z.globalRegistry, shape);
 }
 
 function readFrom(lowest: number, highest: number): (text: string) => number {
@@ -127,17 +128,17 @@ const SHAPES = {
   url: textLike("^https?://"),
 } as const;
 
-const text = scalar(readText).register(z.globalRegistry, SHAPES.text);
-const name = scalar(readName).register(z.globalRegistry, SHAPES.name);
-const flag = scalar(readFlag).register(z.globalRegistry, SHAPES.flag);
-const decimal = scalar(readDecimal).register(z.globalRegistry, SHAPES.decimal);
-const timer = scalar(readTimerDuration).register(z.globalRegistry, SHAPES.duration);
-const size = scalar(readSize).register(z.globalRegistry, SHAPES.size);
-const moment = scalar(readMoment).register(z.globalRegistry, SHAPES.moment);
-const rank = scalar(readFrom(0, 1_000_000)).register(z.globalRegistry, SHAPES.count);
-const positive = scalar(readFrom(1, 1_000_000)).register(z.globalRegistry, SHAPES.count);
+const text = scalar(readText, SHAPES.text);
+const name = scalar(readName, SHAPES.name);
+const flag = scalar(readFlag, SHAPES.flag);
+const decimal = scalar(readDecimal, SHAPES.decimal);
+const timer = scalar(readTimerDuration, SHAPES.duration);
+const size = scalar(readSize, SHAPES.size);
+const moment = scalar(readMoment, SHAPES.moment);
+const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
+const positive = scalar(readFrom(1, 1_000_000), SHAPES.count);
 /** One call is no repetition. */
-const repetitions = scalar(readFrom(2, 1_000_000)).register(z.globalRegistry, SHAPES.count);
+const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
@@ -155,7 +156,7 @@ const limits = z.strictObject({
   unpriced: z.enum(["refuse", "allow"]).default("refuse"),
 } satisfies Record<LimitName, z.ZodType>);
 
-const percent = scalar(readFrom(1, 99)).register(z.globalRegistry, SHAPES.count);
+const percent = scalar(readFrom(1, 99), SHAPES.count);
 
 const alerts = z.strictObject({
   at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
@@ -167,17 +168,15 @@ const noLimits = { strict: false, unpriced: "refuse" } as const;
 
 const channel = z.strictObject({
   platform,
-  base_url: scalar(readBaseUrl).register(z.globalRegistry, SHAPES.url),
-  credential: scalar(readSecretText).register(z.globalRegistry, SHAPES.text),
+  base_url: scalar(readBaseUrl, SHAPES.url),
+  credential: scalar(readSecretText, SHAPES.text),
   disabled: flag.default(false),
   priority: rank.default(1),
   weight: positive.default(1),
   models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
   aliases: z.record(text, text).default({}),
-  headers: z
-    .record(scalar(readHeaderName), scalar(readHeaderValue).register(z.globalRegistry, SHAPES.text))
-    .default({}),
-  proxy: scalar(readHttpUrl).register(z.globalRegistry, SHAPES.url).optional(),
+  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
+  proxy: scalar(readHttpUrl, SHAPES.url).optional(),
   ca: text.optional(),
   timeouts: z
     .strictObject({
@@ -187,7 +186,7 @@ const channel = z.strictObject({
       idle: timer.prefault("900s"),
     })
     .prefault({}),
-  probe: scalar(readProbeInterval).register(z.globalRegistry, SHAPES.duration).optional(),
+  probe: scalar(readProbeInterval, SHAPES.duration).optional(),
   price_provider: name.optional(),
   free: flag.default(false),
   websocket: flag.default(true),
@@ -213,7 +212,7 @@ const key = z
   .strictObject({
     name,
     group: name,
-    secret: scalar(readSecretText).register(z.globalRegistry, SHAPES.text).optional(),
+    secret: scalar(readSecretText, SHAPES.text).optional(),
     secret_sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/i, "expected 64 hexadecimal digits")
@@ -237,7 +236,7 @@ export const configSchema = z.strictObject({
   listen: z
     .strictObject({
       host: scalar(readListenHost).default("127.0.0.1"),
-      port: scalar(readFrom(0, 65_535)).register(z.globalRegistry, SHAPES.count).default(4141),
+      port: scalar(readFrom(0, 65_535), SHAPES.count).default(4141),
     })
     .prefault({}),
   timezone: scalar(readZone).prefault("system"),
@@ -253,8 +252,8 @@ export const configSchema = z.strictObject({
   warm: flag.default(true),
   failover: z
     .strictObject({
-      attempts: scalar(readFrom(1, 100)).register(z.globalRegistry, SHAPES.count).default(3),
-      total: scalar(readTimeLimit).register(z.globalRegistry, SHAPES.duration).prefault("600s"),
+      attempts: scalar(readFrom(1, 100), SHAPES.count).default(3),
+      total: scalar(readTimeLimit, SHAPES.duration).prefault("600s"),
     })
     .prefault({}),
   ledger: z

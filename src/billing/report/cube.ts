@@ -13,6 +13,7 @@ import { readCheckpoint, writeCheckpoint } from "../ledger/sums/checkpoint.ts";
 import { GENESIS, hashLine } from "../ledger/line.ts";
 import { eachLine, readFile, readLineBefore, type Source } from "../ledger/reader.ts";
 import { type HeldFiles, holdLedgerFiles, type Position } from "../ledger/rotation.ts";
+import { positionSchema } from "../ledger/noted-end.ts";
 import { viewBytes } from "../ledger/scan/bytes.ts";
 import { readRow } from "../ledger/scan/row.ts";
 import { LineScanner } from "../ledger/scan/scan.ts";
@@ -27,7 +28,7 @@ export const SAVE_BYTES = 8 << 20;
 const savedSchema = z.lazy(() =>
   cellsSchema.unwrap().extend({
     /** How far each file of the ledger was read, the oldest first. */
-    files: z.array(z.object({ offset: z.int().nonnegative(), prev: z.string() })),
+    files: z.array(positionSchema),
   }),
 );
 
