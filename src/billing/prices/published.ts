@@ -1,7 +1,8 @@
 // What the maintained price package publishes, as entries of a price book. The package keeps prices as numbers: each
 // becomes the shortest decimal that gives that number, which is what its authors wrote.
 
-import { z } from "zod";
+import { type core, z } from "zod";
+import { getField, getList } from "../../lib/json/json.ts";
 
 /** Where the package's project publishes its newest data: the address that the package itself updates from. */
 export const PUBLISHED_URL =
@@ -28,20 +29,33 @@ export interface PublishedEntry {
   source: string | null;
 }
 
-/** Beyond these limits a number is damaged: as a decimal it would have an exponent or countless places. */
-const amountSchema = z.union([z.literal(0), z.number().min(1e-12).max(1e9)]);
+/**
+ * Anything else is damaged, and the whole book is refused: a model that was left out would lose its price unnoticed. A
+ * number beyond these limits would be a decimal with an exponent or with countless places.
+ */
+const OUT_OF_RANGE = { error: "a price must be 0, or a number from 1e-12 to 1e9" };
+const amountSchema = z.union(
+  [z.literal(0), z.number(OUT_OF_RANGE).min(1e-12, OUT_OF_RANGE).max(1e9, OUT_OF_RANGE)],
+  OUT_OF_RANGE,
+);
 const tieredSchema = z.looseObject({
   base: amountSchema,
-  tiers: z.array(z.looseObject({ start: z.number().nonnegative(), price: amountSchema })),
+  tiers: z
+    .array(z.looseObject({ start: z.int().nonnegative(), price: amountSchema }))
+    .refine((tiers) => tiers.every(({ start }, index) => start > (tiers[index - 1]?.start ?? -1)), {
+      error: "tiers must be in ascending order",
+    }),
 });
-/** Numbers below zero stand for prices that are not fixed, which are left out. */
-const priceSchema = z.record(
-  z.string(),
-  z.union([amountSchema, z.number().negative(), tieredSchema]).optional(),
-);
+const priceSchema = z.record(z.string(), z.union([amountSchema, tieredSchema]).optional());
+const timeSchema = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d/);
 const constraintSchema = z.union([
-  z.looseObject({ start_date: z.string().regex(/^\d{4}-\d\d-\d\d/) }),
-  z.looseObject({ start_time: z.string().regex(/^\d\d:\d\d/), end_time: z.string().regex(/^\d\d:\d\d/) }),
+  z.looseObject({
+    start_date: z
+      .string()
+      .regex(/^\d{4}-\d\d-\d\d/)
+      .refine((day) => !Number.isNaN(Date.parse(day)), { error: "there is no such day" }),
+  }),
+  z.looseObject({ start_time: timeSchema, end_time: timeSchema }),
 ]);
 const modelSchema = z.looseObject({
   id: z.string().min(1).max(200),
@@ -63,6 +77,44 @@ export const publishedSchema = z
   .min(1);
 
 export type PublishedData = z.infer<typeof publishedSchema>;
+
+const UNION_FAULT = "Invalid input";
+
+/** Of a value that fits none of several forms: how it differs from the form that it fits best. */
+function findClosest(issue: core.$ZodIssue, outer: readonly PropertyKey[] = []): core.$ZodIssue {
+  const path = [...outer, ...issue.path];
+  if (issue.code !== "invalid_union" || issue.message !== UNION_FAULT) return { ...issue, path };
+  const nested = issue.errors.flatMap((form) => form.map((each) => findClosest(each, path)));
+  return nested.toSorted((a, b) => b.path.length - a.path.length)[0] ?? { ...issue, path };
+}
+
+const MAX_SHOWN = 60;
+
+/** The first fault, with its provider and model by name. */
+export function describeFault(document: unknown, issues: readonly core.$ZodIssue[]): string {
+  if (document === undefined || issues[0] === undefined) return "it is not JSON";
+  const { path, message } = findClosest(issues[0]);
+  // [provider, "models", model, …]
+  const names = [path.slice(0, 1), path.slice(0, 3)].flatMap((place, index) => {
+    const id = getField(getInside(document, place), "id");
+    return path.length > index * 2 && typeof id === "string" ? [id] : [];
+  });
+  const place = path.slice([0, 1, 3][names.length]).join(".");
+  return `${[...names, place || "the document"].join(" ")} is ${show(getInside(document, path))}: ${message}`;
+}
+
+function getInside(document: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof key === "number" ? getList(value)[key] : getField(value, String(key))),
+    document,
+  );
+}
+
+/** JSON has no word for infinity, which `1e999` becomes. */
+function show(value: unknown): string {
+  if (typeof value === "number") return String(value);
+  return JSON.stringify(value)?.slice(0, MAX_SHOWN) ?? "missing";
+}
 type Model = z.infer<typeof modelSchema>;
 type ModelPrice = z.infer<typeof priceSchema>;
 
@@ -160,12 +212,7 @@ function wordsOf(match: unknown): string[] {
 /** A price for something that an answer's usage does not report: a fee for each request, for citations. Then no price is whole. */
 function isWhole({ prices }: Model, provider: string): boolean {
   const all = Array.isArray(prices) ? prices.map(({ prices: price }) => price) : [prices];
-  return all.every((price) =>
-    Object.entries(price).every(([key, value]) => {
-      if (kindOf(key, provider) === undefined) return false;
-      return typeof value === "number" ? value >= 0 : true;
-    }),
-  );
+  return all.every((price) => Object.keys(price).every((key) => kindOf(key, provider) !== undefined));
 }
 
 export function readProvider({ id: provider, models }: PublishedData[number]): PublishedEntry[] {

@@ -7,7 +7,12 @@ import { findModel, loadPriceBook, type PriceBook, sellerOf } from "../../../bil
 import { openBook } from "../../../billing/prices/book.ts";
 import { comparePrices, type PriceChange } from "../../../billing/prices/compare.ts";
 import { makeBook } from "../../../billing/prices/convert.ts";
-import { PUBLISHED_URL, publishedSchema } from "../../../billing/prices/published.ts";
+import {
+  describeFault,
+  PUBLISHED_URL,
+  publishedSchema,
+  readProvider,
+} from "../../../billing/prices/published.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { placeOfBook, sealBook, writeBook } from "../../../billing/prices/stored-book.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
@@ -77,14 +82,14 @@ const INDISPENSABLE = ["anthropic", "openai", "google"];
 
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
   const place = from ?? PUBLISHED_URL;
-  const parsed = publishedSchema.safeParse(parseJson(await readSource(place)));
+  const document = parseJson(await readSource(place));
+  const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
-    const issue = parsed.error.issues[0];
     fail(
-      `${place} is no price data of the form that the price package publishes (${PUBLISHED_URL}): ${issue?.path.join(".") || "the document"}: ${issue?.message ?? "invalid"}.`,
+      `${place} is no price data of the form that the price package publishes (${PUBLISHED_URL}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
     );
   }
-  const priced = new Set(parsed.data.flatMap(({ id, models }) => (models.length > 0 ? [id] : [])));
+  const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
   if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
   const date = new Date().toISOString().slice(0, 10);

@@ -240,27 +240,72 @@ describe("prices update", () => {
   const small = (price: unknown) => [
     { id: "anthropic", models: [{ id: "m", match: { equals: "m" }, prices: { input_mtok: price } }] },
   ];
+  const later = (constraint: unknown, price: number) => [
+    {
+      id: "anthropic",
+      models: [{ id: "m", match: {}, prices: [{ constraint, prices: { input_mtok: price } }] }],
+    },
+  ];
   test.each<[string, unknown, string]>([
-    ["no JSON", "{", "is no price data"],
-    ["another document", { prices: [] }, "is no price data"],
-    ["an empty list", [], "is no price data"],
-    ["a price in words", small("cheap"), "0.models.0.prices"],
-    ["a price with thirty digits", small(1e30), "0.models.0.prices"],
-    ["a price with a hundred places", small({ base: 1e-100, tiers: [] }), "0.models.0.prices"],
+    ["no JSON", "{", "it is not JSON"],
+    ["another document", { prices: [] }, "the document is"],
+    ["an empty list", [], "the document is []"],
+    ["a price in words", small("cheap"), 'anthropic m prices.input_mtok is "cheap"'],
+    ["a price as text", small("3"), 'anthropic m prices.input_mtok is "3"'],
+    ["no number for a price", small(null), "anthropic m prices.input_mtok is null"],
+    ["a negative price", small(-1), "anthropic m prices.input_mtok is -1"],
+    [
+      "an infinite price",
+      JSON.stringify(small(1)).replace('"input_mtok":1', '"input_mtok":1e999'),
+      "anthropic m prices.input_mtok is Infinity",
+    ],
+    ["a price with thirty digits", small(1e30), "anthropic m prices.input_mtok is 1e+30"],
+    [
+      "a price with a hundred places",
+      small({ base: 1e-100, tiers: [] }),
+      "anthropic m prices.input_mtok.base is 1e-100: a price must be 0, or a number from 1e-12 to 1e9",
+    ],
     [
       "a negative price within a tier",
       small({ base: 1, tiers: [{ start: 1, price: -1 }] }),
-      "0.models.0.prices",
+      "anthropic m prices.input_mtok.tiers.0.price is -1",
     ],
     [
-      "a price of which nobody knows when",
-      [
-        {
-          id: "anthropic",
-          models: [{ id: "m", match: { equals: "m" }, prices: [{ constraint: { moon: 1 }, prices: {} }] }],
-        },
-      ],
-      "0.models.0.prices",
+      "a tier that begins within a token",
+      small({ base: 1, tiers: [{ start: 1.5, price: 1 }] }),
+      "anthropic m prices.input_mtok.tiers.0.start is 1.5",
+    ],
+    [
+      "tiers in another order",
+      small({
+        base: 1,
+        tiers: [
+          { start: 200, price: 3 },
+          { start: 100, price: 2 },
+        ],
+      }),
+      "tiers must be in ascending order",
+    ],
+    [
+      "a negative price from a day on",
+      later({ start_date: "2026-12-01" }, -1),
+      "anthropic m prices.0.prices.input_mtok is -1",
+    ],
+    [
+      "a price from a day on that does not exist",
+      later({ start_date: "2026-19-01" }, 1),
+      'anthropic m prices.0.constraint.start_date is "2026-19-01"',
+    ],
+    [
+      "a price at an hour that does not exist",
+      later({ start_time: "25:00", end_time: "26:00" }, 1),
+      'anthropic m prices.0.constraint.start_time is "25:00"',
+    ],
+    ["a price of which nobody knows when", later({ moon: 1 }, 1), "anthropic m prices.0.constraint"],
+    [
+      "prices of a maker that it cannot read",
+      [{ id: "anthropic", models: [{ id: "m", match: {}, prices: { requests_kcount: 1 } }] }],
+      "has no prices of anthropic and openai and google",
     ],
     ["no prices of most makers", small(1), "has no prices of openai and google"],
   ])("takes no book with %s", async (_what, document, why) => {
@@ -279,7 +324,7 @@ describe("prices update", () => {
       "--yes",
     );
     expect(status).toBe(1);
-    expect(stderr).toContain(why);
+    expect(stderr.replaceAll("\n", " ")).toContain(why);
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
