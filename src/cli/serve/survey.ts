@@ -7,12 +7,13 @@ import { eachLine } from "../../billing/ledger/reader.ts";
 import { readRow } from "../../billing/ledger/scan/row.ts";
 import { LineScanner } from "../../billing/ledger/scan/scan.ts";
 import type { PriceBook } from "../../billing/prices.ts";
+import { noteModel, type SeenModel } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
-import { hasPrice, listNamedModels } from "../money/prices/models-in-use.ts";
+import { hasPrice, listInUse } from "../money/prices/models-in-use.ts";
 
 export interface Survey {
   readonly catalog: Catalog;
@@ -48,8 +49,7 @@ export async function surveyStart(survey: Survey, env: Environment): Promise<voi
 
 interface LedgerUse {
   readonly damaged: number;
-  /** By channel. */
-  readonly models: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly models: readonly SeenModel[];
 }
 
 /** After each step, this many times as long belongs to others. Otherwise a long ledger would fill the core for seconds. */
@@ -57,7 +57,7 @@ const PAUSE = 9;
 
 /** Null if the survey was ended. */
 async function readLedger(path: string, signal: AbortSignal): Promise<LedgerUse | null> {
-  const models = new Map<string, Set<string>>();
+  const models = new Map<string, SeenModel>();
   let damaged = 0;
   using held = holdLedgerFiles(path);
   const scanner = new LineScanner();
@@ -66,32 +66,20 @@ async function readLedger(path: string, signal: AbortSignal): Promise<LedgerUse 
     eachLine(bytes, (from, to) => {
       const row = readRow(bytes, from, to, scanner);
       if (row === null) damaged += 1;
-      else if (row.was === null && row.model !== "") {
-        const seen = models.get(row.channel);
-        if (seen === undefined) models.set(row.channel, new Set([row.model]));
-        else seen.add(row.model);
-      }
+      else if (row.was === null && row.model !== "") noteModel(models, row);
     });
     await Bun.sleep(PAUSE * (performance.now() - began));
     began = performance.now();
     if (signal.aborted) return null;
   }
-  return { damaged, models };
+  return { damaged, models: [...models.values()] };
 }
 
 const MAX_MODELS_SHOWN = 5;
 
 function findUnpriced({ catalog, prices }: Survey, seen: LedgerUse["models"]): string[] {
-  const named = listNamedModels(catalog);
-  const unpriced = new Set<string>();
-  for (const channel of catalog.channels.keys()) {
-    const models = [
-      ...(seen.get(channel) ?? []),
-      ...named.filter((each) => each.channel === channel).map((each) => each.model),
-    ];
-    for (const model of models) if (!hasPrice(catalog, prices, channel, model)) unpriced.add(model);
-  }
-  const all = [...unpriced];
+  const unpriced = listInUse(catalog, seen).filter((each) => !hasPrice(catalog, prices, each));
+  const all = [...new Set(unpriced.map(({ model }) => model))];
   const more = all.length - MAX_MODELS_SHOWN;
   return more > 0 ? [...all.slice(0, MAX_MODELS_SHOWN), `and ${more} more`] : all;
 }

@@ -38,7 +38,14 @@ const QUIET = Object.fromEntries(
 
 test("damaged lines in the middle and models without a price are reported", async () => {
   const lines = ["req_1", "req_2", "req_3"].map((id) =>
-    encodeLine(draftOf(id, { channel: "messages", model: "nobody-sells-this" }), GENESIS),
+    encodeLine(
+      draftOf(id, {
+        channel: "messages",
+        model: "nobody-sells-this",
+        upstream_model: "nobody-sells-this",
+      }),
+      GENESIS,
+    ),
   );
   lines[1] = "{ damaged";
   writeFileSync(folder.join("ledger.jsonl"), `${lines.join("\n")}\n`);

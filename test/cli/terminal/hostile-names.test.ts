@@ -122,7 +122,10 @@ test("on a terminal, a name cannot even choose its colour", async () => {
 
 test("gateway serve names them in its warnings", async () => {
   using folder = makeTempFolder();
-  const line = encodeLine(draftOf("req_1", { channel: "messages", model: HOSTILE }), GENESIS);
+  const line = encodeLine(
+    draftOf("req_1", { channel: "messages", model: HOSTILE, upstream_model: HOSTILE }),
+    GENESIS,
+  );
   writeFileSync(folder.join("ledger.jsonl"), `${line}\n`);
   const gateway = await startGateway({ config: makeConfig(upstream), folder });
   while (!gateway.stderr().includes("`gateway prices check` says what to do")) await Bun.sleep(5);

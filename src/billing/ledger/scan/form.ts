@@ -13,6 +13,8 @@ export interface Form {
   readonly group: string;
   readonly channel: string;
   readonly model: string;
+  /** The model that the answer names; empty: none. */
+  readonly answeredBy: string;
   readonly basis: string;
   readonly kinds: readonly string[];
   /** False: the lines have no amounts. */

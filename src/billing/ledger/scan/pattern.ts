@@ -22,7 +22,7 @@ const PART = partIn("(?:");
 
 const REQUEST = new RegExp(
   String.raw`"group":${TEXT},"platform":${PASSED},"channel":${TEXT},"endpoint":${PASSED},"model":${TEXT},` +
-    String.raw`"upstream_model":(?:null|${PASSED}),"stream":(?:true|false),"status":(?:null|\d+),` +
+    String.raw`"upstream_model":(?:null|${TEXT}),"stream":(?:true|false),"status":(?:null|\d+),` +
     String.raw`"outcome":"(?:complete|client_closed|upstream_cut|upstream_error|interrupted)",` +
     String.raw`"basis":"(exact|partial|unpriced|unknown)","usage":\{(${KINDS})\}(?:,"parts":\[(${PART}(?:,${PART})*)\])?,"raw_usage":()`,
   "dy",
@@ -46,14 +46,14 @@ export function learnForm(text: string): Form | null {
   if (request === null || money === null || !isObject(parseJson(`{${text}`))) return null;
   // They are rare, and sums need their amounts.
   if (text.includes('"limit_usd":', money.index) || text.includes('"cache":{', money.index)) return null;
-  const whole = readCountList(textAt(request, 5), startOf(request, 5));
-  const parts = readParts(textAt(request, 6), startOf(request, 6));
-  if (!hasAmountsOfBasis(textAt(request, 4), money) || [whole, ...parts].some(hasDouble)) return null;
+  const whole = readCountList(textAt(request, 6), startOf(request, 6));
+  const parts = readParts(textAt(request, 7), startOf(request, 7));
+  if (!hasAmountsOfBasis(textAt(request, 5), money) || [whole, ...parts].some(hasDouble)) return null;
   if (parts.length > 0 && money[1] === undefined) return null;
   const gaps = [
     ...whole.gaps,
     ...parts.flatMap((part) => part.gaps),
-    { gap: "raw", from: startOf(request, 7), to: money.index } as const,
+    { gap: "raw", from: startOf(request, 8), to: money.index } as const,
     gapOf("amount", money, 2),
     gapOf("amount", money, 3),
     gapOf("count", money, 4),
@@ -66,7 +66,8 @@ export function learnForm(text: string): Form | null {
     group: textAt(request, 1),
     channel: textAt(request, 2),
     model: textAt(request, 3),
-    basis: textAt(request, 4),
+    answeredBy: textAt(request, 4),
+    basis: textAt(request, 5),
     kinds: whole.kinds,
     isPriced: money[1] !== undefined,
     pieces: new Pieces(cut(text, gaps)),

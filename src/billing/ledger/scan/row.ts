@@ -25,6 +25,8 @@ export interface Row extends Amounts {
   readonly group: string;
   readonly channel: string;
   readonly model: string;
+  /** The model that the answer names; empty: none. */
+  readonly answeredBy: string;
   /** The kinds of its usage. */
   readonly kinds: readonly string[];
   /** In the order of `kinds`; later elements mean nothing. Valid until the next line is scanned. */
@@ -102,6 +104,7 @@ function readScanned(line: ScannedLine): Row {
     group: form.group,
     channel: form.channel,
     model: form.model,
+    answeredBy: form.answeredBy,
     kinds: form.kinds,
     counts,
     basis: form.basis,
@@ -137,6 +140,7 @@ function readNames(line: unknown): Omit<Row, keyof Amounts | "was" | "limit" | "
     group,
     channel,
     model,
+    answeredBy: readText(line["upstream_model"]) ?? "",
     kinds,
     counts,
     basis: isText(basis) ? basis : "",

@@ -4,21 +4,52 @@ import { findPrice, type PriceBook, sellerOf } from "../../../billing/prices.ts"
 import type { Catalog } from "../../../config/catalog.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 
-export function hasPrice(catalog: Catalog, book: PriceBook, channelName: string, model: string): boolean {
-  const channel = catalog.channels.get(channelName);
-  const seller = channel && sellerOf(channel);
-  const name = (channel && resolveModel(channel, model)) ?? model;
-  if (seller?.free === true) return true;
-  return findPrice({ book, overrides: catalog.prices, seller }, name, new Date()) !== null;
+/** A model that is used through a channel, or that the config names there. */
+export interface ModelInUse {
+  readonly channel: string;
+  readonly model: string;
+  /** As its answers call it; empty: none has come. */
+  readonly answeredBy: ReadonlySet<string>;
+  readonly requests: number;
 }
 
+/** As requests are priced: by the answer's name for the model, else by the requested one. */
+export function hasPrice(
+  catalog: Catalog,
+  book: PriceBook,
+  { channel: name, model, answeredBy }: ModelInUse,
+): boolean {
+  const channel = catalog.channels.get(name);
+  const seller = channel && sellerOf(channel);
+  if (seller?.free === true) return true;
+  const at = new Date();
+  const isPriced = (each: string): boolean =>
+    findPrice({ book, overrides: catalog.prices, seller }, each, at) !== null;
+  const requested = (channel && resolveModel(channel, model)) ?? model;
+  return isPriced(requested) || (answeredBy.size > 0 && [...answeredBy].every(isPriced));
+}
+
+const NOT_ANSWERED: ReadonlySet<string> = new Set();
+
 /** What the config names itself: exact names in `models`, and aliases. */
-export function listNamedModels({
-  channels,
-}: Pick<Catalog, "channels">): { channel: string; model: string }[] {
+function listNamedModels({ channels }: Pick<Catalog, "channels">): ModelInUse[] {
   return [...channels.values()].flatMap(({ name, models, aliases, disabled }) => {
     if (disabled === true) return [];
     const plain = (models ?? []).filter((model) => !model.includes("*"));
-    return [...plain, ...aliases.keys()].map((model) => ({ channel: name, model }));
+    return [...plain, ...aliases.keys()].map((model) => ({
+      channel: name,
+      model,
+      answeredBy: NOT_ANSWERED,
+      requests: 0,
+    }));
   });
+}
+
+/** What a ledger has seen, of the channels that there still are, and what the config names itself. */
+export function listInUse(catalog: Catalog, ledger: readonly ModelInUse[]): readonly ModelInUse[] {
+  const seen = ledger.filter(({ channel }) => catalog.channels.has(channel));
+  const known = new Map<string, ModelInUse>();
+  for (const each of [...listNamedModels(catalog), ...seen])
+    known.set(`${each.channel}\n${each.model}`, each);
+  return [...known.values()].toSorted((a, b) => b.requests - a.requests);
 }

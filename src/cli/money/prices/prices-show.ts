@@ -8,10 +8,10 @@ import {
   sellerOf,
 } from "../../../billing/prices.ts";
 import type { Period, Rates } from "../../../billing/prices/book.ts";
-import { hasPrice, listNamedModels } from "./models-in-use.ts";
+import { hasPrice, listInUse } from "./models-in-use.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
-import type { Catalog, Channel } from "../../../config/catalog.ts";
+import type { Channel } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { findConfig } from "../../../config/file/find.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
@@ -167,20 +167,14 @@ export interface CheckFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-/** A model that is used, or that the config names, through a channel. */
-interface InUse {
-  readonly channel: string;
-  readonly model: string;
-  readonly requests: number;
-}
-
 /** The exit status. */
 export function checkPrices(flags: CheckFlags): number {
   const { catalog, path } = openConfig(flags);
   const book = loadPriceBook(path);
-  const all = listInUse(catalog, locateLedger(flags));
-  const unpriced = all.filter(({ channel, model }) => !hasPrice(catalog, book, channel, model));
-  if (flags.json === true) printJson(unpriced);
+  const all = listInUse(catalog, listSeenModels(locateLedger(flags)));
+  const unpriced = all.filter((each) => !hasPrice(catalog, book, each));
+  if (flags.json === true)
+    printJson(unpriced.map(({ channel, model, requests }) => ({ channel, model, requests })));
   else if (unpriced.length > 0) {
     printTable(
       [{ title: "MODEL", least: 26 }, { title: "CHANNEL" }, { title: "REQUESTS", align: "right" }],
@@ -191,15 +185,4 @@ export function checkPrices(flags: CheckFlags): number {
     );
   } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
   return unpriced.length > 0 ? 1 : 0;
-}
-
-/** What the ledger has seen, of the channels that there still are, and what the config names itself. */
-function listInUse({ channels }: Catalog, ledgerPath: string): readonly InUse[] {
-  const seen = listSeenModels(ledgerPath).filter(({ channel }) => channels.has(channel));
-  const named = listNamedModels({ channels }).map((each) => ({ ...each, requests: 0 }));
-  const known = new Map<string, InUse>();
-  for (const { channel, model, requests } of [...named, ...seen]) {
-    known.set(`${channel}\n${model}`, { channel, model, requests });
-  }
-  return [...known.values()].toSorted((a, b) => b.requests - a.requests);
 }

@@ -59,14 +59,18 @@ const CONFIG = {
   groups: { claude: { platform: "messages", channels: ["claude"] } },
 };
 
-function write(folder: TempFolder, models: readonly string[] = [], config: object = CONFIG): void {
+type Request = Partial<ReturnType<typeof draftOf>> & { readonly model: string };
+
+function write(
+  folder: TempFolder,
+  requests: readonly (string | Request)[] = [],
+  config: object = CONFIG,
+): void {
   writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
   let prev = GENESIS;
-  const lines = models.map((model, index) => {
-    const line = encodeLine(
-      draftOf(`req_${index}`, { channel: "claude", model, upstream_model: model }),
-      prev,
-    );
+  const lines = requests.map((request, index) => {
+    const more = typeof request === "string" ? { model: request, upstream_model: request } : request;
+    const line = encodeLine(draftOf(`req_${index}`, { channel: "claude", ...more }), prev);
     prev = hashLine(line);
     return `${line}\n`;
   });
@@ -129,6 +133,41 @@ describe("prices check", () => {
     const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check");
     expect([status, stdout]).toEqual([0, ""]);
     expect(stderr).toContain("All models in use have a price (2 of 2");
+  });
+
+  const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
+  const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
+  test("does not name a model whose answers have another name, with a price", async () => {
+    using folder = makeTempFolder();
+    write(folder, [
+      { model: "our-best", upstream_model: "claude-sonnet-5" },
+      { model: "our-best", upstream_model: "claude-opus-5", extra: { suspect: "read as JSON" } },
+      // Interrupted: the line has the name that was requested.
+      { model: "our-best", upstream_model: "our-best", ...unknown, outcome: "interrupted" },
+      { model: "our-best", upstream_model: null, ...unknown, outcome: "upstream_error" },
+    ]);
+    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    expect([status, JSON.parse(stdout)]).toEqual([0, []]);
+  });
+
+  test("names a model of which one answer has a name without a price, or that was never answered", async () => {
+    using folder = makeTempFolder();
+    write(folder, [
+      { model: "our-best", upstream_model: "claude-sonnet-5" },
+      { model: "our-best", upstream_model: "deployment-7", ...unpriced },
+      { model: "our-new", upstream_model: null, ...unknown, outcome: "upstream_error" },
+      // Priced now, by the name in the answer or by the requested one.
+      { model: "our-old", upstream_model: "claude-sonnet-5", ...unpriced },
+      { model: "claude-opus-5", upstream_model: "deployment-8", ...unpriced },
+    ]);
+    const { stdout, status } = await run({ folder: folder.path }, "prices", "check", "--json");
+    expect([status, JSON.parse(stdout)]).toEqual([
+      1,
+      [
+        { channel: "claude", model: "our-best", requests: 2 },
+        { channel: "claude", model: "our-new", requests: 1 },
+      ],
+    ]);
   });
 
   test("sees the models that only the config names", async () => {
