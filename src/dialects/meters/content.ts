@@ -123,9 +123,11 @@ const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"
 function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
   // A count of zero is left out, but no prompt is of zero tokens.
-  const [prompt, candidates, thoughts, tools] = TOTALS.map((name) => counts.readTotal(snapshot, name));
+  const totals = TOTALS.map((name) => counts.readTotal(snapshot, name));
+  const [prompt, candidates, thoughts, tools] = totals;
   if ((getField(snapshot, "promptTokenCount") ?? null) === null)
     counts.note("total_missing", "promptTokenCount");
+  counts.compareTotal(snapshot, "totalTokenCount", totals);
   const produced = getField(snapshot, "candidatesTokensDetails");
   const outputs = {
     output_image: countModality(produced, "IMAGE", counts),

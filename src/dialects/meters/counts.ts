@@ -10,6 +10,8 @@ const FAULTS = {
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
   output_missing: { basis: "suspect", text: "is missing beside the other counts", lacksOutput: true },
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
+  total_differs: { basis: "suspect", text: "is far from the sum of the other counts" },
+  unknown_calls: { basis: "suspect", text: "counts something whose price is not known" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
 } as const;
 
@@ -29,6 +31,16 @@ export class CountReader {
   /** A count that only divides a total. */
   readDetail(from: unknown, name: string): number {
     return this.#read(from, name, "detail_unreadable") ?? 0;
+  }
+
+  /** A total beside its parts. A small difference can be a matter of rounding; a large one is usage that is in no part. */
+  compareTotal(from: unknown, name: string, parts: readonly (number | undefined)[]): void {
+    const total = this.readDetail(from, name);
+    // A fault of a part is reported already.
+    if (this.#faults.length > 0) return;
+    let sum = 0;
+    for (const part of parts) sum += part ?? 0;
+    if (total > 0 && Math.abs(total - sum) > total / 10) this.note("total_differs", name);
   }
 
   note(kind: keyof typeof FAULTS, name: string): void {

@@ -225,14 +225,30 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   return usage;
 }
 
-/** Thinking, and tool calls with a fee. Web fetches are free. */
+/** Thinking, and tool calls with a fee. */
 function readExtras(counters: Counters, counts: CountReader): Usage {
+  noteUnknownCalls(counters["server_tool_use"], counts);
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   const extras: Usage = {};
   if (reasoning) extras.reasoning = reasoning;
   if (searches) extras.web_search = searches;
   return extras;
+}
+
+/** Web fetches are free. A name from elsewhere is cut. */
+const KNOWN_CALLS: ReadonlySet<string> = new Set(["web_search_requests", "web_fetch_requests"]);
+const MAX_NAME_LENGTH = 60;
+
+/** A tool that is newer than this program may have a fee. */
+function noteUnknownCalls(called: unknown, counts: CountReader): void {
+  if (!isObject(called)) return;
+  for (const name in called) {
+    const count = called[name];
+    if (KNOWN_CALLS.has(name) || typeof count !== "number" || count === 0) continue;
+    counts.note("unknown_calls", `server_tool_use.${name.slice(0, MAX_NAME_LENGTH)}`);
+    return;
+  }
 }
 
 function readTariff(counters: Counters): Tariff {

@@ -9,10 +9,12 @@ interface Names {
   readonly output: string;
   /** Its absence is no fault. */
   readonly hasNoOutput?: true;
+  /** Not with chat's names: Google's compatible endpoint counts thinking in the total only. */
+  readonly hasTotal?: true;
 }
 
 const NAMES = {
-  responses: { input: "input_tokens", output: "output_tokens" },
+  responses: { input: "input_tokens", output: "output_tokens", hasTotal: true },
   chat: { input: "prompt_tokens", output: "completion_tokens" },
   embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true },
 } as const satisfies Record<string, Names>;
@@ -57,6 +59,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const all = counts.readDetail(usage, "total_tokens");
   const beside = all === (total ?? 0) + (produced ?? 0) + reasoning ? reasoning : 0;
   const made = (produced ?? 0) + beside;
+  if (names.hasTotal === true) counts.compareTotal(usage, "total_tokens", [total, made]);
   if (Math.max(reasoning, audioOut) > made) counts.note("detail_too_large", `${output}_details`);
   return dropZeros({
     input: Math.max(0, (total ?? 0) - special),

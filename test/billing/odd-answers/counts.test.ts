@@ -51,6 +51,27 @@ messageCount(
     suspect: true,
   },
 );
+messageCount(
+  "an unknown call",
+  '{"input_tokens":10,"output_tokens":5,"server_tool_use":{"web_search_requests":0,"code_execution_requests":2}}',
+  {
+    terms: [
+      [10, "1"],
+      [5, "5"],
+    ],
+    suspect: true,
+  },
+);
+messageCount(
+  "known calls, and none of an unknown kind",
+  '{"input_tokens":10,"output_tokens":5,"server_tool_use":{"web_fetch_requests":3,"code_execution_requests":0,"note":"x"}}',
+  {
+    terms: [
+      [10, "1"],
+      [5, "5"],
+    ],
+  },
+);
 messageCount("usage is text", '"none"', UNKNOWN);
 messageCount("usage null", "null", UNKNOWN);
 responses(
@@ -105,6 +126,40 @@ responses(
   },
 );
 responses(
+  "r total far from its parts",
+  "gpt-5.4",
+  writeResponse("gpt-5.4", '{"input_tokens":100,"output_tokens":7,"total_tokens":200}'),
+  {
+    terms: [
+      [100, "2.5"],
+      [7, "15"],
+    ],
+    suspect: true,
+  },
+);
+responses(
+  "r total near its parts",
+  "gpt-5.4",
+  writeResponse("gpt-5.4", '{"input_tokens":100,"output_tokens":7,"total_tokens":110}'),
+  {
+    terms: [
+      [100, "2.5"],
+      [7, "15"],
+    ],
+  },
+);
+responses(
+  "r total of 0",
+  "gpt-5.4",
+  writeResponse("gpt-5.4", '{"input_tokens":100,"output_tokens":7,"total_tokens":0}'),
+  {
+    terms: [
+      [100, "2.5"],
+      [7, "15"],
+    ],
+  },
+);
+responses(
   "r detail as text",
   "gpt-5.4",
   writeResponse(
@@ -138,6 +193,35 @@ content(
     '{"promptTokenCount":1000,"candidatesTokenCount":9,"thoughtsTokenCount":-3}',
   ),
   UNKNOWN,
+);
+content(
+  "g total far from its parts",
+  "gemini-2.5-flash",
+  writeContent(
+    "gemini-2.5-flash",
+    '{"promptTokenCount":1000,"candidatesTokenCount":9,"toolUsePromptTokenCount":50,"totalTokenCount":3000}',
+  ),
+  {
+    terms: [
+      [1050, "0.3"],
+      [9, "2.5"],
+    ],
+    suspect: true,
+  },
+);
+content(
+  "g total with tools' prompt",
+  "gemini-2.5-flash",
+  writeContent(
+    "gemini-2.5-flash",
+    '{"promptTokenCount":100,"candidatesTokenCount":9,"toolUsePromptTokenCount":500,"totalTokenCount":609}',
+  ),
+  {
+    terms: [
+      [600, "0.3"],
+      [9, "2.5"],
+    ],
+  },
 );
 content(
   "g output left out of a body",
@@ -175,6 +259,17 @@ add("chat")(
       [60, "2.5"],
       [40, "0.25"],
       [7, "15"],
+    ],
+  },
+);
+add("chat")(
+  "chat total with thinking that is in no part",
+  "gpt-5.4",
+  writeChat("gpt-5.4", '{"prompt_tokens":35,"completion_tokens":12,"total_tokens":109}'),
+  {
+    terms: [
+      [35, "2.5"],
+      [12, "15"],
     ],
   },
 );
