@@ -9,6 +9,7 @@ const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
   output_missing: { basis: "suspect", text: "is missing beside the other counts", lacksOutput: true },
+  usage_early: { basis: "suspect", text: "did not come again when the output ended", lacksOutput: true },
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
   total_differs: { basis: "suspect", text: "is far from the sum of the other counts" },
   unknown_calls: { basis: "suspect", text: "counts something whose price is not known" },
