@@ -95,7 +95,17 @@ async function readNext(from: string | undefined, { path }: LoadedConfig): Promi
   const date = new Date().toISOString().slice(0, 10);
   const text = makeBook(parsed.data, { date, source: describeSource(place, date) });
   const next = openBook(text);
-  return { text, current: loadPriceBook(path), next };
+  return { text, current: loadCurrent(path), next };
+}
+
+/** An update is the way out of a damaged book: it compares with the built-in one then. */
+function loadCurrent(configPath: string): PriceBook {
+  try {
+    return loadPriceBook(configPath);
+  } catch (error) {
+    printNote(`${getErrorMessage(error)} The changes below are those to the built-in book.`);
+    return loadPriceBook();
+  }
 }
 
 /** Without what may be secret in an address. */

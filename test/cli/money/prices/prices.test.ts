@@ -398,6 +398,35 @@ describe("prices update", () => {
     expect((await run({ folder: folder.path }, "serve")).stderr).toContain("is damaged");
   });
 
+  test.each([
+    ["cut", (text: string) => text.slice(0, text.length / 2)],
+    ["empty", () => ""],
+    ["of another kind", () => "{}\n"],
+  ])("a book that is %s stops a start, and an update is the way out", async (_how, damage) => {
+    using folder = makeTempFolder();
+    write(folder, ["claude-sonnet-5"]);
+    writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
+    const place = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
+    const update = ["prices", "update", "--from", "data.json", "--yes"];
+    expect((await run(place, ...update)).status).toBe(0);
+    const path = folder.join("gateway.prices.jsonl");
+    writeFileSync(path, damage(readFileSync(path, "utf8")));
+    const start = await run(place, "serve");
+    expect(start.status).toBe(1);
+    expect(start.stderr.replaceAll("\n", " ")).toContain("`gateway prices update` writes it again");
+    // What needs no prices goes on, and the doctor names the way out.
+    for (const command of [["usage"], ["ledger", "verify"], ["keys", "list"], ["sessions"]])
+      expect([command, (await run(place, ...command)).status]).toEqual([command, 0]);
+    const { checks }: { checks: unknown[] } = JSON.parse((await run(place, "doctor", "--json")).stdout);
+    expect(checks).toContainEqual(
+      expect.objectContaining({ check: "prices", state: "wrong", mend: "gateway prices update" }),
+    );
+    const again = await run(place, ...update);
+    expect(again.status).toBe(0);
+    expect(again.stderr).toContain("The changes below are those to the built-in book");
+    expect((await run(place, "prices", "check")).status).toBe(0);
+  });
+
   test("the usual address is the one from which the package updates itself", () => {
     expect(PUBLISHED_URL).toBe(REMOTE_DATA_JSON_URL);
   });
