@@ -37,7 +37,7 @@ function openStored(text: string, path: string): PriceBook {
   const head = parseJson(text.slice(0, end));
   if (end < 0 || getField(head, "sha256") !== sha256Hex(text.slice(end + 1)))
     throw new Error(
-      `The price book ${path} is damaged: its content has another hash than its first line says. \`gateway prices update\` writes it again; or remove the file: then the built-in book counts.`,
+      `The price book ${path} is damaged: its content has another hash than its first line says. \`gateway prices update\` writes it again. Or remove the file: then the built-in book counts.`,
     );
   return openBook(text);
 }
