@@ -103,7 +103,7 @@ function loadCurrent(configPath: string): PriceBook {
   try {
     return loadPriceBook(configPath);
   } catch (error) {
-    printNote(`${getErrorMessage(error)} The changes below are those to the built-in book.`);
+    printNote(`${getErrorMessage(error)} The new prices are compared with the built-in book instead.`);
     return loadPriceBook();
   }
 }

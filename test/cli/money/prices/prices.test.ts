@@ -423,7 +423,7 @@ describe("prices update", () => {
     );
     const again = await run(place, ...update);
     expect(again.status).toBe(0);
-    expect(again.stderr).toContain("The changes below are those to the built-in book");
+    expect(again.stderr).toContain("compared with the built-in book instead");
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
