@@ -75,6 +75,7 @@ export function createLive(parts: ConsoleParts): Live {
       notice: note,
     },
     open: (exchange) => {
+      if (exchange.gone) return;
       const [oldest] = pages;
       if (pages.size >= MAX_PAGES && oldest !== undefined) end(oldest);
       exchange.begin(200, [["content-type", "text/event-stream"], NOT_CACHED, ...SAFE_FIELDS]);
@@ -87,10 +88,11 @@ export function createLive(parts: ConsoleParts): Live {
         quiet: 0,
       };
       pages.add(page);
+      // Before anything is sent: the browser may leave during that, and the last one that leaves stops it.
+      timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts);
       send(page, [...collect(parts, true), ["about", JSON.stringify(about)]]);
-      timer ??= setInterval(tick, TICK_MS).unref();
     },
     close: () => {
       for (const page of pages) end(page);

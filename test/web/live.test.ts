@@ -1,6 +1,6 @@
 // The live feed: what each open page gets, and what is kept for a page that reads nothing.
 
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { createActivity } from "../../src/gateway/observe/activity.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import type { Exchange } from "../../src/lib/http1/types.ts";
@@ -34,12 +34,17 @@ interface OpenPage {
   readonly isEnded: () => boolean;
 }
 
+/** When its browser leaves: before the page opens, or while it gets its first event. Without one, it stays. */
+type Leaving = "before" | "first event" | null;
+
 /** The exchange of a browser, which reads only if the test says so. */
-function openPage(): OpenPage {
+function openPage(leaving: Leaving = null): OpenPage {
   const events: LiveEvent[] = [];
   let wake = Promise.withResolvers<void>();
   let drained: PromiseWithResolvers<void> | null = null;
   let ended = false;
+  let gone = leaving === "before";
+  let listen = (): void => {};
   const exchange: Exchange = {
     method: "GET",
     target: "/console/api/live",
@@ -49,6 +54,11 @@ function openPage(): OpenPage {
     answer: () => {},
     begin: () => {},
     write: (chunk) => {
+      if (leaving === "first event") {
+        gone = true;
+        listen();
+        return false;
+      }
       const text = Buffer.from(chunk).toString();
       if (text.startsWith("data: ")) events.push(JSON.parse(text.slice("data: ".length)));
       wake.resolve();
@@ -63,8 +73,13 @@ function openPage(): OpenPage {
     reset: () => {},
     upgrade: () => {},
     begun: true,
-    gone: false,
-    onGone: () => {},
+    get gone() {
+      return gone;
+    },
+    onGone: (listener) => {
+      if (gone) listener();
+      else listen = listener;
+    },
   };
   live.open(exchange);
   return {
@@ -136,8 +151,31 @@ test("a new page gets the last fifty notices", () => {
 });
 
 test("the oldest of too many pages are ended, one for each new page, and all are at the end", () => {
-  const pages = Array.from({ length: 35 }, openPage);
+  const pages = Array.from({ length: 35 }, () => openPage());
   expect(pages.map((page) => page.isEnded())).toEqual(pages.map((_, index) => index < 3));
   live.close();
   expect(pages.every((page) => page.isEnded())).toBe(true);
+});
+
+test.each(["before", "first event"] as const)(
+  "nothing is collected for a browser that has left: %s",
+  (leaving) => {
+    const [started, stopped] = [spyOn(globalThis, "setInterval"), spyOn(globalThis, "clearInterval")];
+    try {
+      openPage(leaving);
+      expect(started.mock.calls.length).toBe(stopped.mock.calls.length);
+      // The next page starts the collection as the first one would.
+      openPage();
+      expect(started.mock.calls.length).toBe(stopped.mock.calls.length + 1);
+    } finally {
+      started.mockRestore();
+      stopped.mockRestore();
+    }
+  },
+);
+
+test("a browser that has left before its page opens ends no other page", () => {
+  const pages = Array.from({ length: 32 }, () => openPage());
+  openPage("before");
+  expect(pages.some((page) => page.isEnded())).toBe(false);
 });
