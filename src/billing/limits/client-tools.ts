@@ -20,6 +20,8 @@ export interface ClientTools {
 export interface ToolReading {
   /** A tool that may run at the provider, as messages name it. */
   readonly hosted: string | null;
+  /** The request or its conversation has a list of tools. */
+  readonly hasTools: boolean;
   /** Tools of the client, and the arguments and results of calls. Whatever is in them, the provider fetches nothing for
    *  it. They are apart, and in their order. */
   readonly parts: readonly Span[];
@@ -33,11 +35,18 @@ const MAX_DEPTH = 1;
 /** Where a body has something twice, both are read. */
 export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
   let hosted: string | null = null;
+  let hasTools = false;
   const parts: Span[] = [];
+  const judge = (start: number): boolean => {
+    hasTools = true;
+    const found = findHostedTool(body, start, known);
+    hosted ??= found;
+    return found === null;
+  };
   const collect = (start: number, depth: number): number => {
     const end = skipValue(body, start);
     if (end < 0 || body[start] !== OPEN_BRACE) return end;
-    parts.push(...findParts(body, start, known));
+    parts.push(...findParts(body, start, judge));
     if (depth < MAX_DEPTH)
       walkMembers(body, start, (keyStart, keyEnd, value) => {
         if (LISTS.has(readKey(body, keyStart, keyEnd)))
@@ -52,12 +61,12 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
     // Some upstreams accept what is no JSON, such as a comma at the end of a list. The tools are read all the same.
     if (CONVERSATIONS.has(key)) walkElements(body, value, (at) => collect(at, 0));
     if (key === "tools" && end >= 0 && body[value] !== NULL_START) {
-      hosted ??= findHostedTool(body, value, known);
+      judge(value);
       parts.push({ start: value, end });
     }
     return end;
   });
-  return { hosted, parts: parts.toSorted((one, other) => one.start - other.start) };
+  return { hosted, hasTools, parts: parts.toSorted((one, other) => one.start - other.start) };
 }
 
 const OPEN_BRACE = 0x7b;
@@ -77,8 +86,11 @@ const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_
 /** Items that bring in more tools: https://developers.openai.com/api/docs/guides/tools-tool-search */
 const TOOL_LISTS: ReadonlySet<string> = new Set(["additional_tools", "tool_search_output"]);
 
-/** In a message, or in a part of one. Its type stays, unless everything about it is known. */
-function findParts(body: Uint8Array, start: number, known: ClientTools): Span[] {
+/** Says whether all tools of a list, or one tool, run at the client. */
+type Judge = (start: number) => boolean;
+
+/** In a message, or in a part of one. */
+function findParts(body: Uint8Array, start: number, judge: Judge): Span[] {
   const members = findMembers(body, start, PART_FIELDS);
   if (members === null) return [];
   const type = members.get("type");
@@ -92,18 +104,18 @@ function findParts(body: Uint8Array, start: number, known: ClientTools): Span[] 
   found.push(...["functionResponse", "function_response"].flatMap((member) => of(member, "response")));
   const [input, tool, tools] = ["input", "tool", "tools"].map((member) => members.get(member));
   if (CALLS.has(name) && input !== undefined) found.push(input);
-  if (name === "tool_addition" && tool !== undefined) found.push(...findDefinition(body, tool, known));
+  if (name === "tool_addition" && tool !== undefined) found.push(...findDefinition(body, tool, judge));
   if (TOOL_LISTS.has(name) && type !== undefined && tools !== undefined)
-    if (findHostedTool(body, tools.start, known) === null) found.push(type, tools);
+    if (judge(tools.start)) found.push(type, tools);
   return found;
 }
 
 /** https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages */
-function findDefinition(body: Uint8Array, tool: Span, known: ClientTools): Span[] {
+function findDefinition(body: Uint8Array, tool: Span, judge: Judge): Span[] {
   const members = findMembers(body, tool.start, ["type", "definition"]);
   const [type, definition] = [members?.get("type"), members?.get("definition")];
   if (type === undefined || definition === undefined) return [];
-  return findHostedTool(body, definition.start, known) === null ? [type, definition] : [];
+  return judge(definition.start) ? [type, definition] : [];
 }
 
 const UNKNOWN = "a tool of an unknown form";

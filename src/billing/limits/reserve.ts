@@ -79,8 +79,9 @@ export function boundCost(request: ReservedRequest): string | UnboundedCost {
   const cap = hasOutput ? fields.cap : 0;
   if (cap === null) return { unbounded: `its output has no cap: set ${describeCaps(capNames)}` };
   if (isAmbiguous(body, FIELDS)) return AMBIGUOUS;
+  const added = tools.hasTools ? MAX_TOOL_TEXT_TOKENS : hasOutput ? MAX_OWN_TEXT_TOKENS : 0;
   const attachments = [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
-  const input = body.length + attachments + (fields.members.has("tools") ? MAX_TOOL_TEXT_TOKENS : 0);
+  const input = body.length + attachments + added;
   const tariffs = listTariffs(readService(fields.members), ways);
   const dearest = quotes.map((quote) => quoteAtAny(quote, tariffs));
   // Together: a long prompt makes the output dearer, too.
@@ -133,6 +134,8 @@ const MAX_ATTACHMENT_TOKENS = 20_000;
 /** Anthropic adds a text of its own to a request with tools, and describes there its own tools, such as `bash`:
  *  https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing. All of them together take less. */
 const MAX_TOOL_TEXT_TOKENS = 5000;
+/** Some providers have a prompt of their own in every request for an answer. xAI's has less than 200 tokens. */
+const MAX_OWN_TEXT_TOKENS = 500;
 
 /** At the dearest of these tariffs that the channel has. */
 function quoteAtAny(quote: Quote, tariffs: readonly Tariff[]): Quote {

@@ -124,15 +124,17 @@ describe("a tool that may run at the provider", () => {
 });
 
 test("items of a conversation that bring in tools are known if all of those run at the client", () => {
-  const count = (type: string, tool: string): number => {
+  const read = (type: string, tool: string) => {
     const item = `{"type":"${type}","role":"developer","tools":[{"type":"function"},${tool}]}`;
-    return readTools(Buffer.from(`{"input":[${item}]}`), responses.clientTools).parts.length;
+    const { hosted, hasTools, parts } = readTools(Buffer.from(`{"input":[${item}]}`), responses.clientTools);
+    return { hosted, hasTools, parts: parts.length };
   };
   for (const type of ["additional_tools", "tool_search_output"]) {
-    expect(count(type, '{"type":"custom"}')).toBe(2);
-    expect(count(type, '{"type":"web_search"}')).toBe(0);
+    expect(read(type, '{"type":"custom"}')).toEqual({ hosted: null, hasTools: true, parts: 2 });
+    const hosted = 'the tool "web_search"';
+    expect(read(type, '{"type":"web_search"}')).toEqual({ hosted, hasTools: true, parts: 0 });
   }
-  expect(count("mcp_list_tools", '{"type":"custom"}')).toBe(0);
+  expect(read("mcp_list_tools", "{}")).toEqual({ hosted: null, hasTools: false, parts: 0 });
 });
 
 test("reading ends at any depth and any number of tools", () => {

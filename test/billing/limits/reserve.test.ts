@@ -16,6 +16,9 @@ const outputOnly: Quote = ({ output = 0 }) => String(output);
 /** One dollar for each token of input. */
 const inputOnly: Quote = ({ input = 0 }) => String(input);
 
+/** What the bound has for a provider's own prompt. */
+const OWN = 500;
+
 function request(body: string, more: Partial<ReservedRequest> = {}): ReservedRequest {
   const quotes = more.quotes ?? [outputOnly];
   return {
@@ -103,7 +106,7 @@ describe("the most that a request can cost", () => {
   test("is its cap, and one token for each byte of the prompt", () => {
     expect(boundCost(request('{"max_tokens":128000}', { expectedOutput: 5 }))).toBe("128000");
     const body = '{"max_tokens":1,"x":"abc"}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN));
   });
 
   test("counts the dearest kind of input and of output", () => {
@@ -114,19 +117,19 @@ describe("the most that a request can cost", () => {
         ? null
         : String(input + 2 * write + output + 5 * image);
     };
-    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length + 50));
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * (body.length + OWN) + 50));
   });
 
   test("counts the prompt as a cache write for 12 hours, where that is the dearest", () => {
     const body = '{"max_tokens":1}';
     const quote: Quote = ({ input = 0, cache_write: write = 0, cache_write_12h: long = 0 }) =>
       String(input + write + 2 * long);
-    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length));
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * (body.length + OWN)));
   });
 
   test("allows for a picture that is small in bytes", () => {
     const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 20_000));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 20_000));
   });
 
   /** Priority and fast cost twice as much, ultrafast six times; flex half; speed 5; processing in the US a tenth more. */
@@ -250,9 +253,20 @@ describe("the most that a request can cost", () => {
     });
   });
 
+  test("has no provider's prompt for embeddings", () => {
+    const body = '{"input":"x"}';
+    expect(boundCost(request(body, { quotes: [inputOnly], hasOutput: false }))).toBe(String(body.length));
+  });
+
   test("allows for the text that providers add to a request with tools", () => {
     const body = '{"max_tokens":1,"tools":[{"type":"computer_20251124","name":"computer"}]}';
     expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 5000));
+    const item = '{"type":"additional_tools","tools":[{"type":"custom","name":"x"}]}';
+    const added = `{"max_output_tokens":1,"input":[${item}]}`;
+    const { capNames, clientTools } = responses;
+    expect(boundCost(request(added, { quotes: [inputOnly], capNames, clientTools }))).toBe(
+      String(added.length + 5000),
+    );
   });
 
   test.each([
@@ -282,7 +296,7 @@ describe("the most that a request can cost", () => {
     [
       "a hosted tool that a conversation adds",
       '{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20270101"}}}',
-      '"tool_definition"',
+      'the tool "web_search_20270101"',
     ],
     [
       "a hosted tool after a compaction",
