@@ -249,8 +249,13 @@ function readExtras(counters: Counters, counts: CountReader): Usage {
   return extras;
 }
 
-/** Web fetches are free. A name from elsewhere is cut. */
-const KNOWN_CALLS: ReadonlySet<string> = new Set(["web_search_requests", "web_fetch_requests"]);
+/** Web fetches and tool searches are free: https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
+const KNOWN_CALLS: ReadonlySet<string> = new Set([
+  "web_search_requests",
+  "web_fetch_requests",
+  "tool_search_requests",
+]);
+/** A name from elsewhere is cut. */
 const MAX_NAME_LENGTH = 60;
 
 /** A tool that is newer than this program may have a fee. */
