@@ -2,7 +2,15 @@
 // parts to price, and how sure they are. Pure; the price of it is charge.ts.
 
 import type { Basis, Outcome } from "./ledger/line.ts";
-import { type Part, type Reading, PROMPT_KINDS, type Usage, USAGE_KINDS, type UsageKind } from "./usage.ts";
+import {
+  OUTPUT_KINDS,
+  type Part,
+  PROMPT_KINDS,
+  type Reading,
+  type Usage,
+  USAGE_KINDS,
+  type UsageKind,
+} from "./usage.ts";
 
 export interface Assessment {
   readonly basis: Exclude<Basis, "unpriced">;
@@ -32,8 +40,6 @@ export interface EndedResponse {
 const NOTHING: Assessment = { basis: "exact", parts: [], estimated: [], suspect: null };
 const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 
-/** Cached or not, a model has read them. */
-
 /**
  * Anthropic reports the prompt of a request that it refused before any output, and charges nothing for some kinds of
  * refusal. Only this kind is confirmed: https://docs.apiyi.com/en/faq/claude-content-safety-refusal (2026-09-29),
@@ -42,6 +48,8 @@ const UNKNOWN: Assessment = { ...NOTHING, basis: "unknown" };
 const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 /** What the line of such a request has as the source of its prices. */
 export const UNBILLED_REFUSAL = "unbilled refusal";
+/** Nobody knows whether a provider charges the output before an error. */
+const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
 export function assess(ended: EndedResponse): Assessment {
@@ -61,25 +69,26 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
-  const failed = outcome === "upstream_error";
-  // A body or a list that says so is still complete.
-  if (failed && reading.parts.length === 0 && (reading.end === "error" || !reading.final)) return NOTHING;
+  if (outcome === "upstream_error") return assessFailed(reading, streamed);
   if (reading.final) return assessFinal(reading, streamed);
-  if (failed || outcome === "complete") return assessReported(reading);
-  return assessBroken(reading, estimatedInput);
+  return outcome === "complete" ? assessReported(reading) : assessBroken(reading, estimatedInput);
 }
 
-const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
+function assessFailed(reading: Reading, streamed: boolean): Assessment {
+  const { parts, end, final, hasText } = reading;
+  // A body or a list that says so is still complete.
+  if (parts.length === 0 && (end === "error" || !final))
+    return hasText ? { ...NOTHING, suspect: MAYBE_BILLED, lacksOutput: true } : NOTHING;
+  return final ? assessFinal(reading, streamed) : assessReported(reading);
+}
 
 function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean {
   for (const { usage } of parts) for (const kind of kinds) if ((usage[kind] ?? 0) > 0) return true;
   return false;
 }
 
-/** Gemini leaves out zeros. Elsewhere, nobody knows how much of a body that is not streamed is text. */
-function findMissingOutput({ parts, estimatedOutput, hasText }: Reading, streamed: boolean): string | null {
-  const isSeen = hasText ?? (streamed && estimatedOutput > 0);
-  return isSeen && !countsAny(parts, OUTPUT_KINDS)
+function findMissingOutput({ parts, hasText }: Reading): string | null {
+  return hasText && !countsAny(parts, OUTPUT_KINDS)
     ? "the upstream reported no output tokens for the output that was seen"
     : null;
 }
@@ -91,7 +100,7 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (countsAny(parts, USAGE_KINDS)) {
-    const suspect = findMissingOutput(reading, streamed);
+    const suspect = findMissingOutput(reading);
     return { ...NOTHING, parts, suspect, ...(suspect !== null && { lacksOutput: true }) };
   }
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
@@ -106,8 +115,17 @@ export function describePaidTwice(channels: readonly string[]): string {
   return `the request may have been paid ${channels.length === 2 ? "twice" : `${channels.length} times`}: by ${names}`;
 }
 
-function assessReported({ parts }: Reading): Assessment {
-  return parts.length === 0 ? UNKNOWN : { ...NOTHING, basis: "partial", parts };
+/** Ended early, but not cut: what was reported is charged. Limits count the output that was seen, too. */
+function assessReported({ parts, estimatedOutput }: Reading): Assessment {
+  if (parts.length === 0) return UNKNOWN;
+  const reported: Assessment = { ...NOTHING, basis: "partial", parts };
+  return estimatedOutput > countOutput(parts) ? { ...reported, lacksOutput: true } : reported;
+}
+
+function countOutput(parts: readonly Part[]): number {
+  let sum = 0;
+  for (const { usage } of parts) for (const kind of OUTPUT_KINDS) sum += usage[kind] ?? 0;
+  return sum;
 }
 
 /** Cut short: what was reported, with the output seen so far where it is more than was reported. Every prompt

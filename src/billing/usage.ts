@@ -109,8 +109,8 @@ export interface Reading {
   readonly final: boolean;
   /** Tokens of visible output so far, estimated from its bytes: used only where the upstream did not say. */
   readonly estimatedOutput: number;
-  /** Whether there was text, also in a body that is not streamed; absent: only the estimate says it, of a stream. */
-  readonly hasText?: boolean | undefined;
+  /** Whether there was visible output, also in a body that is not streamed, where no estimate says it. */
+  readonly hasText: boolean;
   /** The answer is a refusal, made before any output; the upstream's word for its kind, null where it has none. */
   readonly refusal?: { readonly category: string | null } | undefined;
   /** The upstream called the model several times, with prompts of its own, and adds up what they used. */

@@ -12,10 +12,12 @@ const OPEN: Reading = {
   end: "open",
   final: false,
   estimatedOutput: 0,
+  hasText: false,
 };
 const readingOf = (usage: Usage | null, more: Partial<Reading> = {}): Reading => ({
   ...OPEN,
   parts: usage === null ? [] : [{ model: null, pass: "message", usage }],
+  hasText: (more.estimatedOutput ?? 0) > 0,
   ...more,
 });
 const judge = (reading: Reading, more: Partial<EndedResponse> = {}) => {
@@ -179,13 +181,19 @@ describe("a whole answer", () => {
 
 describe("an answer that says it failed", () => {
   const failed = { outcome: "upstream_error" } as const;
+  const assessFailed = (reading: Reading) =>
+    assess({ ...failed, status: 200, streamed: true, estimatedInput: 70, reading });
 
   test.each([
     ["stream", false],
     ["whole body, or list of values", true],
   ])("and reported nothing costs nothing, as a %s", (_, final) => {
-    const shown = judge(readingOf(null, { end: "error", final, estimatedOutput: 9 }), failed);
+    const shown = judge(readingOf(null, { end: "error", final }), failed);
     expect(shown).toEqual({ basis: "exact", usage: [], estimated: [], suspect: false });
+    // Whether the words before it are charged, nobody knows.
+    const seen = assessFailed(readingOf(null, { end: "error", final, estimatedOutput: 9 }));
+    expect(seen).toMatchObject({ basis: "exact", parts: [], lacksOutput: true });
+    expect(seen.suspect).toContain("before its error");
   });
 
   test("and ended without a word of it costs nothing either, unless its body is whole", () => {
@@ -201,6 +209,13 @@ describe("an answer that says it failed", () => {
   ])("costs what it reported: %s", (basis, final) => {
     const shown = judge(readingOf({ input: 5, output: 1 }, { end: "error", final }), failed);
     expect(shown).toMatchObject({ basis, usage: [{ input: 5, output: 1 }] });
+    const counted = { end: "error", final, estimatedOutput: 1 } as const;
+    expect(assessFailed(readingOf({ input: 5, output: 1 }, counted))).not.toHaveProperty("lacksOutput");
+  });
+
+  test("lacks the output that was seen after its last report", () => {
+    const reading = readingOf({ input: 5, output: 1 }, { end: "error", estimatedOutput: 9 });
+    expect(assessFailed(reading)).toMatchObject({ basis: "partial", estimated: [], lacksOutput: true });
   });
 });
 

@@ -2,7 +2,7 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, type UsageReader } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
@@ -12,12 +12,21 @@ export function openChatMeter(contentType: string): Meter {
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
 const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
+const CALL_SHAPE = { arguments: "size" } as const;
+const TEXT_SHAPE = {
+  content: "size",
+  refusal: "size",
+  reasoning_content: "size",
+  reasoning: "size",
+  tool_calls: [{ function: CALL_SHAPE }],
+  function_call: CALL_SHAPE,
+} as const;
 const SHAPE = {
   model: true,
   service_tier: true,
   usage: true,
   error: { message: true },
-  choices: [{ finish_reason: true }],
+  choices: [{ finish_reason: true, delta: TEXT_SHAPE, message: TEXT_SHAPE }],
 } as const;
 
 class ChatReader implements UsageReader {
@@ -28,6 +37,8 @@ class ChatReader implements UsageReader {
   #tier: string | undefined;
   #raw: unknown = null;
   #finished = false;
+  /** An answer ended, and no usage has come with its end or since. */
+  #awaitsUsage = false;
   #end: Reading["end"] = "open";
 
   learn(chunk: unknown): void {
@@ -35,12 +46,14 @@ class ChatReader implements UsageReader {
     this.#tier = getName(getField(chunk, "service_tier")) ?? this.#tier;
     const usage = getField(chunk, "usage");
     if (isObject(usage)) this.#raw = usage;
+    this.#awaitsUsage &&= !isObject(usage);
     if (
       getList(getField(chunk, "choices")).some(
         (choice) => getName(getField(choice, "finish_reason")) !== undefined,
       )
     ) {
       this.#finished = true;
+      this.#awaitsUsage = !isObject(usage);
     }
     if (isObject(getField(chunk, "error"))) this.#end = "error";
   }
@@ -52,7 +65,7 @@ class ChatReader implements UsageReader {
   measureText(chunk: unknown): number {
     let bytes = 0;
     for (const choice of getList(getField(chunk, "choices"))) {
-      const delta = getField(choice, "delta");
+      const delta = getField(choice, "delta") ?? getField(choice, "message");
       const calls = [
         ...getList(getField(delta, "tool_calls")).map((call) => getField(call, "function")),
         getField(delta, "function_call"),
@@ -61,14 +74,15 @@ class ChatReader implements UsageReader {
         ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(delta, name)),
         ...calls.map((call) => getField(call, "arguments")),
       ];
-      for (const text of texts) bytes += typeof text === "string" ? Buffer.byteLength(text) : 0;
+      for (const text of texts) bytes += sizeOf(text);
     }
     return bytes;
   }
 
-  report(): Omit<Reading, "estimatedOutput"> {
+  report(): UsageReport {
     const counts = new CountReader();
     const usage = readOpenaiUsage(this.#raw, "chat", counts);
+    if (usage !== null && this.#awaitsUsage) counts.note("usage_early", "usage");
     const done = this.#end === "complete" || (this.#finished && usage !== null);
     return {
       model: this.#model,

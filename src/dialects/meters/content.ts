@@ -1,9 +1,9 @@
 // Reads the usage of an answer in the content dialect: the last snapshot counts, as a whole. Snapshots are running totals
 // that may also shrink.
 
-import type { Meter, Reading, Tariff, Usage } from "../../billing/usage.ts";
+import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, type UsageReader } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
@@ -22,7 +22,7 @@ const SHAPE = {
   candidates: [
     {
       finishReason: true,
-      content: { parts: [{ text: true, executableCode: { code: true }, functionCall: { args: true } }] },
+      content: { parts: [{ text: "size", executableCode: { code: "size" }, functionCall: { args: true } }] },
       groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
     },
   ],
@@ -37,18 +37,22 @@ class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
-  #hasText = false;
+  /** An answer ended, and no usage has come with its end or since. */
+  #awaitsUsage = false;
   readonly #queries = new Set<string>();
 
   learn(chunk: unknown): void {
-    this.#hasText ||= this.measureText(chunk) > 0;
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
     const usage = getField(chunk, "usageMetadata");
     if (isObject(usage)) this.#raw = usage;
+    this.#awaitsUsage &&= !isObject(usage);
     if (isReason(getField(getField(chunk, "promptFeedback"), "blockReason"))) this.#finished = true;
     if (isObject(getField(chunk, "error"))) this.#failed = true;
     for (const candidate of getList(getField(chunk, "candidates"))) {
-      if (isReason(getField(candidate, "finishReason"))) this.#finished = true;
+      if (isReason(getField(candidate, "finishReason"))) {
+        this.#finished = true;
+        this.#awaitsUsage = !isObject(usage);
+      }
       this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }
   }
@@ -62,14 +66,15 @@ class ContentReader implements UsageReader {
       const code = getField(getField(part, "executableCode"), "code");
       const text =
         getField(part, "text") ?? code ?? JSON.stringify(getField(getField(part, "functionCall"), "args"));
-      if (typeof text === "string") bytes += Buffer.byteLength(text);
+      bytes += sizeOf(text);
     }
     return bytes;
   }
 
-  report(): Omit<Reading, "estimatedOutput"> {
+  report(): UsageReport {
     const counts = new CountReader();
     const tokens = readUsage(this.#raw, counts);
+    if (tokens !== null && this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
@@ -78,7 +83,6 @@ class ContentReader implements UsageReader {
       faults: counts.faults,
       raw: this.#raw,
       tariff: readTariff(this.#raw),
-      hasText: this.#hasText,
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };

@@ -9,6 +9,7 @@ const FAULTS = {
   total_unreadable: { basis: "unknown", text: "cannot be read" },
   total_missing: { basis: "unknown", text: "is missing beside the other counts" },
   output_missing: { basis: "suspect", text: "is missing beside the other counts", lacksOutput: true },
+  usage_early: { basis: "suspect", text: "did not come again when the output ended", lacksOutput: true },
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
 } as const;

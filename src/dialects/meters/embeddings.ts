@@ -1,10 +1,10 @@
 // Reads the usage of an answer with embeddings: the prompt's tokens only. The vectors, as numbers or in base64, pass
 // unread. https://platform.openai.com/docs/api-reference/embeddings/object
 
-import type { Meter, Reading } from "../../billing/usage.ts";
+import type { Meter } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
 import { CountReader } from "./counts.ts";
-import { openMeter, type UsageReader } from "./meter.ts";
+import { openMeter, type UsageReader, type UsageReport } from "./meter.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
 export function openEmbeddingsMeter(contentType: string): Meter {
@@ -30,7 +30,7 @@ class EmbeddingsReader implements UsageReader {
     return 0;
   }
 
-  report(): Omit<Reading, "estimatedOutput"> {
+  report(): UsageReport {
     const counts = new CountReader();
     const usage = readOpenaiUsage(this.#raw, "embeddings", counts);
     return {

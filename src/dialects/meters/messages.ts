@@ -10,7 +10,7 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, type UsageReader } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
@@ -28,10 +28,16 @@ const SHAPE = {
   error: { type: true },
   message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
   diagnostics: { cache_miss_reason: true },
-  delta: { stop_reason: true, stop_details: { category: true } },
+  delta: {
+    stop_reason: true,
+    stop_details: { category: true },
+    text: "size",
+    thinking: "size",
+    partial_json: "size",
+  },
   stop_reason: true,
   stop_details: { category: true },
-  content: [{ type: true }],
+  content: [{ type: true, text: "size", thinking: "size" }],
 } as const;
 
 class MessagesReader implements UsageReader {
@@ -70,12 +76,13 @@ class MessagesReader implements UsageReader {
   }
 
   measureText(event: unknown): number {
-    const delta = getField(event, "type") === "content_block_delta" ? getField(event, "delta") : undefined;
-    const text = getField(delta, "text") ?? getField(delta, "thinking") ?? getField(delta, "partial_json");
-    return typeof text === "string" ? Buffer.byteLength(text) : 0;
+    const type = getField(event, "type");
+    if (type === "content_block_delta") return measureBlock(getField(event, "delta"));
+    if (type !== "message") return 0;
+    return getList(getField(event, "content")).reduce<number>((sum, block) => sum + measureBlock(block), 0);
   }
 
-  report(): Omit<Reading, "estimatedOutput"> {
+  report(): UsageReport {
     const counts = new CountReader();
     const parts = readParts(this.#usage, counts);
     const awaited = parts.length > 0 && this.#awaitsReport;
@@ -125,6 +132,12 @@ class MessagesReader implements UsageReader {
     this.#usage = isEmpty(earlier) ? values : { ...earlier, ...values };
     return !isEmpty(values);
   }
+}
+
+function measureBlock(block: unknown): number {
+  // The input of a tool call in a body is an object.
+  if (getField(block, "type") === "tool_use") return "{}".length;
+  return sizeOf(getField(block, "text") ?? getField(block, "thinking") ?? getField(block, "partial_json"));
 }
 
 function isEmpty(counters: Counters): boolean {

@@ -19,9 +19,19 @@ export interface UsageReader {
   learn(event: unknown): void;
   /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
-  /** The bytes of text and tool arguments in one event of a stream. */
+  /** The bytes of text and tool arguments in an event of a stream, or in a body. A text that was too long to keep is its
+   *  size here. */
   measureText(event: unknown): number;
-  report(): Omit<Reading, "estimatedOutput">;
+  report(): UsageReport;
+}
+
+/** What a reader knows. How much text there was, the meter knows. */
+export type UsageReport = Omit<Reading, "estimatedOutput" | "hasText">;
+
+/** The bytes of a text, or of one of which only the size was picked. */
+export function sizeOf(text: unknown): number {
+  if (typeof text === "number") return text;
+  return typeof text === "string" ? Buffer.byteLength(text) : 0;
 }
 
 /** Longer lines are not kept: their fields are picked while the bytes pass. */
@@ -111,8 +121,12 @@ class StreamMeter implements Meter {
     this.#take(this.#lines.peek().toString());
     const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
     const plain = this.#lines.plainBytes * share;
-    const estimatedOutput = Math.round((this.#textBytes + plain) / BYTES_PER_TOKEN);
-    return { ...this.#reader.report(), estimatedOutput };
+    const text = this.#textBytes + plain;
+    return {
+      ...this.#reader.report(),
+      hasText: text > 0,
+      estimatedOutput: Math.round(text / BYTES_PER_TOKEN),
+    };
   }
 
   /** Passes a line to the reader. Returns the bytes of text in it. */
@@ -143,7 +157,10 @@ class StreamMeter implements Meter {
   }
 
   #openLong(): LongEventSink {
-    const sieve = new JsonPicker(this.#reader.shape, (event) => this.#reader.learn(event));
+    const sieve = new JsonPicker(this.#reader.shape, (event) => {
+      this.#reader.learn(event);
+      this.#textBytes += this.#reader.measureText(event);
+    });
     const joiner = new DataLineJoiner((piece) => sieve.see(piece));
     return { see: (piece) => joiner.see(piece), end: () => joiner.end() };
   }
@@ -187,7 +204,7 @@ class BodyMeter implements Meter {
   /** Null before the first bytes, and if the body came in one piece. */
   #sieve: JsonPicker | null = null;
   #bytes = 0;
-  /** Bytes of text in the values of a list. */
+  /** Bytes of text in the body, or in the values of a list. */
   #textBytes = 0;
 
   constructor(reader: UsageReader) {
@@ -197,10 +214,7 @@ class BodyMeter implements Meter {
   see(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
-      this.#sieve = new JsonPicker(this.#reader.shape, (value) => {
-        this.#reader.learn(value);
-        this.#textBytes += this.#reader.measureText(value);
-      });
+      this.#sieve = new JsonPicker(this.#reader.shape, (value) => this.#learn(value));
     }
     this.#sieve?.see(bytes);
     this.#bytes += bytes.length;
@@ -210,8 +224,13 @@ class BodyMeter implements Meter {
     if (bytes.length > MAX_PARSED_BODY_BYTES) return false;
     if (bytes[0] !== OPEN_OBJECT || bytes[bytes.length - 1] !== CLOSE_OBJECT) return false;
     const value = parseJson(bytes.toString());
-    if (value !== undefined) this.#reader.learn(value);
+    if (value !== undefined) this.#learn(value);
     return value !== undefined;
+  }
+
+  #learn(value: unknown): void {
+    this.#reader.learn(value);
+    this.#textBytes += this.#reader.measureText(value);
   }
 
   read(): Reading {
@@ -225,7 +244,10 @@ class BodyMeter implements Meter {
       ...reading,
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
       final: whole,
-      estimatedOutput: Math.round((listed ? this.#textBytes : this.#guessText()) / BYTES_PER_TOKEN),
+      hasText: this.#textBytes > 0,
+      estimatedOutput: Math.round(
+        Math.max(this.#textBytes, listed ? 0 : this.#guessText()) / BYTES_PER_TOKEN,
+      ),
     };
   }
 

@@ -2,7 +2,7 @@
 
 import type { CallKind, CallListener, Meter, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
-import { openMeter, type UsageReader } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
@@ -17,6 +17,9 @@ const ITEM_SHAPE = {
   action: { type: true },
   container_id: true,
   environment: { type: true, container_id: true },
+  content: [{ text: "size", refusal: "size" }],
+  arguments: "size",
+  input: "size",
 } as const;
 const CALL_SHAPE = {
   ...ITEM_SHAPE,
@@ -56,6 +59,7 @@ const SHAPE = {
   response: RESPONSE_SHAPE,
   item: ITEM_SHAPE,
   output_index: true,
+  delta: "size",
 } as const;
 const SHAPE_WITH_CALLS = {
   ...SHAPE,
@@ -78,6 +82,8 @@ class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
+  /** The stream's last event came without usage. */
+  #lacksUsage = false;
   readonly #calls = new Map<string, BilledCall>();
   /** Kind and output index → key of the call. */
   readonly #positions = new Map<string, string>();
@@ -91,29 +97,33 @@ class ResponsesReader implements UsageReader {
   learn(event: unknown): void {
     const type = getName(getField(event, "type"));
     const response = getField(event, "response");
+    const ended = type === "response.completed" || type === "response.incomplete";
     if (isObject(response)) {
       // Some relays report the usage beside the response instead of inside.
-      const beside = getField(event, "usage");
-      if (isObject(beside)) this.#raw = beside;
-      this.#learnResponse(response);
+      const beside = this.#learnUsage(event);
+      const inside = this.#learnResponse(response);
+      if (ended) this.#lacksUsage = !beside && !inside;
     } else if (getName(getField(event, "object"))?.startsWith("response") === true)
       this.#learnResponse(event);
     else if (isObject(getField(event, "error"))) this.#end = "error";
     if (type === "response.output_item.done")
       this.#learnItem(getField(event, "item"), getField(event, "output_index"));
-    else if (type === "response.completed" || type === "response.incomplete") this.#end = "complete";
+    else if (ended) this.#end = "complete";
     else if (type === "response.failed" || type === "error") this.#end = "error";
   }
 
   measureText(event: unknown): number {
-    const delta =
-      getName(getField(event, "type"))?.endsWith(".delta") === true ? getField(event, "delta") : undefined;
-    return typeof delta === "string" ? Buffer.byteLength(delta) : 0;
+    if (getName(getField(event, "type"))?.endsWith(".delta") === true)
+      return sizeOf(getField(event, "delta"));
+    // The last event of a stream repeats the whole response. Only a body has it on top.
+    if (getName(getField(event, "object"))?.startsWith("response") !== true) return 0;
+    return getList(getField(event, "output")).reduce<number>((sum, item) => sum + measureItem(item), 0);
   }
 
-  report(): Omit<Reading, "estimatedOutput"> {
+  report(): UsageReport {
     const counts = new CountReader();
     const tokens = readOpenaiUsage(this.#raw, "responses", counts);
+    if (tokens !== null && this.#lacksUsage) counts.note("usage_early", "usage");
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
@@ -129,11 +139,18 @@ class ResponsesReader implements UsageReader {
     };
   }
 
-  #learnResponse(response: unknown): void {
+  /** False if there is none. */
+  #learnUsage(holder: unknown): boolean {
+    const usage = getField(holder, "usage");
+    if (!isObject(usage)) return false;
+    this.#raw = usage;
+    return true;
+  }
+
+  #learnResponse(response: unknown): boolean {
     this.#model = getName(getField(response, "model")) ?? this.#model;
     this.#tier = getName(getField(response, "service_tier")) ?? this.#tier;
-    const usage = getField(response, "usage");
-    if (isObject(usage)) this.#raw = usage;
+    const hasUsage = this.#learnUsage(response);
     const id = getName(getField(response, "id"));
     const status = getField(response, "status");
     if (id !== undefined) this.#listener?.begin(id);
@@ -143,6 +160,7 @@ class ResponsesReader implements UsageReader {
     const tools = getList(getField(response, "tools")).map((tool) => getName(getField(tool, "type")));
     if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
     for (const [index, item] of getList(getField(response, "output")).entries()) this.#learnItem(item, index);
+    return hasUsage;
   }
 
   /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
@@ -169,6 +187,16 @@ class ResponsesReader implements UsageReader {
     }
     return counts;
   }
+}
+
+function measureItem(item: unknown): number {
+  const texts = getList(getField(item, "content")).map(
+    (part) => getField(part, "text") ?? getField(part, "refusal"),
+  );
+  return [...texts, getField(item, "arguments"), getField(item, "input")].reduce<number>(
+    (sum, text) => sum + sizeOf(text),
+    0,
+  );
 }
 
 /** A call whose result the client sends. */

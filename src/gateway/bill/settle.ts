@@ -8,7 +8,7 @@ import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import type { Reading, Usage } from "../../billing/usage.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
@@ -309,41 +309,50 @@ interface KnownUsage {
 }
 
 function isCharged({ assessment, basis }: KnownUsage, strict: boolean): boolean {
-  if (basis === "exact") return assessment.lacksOutput !== true;
-  return basis === "partial" && !strict;
+  if (assessment.lacksOutput === true) return false;
+  return basis === "exact" || (basis === "partial" && !strict);
 }
 
 /** What limits count while the cost of a request is not known: its prompt and the output seen. Null: its charge. */
 function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
-  const { basis, charge, reading } = known;
+  const { basis, reading } = known;
   const { admission, estimatedInput } = bill;
   if (isCharged(known, admission.strict)) return null;
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
   if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
-  if (basis === "exact") return addOutput(bill, known, gateway);
-  if (basis === "unpriced") return estimateUnpriced(bill, charge, gateway);
+  if (basis === "exact" || basis === "partial") return addUnseen(bill, known, gateway);
+  if (basis === "unpriced") return estimateUnpriced(bill, known, gateway);
   return quoteLast(bill, { input: estimatedInput, output: reading?.estimatedOutput ?? 0 }, gateway);
 }
 
-/** What was charged, and the output that was seen beyond what the upstream has counted. */
-function addOutput(
-  bill: Bill,
-  { charge: { usage, charge }, reading }: KnownUsage,
-  gateway: Gateway,
-): string | null {
-  const output = Math.max(0, (reading?.estimatedOutput ?? 0) - (usage.output ?? 0));
-  const more = quoteLast(bill, { output }, gateway);
+/** What was charged, and what was seen beyond the upstream's counts. */
+function addUnseen(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
+  const { charge } = known.charge;
+  const more = quoteLast(bill, findUncounted(bill, known), gateway);
   return charge === null || more === null ? null : formatUsd(addUsd(parseUsd(charge), parseUsd(more)));
 }
 
+/** Every prompt has tokens, and output that was seen has some, too. */
+function findUncounted(
+  { estimatedInput }: Bill,
+  { assessment: { lacksOutput }, charge: { usage }, reading }: KnownUsage,
+): Usage {
+  if (lacksOutput !== true) return {};
+  const isRead = PROMPT_KINDS.some((kind) => (usage[kind] ?? 0) > 0);
+  const output = OUTPUT_KINDS.reduce(
+    (left, kind) => left - (usage[kind] ?? 0),
+    reading?.estimatedOutput ?? 0,
+  );
+  return { ...(!isRead && { input: estimatedInput }), output: Math.max(0, output) };
+}
+
 /** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */
-function estimateUnpriced(
-  bill: Bill,
-  { usage, atLeast }: Pick<Charge, "usage" | "atLeast">,
-  gateway: Gateway,
-): string | null {
-  return quoteLast(bill, usage, gateway) ?? atLeast ?? bill.admission.reservedUsd;
+function estimateUnpriced(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
+  const { usage, atLeast } = known.charge;
+  const { input = 0, output = 0 } = findUncounted(bill, known);
+  const seen = { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
+  return quoteLast(bill, seen, gateway) ?? atLeast ?? bill.admission.reservedUsd;
 }
 
 /** What a usage costs at the channel that was tried last. */

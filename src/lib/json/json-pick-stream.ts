@@ -3,8 +3,9 @@
 
 import { parseJson } from "./json.ts";
 
-/** What to pick. `true`: the whole value. An object: its named members. A list of one: that shape of every element. */
-export type Shape = true | { readonly [name: string]: Shape } | readonly [Shape];
+/** What to pick. `true`: the whole value. `size`: the bytes of a string, which is not kept. An object: its named members. A
+ *  list of one: that shape of every element. */
+export type Shape = true | "size" | { readonly [name: string]: Shape } | readonly [Shape];
 
 /** Longer values are not picked. */
 const MAX_VALUE_BYTES = 64 * 1024;
@@ -48,6 +49,8 @@ export class JsonPicker {
   #keepFrom = -1;
   #kept: Buffer[] = [];
   #keptBytes = 0;
+  /** Only the size of the current string is wanted. */
+  #counts = false;
 
   constructor(shape: Readonly<Record<string, Shape>>, emit: (picked: unknown) => void) {
     this.#shape = shape;
@@ -106,7 +109,9 @@ export class JsonPicker {
   #beginText(at: number): void {
     this.#inText = true;
     this.#escaped = false;
-    if (this.#depth === 0 && (this.#isNaming() || this.#shapeHere() === true)) this.#startKeeping(at);
+    if (this.#depth > 0) return;
+    const shape = this.#isNaming() || this.#shapeHere();
+    if (shape === true || shape === "size") this.#startKeeping(at, shape === "size");
   }
 
   /** Skips to the end of the current string, or of the chunk. */
@@ -174,7 +179,7 @@ export class JsonPicker {
       return;
     }
     const shape = this.#shapeHere();
-    const frame = shape === undefined || shape === true ? null : frameOf(shape, byte);
+    const frame = typeof shape === "object" ? frameOf(shape, byte) : null;
     if (frame !== null) {
       if (this.#frames.length > 0) this.#put(frame.value);
       this.#frames.push(frame);
@@ -220,14 +225,16 @@ export class JsonPicker {
     } else if (frame.name !== null) frame.value[frame.name] = value;
   }
 
-  #startKeeping(at: number): void {
+  #startKeeping(at: number, counts = false): void {
     this.#keepFrom = at;
+    this.#counts = counts;
     this.#kept = [];
     this.#keptBytes = 0;
   }
 
   #keep(chunk: Buffer, to: number): void {
     this.#keptBytes += to - this.#keepFrom;
+    if (this.#counts) return;
     if (this.#keptBytes <= MAX_VALUE_BYTES) this.#kept.push(Buffer.from(chunk.subarray(this.#keepFrom, to)));
     else this.#kept = [];
   }
@@ -235,18 +242,22 @@ export class JsonPicker {
   #takeKept(chunk: Buffer, to: number): unknown {
     this.#keep(chunk, to);
     this.#keepFrom = -1;
+    // Without its quotes.
+    if (this.#counts) return this.#keptBytes - 2;
     const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
     return parseJson(text);
   }
 }
 
-function isListShape(shape: Exclude<Shape, true>): shape is readonly [Shape] {
+type ContainerShape = Exclude<Shape, true | "size">;
+
+function isListShape(shape: ContainerShape): shape is readonly [Shape] {
   return Array.isArray(shape);
 }
 
 /** Null if the container is not of the kind that the shape expects. */
-function frameOf(shape: Exclude<Shape, true>, byte: number): Frame | null {
+function frameOf(shape: ContainerShape, byte: number): Frame | null {
   if (isListShape(shape)) return byte === OPEN_LIST ? { shape, value: [] } : null;
   return byte === OPEN_OBJECT ? { shape, value: {}, name: null } : null;
 }

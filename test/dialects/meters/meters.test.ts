@@ -1159,6 +1159,56 @@ describe("estimated output", () => {
   });
 });
 
+describe("a body that is not streamed", () => {
+  const openers = {
+    messages: openMessagesMeter,
+    responses: openResponsesMeter,
+    chat: openChatMeter,
+    content: openContentMeter,
+  };
+  type Format = keyof typeof openers;
+  const LONG = "long ".repeat(40_000);
+  const callOf = (input: object) => [{ type: "function_call", name: "f", ...input }];
+  const bodies: [Format, string, boolean, object][] = [
+    ...["Hi", LONG, ""].flatMap((text): [Format, string, boolean, object][] => {
+      const name = text.length > 10 ? "a long text" : `the text ${JSON.stringify(text)}`;
+      const item = { type: "message", content: [{ type: "output_text", text }] };
+      const message = { role: "assistant", content: text };
+      return [
+        ["messages", name, text !== "", { type: "message", content: [{ type: "text", text }] }],
+        ["responses", name, text !== "", { object: "response", output: [{ type: "reasoning" }, item] }],
+        ["chat", name, text !== "", { choices: [{ message, finish_reason: "stop" }] }],
+        ["content", name, text !== "", { candidates: [{ content: { parts: [{ text }] } }] }],
+      ];
+    }),
+    ["messages", "no content", false, { type: "message", content: [] }],
+    ["messages", "a tool call", true, { type: "message", content: [{ type: "tool_use", input: {} }] }],
+    ["messages", "thoughts", true, { type: "message", content: [{ type: "thinking", thinking: "Hm" }] }],
+    ["responses", "a function call", true, { object: "response", output: callOf({ arguments: "{}" }) }],
+    ["responses", "a custom call", true, { object: "response", output: callOf({ input: "x" }) }],
+    ["responses", "a refusal", true, { object: "response", output: [{ content: [{ refusal: "No" }] }] }],
+    ["chat", "null", false, { choices: [{ message: { content: null }, finish_reason: "stop" }] }],
+    [
+      "chat",
+      "a tool call",
+      true,
+      { choices: [{ message: { content: null, tool_calls: [{ function: { arguments: "{}" } }] } }] },
+    ],
+    ["content", "a call", true, { candidates: [{ content: { parts: [{ functionCall: { args: {} } }] } }] }],
+    ["content", "an error", false, { error: { message: "x".repeat(9000) } }],
+    ["chat", "an error", false, { error: { message: "x".repeat(9000) } }],
+  ];
+
+  test.each(bodies)("of %s with %s: there was output: %p", (dialect, _name, hasText, body) => {
+    const bytes = Buffer.from(JSON.stringify(body));
+    for (const size of [bytes.length, 7]) {
+      const meter = openers[dialect]("application/json");
+      for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
+      expect(meter.read().hasText).toBe(hasText);
+    }
+  });
+});
+
 describe("a count that cannot be trusted is never taken for zero and exact:", () => {
   const UNREADABLE = [-1, 1.5, 1e300, "12", {}, [], true, 2 ** 53].map((bad) => [bad] as const);
   const faults = (open: Open, ...list: readonly unknown[]) =>
@@ -1235,6 +1285,33 @@ describe("a count that cannot be trusted is never taken for zero and exact:", ()
     // A stream that was cut is estimated from its text.
     expect(read(openMessagesMeter, events(begin, text)).faults).toBeUndefined();
     expect(faults(openMessagesMeter, begin, text, { ...stop, usage: { output_tokens: 9 } }, end)).toEqual([]);
+  });
+
+  test("usage that comes before the end of the output, and not with it, makes the line suspect", () => {
+    const early = (name: string) => [
+      `suspect: the upstream's ${name} did not come again when the output ended`,
+    ];
+    const candidate = { content: { parts: [{ text: "more" }] } };
+    const usage = { usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1 } };
+    const end = { candidates: [{ ...candidate, finishReason: "STOP" }] };
+    const provisional = { candidates: [candidate], ...usage };
+    expect(faults(openContentMeter, provisional, end)).toEqual(early("usageMetadata"));
+    expect(faults(openContentMeter, provisional, { ...end, ...usage })).toEqual([]);
+    expect(faults(openContentMeter, end, usage)).toEqual([]);
+
+    const counts = { usage: { prompt_tokens: 3, completion_tokens: 1 } };
+    const stop = { choices: [{ delta: { content: "more" }, finish_reason: "stop" }] };
+    const piece = { choices: [{ delta: { content: "some" } }], ...counts };
+    expect(faults(openChatMeter, piece, stop)).toEqual(early("usage"));
+    expect(faults(openChatMeter, piece, { ...stop, ...counts })).toEqual([]);
+    expect(faults(openChatMeter, piece, stop, { choices: [], ...counts })).toEqual([]);
+
+    const tokens = { usage: { input_tokens: 3, output_tokens: 1 } };
+    const running = { type: "response.in_progress", response: { id: "r", ...tokens } };
+    const done = { type: "response.completed", response: { id: "r" } };
+    expect(faults(openResponsesMeter, running, done)).toEqual(early("usage"));
+    expect(faults(openResponsesMeter, running, { ...done, response: { id: "r", ...tokens } })).toEqual([]);
+    expect(faults(openResponsesMeter, running, { ...done, ...tokens })).toEqual([]);
   });
 
   test("a part that is larger than its total makes the line suspect", () => {

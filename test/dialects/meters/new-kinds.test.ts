@@ -138,7 +138,7 @@ describe("messages", () => {
       {
         type: "message_delta",
         delta: { stop_reason: "refusal", stop_details: { category } },
-        usage: { output_tokens: 0 },
+        usage: { output_tokens: between.length > 0 ? 1 : 0 },
       },
       { type: "message_stop" },
     );

@@ -26,10 +26,14 @@ interface Work {
   readonly input?: number;
   /** The text of each response. Without one, its usage has the output, too. */
   readonly text?: string;
+  /** The output that its usage has nevertheless. */
+  readonly reported?: number;
+  /** It is a stream that ends with an error event after its text. With `usage`, its first event reports its prompt. */
+  readonly error?: "usage" | "no usage";
 }
 
 /** Does a fixed amount of work, whatever the request says. */
-function startUpstream({ output, input = 10, text: said }: Work): Upstream {
+function startUpstream({ output, ...work }: Work): Upstream {
   const bodies: Section[] = [];
   const waiting: (() => void)[] = [];
   const server = Bun.serve({
@@ -53,15 +57,7 @@ function startUpstream({ output, input = 10, text: said }: Work): Upstream {
           status: "queued",
           usage: null,
         });
-      return Response.json({
-        id: "msg_1",
-        type: "message",
-        role: "assistant",
-        model: body["model"],
-        content: [{ type: "text", text: said ?? "x" }],
-        stop_reason: "end_turn",
-        usage: { input_tokens: input, output_tokens: said === undefined ? output : null },
-      });
+      return answer(body["model"], { output, ...work });
     },
   });
   return {
@@ -72,6 +68,35 @@ function startUpstream({ output, input = 10, text: said }: Work): Upstream {
     },
     stop: () => void server.stop(true),
   };
+}
+
+function answer(model: unknown, { output, input = 10, text, reported, error }: Work): Response {
+  if (error !== undefined) return streamFailure(text ?? "x", error === "usage" ? input : null);
+  return Response.json({
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model,
+    content: [{ type: "text", text: text ?? "x" }],
+    stop_reason: "end_turn",
+    usage: { input_tokens: input, output_tokens: text === undefined ? output : (reported ?? null) },
+  });
+}
+
+function streamFailure(text: string, input: number | null): Response {
+  const usage = input === null ? {} : { usage: { input_tokens: input, output_tokens: 1 } };
+  const events = [
+    { type: "message_start", message: { id: "msg_1", model: "some-model", ...usage } },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...(text.match(/.{1,40}/g) ?? []).map((piece) => ({
+      type: "content_block_delta",
+      index: 0,
+      delta: { type: "text_delta", text: piece },
+    })),
+    { type: "error", error: { type: "overloaded_error", message: "Overloaded" } },
+  ];
+  const lines = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  return new Response(lines.join(""), { headers: { "content-type": "text/event-stream" } });
 }
 
 function describeStored(id: string): Section {
@@ -232,6 +257,49 @@ describe("a limit in USD", () => {
       expect(Number(line?.["limit_usd"])).toBeCloseTo(usd, 2);
     });
   });
+
+  test("counts the output that was seen if the upstream reports zero for it", async () => {
+    const work = { output: 2_000, text: "y".repeat(8_000), reported: 0 };
+    await withGateway({ usd_per_day: "0.1" }, work, async (gateway, upstream) => {
+      const statuses = [];
+      for (let index = 0; index < 10; index += 1)
+        statuses.push((await rawRequest(gateway.port, message({ max_tokens: 2_000 }))).status);
+      expect(countOf(statuses, 200)).toBe(4);
+      expect(upstream.bodies).toHaveLength(4);
+      expect(gateway.ledger()[0]).toMatchObject({
+        basis: "exact",
+        suspect: expect.stringContaining("no output"),
+      });
+    });
+  });
+
+  test.each([
+    ["usage", false, 4],
+    ["no usage", false, 4],
+    ["usage", true, 3],
+    ["no usage", true, 3],
+  ] as const)(
+    "counts what an upstream sent before its error event, with %s, strict: %p",
+    async (error, strict, most) => {
+      const work = { output: 2_000, text: "y".repeat(8_000), error };
+      await withGateway({ usd_per_day: "0.1", strict }, work, async (gateway, upstream) => {
+        const statuses = [];
+        for (let index = 0; index < 10; index += 1)
+          statuses.push(
+            (await rawRequest(gateway.port, message({ max_tokens: 2_000, stream: true }))).status,
+          );
+        expect(countOf(statuses, 200)).toBe(most);
+        expect(upstream.bodies).toHaveLength(most);
+        const [line] = gateway.ledger();
+        expect(line).toMatchObject(
+          error === "usage"
+            ? { basis: "partial", charge_usd: "0.000045" }
+            : { basis: "exact", charge_usd: "0", suspect: expect.stringContaining("before its error") },
+        );
+        expect(Number(line?.["limit_usd"])).toBeCloseTo(0.03, 2);
+      });
+    },
+  );
 
   test("with strict: true is never exceeded by 200 parallel requests", async () => {
     await withGateway({ usd_per_day: "1", strict: true }, { output: 10_000 }, async (gateway, upstream) => {

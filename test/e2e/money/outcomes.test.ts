@@ -267,6 +267,11 @@ const NOTHING: Money = { basis: "exact", usage: {}, official_usd: "0", charge_us
 const UNKNOWN: Money = { basis: "unknown", usage: {}, official_usd: null, charge_usd: null };
 const SUSPECT: Money = { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
 
+const MAYBE_BILLED: Money = {
+  ...NOTHING,
+  suspect: "the upstream sent output before its error, and may charge for it",
+};
+
 /** An error in the stream: what had been reported, and nothing beyond it. */
 const FAILED: Record<DialectName, Money> = {
   // 1650 + 1 × 15 = 1665; × 0.8 = 1332
@@ -276,8 +281,8 @@ const FAILED: Record<DialectName, Money> = {
     official_usd: "0.001665",
     charge_usd: "0.001332",
   },
-  responses: NOTHING,
-  chat: NOTHING,
+  responses: MAYBE_BILLED,
+  chat: MAYBE_BILLED,
   content: BROKEN.content,
 };
 

@@ -14,6 +14,7 @@ const readTo = (end: Reading["end"]): Reading => ({
   end,
   final: end !== "open",
   estimatedOutput: 0,
+  hasText: false,
 });
 const CUT = new UpstreamFault("cut", "it broke off", true);
 const WELL: EndingSigns = {

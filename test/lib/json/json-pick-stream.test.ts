@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { isObject } from "../../../src/lib/json/json.ts";
 import { JsonPicker, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
 
-const SHAPE = { a: true, b: { c: true, d: [{ e: true }] }, list: [{ a: true }] } as const;
+const SHAPE = { a: true, b: { c: true, d: [{ e: true }] }, list: [{ a: true }], x: "size" } as const;
 
 function sift(
   chunks: readonly Buffer[],
@@ -18,6 +18,8 @@ function sift(
 /** What should be picked of a value, by the shape's own definition. */
 function pick(value: unknown, shape: Shape): unknown {
   if (shape === true) return value;
+  if (shape === "size")
+    return typeof value === "string" ? Buffer.byteLength(JSON.stringify(value)) - 2 : undefined;
   if (Array.isArray(shape)) {
     if (!Array.isArray(value)) return undefined;
     return value.map((each) => pick(each, shape[0])).filter((each) => each !== undefined);
@@ -90,6 +92,19 @@ describe("members picked from JSON that passes", () => {
   test("leaves out a value that is too long, and keeps what follows", () => {
     const { picked } = sift([Buffer.from(JSON.stringify({ a: "x".repeat(100_000), b: { c: 1 } }))]);
     expect(picked).toEqual([{ b: { c: 1 } }]);
+  });
+
+  test("of a text is its size alone, if only that is wanted", () => {
+    const shape = { text: "size", list: [{ text: "size" }], name: true } as const;
+    const long = "x".repeat(200_000);
+    const document = { text: long, list: [{ text: "" }, { text: 5 }, { text: { text: "a" } }], name: "n" };
+    const picked = { text: long.length, list: [{ text: 0 }, {}, {}], name: "n" };
+    const bytes = Buffer.from(JSON.stringify(document));
+    for (const size of [1, 1000, bytes.length]) {
+      const count = Math.ceil(bytes.length / size);
+      const pieces = Array.from({ length: count }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+      expect(sift(pieces, shape).picked).toEqual([picked]);
+    }
   });
 
   test("is something or nothing for bytes that are not JSON, but never an error", () => {
