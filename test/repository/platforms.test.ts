@@ -156,6 +156,7 @@ const PLACES: Readonly<Record<string, string>> = {
   "gateway/intake/conversation.ts": "names of fields in request bodies",
   "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
   "cli/tools/programs/continue.ts": "Continue's names of a model's roles",
+  "billing/limits/client-tools.ts": "the member of a request that has its conversation",
 };
 
 test("code asks a platform's row, and compares no platform's or dialect's name", () => {

@@ -8,6 +8,7 @@ import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { parseUsd } from "../../lib/money.ts";
 
 import type { Tariff, Usage, UsageKind } from "../usage.ts";
+import { type ClientTools, readTools } from "./client-tools.ts";
 
 /** What a usage costs at one of the channels that may serve the request; null: it has no price there. */
 export type Quote = (usage: Usage, tariff: Tariff) => string | null;
@@ -22,6 +23,8 @@ export interface ReservedRequest {
   readonly hasOutput: boolean;
   /** The members that cap the output in this dialect. Upstreams ignore those of another. */
   readonly capNames: readonly string[];
+  /** The tools that run at the client in this dialect. */
+  readonly clientTools: ClientTools;
   /** One for each channel that may serve the request. */
   readonly quotes: readonly Quote[];
   /** How a channel may serve it at a price of its own, as the book names it: `service_tier=priority`. */
@@ -48,9 +51,6 @@ export function expectCost(request: ReservedRequest): string | null {
   return quoteAll(quotes, { input, output }, {});
 }
 
-const NO_CAP: UnboundedCost = {
-  unbounded: "its output has no cap: set max_tokens (max_output_tokens, maxOutputTokens)",
-};
 const NO_PRICE: UnboundedCost = { unbounded: "it has no price" };
 const AMBIGUOUS: UnboundedCost = {
   unbounded: "it has a field in more than one spelling, and parsers disagree on which one counts",
@@ -69,17 +69,20 @@ const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_im
 
 /** The most that it can cost: a decimal in USD. */
 export function boundCost(request: ReservedRequest): string | UnboundedCost {
-  const { body, hasOutput, quotes, ways, capNames } = request;
+  const { body, hasOutput, quotes, ways, capNames, clientTools } = request;
   const fields = readFields(body, capNames);
-  const text = resolveEscapes(asBuffer(body).toString("latin1"));
-  const outside = fields.outside ?? findOutsideContent(text);
+  const tools = readTools(body, clientTools);
+  const text = resolveEscapes(readWithout(tools.parts, body));
+  const outside = findOutside(fields.members) ?? tools.hosted ?? findOutsideContent(text);
   if (outside !== null)
-    return { unbounded: `the cost of "${outside}" cannot be known in advance: leave it out` };
+    return { unbounded: `the cost of ${outside} cannot be known in advance: leave it out` };
   const cap = hasOutput ? fields.cap : 0;
-  if (cap === null) return NO_CAP;
+  if (cap === null) return { unbounded: `its output has no cap: set ${describeCaps(capNames)}` };
   if (isAmbiguous(body, FIELDS)) return AMBIGUOUS;
-  const input = body.length + [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
-  const tariffs = listTariffs(fields.service, ways);
+  const added = tools.hasTools ? MAX_TOOL_TEXT_TOKENS : hasOutput ? MAX_OWN_TEXT_TOKENS : 0;
+  const attachments = [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
+  const input = body.length + attachments + added;
+  const tariffs = listTariffs(readService(fields.members), ways);
   const dearest = quotes.map((quote) => quoteAtAny(quote, tariffs));
   // Together: a long prompt makes the output dearer, too.
   return quoteDearest(dearest, input, cap) ?? NO_PRICE;
@@ -104,21 +107,35 @@ function resolveEscapes(text: string): string {
   });
 }
 
+/** The body without these parts: the patterns below find nothing in them. */
+function readWithout(parts: readonly Span[], body: Uint8Array): string {
+  const bytes = asBuffer(body);
+  const starts = [0, ...parts.map(({ end }) => end)];
+  return starts.map((start, index) => bytes.toString("latin1", start, parts[index]?.start)).join("0");
+}
+
 /** Content that the provider fetches or has stored: nobody here knows its size. Inside a text, the quotes are escaped. A
- *  schema has such names with an object as their value, and the input of a tool call may begin with a URL. An item of
- *  nothing but an id is a reference, too: https://platform.openai.com/docs/api-reference/responses/create */
+ *  schema has such names with an object as their value. An item of nothing but an id is a reference, too:
+ *  https://platform.openai.com/docs/api-reference/responses/create. Items that bring in tools were left out if all of
+ *  those run at the client. */
 const OUTSIDE_CONTENT =
-  /(?<!\\)"(file_id|file_url|file_uri|fileUri)"\s*:\s*"|(?<!\\)(?<!"(?:input|args)"\s*:\s*\{\s*)"(?:image_url|url)"\s*:\s*(?:\{\s*)?"https?:|(?<!\\)"type"\s*:\s*"(item_reference)"|[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/;
+  /(?<!\\)"(file_id|file_url|file_uri|fileUri)"\s*:\s*"|(?<!\\)"(?:image_url|url)"\s*:\s*(?:\{\s*)?"https?:|(?<!\\)"type"\s*:\s*"(item_reference|additional_tools|tool_search_output|tool_definition)"|[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/;
 
 function findOutsideContent(text: string): string | null {
   const found = OUTSIDE_CONTENT.exec(text);
-  return found === null ? null : (found.slice(1).find((name) => name !== undefined) ?? "url");
+  return found === null ? null : `"${found.slice(1).find((name) => name !== undefined) ?? "url"}"`;
 }
 
 /** No tokenizer makes more than one token of a byte. But a picture's tokens do not depend on its bytes: providers
  *  scale pictures down to less than 20,000 tokens. */
 const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_type|mimeType)"/g;
 const MAX_ATTACHMENT_TOKENS = 20_000;
+
+/** Anthropic adds a text of its own to a request with tools, and describes there its own tools, such as `bash`:
+ *  https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing. All of them together take less. */
+const MAX_TOOL_TEXT_TOKENS = 5000;
+/** Some providers have a prompt of their own in every request for an answer. xAI's has less than 200 tokens. */
+const MAX_OWN_TEXT_TOKENS = 500;
 
 /** At the dearest of these tariffs that the channel has. */
 function quoteAtAny(quote: Quote, tariffs: readonly Tariff[]): Quote {
@@ -159,9 +176,8 @@ interface Fields {
   readonly cap: number | null;
   /** How many answers it asks for: each costs output. */
   readonly answers: number;
-  readonly service: Service;
-  /** A field that brings in content or work that is not in the body. */
-  readonly outside: string | null;
+  /** The texts of the members that matter. Empty if the body has one of them twice: then there is no cap. */
+  readonly members: ReadonlyMap<string, string>;
 }
 
 const CAPS = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
@@ -181,11 +197,13 @@ const OUTSIDE = [
   "models",
   "plugins",
   "web_search_options",
+  "search_parameters",
+  "enable_search",
 ] as const;
 const OTHERS = ["n", "tools", "context_management", "service_tier", "speed", "inference_geo"] as const;
 const FIELDS = [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS];
 const CONFIG_FIELDS = [...CONFIG_CAPS, ...COUNTS];
-const NOTHING: Fields = { cap: null, answers: 1, service: {}, outside: null };
+const NOTHING: Fields = { cap: null, answers: 1, members: new Map() };
 
 function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
   // With two caps of the same name, some readers take the first and some the last: such a cap does not count.
@@ -205,9 +223,15 @@ function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
   return {
     cap: isClear ? Math.max(...known) * answers : null,
     answers,
-    service: readService(members),
-    outside: findOutside(members),
+    members,
   };
+}
+
+/** Only those of the request's dialect help. */
+function describeCaps(capNames: readonly string[]): string {
+  const isConfig = (name: string): boolean => CONFIGS.some((config) => config === name);
+  const names = capNames.map((name) => (isConfig(name) ? `${CONFIGS[0]}.${CONFIG_CAPS[0]}` : name));
+  return [...new Set(names)].join(" or ");
 }
 
 /** The texts of these members; null if the body is no object, or has one of them twice. */
@@ -279,15 +303,11 @@ function listTiers(tier: string | undefined, booked: readonly string[]): readonl
   return FAST_TIERS.includes(tier) ? FAST_TIERS : [tier];
 }
 
-/** Tools that run at the provider: they add input and fees that the body does not show. */
-const HOSTED_TOOL =
-  /"(?:type"\s*:\s*"(?:web_search|web_fetch|file_search|code_execution|code_interpreter|image_generation|tool_search|mcp|advisor|container|x_search|live_search|browser_search|builtin_function|openrouter:)[^"]*|google_?[sS]earch\w*|google_?[mM]aps|code_?[eE]xecution|url_?[cC]ontext|file_?[sS]earch|retrieval)"/;
-
+/** A field that brings in content or work that is not in the body. */
 function findOutside(members: ReadonlyMap<string, string>): string | null {
-  const named = OUTSIDE.find((name) => (members.get(name) ?? "null") !== "null");
-  if (named !== undefined) return named;
+  const named = OUTSIDE.find((name) => !["null", "false"].includes(members.get(name) ?? "null"));
   // Compaction is one more call of the model.
-  if (resolveEscapes(members.get("context_management") ?? "").includes("compact"))
-    return "context_management";
-  return HOSTED_TOOL.exec(resolveEscapes(members.get("tools") ?? ""))?.[0] === undefined ? null : "tools";
+  const isCompacted = resolveEscapes(members.get("context_management") ?? "").includes("compact");
+  const found = named ?? (isCompacted ? "context_management" : undefined);
+  return found === undefined ? null : `"${found}"`;
 }

@@ -13,5 +13,6 @@ export const chat: Dialect = {
   openMeter: openChatMeter,
   // The bridge puts the cap into the request that it makes.
   capNames: ["max_tokens", "max_completion_tokens", "max_output_tokens"],
+  clientTools: { namedBy: "type", names: /^(?:function|custom)$/ },
   promptLayout: CHAT_LAYOUT,
 };

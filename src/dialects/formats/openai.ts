@@ -18,7 +18,10 @@ export function formWireError(error: GatewayError): WireError {
   return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
 }
 
-type SharedParts = Omit<Dialect, "name" | "errorEvent" | "openMeter" | "capNames" | "promptLayout">;
+type SharedParts = Omit<
+  Dialect,
+  "name" | "errorEvent" | "openMeter" | "capNames" | "clientTools" | "promptLayout"
+>;
 
 export const OPENAI_PARTS: SharedParts = {
   sign: (credential) => ["authorization", `Bearer ${credential}`],

@@ -205,6 +205,7 @@ function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
     expectedOutput: gateway.ledger.expectOutput(model),
     hasOutput,
     capNames: dialect.capNames,
+    clientTools: dialect.clientTools,
     quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
     ways: match.candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
   });

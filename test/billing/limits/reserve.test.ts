@@ -6,11 +6,18 @@ import {
   type Quote,
   type ReservedRequest,
 } from "../../../src/billing/limits/reserve.ts";
+import { chat } from "../../../src/dialects/formats/chat.ts";
+import { content } from "../../../src/dialects/formats/content.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
+import { responses } from "../../../src/dialects/formats/responses.ts";
 
 /** One dollar for each token of output, nothing for input. */
 const outputOnly: Quote = ({ output = 0 }) => String(output);
 /** One dollar for each token of input. */
 const inputOnly: Quote = ({ input = 0 }) => String(input);
+
+/** What the bound has for a provider's own prompt. */
+const OWN = 500;
 
 function request(body: string, more: Partial<ReservedRequest> = {}): ReservedRequest {
   const quotes = more.quotes ?? [outputOnly];
@@ -26,6 +33,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
       "generationConfig",
       "generation_config",
     ],
+    clientTools: messages.clientTools,
     ways: [],
     ...more,
     quotes,
@@ -98,7 +106,7 @@ describe("the most that a request can cost", () => {
   test("is its cap, and one token for each byte of the prompt", () => {
     expect(boundCost(request('{"max_tokens":128000}', { expectedOutput: 5 }))).toBe("128000");
     const body = '{"max_tokens":1,"x":"abc"}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN));
   });
 
   test("counts the dearest kind of input and of output", () => {
@@ -109,19 +117,19 @@ describe("the most that a request can cost", () => {
         ? null
         : String(input + 2 * write + output + 5 * image);
     };
-    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length + 50));
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * (body.length + OWN) + 50));
   });
 
   test("counts the prompt as a cache write for 12 hours, where that is the dearest", () => {
     const body = '{"max_tokens":1}';
     const quote: Quote = ({ input = 0, cache_write: write = 0, cache_write_12h: long = 0 }) =>
       String(input + write + 2 * long);
-    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * body.length));
+    expect(boundCost(request(body, { quotes: [quote] }))).toBe(String(2 * (body.length + OWN)));
   });
 
   test("allows for a picture that is small in bytes", () => {
     const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 20_000));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 20_000));
   });
 
   /** Priority and fast cost twice as much, ultrafast six times; flex half; speed 5; processing in the US a tenth more. */
@@ -193,9 +201,9 @@ describe("the most that a request can cost", () => {
     ['{"max_tokens":1,"conversation":"conv_1"}', '"conversation" cannot be known'],
     [
       '{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}]}',
-      '"tools" cannot be known',
+      'the tool "web_search_20250305" cannot be known',
     ],
-    ['{"max_tokens":1,"tools":[{"googleSearch":{}}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"googleSearch":{}}]}', "a tool without a type cannot be known"],
     ['{"max_tokens":1,"messages":[{"source":{"type":"url","url":"https://x"}}]}', '"url" cannot be known'],
     ['{"max_tokens":1,"input":[{"file_id":"file-1"}]}', '"file_id" cannot be known'],
     ['{"max_tokens":1,"fallbacks":[{"model":"dearer"}]}', '"fallbacks" cannot be known'],
@@ -205,8 +213,8 @@ describe("the most that a request can cost", () => {
     ['{"max_tokens":1,"input":[{"type":null, "id":"m"}]}', '"id" cannot be known'],
     ['{"max_tokens":1,"input":[{"image_\\u0075rl":"https://x"}]}', '"url" cannot be known'],
     ['{"max_tokens":1,"input":[{"image_url":"\\u0068ttps://x"}]}', '"url" cannot be known'],
-    ['{"max_tokens":1,"tools":[{"type":"web\\u005Fsearch"}]}', '"tools" cannot be known'],
-    ['{"max_tokens":1,"tools":[{"type":"x_search"}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"type":"web\\u005Fsearch"}]}', 'the tool "web_search" cannot be known'],
+    ['{"max_tokens":1,"tools":[{"type":"x_search"}]}', 'the tool "x_search" cannot be known'],
     ['{"max_tokens":1,"Max_Tokens":9}', "more than one spelling"],
     ['{"max_tokens":1,"max_to\u212aens":9}', "more than one spelling"],
     ['{"max_tokens":1,"max_token\u017f":9}', "more than one spelling"],
@@ -215,10 +223,15 @@ describe("the most that a request can cost", () => {
     ['{"generationConfig":{"maxOutputTokens":1,"CandidateCount":9}}', "more than one spelling"],
     ['{"max_tokens":1,"models":["dearer"]}', '"models" cannot be known'],
     ['{"max_tokens":1,"web_search_options":{}}', '"web_search_options" cannot be known'],
-    ['{"max_tokens":1,"tools":[{"type":"advisor_20260301","name":"advisor"}]}', '"tools" cannot be known'],
+    ['{"max_tokens":1,"search_parameters":{"mode":"auto"}}', '"search_parameters" cannot be known'],
+    ['{"max_tokens":1,"enable_search":true}', '"enable_search" cannot be known'],
+    [
+      '{"max_tokens":1,"tools":[{"type":"advisor_20260301","name":"x"}]}',
+      'the tool "advisor_20260301" cannot',
+    ],
     [
       '{"max_tokens":1,"tools":[{"type":"shell","environment":{"type":"container_auto"}}]}',
-      '"tools" cannot be known',
+      'the tool "shell" cannot be known',
     ],
     [
       '{"max_tokens":1,"context_management":{"edits":[{"type":"compact_20260112"}]}}',
@@ -227,6 +240,81 @@ describe("the most that a request can cost", () => {
   ])("is not known for %s", (body, why) => {
     const bound = boundCost(request(body));
     expect(typeof bound === "string" ? bound : bound.unbounded).toContain(why);
+  });
+
+  test.each([
+    [messages, "max_tokens"],
+    [responses, "max_output_tokens"],
+    [chat, "max_tokens or max_completion_tokens or max_output_tokens"],
+    [content, "generationConfig.maxOutputTokens"],
+  ])("names the caps of the request's dialect, and no others", ({ capNames }, caps) => {
+    expect(boundCost(request("{}", { capNames }))).toEqual({
+      unbounded: `its output has no cap: set ${caps}`,
+    });
+  });
+
+  test("has no provider's prompt for embeddings", () => {
+    const body = '{"input":"x"}';
+    expect(boundCost(request(body, { quotes: [inputOnly], hasOutput: false }))).toBe(String(body.length));
+  });
+
+  test("allows for the text that providers add to a request with tools", () => {
+    const body = '{"max_tokens":1,"tools":[{"type":"computer_20251124","name":"computer"}]}';
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + 5000));
+    const item = '{"type":"additional_tools","tools":[{"type":"custom","name":"x"}]}';
+    const added = `{"max_output_tokens":1,"input":[${item}]}`;
+    const { capNames, clientTools } = responses;
+    expect(boundCost(request(added, { quotes: [inputOnly], capNames, clientTools }))).toBe(
+      String(added.length + 5000),
+    );
+  });
+
+  test.each([
+    ["the URL in a call", '{"type":"tool_use","name":"open","input":{"tab":1,"url":"https://x"}}'],
+    ["the file in a call", '{"type":"tool_use","name":"read","input":{"deep":{"file_id":"x"}}}'],
+    ["escapes in a call", '{"ty\\u0070e":"tool_use","input":{"file\\u005fid":"x"}}'],
+    ["the URL in a call of Gemini's", '{"functionCall":{"name":"open","args":{"tab":1,"url":"https://x"}}}'],
+    ["the URL in a result of Gemini's", '{"function_response":{"name":"x","response":{"url":"https://x"}}}'],
+    ["a reference to a tool", '{"type":"tool_addition","tool":{"type":"tool_reference","name":"x"}}'],
+    [
+      "a tool of the client that a conversation adds",
+      '{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"x","input_schema":{}}}}',
+    ],
+  ])("is known with %s", (_, part) => {
+    expect(boundCost(request(`{"max_tokens":1,"messages":[{"role":"x","content":[${part}]}]}`))).toBe("1");
+    expect(boundCost(request(`{"max_tokens":1,"contents":[{"role":"x","parts":[${part}]}]}`))).toBe("1");
+    expect(boundCost(request(`{"max_tokens":1,"input":[${part}]}`))).toBe("1");
+  });
+
+  test.each([
+    ["content next to a call", '{"type":"tool_use","input":{},"source":{"url":"https://x"}}', '"url"'],
+    ["content that is no call", '{"type":"image","input":{"url":"https://x"}}', '"url"'],
+    ["two inputs", '{"type":"tool_use","input":{"url":"https://x"},"input":{}}', '"url"'],
+    ["a call in two spellings", '{"type":"tool_use","Type":"image","input":{"url":"https://x"}}', '"url"'],
+    ["a file next to Gemini's call", '{"functionCall":{"args":{}},"fileData":{"fileUri":"x"}}', '"fileUri"'],
+    ["a file in Gemini's call", '{"functionCall":{"args":{},"parts":[{"fileUri":"x"}]}}', '"fileUri"'],
+    [
+      "a hosted tool that a conversation adds",
+      '{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"type":"web_search_20270101"}}}',
+      'the tool "web_search_20270101"',
+    ],
+    [
+      "a hosted tool after a compaction",
+      '{"type":"compaction","tool_changes":[{"tool":{"type":"tool_definition","definition":{"type":"x"}}}]}',
+      '"tool_definition"',
+    ],
+  ])("is not known with %s", (_, part, why) => {
+    const body = `{"max_tokens":1,"messages":[{"role":"x","content":[${part}]}]}`;
+    expect(boundCost(request(body))).toEqual({
+      unbounded: `the cost of ${why} cannot be known in advance: leave it out`,
+    });
+  });
+
+  test("reads nothing into a conversation that is no JSON, and its tools all the same", () => {
+    const call = '{"content":[{"type":"tool_use","input":{"url":"https://x"}}]}';
+    const broken = '{"max_tokens":1,"messages":[1 2],"tools":[{"type":"x_search"}]}';
+    expect(boundCost(request(`{"max_tokens":1,"messages":[1 2,${call}]}`))).toHaveProperty("unbounded");
+    expect(boundCost(request(broken))).toHaveProperty("unbounded", expect.stringContaining('"x_search"'));
   });
 
   test("is known for tools of the client, and for a text that speaks of URLs", () => {

@@ -8,6 +8,7 @@ import { boundCost } from "../../../src/billing/limits/reserve.ts";
 import { addRegion, listBookedModels, loadPriceBook, sellerOf } from "../../../src/billing/prices.ts";
 import type { Tariff, Usage } from "../../../src/billing/usage.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
 import { listWays, quoteAt } from "../../../src/gateway/bill/bill.ts";
 import { findMatch } from "../../../src/gateway/intake/match.ts";
 import { parseUsd } from "../../../src/lib/money.ts";
@@ -75,6 +76,7 @@ test.each([
         expectedOutput: null,
         hasOutput: true,
         capNames: ["max_tokens", "max_output_tokens", "generationConfig"],
+        clientTools: messages.clientTools,
         quotes,
         ways,
       });
