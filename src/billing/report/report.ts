@@ -38,7 +38,7 @@ export interface ReportQuery {
   readonly only?: Filter;
   /** The time zone of hours, days, weeks and months. Without one: UTC. */
   readonly zone?: Zone;
-  /** Called after each line. */
+  /** Called after each line, and after each row. */
   readonly pause?: () => void;
 }
 
@@ -99,7 +99,10 @@ export function sumRows<T extends WithCharge>(
     query.pause?.();
   });
   const listed = rows.list();
-  for (const { totals } of listed) summing.addTotals(total, totals);
+  for (const { totals } of listed) {
+    summing.addTotals(total, totals);
+    query.pause?.();
+  }
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
 }
 

@@ -14,7 +14,10 @@ export function listSessions(path: string, period: PeriodName, clock: PacedClock
   const named = rows.filter(({ names }) => names[0] !== "");
   return {
     period,
-    sessions: named.slice(0, MAX_SESSIONS).map(describeSession),
+    sessions: named.slice(0, MAX_SESSIONS).map((row) => {
+      clock.pause?.();
+      return describeSession(row);
+    }),
     more: Math.max(0, named.length - MAX_SESSIONS),
   };
 }

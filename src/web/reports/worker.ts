@@ -74,6 +74,8 @@ function answer(question: Question): Answer["result"] | null {
   const { ledgerPath } = question;
   pause ??= createPause(question.streams);
   const clock = { zone: createZone(question.timezone), now: Date.now(), pause };
+  // What comes before the first line or cell takes as long as a piece. So does sending the answer.
+  pause();
   switch (question.kind) {
     case "explain": {
       const found = findRequest(ledgerPath, question.request, pause);
@@ -98,6 +100,7 @@ function answer(question: Question): Answer["result"] | null {
 }
 
 function reply(id: number, result: Answer["result"]): void {
+  pause?.();
   globalThis.postMessage({ id, result } satisfies Answer);
 }
 
