@@ -42,4 +42,35 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(estimatedOutput).toBeGreaterThan(20_000);
     expect(estimatedOutput).toBeLessThan(22_000);
   });
+
+  test.each([100, 30_000, 117_000])("counts %d bytes of an event that was cut", (bytes) => {
+    const text = write("x".repeat(bytes + 50));
+    const cut = text.slice(0, text.indexOf("xxx") + bytes);
+    for (const pieceBytes of [WHOLE, 16_384, 1000]) {
+      const meter = open("text/event-stream");
+      const whole = new TextEncoder().encode(cut);
+      for (let at = 0; at < whole.length; at += pieceBytes) meter.see(whole.subarray(at, at + pieceBytes));
+      const reading = meter.read();
+      expect(reading.hasText).toBe(true);
+      expect(reading.estimatedOutput).toBe(bytes / 4);
+      // Reading it again, or the end of the event later, counts nothing twice.
+      expect(meter.read()).toEqual(reading);
+      meter.see(new TextEncoder().encode(text.slice(cut.length)));
+      expect(meter.read().estimatedOutput).toBe(Math.round((bytes + 50) / 4));
+    }
+  });
+
+  test("counts the last event without its blank line", () => {
+    const text = write("x".repeat(1000)).trimEnd();
+    expect(read(open, text).estimatedOutput).toBe(250);
+    expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
+  });
+
+  test("counts no text for the frame of an event that was cut", () => {
+    const text = write("x");
+    for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
+      const reading = read(open, text.slice(0, end));
+      expect([reading.hasText, reading.estimatedOutput]).toEqual([false, 0]);
+    }
+  });
 });
