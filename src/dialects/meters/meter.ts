@@ -83,6 +83,8 @@ class StreamMeter implements Meter {
   #textBytes = 0;
   #sampledBytes = 0;
   #sampledText = 0;
+  /** The fields of the long event that has not ended. */
+  #openEvent: JsonPicker | null = null;
   /** The pieces that are not searched yet. */
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
@@ -117,16 +119,28 @@ class StreamMeter implements Meter {
 
   read(): Reading {
     this.#catchUp();
-    // The last line may lack its newline. If it was cut, it is not JSON and is ignored.
-    this.#take(this.#lines.peek().toString());
+    const open = this.#readOpen();
     const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
     const plain = this.#lines.plainBytes * share;
-    const text = this.#textBytes + plain;
+    const text = this.#textBytes + plain + open;
     return {
       ...this.#reader.report(),
       hasText: text > 0,
       estimatedOutput: Math.round(text / BYTES_PER_TOKEN),
     };
+  }
+
+  /** Reads the event that has not ended. Returns the bytes of text in it so far: they may have reached the client. */
+  #readOpen(): number {
+    if (this.#openEvent !== null) return this.#reader.measureText(this.#openEvent.peek());
+    const held = this.#lines.peek();
+    if (held.length === 0) return 0;
+    // The last line may lack its newline. If it was cut, it is not JSON, and only its text counts.
+    const text = this.#take(held.toString());
+    if (text > 0) return text;
+    const sieve = new JsonPicker(this.#reader.shape, () => {});
+    sieve.see(held);
+    return this.#reader.measureText(sieve.peek());
   }
 
   /** Passes a line to the reader. Returns the bytes of text in it. */
@@ -162,7 +176,14 @@ class StreamMeter implements Meter {
       this.#textBytes += this.#reader.measureText(event);
     });
     const joiner = new DataLineJoiner((piece) => sieve.see(piece));
-    return { see: (piece) => joiner.see(piece), end: () => joiner.end() };
+    this.#openEvent = sieve;
+    return {
+      see: (piece) => joiner.see(piece),
+      end: () => {
+        joiner.end();
+        this.#openEvent = null;
+      },
+    };
   }
 }
 

@@ -67,8 +67,12 @@ export class JsonPicker {
     return this.#ended;
   }
 
-  /** What was picked so far of a document that has not ended. */
+  /** What was picked so far of a document that has not ended. A size is that of the part so far. */
   peek(): unknown {
+    const frame = this.#frames.at(-1);
+    // The next value of a member replaces this one. The opening quote does not count.
+    if (this.#counts && this.#keepFrom >= 0 && frame !== undefined && "name" in frame)
+      this.#put(this.#keptBytes - 1);
     return this.#frames[0]?.value;
   }
 

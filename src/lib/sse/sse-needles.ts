@@ -23,7 +23,8 @@ export interface LongEventSink {
 export interface SseListener {
   /** An event matters if it contains one of these texts. */
   readonly needles: readonly string[];
-  /** A longer event is never held. The sink of `openLong` gets it piece by piece, whether it matters or not. */
+  /** A longer event is never held. The sink of `openLong` gets it piece by piece, whether it matters or not. It may also
+   *  get a shorter event that is too long for a sample. */
   readonly limit: number;
   /** An event that matters, as one line without its line end: `data:` and the value. Several `data` lines are joined
    *  with LF, as the standard says. Valid only during the call. */
@@ -140,18 +141,32 @@ export class SseScanner {
       this.#listener.onEvent(joinLines(event));
       return;
     }
+    this.#seeLong(event);
+  }
+
+  #seeLong(event: Buffer): void {
     const sink = this.#listener.openLong();
     sink.see(event);
     sink.end();
   }
 
   #seePlain(events: Buffer): void {
-    this.#plainBytes += events.length;
+    let from = 0;
+    while (events.length - from > SAMPLE_BYTES) {
+      const end = findEventEnd(events, from) || events.length;
+      if (end - from <= SAMPLE_BYTES) break;
+      // A sample of a part of it would not be JSON.
+      this.#seeLong(events.subarray(from, end));
+      from = end;
+    }
+    if (from === events.length) return;
+    this.#plainBytes += events.length - from;
     if (this.#plainBytes > SAMPLE_BYTES && this.#sampledBytes * SAMPLE_SHARE > this.#plainBytes) return;
-    const last = events.lastIndexOf(BLANK_LINE, SAMPLE_BYTES - BLANK_LINE.length);
-    const end = last < 0 ? Math.min(events.length, SAMPLE_BYTES) : last + BLANK_LINE.length;
+    const plain = from === 0 ? events : events.subarray(from);
+    const last = plain.lastIndexOf(BLANK_LINE, SAMPLE_BYTES - BLANK_LINE.length);
+    const end = last < 0 ? Math.min(plain.length, SAMPLE_BYTES) : last + BLANK_LINE.length;
     this.#sampledBytes += end;
-    if (end > 0) this.#listener.onSample(events.subarray(0, end));
+    if (end > 0) this.#listener.onSample(plain.subarray(0, end));
   }
 
   /** Keeps a copy of an event's start, or passes it on when the event has grown too long. */

@@ -81,6 +81,15 @@ describe("the scanner of event streams", () => {
     expect(scan([matters]).lines).toEqual([]);
   });
 
+  test("passes on events that are too long for a sample, and samples the others", () => {
+    const long = `data: ${"x".repeat(40_000)}\n\n`;
+    const stream = `${long.repeat(20)}data: y\n\n`;
+    const seen = scan([encode(stream)], 64 * 1024);
+    expect(seen.long).toEqual(Array.from({ length: 20 }, () => long));
+    expect(seen.samples).toBe("data: y\n\n");
+    expect(seen.plainBytes).toBe(seen.samples.length);
+  });
+
   test("does not hold an event of 50 MB", () => {
     let longest = 0;
     const scanner = new SseScanner({

@@ -1,0 +1,76 @@
+// Streams of an unusual form: their text counts as well, since limits depend on its estimate.
+
+import { describe, expect, test } from "bun:test";
+import type { Meter, Reading } from "../../../src/billing/usage.ts";
+import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
+import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
+
+type Open = (contentType: string) => Meter;
+type Write = (text: string) => string;
+
+const writeMessages: Write = (text) =>
+  `event: content_block_delta\ndata: ${JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })}\n\n`;
+const writeChat: Write = (text) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`;
+
+const DIALECTS: readonly [string, Open, Write][] = [
+  ["messages", openMessagesMeter, writeMessages],
+  ["chat", openChatMeter, writeChat],
+];
+
+const WHOLE = Number.MAX_SAFE_INTEGER;
+
+function read(open: Open, text: string, pieceBytes = WHOLE): Reading {
+  const meter = open("text/event-stream");
+  const bytes = new TextEncoder().encode(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) meter.see(bytes.subarray(at, at + pieceBytes));
+  return meter.read();
+}
+
+describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, write) => {
+  test.each([33_000, 40_000, 63_000, 70_000, 300_000])("counts an event of %d bytes", (bytes) => {
+    for (const pieceBytes of [WHOLE, 16_384, 1000]) {
+      const reading = read(open, write("x".repeat(bytes)), pieceBytes);
+      expect(reading.hasText).toBe(true);
+      expect(reading.estimatedOutput).toBe(Math.round(bytes / 4));
+    }
+  });
+
+  test("counts long events between short ones", () => {
+    const long = write("x".repeat(40_000));
+    const { estimatedOutput } = read(open, long + write("y".repeat(4000)) + long);
+    expect(estimatedOutput).toBeGreaterThan(20_000);
+    expect(estimatedOutput).toBeLessThan(22_000);
+  });
+
+  test.each([100, 30_000, 117_000])("counts %d bytes of an event that was cut", (bytes) => {
+    const text = write("x".repeat(bytes + 50));
+    const cut = text.slice(0, text.indexOf("xxx") + bytes);
+    for (const pieceBytes of [WHOLE, 16_384, 1000]) {
+      const meter = open("text/event-stream");
+      const whole = new TextEncoder().encode(cut);
+      for (let at = 0; at < whole.length; at += pieceBytes) meter.see(whole.subarray(at, at + pieceBytes));
+      const reading = meter.read();
+      expect(reading.hasText).toBe(true);
+      expect(reading.estimatedOutput).toBe(bytes / 4);
+      // Reading it again, or the end of the event later, counts nothing twice.
+      expect(meter.read()).toEqual(reading);
+      meter.see(new TextEncoder().encode(text.slice(cut.length)));
+      expect(meter.read().estimatedOutput).toBe(Math.round((bytes + 50) / 4));
+    }
+  });
+
+  test("counts the last event without its blank line", () => {
+    const text = write("x".repeat(1000)).trimEnd();
+    expect(read(open, text).estimatedOutput).toBe(250);
+    expect(read(open, `${text}\n`).estimatedOutput).toBe(250);
+  });
+
+  test("counts no text for the frame of an event that was cut", () => {
+    const text = write("x");
+    for (let end = 0; end <= text.lastIndexOf('"x') + 1; end += 1) {
+      const reading = read(open, text.slice(0, end));
+      expect([reading.hasText, reading.estimatedOutput]).toEqual([false, 0]);
+    }
+  });
+});
