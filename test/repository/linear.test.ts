@@ -328,7 +328,7 @@ function scanEvents(bytes: Buffer, cut = false): void {
     limit: 64 * 1024,
     onEvent() {},
     openLong: () => ({ see() {}, end() {} }),
-    onSample() {},
+    onSample: () => true,
   });
   if (cut) feed(bytes, (piece) => scanner.see(piece));
   else scanner.see(bytes);

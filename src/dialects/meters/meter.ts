@@ -165,9 +165,14 @@ class StreamMeter implements Meter {
     if (text.startsWith('"error"') || text.startsWith('{"error"')) this.#reader.learn({ error: {} });
   }
 
-  #sample(lines: Buffer): void {
+  #sample(lines: Buffer): boolean {
+    let text = 0;
+    for (const line of lines.toString().split("\n")) text += this.#take(line);
+    // The share of text is that from the first text on.
+    if (text === 0 && this.#sampledText === 0) return false;
     this.#sampledBytes += lines.length;
-    for (const line of lines.toString().split("\n")) this.#sampledText += this.#take(line);
+    this.#sampledText += text;
+    return text > 0;
   }
 
   #openLong(): LongEventSink {

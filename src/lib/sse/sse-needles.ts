@@ -13,6 +13,10 @@ const DATA_LINE = Buffer.from("\ndata");
 const SAMPLE_BYTES = 32 * 1024;
 /** From then on, one byte in 64 is a sample. */
 const SAMPLE_SHARE = 64;
+/** The samples that look for the first text are this long, */
+const SEARCH_BYTES = 2048;
+/** and after the first ones, one byte in eight is in them. */
+const SEARCH_SHARE = 8;
 
 /** Receives the bytes of one long event. A piece is valid only during the call. */
 export interface LongEventSink {
@@ -30,8 +34,9 @@ export interface SseListener {
    *  with LF, as the standard says. Valid only during the call. */
   onEvent(line: Buffer): void;
   openLong(): LongEventSink;
-  /** Samples of the events that do not matter, with LF as line ends: the first ones, then one byte in 64. */
-  onSample(lines: Buffer): void;
+  /** Samples of the events that do not matter, with LF as line ends: the first ones, then one byte in 64. Until one has
+   *  text, more of them. Returns whether it has. */
+  onSample(lines: Buffer): boolean;
 }
 
 export class SseScanner {
@@ -43,15 +48,21 @@ export class SseScanner {
   #lastByte = 0;
   #endedInCr = false;
   #long: LongEventSink | null = null;
+  /** A sample has shown text. */
+  #hasText = false;
   #plainBytes = 0;
   #sampledBytes = 0;
+  /** The bytes without text that were searched for the first text. */
+  #searchedBytes = 0;
+  /** The bytes to pass over before the next search for the first text. */
+  #gapBytes = 0;
 
   constructor(listener: SseListener) {
     this.#listener = listener;
     this.#needles = listener.needles.map((text) => Buffer.from(text));
   }
 
-  /** The number of bytes so far in events that did not matter. */
+  /** The number of bytes so far in events that did not matter, without those before the first text. */
   get plainBytes(): number {
     return this.#plainBytes;
   }
@@ -151,7 +162,7 @@ export class SseScanner {
   }
 
   #seePlain(events: Buffer): void {
-    let from = 0;
+    let from = this.#hasText ? 0 : this.#seekText(events);
     while (events.length - from > SAMPLE_BYTES) {
       const end = findEventEnd(events, from) || events.length;
       if (end - from <= SAMPLE_BYTES) break;
@@ -159,14 +170,54 @@ export class SseScanner {
       this.#seeLong(events.subarray(from, end));
       from = end;
     }
-    if (from === events.length) return;
-    this.#plainBytes += events.length - from;
-    if (this.#plainBytes > SAMPLE_BYTES && this.#sampledBytes * SAMPLE_SHARE > this.#plainBytes) return;
-    const plain = from === 0 ? events : events.subarray(from);
-    const last = plain.lastIndexOf(BLANK_LINE, SAMPLE_BYTES - BLANK_LINE.length);
-    const end = last < 0 ? Math.min(plain.length, SAMPLE_BYTES) : last + BLANK_LINE.length;
+    if (from < events.length) this.#seeText(from === 0 ? events : events.subarray(from));
+  }
+
+  #seeText(events: Buffer): void {
+    this.#plainBytes += events.length;
+    const hasFirst = this.#plainBytes > SAMPLE_BYTES && this.#sampledBytes > SAMPLE_BYTES / 2;
+    if (hasFirst && this.#sampledBytes * SAMPLE_SHARE > this.#plainBytes) return;
+    const last = events.lastIndexOf(BLANK_LINE, SAMPLE_BYTES - BLANK_LINE.length);
+    const end = last < 0 ? Math.min(events.length, SAMPLE_BYTES) : last + BLANK_LINE.length;
     this.#sampledBytes += end;
-    if (end > 0) this.#listener.onSample(plain.subarray(0, end));
+    if (end > 0) this.#listener.onSample(events.subarray(0, end));
+  }
+
+  /** Streams may begin without text, with pings for example. Returns the index after the first sample with text. */
+  #seekText(events: Buffer): number {
+    let at = 0;
+    while (at < events.length && !this.#hasText)
+      at = this.#gapBytes > 0 ? this.#passGap(events, at) : this.#searchSample(events, at);
+    return at;
+  }
+
+  #passGap(events: Buffer, from: number): number {
+    const left = events.length - from;
+    const last = events.lastIndexOf(BLANK_LINE, from + this.#gapBytes - BLANK_LINE.length);
+    const end = left <= this.#gapBytes ? events.length : Math.max(from, last + BLANK_LINE.length);
+    this.#gapBytes = left <= this.#gapBytes ? this.#gapBytes - left : 0;
+    this.#plainBytes += end - from;
+    return end;
+  }
+
+  #searchSample(events: Buffer, from: number): number {
+    const last = events.lastIndexOf(BLANK_LINE, from + SEARCH_BYTES - BLANK_LINE.length);
+    const end = last < from ? findEventEnd(events, from) || events.length : last + BLANK_LINE.length;
+    const size = end - from;
+    if (size > SAMPLE_BYTES) {
+      this.#seeLong(events.subarray(from, end));
+      return end;
+    }
+    this.#hasText = this.#listener.onSample(events.subarray(from, end));
+    if (this.#hasText) {
+      this.#plainBytes += size;
+      this.#sampledBytes = size;
+    } else {
+      this.#plainBytes = 0;
+      this.#searchedBytes += size;
+      if (this.#searchedBytes > SAMPLE_BYTES) this.#gapBytes = size * (SEARCH_SHARE - 1);
+    }
+    return end;
   }
 
   /** Keeps a copy of an event's start, or passes it on when the event has grown too long. */

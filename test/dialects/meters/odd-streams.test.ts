@@ -73,4 +73,16 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
       expect([reading.hasText, reading.estimatedOutput]).toEqual([false, 0]);
     }
   });
+
+  test.each([10_000, 33_000, 500_000])("counts text after %d bytes of pings", (bytes) => {
+    const ping = 'event: ping\ndata: {"type": "ping"}\n\n';
+    const pings = ping.repeat(Math.ceil(bytes / ping.length));
+    const text = write("Some words. ".repeat(5)).repeat(3300);
+    for (const pieceBytes of [WHOLE, 16_384, 1000, 100]) {
+      expect(read(open, pings, pieceBytes).hasText).toBe(false);
+      const { estimatedOutput } = read(open, pings + text, pieceBytes);
+      expect(estimatedOutput).toBeGreaterThan(45_000);
+      expect(estimatedOutput).toBeLessThan(55_000);
+    }
+  });
 });

@@ -23,7 +23,10 @@ function scan(chunks: readonly Uint8Array[], limit = 1024): Seen {
         end: () => void seen.long.push(Buffer.concat(pieces).toString()),
       };
     },
-    onSample: (events) => void (seen.samples += events.toString()),
+    onSample(events) {
+      seen.samples += events.toString();
+      return true;
+    },
   });
   for (const chunk of chunks) scanner.see(chunk);
   return { ...seen, plainBytes: scanner.plainBytes };
@@ -90,6 +93,26 @@ describe("the scanner of event streams", () => {
     expect(seen.plainBytes).toBe(seen.samples.length);
   });
 
+  test("searches one byte in eight of a long stream without text", () => {
+    for (const size of [100, 5000, 1_000_000]) {
+      const bytes = encode(": ping\n\n".repeat(250_000));
+      let searched = 0;
+      const scanner = new SseScanner({
+        needles: ['"usage"'],
+        limit: 1024,
+        onEvent() {},
+        openLong: () => ({ see() {}, end() {} }),
+        onSample(events) {
+          searched += events.length;
+          return false;
+        },
+      });
+      for (let at = 0; at < bytes.length; at += size) scanner.see(bytes.subarray(at, at + size));
+      expect(searched).toBeGreaterThan(200_000);
+      expect(searched).toBeLessThan(32 * 1024 + bytes.length / 7);
+    }
+  });
+
   test("does not hold an event of 50 MB", () => {
     let longest = 0;
     const scanner = new SseScanner({
@@ -97,7 +120,7 @@ describe("the scanner of event streams", () => {
       limit: 1024,
       onEvent() {},
       openLong: () => ({ see: (piece) => void (longest = Math.max(longest, piece.length)), end() {} }),
-      onSample() {},
+      onSample: () => true,
     });
     const chunk = new Uint8Array(16_384).fill(97);
     for (let sent = 0; sent < 50_000_000; sent += chunk.length) scanner.see(chunk);
@@ -111,7 +134,7 @@ describe("the scanner of event streams", () => {
       limit: 1024,
       onEvent() {},
       openLong: () => ({ see() {}, end() {} }),
-      onSample() {},
+      onSample: () => true,
     });
     scanner.see(encode('data: x\n\nevent: y\ndata: {"a":'));
     scanner.see(encode("1}\n"));
@@ -127,7 +150,7 @@ describe("the scanner of event streams", () => {
       limit: 1024,
       onEvent: (line) => lines.push(line.toString()),
       openLong: () => ({ see() {}, end() {} }),
-      onSample() {},
+      onSample: () => true,
     });
     const buffer = new Uint8Array(10);
     for (const piece of ['data: {"us', 'age":12345', "6}\n\n      "]) {
