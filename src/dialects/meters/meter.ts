@@ -145,14 +145,16 @@ class StreamMeter implements Meter {
 
   /** Passes a line to the reader. Returns the bytes of text in it. */
   #take(line: string): number {
-    const text = readDataLine(line);
-    if (text === null) {
-      this.#takeBare(line);
-      return 0;
-    }
-    const event = parseJson(text);
+    const data = readDataLine(line);
+    if (data !== null) return this.#takeData(data);
+    this.#takeBare(line);
+    return 0;
+  }
+
+  #takeData(data: string): number {
+    const event = parseJson(data);
     if (event === undefined) {
-      this.#reader.learnWord?.(text);
+      this.#reader.learnWord?.(data);
       return 0;
     }
     this.#reader.learn(event);
@@ -167,7 +169,18 @@ class StreamMeter implements Meter {
 
   #sample(lines: Buffer): boolean {
     let text = 0;
-    for (const line of lines.toString().split("\n")) text += this.#take(line);
+    /** The data of the current event. It may have several lines. */
+    let data: string | null = null;
+    for (const line of lines.toString().split("\n")) {
+      const value = readDataLine(line);
+      if (value !== null) data = data === null ? value : `${data}\n${value}`;
+      else if (line !== "") this.#takeBare(line);
+      else if (data !== null) {
+        text += this.#takeData(data);
+        data = null;
+      }
+    }
+    if (data !== null) text += this.#takeData(data);
     // The share of text is that from the first text on.
     if (text === 0 && this.#sampledText === 0) return false;
     this.#sampledBytes += lines.length;

@@ -85,4 +85,12 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
       expect(estimatedOutput).toBeLessThan(55_000);
     }
   });
+
+  test("counts an event over several data lines", () => {
+    const split = write("x".repeat(1000)).replaceAll(/([{,])"/g, '$1\r\nid: 1\r\ndata: "');
+    expect(split.split("data:").length).toBeGreaterThan(4);
+    for (const pieceBytes of [WHOLE, 100]) expect(read(open, split, pieceBytes).estimatedOutput).toBe(250);
+    const twenty = read(open, split.repeat(20)).estimatedOutput;
+    expect(twenty).toBe(5000);
+  });
 });
