@@ -51,17 +51,18 @@ const MAX_PARSED_BODY_BYTES = 64 * 1024;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** The content type decides. If it is neither, the first byte does. */
+/** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
 export function openMeter(contentType: string, reader: UsageReader): Meter {
-  if (contentType.includes("event-stream")) return new StreamMeter(reader);
-  if (contentType.includes("json")) return new BodyMeter(reader);
+  const isStream = contentType.includes("event-stream");
+  if (!isStream && contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
   return {
     see(chunk) {
+      if (chunk.length === 0) return;
       meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
       meter.see(chunk);
     },
-    read: () => (meter ?? new BodyMeter(reader)).read(),
+    read: () => (meter ?? (isStream ? new StreamMeter(reader) : new BodyMeter(reader))).read(),
   };
 }
 
