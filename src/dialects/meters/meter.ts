@@ -244,6 +244,8 @@ class BodyMeter implements Meter {
   /** Null before the first bytes, and if the body came in one piece. */
   #sieve: JsonPicker | null = null;
   #bytes = 0;
+  /** The values that were read whole. */
+  #values = 0;
   /** Bytes of text in the body, or in the values of a list. */
   #textBytes = 0;
 
@@ -253,6 +255,7 @@ class BodyMeter implements Meter {
 
   see(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
+    if (bytes.length === 0) return;
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
       this.#sieve = new JsonPicker(this.#reader.shape, (value) => this.#learn(value));
     }
@@ -269,17 +272,20 @@ class BodyMeter implements Meter {
   }
 
   #learn(value: unknown): void {
+    this.#values += 1;
     this.#reader.learn(value);
     this.#textBytes += this.#reader.measureText(value);
   }
 
   read(): Reading {
     const listed = this.#sieve?.listed === true;
-    const ended = this.#sieve === null ? this.#bytes > 0 : this.#sieve.ended;
+    // Events may follow a first value in plain JSON. Then its end is not that of the answer.
+    const isList = listed || this.#values > 1;
+    const ended = this.#hasEnded(listed);
     // The fields of a cut body count, but a cut body is never complete.
     if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
-    const whole = ended || (listed && reading.end === "complete");
+    const whole = ended || (isList && reading.end === "complete");
     return {
       ...reading,
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
@@ -289,6 +295,11 @@ class BodyMeter implements Meter {
         Math.max(this.#textBytes, listed ? 0 : this.#guessText()) / BYTES_PER_TOKEN,
       ),
     };
+  }
+
+  #hasEnded(listed: boolean): boolean {
+    if (this.#sieve === null) return this.#bytes > 0;
+    return this.#sieve.ended && (listed || this.#values <= 1);
   }
 
   #guessText(): number {

@@ -127,4 +127,17 @@ describe("a JSON body that is labelled as a stream of events", () => {
     const { parts } = read(openChatMeter, `${error}\n\n${events}`);
     expect(parts.map((part) => part.usage)).toEqual([{ input: 3, output: 4 }]);
   });
+
+  test("is not the end of the answer if events follow", () => {
+    const start = {
+      type: "message_start",
+      message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } },
+    };
+    const events = `{}\n\ndata: ${JSON.stringify(start)}\n\n${writeMessages("Hello")}`;
+    expect(read(openMessagesMeter, events)).toMatchObject({ end: "open", final: false });
+    expect(read(openMessagesMeter, `${events}data: {"type":"message_stop"}\n\n`)).toMatchObject({
+      end: "complete",
+      final: true,
+    });
+  });
 });
