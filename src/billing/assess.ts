@@ -50,6 +50,7 @@ const UNBILLED_REFUSALS: ReadonlySet<string | null> = new Set(["cyber"]);
 export const UNBILLED_REFUSAL = "unbilled refusal";
 /** Nobody knows whether a provider charges the output before an error. */
 const MAYBE_BILLED = "the upstream sent output before its error, and may charge for it";
+const NO_USAGE = "the upstream reported no tokens for its answer";
 const MAYBE_UNBILLED = "refused before any output: the upstream may not charge it";
 
 export function assess(ended: EndedResponse): Assessment {
@@ -87,26 +88,35 @@ function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean
   return false;
 }
 
-function findMissingOutput({ parts, hasText }: Reading): string | null {
-  return hasText && !countsAny(parts, OUTPUT_KINDS)
-    ? "the upstream reported no output tokens for the output that was seen"
+/** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough to say so. */
+const MIN_DOUBTED_OUTPUT = 256;
+const MAX_ESTIMATE_RATIO = 8;
+
+/** Why the counts cannot be all that was used. */
+function findMissing({ parts, hasText, estimatedOutput }: Reading): string | null {
+  const counted = countOutput(parts);
+  if (hasText && counted === 0) return "the upstream reported no output tokens for the output that was seen";
+  if (counted > 0 && !countsAny(parts, PROMPT_KINDS)) return "the upstream reported no tokens for the prompt";
+  return hasText && estimatedOutput > Math.max(MIN_DOUBTED_OUTPUT, MAX_ESTIMATE_RATIO * counted)
+    ? "the upstream reported far fewer output tokens than the output that was seen"
     : null;
 }
 
 /** No report, or one of nothing, is believed only where nothing was said either. */
 function assessFinal(reading: Reading, streamed: boolean): Assessment {
-  const { parts, estimatedOutput, stored, refusal } = reading;
+  const { parts, estimatedOutput, stored, hasText } = reading;
+  const refusal = hasText ? undefined : reading.refusal;
   if (refusal !== undefined && UNBILLED_REFUSALS.has(refusal.category))
     return { ...NOTHING, parts, unbilled: UNBILLED_REFUSAL };
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (countsAny(parts, USAGE_KINDS)) {
-    const suspect = findMissingOutput(reading);
+    const suspect = findMissing(reading);
     return { ...NOTHING, parts, suspect, ...(suspect !== null && { lacksOutput: true }) };
   }
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };
   if (stored?.goesOn === true) return UNKNOWN;
-  return { ...UNKNOWN, suspect: "the upstream reported no tokens for its answer" };
+  return { ...UNKNOWN, suspect: NO_USAGE };
 }
 
 /** Each of these channels may have received the request, worked on it, and be paid for it. */
@@ -116,8 +126,8 @@ export function describePaidTwice(channels: readonly string[]): string {
 }
 
 /** Ended early, but not cut: what was reported is charged. Limits count the output that was seen, too. */
-function assessReported({ parts, estimatedOutput }: Reading): Assessment {
-  if (parts.length === 0) return UNKNOWN;
+function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessment {
+  if (parts.length === 0) return hasText ? { ...UNKNOWN, suspect: NO_USAGE } : UNKNOWN;
   const reported: Assessment = { ...NOTHING, basis: "partial", parts };
   return estimatedOutput > countOutput(parts) ? { ...reported, lacksOutput: true } : reported;
 }

@@ -11,8 +11,8 @@ export function openChatMeter(contentType: string): Meter {
 }
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
-const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"'];
-const CALL_SHAPE = { arguments: "size" } as const;
+const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "'];
+const CALL_SHAPE = { name: "size", arguments: "size" } as const;
 const TEXT_SHAPE = {
   content: "size",
   refusal: "size",
@@ -72,7 +72,8 @@ class ChatReader implements UsageReader {
       ];
       const texts = [
         ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(delta, name)),
-        ...calls.map((call) => getField(call, "arguments")),
+        ...getList(getField(delta, "content")).map((part) => getField(part, "text")),
+        ...calls.flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
       ];
       for (const text of texts) bytes += sizeOf(text);
     }

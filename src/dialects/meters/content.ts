@@ -22,7 +22,17 @@ const SHAPE = {
   candidates: [
     {
       finishReason: true,
-      content: { parts: [{ text: "size", executableCode: { code: "size" }, functionCall: { args: true } }] },
+      content: {
+        parts: [
+          {
+            text: "size",
+            executableCode: { code: "size" },
+            functionCall: { name: "size", args: true },
+            inlineData: { mimeType: "size" },
+            thought: true,
+          },
+        ],
+      },
       groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
     },
   ],
@@ -39,6 +49,8 @@ class ContentReader implements UsageReader {
   #mapped = false;
   /** An answer ended, and no usage has come with its end or since. */
   #awaitsUsage = false;
+  /** There was output that is not a thought. */
+  #hasSpoken = false;
   readonly #queries = new Set<string>();
 
   learn(chunk: unknown): void {
@@ -63,10 +75,9 @@ class ContentReader implements UsageReader {
     );
     let bytes = 0;
     for (const part of contents.flatMap((content) => getList(getField(content, "parts")))) {
-      const code = getField(getField(part, "executableCode"), "code");
-      const text =
-        getField(part, "text") ?? code ?? JSON.stringify(getField(getField(part, "functionCall"), "args"));
-      bytes += sizeOf(text);
+      const size = measurePart(part);
+      if (size > 0 && getField(part, "thought") !== true) this.#hasSpoken = true;
+      bytes += size;
     }
     return bytes;
   }
@@ -74,7 +85,7 @@ class ContentReader implements UsageReader {
   report(): UsageReport {
     const counts = new CountReader();
     const tokens = readUsage(this.#raw, counts);
-    if (tokens !== null && this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
+    if (tokens !== null) this.#doubt(tokens, counts);
     const calls = this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
@@ -86,6 +97,13 @@ class ContentReader implements UsageReader {
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
     };
+  }
+
+  #doubt({ output = 0 }: Usage, counts: CountReader): void {
+    if (this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
+    // Thoughts alone were counted.
+    const isMissing = (getField(this.#raw, "candidatesTokenCount") ?? null) === null;
+    if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
   }
 
   /** The list may hold empty queries, which are free. */
@@ -105,6 +123,19 @@ class ContentReader implements UsageReader {
       ...(this.#mapped ? { maps_grounding: 1 } : {}),
     };
   }
+}
+
+/** A picture's bytes say nothing about its tokens. */
+function measurePart(part: unknown): number {
+  const call = getField(part, "functionCall");
+  const texts = [
+    getField(part, "text"),
+    getField(getField(part, "executableCode"), "code"),
+    getField(call, "name"),
+    JSON.stringify(getField(call, "args")),
+    getField(getField(part, "inlineData"), "mimeType"),
+  ];
+  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 
 /** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */

@@ -21,6 +21,7 @@ type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
+const BLOCK_SHAPE = { type: true, name: "size", text: "size", thinking: "size", input: true } as const;
 const SHAPE = {
   type: true,
   model: true,
@@ -35,9 +36,10 @@ const SHAPE = {
     thinking: "size",
     partial_json: "size",
   },
+  content_block: BLOCK_SHAPE,
   stop_reason: true,
   stop_details: { category: true },
-  content: [{ type: true, text: "size", thinking: "size" }],
+  content: [BLOCK_SHAPE],
 } as const;
 
 class MessagesReader implements UsageReader {
@@ -62,9 +64,10 @@ class MessagesReader implements UsageReader {
       this.#start(getField(event, "message"));
       this.#awaitsReport = true;
     } else if (type === "message_delta") {
-      this.#report(getField(event, "usage"));
-      this.#learnStop(getField(event, "delta"));
-    } else if (type === "content_block_start") this.#hasContent = true;
+      const delta = getField(event, "delta");
+      this.#report(getField(event, "usage"), getName(getField(delta, "stop_reason")) !== undefined);
+      this.#learnStop(delta);
+    } else if (type === "content_block_start") this.#beginBlock();
     else if (type === "message_stop") this.#end = "complete";
     else if (type === "message") {
       this.#start(event);
@@ -78,7 +81,7 @@ class MessagesReader implements UsageReader {
   measureText(event: unknown): number {
     const type = getField(event, "type");
     if (type === "content_block_delta") return measureBlock(getField(event, "delta"));
-    if (type !== "message") return 0;
+    if (type === "content_block_start") return measureBlock(getField(event, "content_block"));
     return getList(getField(event, "content")).reduce<number>((sum, block) => sum + measureBlock(block), 0);
   }
 
@@ -107,8 +110,15 @@ class MessagesReader implements UsageReader {
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
   }
 
-  #report(usage: unknown): void {
-    this.#final = this.#merge(usage) || this.#final;
+  /** What was reported before is not the last report. */
+  #beginBlock(): void {
+    this.#hasContent = true;
+    this.#awaitsReport = true;
+    this.#final = this.#end === "complete";
+  }
+
+  #report(usage: unknown, isLast: boolean): void {
+    this.#final = (this.#merge(usage) && isLast) || this.#final;
     if (!isObject(usage)) return;
     this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
     this.#awaitsReport = false;
@@ -135,9 +145,11 @@ class MessagesReader implements UsageReader {
 }
 
 function measureBlock(block: unknown): number {
-  // The input of a tool call in a body is an object.
-  if (getField(block, "type") === "tool_use") return "{}".length;
-  return sizeOf(getField(block, "text") ?? getField(block, "thinking") ?? getField(block, "partial_json"));
+  const texts = ["text", "thinking", "partial_json"].map((name) => getField(block, name));
+  // Results of server tools have no input. They are not output.
+  const isCall = getName(getField(block, "type"))?.endsWith("tool_use") === true;
+  if (isCall) texts.push(getField(block, "name"), JSON.stringify(getField(block, "input")));
+  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 
 function isEmpty(counters: Counters): boolean {

@@ -291,15 +291,19 @@ class BodyMeter implements Meter {
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
       final: whole,
       hasText: this.#textBytes > 0,
-      estimatedOutput: Math.round(
-        Math.max(this.#textBytes, listed ? 0 : this.#guessText()) / BYTES_PER_TOKEN,
-      ),
+      estimatedOutput: Math.round(this.#measure(ended) / BYTES_PER_TOKEN),
     };
   }
 
   #hasEnded(listed: boolean): boolean {
     if (this.#sieve === null) return this.#bytes > 0;
     return this.#sieve.ended && (listed || this.#values <= 1);
+  }
+
+  /** Only a whole body, or a list, was measured. */
+  #measure(ended: boolean): number {
+    const isMeasured = this.#sieve?.listed === true || (ended && this.#textBytes > 0);
+    return isMeasured ? this.#textBytes : this.#guessText();
   }
 
   #guessText(): number {

@@ -14,10 +14,12 @@ export function openResponsesMeter(contentType: string, calls?: CallListener): M
 const ITEM_SHAPE = {
   id: true,
   type: true,
+  name: "size",
   action: { type: true },
   container_id: true,
   environment: { type: true, container_id: true },
   content: [{ text: "size", refusal: "size" }],
+  summary: [{ text: "size" }],
   arguments: "size",
   input: "size",
 } as const;
@@ -82,6 +84,8 @@ class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
+  /** The smallest pieces of output that have come: what follows them repeats it. */
+  #saw: "deltas" | "items" | null = null;
   /** The stream's last event came without usage. */
   #lacksUsage = false;
   readonly #calls = new Map<string, BilledCall>();
@@ -112,12 +116,20 @@ class ResponsesReader implements UsageReader {
     else if (type === "response.failed" || type === "error") this.#end = "error";
   }
 
+  /** Some relays send no deltas, or nothing but the whole response. */
   measureText(event: unknown): number {
-    if (getName(getField(event, "type"))?.endsWith(".delta") === true)
+    const type = getName(getField(event, "type"));
+    if (type?.endsWith(".delta") === true) {
+      this.#saw = "deltas";
       return sizeOf(getField(event, "delta"));
-    // The last event of a stream repeats the whole response. Only a body has it on top.
-    if (getName(getField(event, "object"))?.startsWith("response") !== true) return 0;
-    return getList(getField(event, "output")).reduce<number>((sum, item) => sum + measureItem(item), 0);
+    }
+    if (type === "response.output_item.done" && this.#saw !== "deltas") {
+      this.#saw = "items";
+      return measureItem(getField(event, "item"));
+    }
+    if (this.#saw !== null) return 0;
+    const output = getList(getField(getField(event, "response") ?? event, "output"));
+    return output.reduce<number>((sum, item) => sum + measureItem(item), 0);
   }
 
   report(): UsageReport {
@@ -190,13 +202,12 @@ class ResponsesReader implements UsageReader {
 }
 
 function measureItem(item: unknown): number {
-  const texts = getList(getField(item, "content")).map(
-    (part) => getField(part, "text") ?? getField(part, "refusal"),
-  );
-  return [...texts, getField(item, "arguments"), getField(item, "input")].reduce<number>(
-    (sum, text) => sum + sizeOf(text),
-    0,
-  );
+  const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
+  const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
+  texts.push(...["name", "arguments", "input"].map((name) => getField(item, name)));
+  // The model has written the action of a local shell, too.
+  if (getField(item, "type") === "local_shell_call") texts.push(JSON.stringify(getField(item, "action")));
+  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 
 /** A call whose result the client sends. */

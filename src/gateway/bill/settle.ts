@@ -8,7 +8,7 @@ import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS, type Reading, sumUsage, type Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
@@ -316,43 +316,55 @@ function isCharged({ assessment, basis }: KnownUsage, strict: boolean): boolean 
 /** What limits count while the cost of a request is not known: its prompt and the output seen. Null: its charge. */
 function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
   const { basis, reading } = known;
-  const { admission, estimatedInput } = bill;
+  const { admission } = bill;
   if (isCharged(known, admission.strict)) return null;
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
   if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
   if (basis === "exact" || basis === "partial") return addUnseen(bill, known, gateway);
   if (basis === "unpriced") return estimateUnpriced(bill, known, gateway);
-  return quoteLast(bill, { input: estimatedInput, output: reading?.estimatedOutput ?? 0 }, gateway);
+  return estimateUnknown(bill, reading, gateway);
+}
+
+/** Some counts may be known although the cost is not. */
+function estimateUnknown(bill: Bill, reading: Reading | null, gateway: Gateway): string | null {
+  const counted = sumUsage(reading?.parts ?? []);
+  return (
+    quoteLast(bill, addUsage(counted, findUncounted(bill, counted, reading)), gateway) ??
+    quoteLast(bill, findUncounted(bill, {}, reading), gateway)
+  );
 }
 
 /** What was charged, and what was seen beyond the upstream's counts. */
-function addUnseen(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
-  const { charge } = known.charge;
-  const more = quoteLast(bill, findUncounted(bill, known), gateway);
+function addUnseen(
+  bill: Bill,
+  { charge: { usage, charge }, reading }: KnownUsage,
+  gateway: Gateway,
+): string | null {
+  const more = quoteLast(bill, findUncounted(bill, usage, reading), gateway);
   return charge === null || more === null ? null : formatUsd(addUsd(parseUsd(charge), parseUsd(more)));
 }
 
 /** Every prompt has tokens, and output that was seen has some, too. */
-function findUncounted(
-  { estimatedInput }: Bill,
-  { assessment: { lacksOutput }, charge: { usage }, reading }: KnownUsage,
-): Usage {
-  if (lacksOutput !== true) return {};
+function findUncounted({ estimatedInput }: Bill, usage: Usage, reading: Reading | null): Usage {
   const isRead = PROMPT_KINDS.some((kind) => (usage[kind] ?? 0) > 0);
   const output = OUTPUT_KINDS.reduce(
     (left, kind) => left - (usage[kind] ?? 0),
     reading?.estimatedOutput ?? 0,
   );
-  return { ...(!isRead && { input: estimatedInput }), output: Math.max(0, output) };
+  return { input: isRead ? 0 : estimatedInput, output: Math.max(0, output) };
+}
+
+function addUsage(usage: Usage, { input = 0, output = 0 }: Usage): Usage {
+  return { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
 }
 
 /** A kind without a price, such as a hosted shell, must not hide the cost of all other kinds. */
 function estimateUnpriced(bill: Bill, known: KnownUsage, gateway: Gateway): string | null {
-  const { usage, atLeast } = known.charge;
-  const { input = 0, output = 0 } = findUncounted(bill, known);
-  const seen = { ...usage, input: (usage.input ?? 0) + input, output: (usage.output ?? 0) + output };
-  return quoteLast(bill, seen, gateway) ?? atLeast ?? bill.admission.reservedUsd;
+  const { charge, assessment, reading } = known;
+  const { usage, atLeast } = charge;
+  const used = assessment.lacksOutput === true ? addUsage(usage, findUncounted(bill, usage, reading)) : usage;
+  return quoteLast(bill, used, gateway) ?? atLeast ?? bill.admission.reservedUsd;
 }
 
 /** What a usage costs at the channel that was tried last. */

@@ -62,6 +62,15 @@ describe("a refusal costs nothing", () => {
   });
 });
 
+test("limits count what an upstream counted beside a count that cannot be read", async () => {
+  const usage = '{"input_tokens":"5","output_tokens":7000}';
+  const body = `{"type":"message","model":"m","content":[{"type":"text","text":"Hi"}],"usage":${usage}}`;
+  const [line] = await run({ a: [{ chunks: [body] }] });
+  expect(line).toMatchObject({ basis: "unknown", charge_usd: null });
+  // $2 for a million tokens of output, and the prompt.
+  expect(Number(line?.["limit_usd"])).toBeWithin(0.014, 0.0141);
+});
+
 test("the prices are those of the config at arrival", async () => {
   scripted = await openScripted({ channels: { a: [OK] } });
   const { gateway } = scripted;

@@ -1,0 +1,238 @@
+// Output that an upstream's counts lack, wherever the answer has it: no such answer is exact without a doubt, because
+// limits would not count it.
+
+import { describe, expect, test } from "bun:test";
+import { assess } from "../../../src/billing/assess.ts";
+import type { Meter } from "../../../src/billing/usage.ts";
+import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
+import { openContentMeter } from "../../../src/dialects/meters/content.ts";
+import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
+import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
+
+type Open = (contentType: string) => Meter;
+
+const TEXT = "word ".repeat(2000);
+
+function judge(
+  open: Open,
+  events: readonly unknown[],
+  outcome: "complete" | "upstream_cut" | "upstream_error",
+) {
+  const meter = open("text/event-stream");
+  for (const event of events) {
+    const data = typeof event === "string" ? event : JSON.stringify(event);
+    meter.see(Buffer.from(`data: ${data}\n\n`));
+  }
+  return judgeReading(meter, outcome);
+}
+
+function judgeBody(open: Open, body: unknown) {
+  const meter = open("application/json");
+  meter.see(Buffer.from(JSON.stringify(body)));
+  return judgeReading(meter, "complete");
+}
+
+function judgeReading(meter: Meter, outcome: "complete" | "upstream_cut" | "upstream_error") {
+  const reading = meter.read();
+  const { basis, suspect, lacksOutput, estimated, unbilled } = assess({
+    outcome: reading.end === "error" ? "upstream_error" : outcome,
+    status: 200,
+    reading,
+    streamed: true,
+    estimatedInput: 70,
+  });
+  return { basis, suspect, lacksOutput: lacksOutput === true, estimated, unbilled };
+}
+
+const DOUBTED = { basis: "exact", suspect: expect.any(String), lacksOutput: true };
+const NO_DOUBT = { basis: "exact", suspect: null, lacksOutput: false, unbilled: undefined };
+
+describe("messages", () => {
+  const start = { type: "message_start", message: { usage: { input_tokens: 10, output_tokens: 1 } } };
+  const begin = (content_block: object) => ({ type: "content_block_start", index: 0, content_block });
+  const block = begin({ type: "text", text: "" });
+  const delta = (text: string) => ({
+    type: "content_block_delta",
+    index: 0,
+    delta: { type: "text_delta", text },
+  });
+  const report = (output_tokens: number, stop_reason: string | null = "end_turn") => ({
+    type: "message_delta",
+    delta: { stop_reason },
+    usage: { output_tokens },
+  });
+  const stop = { type: "message_stop" };
+
+  test.each<[string, unknown[]]>([
+    ["a report before its text", [start, report(1, null), block, delta(TEXT), stop]],
+    ["a last report before its text", [start, report(1), block, delta(TEXT), stop]],
+    [
+      "a tool call without deltas",
+      [start, begin({ type: "tool_use", name: "f", input: {} }), report(0), stop],
+    ],
+    ["text where a block begins", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
+    ["far fewer tokens than text", [start, block, delta(TEXT), report(30), stop]],
+    ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
+  ])("with %s", (_name, events) => {
+    expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("a report before the text is not the last one of a stream that is cut", () => {
+    const events = [start, report(1, null), block, delta(TEXT)];
+    expect(judge(openMessagesMeter, events, "upstream_cut")).toMatchObject({
+      basis: "partial",
+      estimated: ["output"],
+    });
+    // It had ended before.
+    expect(judge(openMessagesMeter, [start, block, delta("Hi"), report(1)], "upstream_cut")).toMatchObject(
+      NO_DOUBT,
+    );
+  });
+
+  test.each([
+    [
+      "a tool call of the server",
+      { type: "message", content: [{ type: "server_tool_use", name: "s", input: {} }] },
+    ],
+    ["content beside an error", { error: { message: "no" }, content: [{ type: "text", text: TEXT }] }],
+  ])("a body with %s", (_name, body) => {
+    const usage = { input_tokens: 10, output_tokens: 0 };
+    expect(judgeBody(openMessagesMeter, { ...body, usage })).toMatchObject({ lacksOutput: true });
+  });
+
+  test("a refusal after some text is charged", () => {
+    const refusal = {
+      type: "message_delta",
+      delta: { stop_reason: "refusal", stop_details: { category: "cyber" } },
+    };
+    const usage = { output_tokens: 5 };
+    const shown = judge(openMessagesMeter, [start, delta("Well"), { ...refusal, usage }, stop], "complete");
+    expect(shown).toMatchObject(NO_DOUBT);
+  });
+});
+
+describe("responses", () => {
+  const usage = { input_tokens: 10, output_tokens: 0, total_tokens: 10 };
+  const done = (response: object = {}) => ({
+    type: "response.completed",
+    response: { id: "r", usage, ...response },
+  });
+  const item = (of: object) => ({ type: "response.output_item.done", output_index: 0, item: of });
+  const message = { type: "message", content: [{ type: "output_text", text: TEXT }] };
+
+  test.each<[string, unknown[]]>([
+    ["no deltas", [item(message), done()]],
+    ["its text in the last event alone", [done({ output: [message] })]],
+    [
+      "a call without arguments",
+      [item({ type: "function_call", call_id: "c", name: "f", arguments: "" }), done()],
+    ],
+    [
+      "a call of the local shell",
+      [item({ type: "local_shell_call", call_id: "c", action: { type: "exec", command: ["ls"] } }), done()],
+    ],
+    ["a summary of its thoughts", [item({ type: "reasoning", summary: [{ text: "Hm" }] }), done()]],
+  ])("with %s", (_name, events) => {
+    expect(judge(openResponsesMeter, events, "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("with text after its end", () => {
+    const counts = { input_tokens: 10, output_tokens: 1, total_tokens: 11 };
+    const late = { type: "response.output_text.delta", delta: TEXT };
+    expect(judge(openResponsesMeter, [done({ usage: counts }), late], "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("that repeats its text counts it once", () => {
+    const meter = openResponsesMeter("text/event-stream");
+    const delta = { type: "response.output_text.delta", delta: TEXT };
+    for (const event of [delta, item(message), done({ output: [message] })])
+      meter.see(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
+    expect(meter.read().estimatedOutput).toBe(TEXT.length / 4);
+  });
+
+  test("that failed after an item", () => {
+    const failed = { type: "response.failed", response: { id: "r", status: "failed" } };
+    expect(judge(openResponsesMeter, [item(message), failed], "upstream_error")).toMatchObject(DOUBTED);
+  });
+
+  test("a body with output beside an error", () => {
+    expect(judgeBody(openResponsesMeter, { error: { message: "no" }, output: [message] })).toMatchObject(
+      DOUBTED,
+    );
+  });
+});
+
+describe("content", () => {
+  const chunk = (parts: readonly object[], usageMetadata?: object, finishReason?: string) => ({
+    candidates: [{ content: { parts }, ...(finishReason === undefined ? {} : { finishReason }) }],
+    ...(usageMetadata === undefined ? {} : { usageMetadata }),
+  });
+  const prompt = { promptTokenCount: 10 };
+  const thought = { ...prompt, thoughtsTokenCount: 5 };
+
+  test.each<[string, unknown[]]>([
+    ["thoughts counted, and no text", [chunk([{ text: "Hi" }]), chunk([], thought, "STOP")]],
+    ["a call without arguments", [chunk([{ functionCall: { name: "f" } }], prompt, "STOP")]],
+    ["a picture", [chunk([{ inlineData: { mimeType: "image/png", data: "AAAA" } }], prompt, "STOP")]],
+    [
+      "text after its end",
+      [chunk([], { ...prompt, candidatesTokenCount: 1 }, "STOP"), chunk([{ text: TEXT }])],
+    ],
+  ])("with %s", (_name, events) => {
+    expect(judge(openContentMeter, events, "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("with thoughts alone is exact", () => {
+    const events = [chunk([{ text: "Hm", thought: true }]), chunk([], thought, "STOP")];
+    expect(judge(openContentMeter, events, "complete")).toMatchObject(NO_DOUBT);
+  });
+});
+
+describe("chat", () => {
+  const counts = { usage: { prompt_tokens: 10, completion_tokens: 0 } };
+  const piece = (delta: object) => ({ choices: [{ delta }] });
+  const stop = { choices: [{ delta: {}, finish_reason: "stop" }], ...counts };
+
+  test.each<[string, object]>([
+    ["a list as its content", { content: [{ type: "text", text: "Hi" }] }],
+    ["a call without arguments", { tool_calls: [{ id: "c", function: { name: "f", arguments: "" } }] }],
+  ])("with %s", (_name, delta) => {
+    expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"], "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("without usage is suspect", () => {
+    expect(judge(openChatMeter, [piece({ content: "Hi" }), "[DONE]"], "complete")).toMatchObject({
+      basis: "unknown",
+      suspect: expect.any(String),
+    });
+  });
+
+  test("with a space before the reason of its end", () => {
+    const meter = openChatMeter("text/event-stream");
+    const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
+    const usage = { prompt_tokens: 10, completion_tokens: 10_000 };
+    meter.see(Buffer.from(filler.repeat(40)));
+    meter.see(Buffer.from(`data: {"usage": ${JSON.stringify(usage)}, "choices": []}\n\n`));
+    meter.see(
+      Buffer.from(`${filler}data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n`.repeat(9)),
+    );
+    expect(judgeReading(meter, "complete")).toMatchObject(DOUBTED);
+  });
+});
+
+test.each<[string, Open, unknown]>([
+  [
+    "messages",
+    openMessagesMeter,
+    { type: "message", content: [], usage: { input_tokens: 0, output_tokens: 9 } },
+  ],
+  [
+    "responses",
+    openResponsesMeter,
+    { object: "response", output: [], usage: { input_tokens: 0, output_tokens: 9, total_tokens: 9 } },
+  ],
+  ["chat", openChatMeter, { choices: [], usage: { prompt_tokens: 0, completion_tokens: 9 } }],
+  ["content", openContentMeter, { usageMetadata: { promptTokenCount: 0, candidatesTokenCount: 9 } }],
+])("a prompt of zero tokens is doubted: %s", (_name, open, body) => {
+  expect(judgeBody(open, body)).toMatchObject(DOUBTED);
+});
