@@ -51,17 +51,18 @@ const MAX_PARSED_BODY_BYTES = 64 * 1024;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** The content type decides. If it is neither, the first byte does. */
+/** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
 export function openMeter(contentType: string, reader: UsageReader): Meter {
-  if (contentType.includes("event-stream")) return new StreamMeter(reader);
-  if (contentType.includes("json")) return new BodyMeter(reader);
+  const isStream = contentType.includes("event-stream");
+  if (!isStream && contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
   return {
     see(chunk) {
+      if (chunk.length === 0) return;
       meter ??= startsJson(chunk) ? new BodyMeter(reader) : new StreamMeter(reader);
       meter.see(chunk);
     },
-    read: () => (meter ?? new BodyMeter(reader)).read(),
+    read: () => (meter ?? (isStream ? new StreamMeter(reader) : new BodyMeter(reader))).read(),
   };
 }
 
@@ -243,6 +244,8 @@ class BodyMeter implements Meter {
   /** Null before the first bytes, and if the body came in one piece. */
   #sieve: JsonPicker | null = null;
   #bytes = 0;
+  /** The values that were read whole. */
+  #values = 0;
   /** Bytes of text in the body, or in the values of a list. */
   #textBytes = 0;
 
@@ -252,6 +255,7 @@ class BodyMeter implements Meter {
 
   see(chunk: Uint8Array): void {
     const bytes = asBuffer(chunk);
+    if (bytes.length === 0) return;
     if (this.#bytes === 0 && !this.#learnWhole(bytes)) {
       this.#sieve = new JsonPicker(this.#reader.shape, (value) => this.#learn(value));
     }
@@ -268,17 +272,20 @@ class BodyMeter implements Meter {
   }
 
   #learn(value: unknown): void {
+    this.#values += 1;
     this.#reader.learn(value);
     this.#textBytes += this.#reader.measureText(value);
   }
 
   read(): Reading {
     const listed = this.#sieve?.listed === true;
-    const ended = this.#sieve === null ? this.#bytes > 0 : this.#sieve.ended;
+    // Events may follow a first value in plain JSON. Then its end is not that of the answer.
+    const isList = listed || this.#values > 1;
+    const ended = this.#hasEnded(listed);
     // The fields of a cut body count, but a cut body is never complete.
     if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
-    const whole = ended || (listed && reading.end === "complete");
+    const whole = ended || (isList && reading.end === "complete");
     return {
       ...reading,
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
@@ -286,6 +293,11 @@ class BodyMeter implements Meter {
       hasText: this.#textBytes > 0,
       estimatedOutput: Math.round(this.#measure(ended) / BYTES_PER_TOKEN),
     };
+  }
+
+  #hasEnded(listed: boolean): boolean {
+    if (this.#sieve === null) return this.#bytes > 0;
+    return this.#sieve.ended && (listed || this.#values <= 1);
   }
 
   /** Only a whole body, or a list, was measured. */

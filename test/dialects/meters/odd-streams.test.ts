@@ -94,3 +94,50 @@ describe.each(DIALECTS)("the estimate of the output in %s", (_dialect, open, wri
     expect(twenty).toBe(5000);
   });
 });
+
+describe("a JSON body that is labelled as a stream of events", () => {
+  const body = JSON.stringify({
+    type: "message",
+    model: "m",
+    content: [{ type: "text", text: "x".repeat(4000) }],
+    usage: { input_tokens: 10, output_tokens: 900 },
+  });
+
+  test("is read as a body, wherever it is cut", () => {
+    for (const pieceBytes of [WHOLE, 100, 1]) {
+      const reading = read(openMessagesMeter, body, pieceBytes);
+      expect(reading.parts.map(({ usage }) => usage)).toEqual([{ input: 10, output: 900 }]);
+      expect([reading.end, reading.final, reading.hasText]).toEqual(["complete", true, true]);
+      expect(reading.estimatedOutput).toBeGreaterThanOrEqual(1000);
+    }
+  });
+
+  test("is open if it was cut", () => {
+    const reading = read(openMessagesMeter, body.slice(0, 3000), 100);
+    expect([reading.end, reading.final]).toEqual(["open", false]);
+    expect(reading.estimatedOutput).toBeGreaterThan(400);
+  });
+
+  test("is an error if it has one, and events after it are read", () => {
+    const error = JSON.stringify({ error: { message: "overloaded" } }, null, 2);
+    expect(read(openChatMeter, error).end).toBe("error");
+    expect(read(openChatMeter, `${error}\n\ndata: [DONE]\n\n`).end).toBe("error");
+    const usage = { prompt_tokens: 3, completion_tokens: 4 };
+    const events = `data: ${JSON.stringify({ choices: [], usage })}\n\n`;
+    const { parts } = read(openChatMeter, `${error}\n\n${events}`);
+    expect(parts.map((part) => part.usage)).toEqual([{ input: 3, output: 4 }]);
+  });
+
+  test("is not the end of the answer if events follow", () => {
+    const start = {
+      type: "message_start",
+      message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } },
+    };
+    const events = `{}\n\ndata: ${JSON.stringify(start)}\n\n${writeMessages("Hello")}`;
+    expect(read(openMessagesMeter, events)).toMatchObject({ end: "open", final: false });
+    expect(read(openMessagesMeter, `${events}data: {"type":"message_stop"}\n\n`)).toMatchObject({
+      end: "complete",
+      final: true,
+    });
+  });
+});
