@@ -114,13 +114,17 @@ function billBackground(
   gateway: Gateway,
 ): LineDraft | null {
   const { ledger, background } = gateway;
-  const { id = "", goesOn = true } = ending.reading?.stored ?? {};
+  const { stored, end = "open" } = ending.reading ?? {};
+  const { id = "", goesOn = true } = stored ?? {};
   if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(bill, draft));
-  const terms = draft === null && !goesOn ? background.take(id) : null;
+  // If it was cut, a later request fetches it again.
+  const isFetched = draft === null && !goesOn && end !== "open";
+  const terms = isFetched ? background.find(id) : null;
   if (terms === null) return draft;
   const billed: Bill = { ...bill, ...terms, open: true };
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
+  background.forget(id);
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
   ledger.appendUnopened(line);
   warnOfLimits(line, billed, gateway);
