@@ -106,6 +106,11 @@ function describeTerms({ match, client, requested, overrides }: Bill, line: Line
   return { match, client, requested, overrides, replaces };
 }
 
+/** If it was cut, a later request may fetch it again. */
+function isFetched({ reading }: Ending): boolean {
+  return reading?.stored?.goesOn === false && reading.end !== "open";
+}
+
 /** A background response is billed to the first request that fetches it finished. */
 function billBackground(
   bill: Bill,
@@ -114,12 +119,9 @@ function billBackground(
   gateway: Gateway,
 ): LineDraft | null {
   const { ledger, background } = gateway;
-  const { stored, end = "open" } = ending.reading ?? {};
-  const { id = "", goesOn = true } = stored ?? {};
+  const { id = "", goesOn = true } = ending.reading?.stored ?? {};
   if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(bill, draft));
-  // If it was cut, a later request fetches it again.
-  const isFetched = draft === null && !goesOn && end !== "open";
-  const terms = isFetched ? background.find(id) : null;
+  const terms = draft === null && isFetched(ending) ? background.find(id) : null;
   if (terms === null) return draft;
   const billed: Bill = { ...bill, ...terms, open: true };
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
