@@ -205,10 +205,10 @@ export class SocketLine {
 
   #cut({ arrival }: Job, how: "fin" | "rst" | "stall"): void {
     arrival.endedAt = this.#upstream.scheduler.now;
+    // Inside a frame, other streams can send nothing.
+    this.#mute = true;
     if (how === "rst") this.#outlet.close("rst");
-    // Inside a frame, other streams have to wait.
     else if (how === "fin") this.#outlet.whenSent(() => this.#outlet.close("fin"));
-    else this.#mute = true;
   }
 
   #finish(job: Job, answer: AnswerPlan): void {
