@@ -245,12 +245,13 @@ export class World implements Machine {
     return () => void (sync.to = scheduler.now);
   }
 
-  /** A promise was rejected and nothing handled it. That would end the real process. */
+  /** A promise was rejected and nothing handled it, or a listener of an AbortSignal threw. That would end the real
+   *  process. */
   reject(error: unknown): void {
     if (error instanceof Killed) return;
     this.accuse(
       "crash",
-      `A promise was rejected, and nothing handled it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      `An error was thrown, or a promise rejected, and nothing handled it: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     );
   }
 
@@ -709,6 +710,8 @@ export class World implements Machine {
   }
 }
 
+const UNCAUGHT = ["unhandledRejection", "uncaughtException"] as const;
+
 /** Resolves after a turn of the runtime's event loop. Only then does the runtime report unhandled rejections. */
 export async function runPlan(
   plan: Plan,
@@ -717,13 +720,13 @@ export async function runPlan(
 ): Promise<Outcome> {
   const world = new World(plan, make, onLine);
   const onRejection = (error: unknown): void => world.reject(error);
-  process.on("unhandledRejection", onRejection);
+  for (const name of UNCAUGHT) process.on(name, onRejection);
   try {
     const outcome = world.run();
     await new Promise((resolve) => setImmediate(resolve));
     return outcome;
   } finally {
     world.end();
-    process.off("unhandledRejection", onRejection);
+    for (const name of UNCAUGHT) process.off(name, onRejection);
   }
 }

@@ -106,6 +106,11 @@ function describeTerms({ match, client, requested, overrides }: Bill, line: Line
   return { match, client, requested, overrides, replaces };
 }
 
+/** If it was cut, a later request may fetch it again. */
+function isFetched({ reading }: Ending): boolean {
+  return reading?.stored?.goesOn === false && reading.end !== "open";
+}
+
 /** A background response is billed to the first request that fetches it finished. */
 function billBackground(
   bill: Bill,
@@ -116,11 +121,12 @@ function billBackground(
   const { ledger, background } = gateway;
   const { id = "", goesOn = true } = ending.reading?.stored ?? {};
   if (draft?.basis === "unknown" && goesOn) background.keep(id, describeTerms(bill, draft));
-  const terms = draft === null && !goesOn ? background.take(id) : null;
+  const terms = draft === null && isFetched(ending) ? background.find(id) : null;
   if (terms === null) return draft;
   const billed: Bill = { ...bill, ...terms, open: true };
   const line = { ...draftLine(billed, ending, gateway), replaces: terms.replaces };
   if (line.basis === "unknown") return null;
+  background.forget(id);
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
   ledger.appendUnopened(line);
   warnOfLimits(line, billed, gateway);

@@ -31,10 +31,12 @@ export class BackgroundResponses {
     dropOldest(this.#terms, MAX_RESPONSES);
   }
 
-  /** Returns the terms and forgets them, because a response is charged once. */
-  take(id: string): ChargeTerms | null {
-    const terms = this.#terms.get(id) ?? null;
+  find(id: string): ChargeTerms | null {
+    return this.#terms.get(id) ?? null;
+  }
+
+  /** A response is charged once. */
+  forget(id: string): void {
     this.#terms.delete(id);
-    return terms;
   }
 }

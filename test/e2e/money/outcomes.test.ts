@@ -542,6 +542,28 @@ describe("a background response", () => {
     }, withPrices());
   });
 
+  test("is billed to a later request if the first one that fetches it finished is cut", async () => {
+    await inWorld(async (world) => {
+      const trace = async (request: RequestLines, answer: Answer) => {
+        world.upstream.next({ answer });
+        return (await world.trace(request)).lines;
+      };
+      await trace(ask, shown("queued"));
+      const whole = shown("completed", { usage });
+      const [body = Buffer.alloc(0)] = whole.pieces;
+      // Its id and its status came, its usage did not.
+      const text = body.toString();
+      const cut = {
+        ...whole,
+        framing: "close",
+        pieces: [body.subarray(0, text.indexOf('"usage"'))],
+      } as const;
+      expect(text.indexOf('"completed"')).toBeWithin(0, text.indexOf('"usage"'));
+      expect(await trace(look, cut)).toEqual([]);
+      expect(await trace(look, whole)).toMatchObject([{ ...charged, basis: "exact" }]);
+    }, withPrices());
+  });
+
   test("is billed the same way if it is streamed or was cancelled", async () => {
     for (const [type, status] of [
       ["response.completed", "completed"],

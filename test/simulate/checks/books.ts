@@ -269,33 +269,23 @@ function checkFetched(
   const began = beginner?.whole?.at;
   if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
-  if (
-    billed.length === 0 &&
-    (isUnwritten(world) || isTaken(world, { number: request.number, from: whole.at }, lines))
-  )
-    return;
-  if (billed.length !== 1) {
+  if (billed.length === 0 && mayLackLine(world, { number: request.number, from: whole.at }, lines)) return;
+  if (billed.length === 1) checkExact(world, name, billed[0]!, whole);
+  else
     world.accuse(
       "one line",
       `${name} finished in the background, was fetched, and was billed ${billed.length} times.`,
     );
-    return;
-  }
-  const [line] = billed;
-  if (line !== undefined) checkExact(world, name, line, whole);
 }
 
-/** Its line had to wait until the gateway stopped, and the log says so. */
-function isUnwritten({ notices }: World): boolean {
-  return notices.some((text) => text.includes("could not be written"));
-}
-
-/** A power cut took the line before the disk had it. No journal names such a request, so the next start adds no line. */
-function isTaken(
+/** Its line had to wait until the gateway stopped, and the log says so. Or a power cut took it before the disk had it: no
+ *  journal names such a request, so the next start adds no line. */
+function mayLackLine(
   world: World,
   { number, from }: { readonly number: number; readonly from: number },
   lines: readonly Line[],
 ): boolean {
+  if (world.notices.some((text) => text.includes("could not be written"))) return true;
   const written = world.written.filter((each) => each.number === number && each.at >= from);
   return written.some((each) => lines.every(({ id }) => id !== each.id) && isAtRisk(world, each));
 }

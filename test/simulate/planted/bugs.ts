@@ -257,12 +257,7 @@ const OTHERS: readonly Bug[] = [
 
 /** Bugs in what runs beside requests. Each proves that the simulator exercises that part. */
 const OPERATED: readonly Bug[] = [
-  plant(
-    "charge a background response at every fetch",
-    BACKGROUND,
-    "    this.#terms.delete(id);\n    return terms;",
-    "    return terms;",
-  ),
+  plant("charge a background response at every fetch", SETTLE, "  background.forget(id);\n", ""),
   plant("forget what goes on in the background", BACKGROUND, "    this.#terms.set(id, terms);\n", ""),
   plant(
     "use a channel that a command has disabled",
