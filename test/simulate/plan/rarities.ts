@@ -15,7 +15,7 @@ import {
 
 export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
-  return addFailingStop(addCrowds(addCutFetches(addMonths(changed))));
+  return addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */
@@ -198,6 +198,17 @@ function addFailingStop(plan: Plan): Plan {
   const stopMs = atMs + random.between(50, 2000);
   const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
   return { ...plan, happenings: [...plan.happenings, fails, stop].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, the ledger is moved away while the gateway is down, and the one that goes on without it is killed soon. */
+function addKilledSuccessor(plan: Plan): Plan {
+  const random = new Random(plan.seed, "killed successor");
+  if (!random.chance(60)) return plan;
+  const atMs = random.skewed(20, 2000);
+  const kill = { kind: "kill", atMs, afterSteps: random.between(1, 20), downMs: 300 } as const;
+  const moved = { kind: "ledger moved", atMs: atMs + 200 } as const;
+  const again = { ...kill, atMs: atMs + random.between(302, 700), afterSteps: random.between(1, 60) };
+  return { ...plan, happenings: [...plan.happenings, kill, moved, again].sort((a, b) => a.atMs - b.atMs) };
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */

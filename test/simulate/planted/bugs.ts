@@ -229,6 +229,18 @@ const OTHERS: readonly Bug[] = [
     "missing ?? hashLast([path]),",
   ),
   plant(
+    "go on from what is there when lines are missing",
+    RECOVERY,
+    "missing ?? hashLast(files),",
+    "hashLast(files),",
+  ),
+  plant(
+    "go on from a missing line twice",
+    RECOVERY,
+    "locate(files, position) !== null || isFollowed(files, position);",
+    "locate(files, position) !== null;",
+  ),
+  plant(
     "record no failed attempt",
     FAILOVER,
     "    bill.attempts.push({ channel: name, error: fault.kind });\n",
