@@ -138,6 +138,11 @@ const OUTSIDE_CONTENT = new RegExp(
     /(?<!\\)"(video|images|frames)"\s*:\s*\[\s*"/,
     /(?<!\\)"(audio)"\s*:\s*\{[^{}]*"id"\s*:/,
     /(?<!\\)"type"\s*:\s*"(item_reference|additional_tools|tool_search_output|tool_definition)"/,
+    // A small file may have many pages, or hours. Only pictures and texts have bounds.
+    /(?<!\\)"(?:media_type|mime_?type)"\s*:\s*"(?!image\/|text\/)([^"]{1,99})/,
+    /(?<!\\)"data:(?!image\/|text\/)([^",;]{1,99})[^",]{0,99};base64,/,
+    /(?<!\\)"(file_data)"\s*:\s*"(?!data:)/,
+    /(?<!\\)"type"\s*:\s*"(input_audio)"/,
     /(?<!\\)"type"\s*:\s*"((?:image_generation|file_search|web_search|code_interpreter)_call)"/,
     /[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/,
   ]
@@ -152,9 +157,10 @@ function findOutsideContent(text: string): string | null {
 }
 
 /** No tokenizer makes more than one token of a byte. But a picture's tokens do not depend on its bytes: providers
- *  scale pictures down to less than 20,000 tokens. */
-const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_type|mimeType)"/g;
-const MAX_ATTACHMENT_TOKENS = 20_000;
+ *  scale pictures down to less than 50,000 tokens. The most is that of gpt-4o-mini, which has 2,833 for a picture and 5,667
+ *  for each of up to eight tiles: https://platform.openai.com/docs/guides/images-vision */
+const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_?type)"/gi;
+const MAX_ATTACHMENT_TOKENS = 50_000;
 
 /** Anthropic adds a text of its own to a request with tools, and describes there its own tools, such as `bash`:
  *  https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing. All of them together take less. */

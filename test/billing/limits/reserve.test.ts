@@ -129,7 +129,7 @@ describe("the most that a request can cost", () => {
 
   test("allows for a picture that is small in bytes", () => {
     const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 20_000));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 50_000));
   });
 
   /** Priority and fast cost twice as much, ultrafast six times; flex half; speed 5; processing in the US a tenth more. */
@@ -242,6 +242,20 @@ describe("the most that a request can cost", () => {
       '{"max_tokens":1,"messages":[{"type":"video","video":["data:x","https://x"]}]}',
       '"video" cannot be known',
     ],
+    [
+      '{"max_tokens":1,"messages":[{"source":{"media_type":"application/pdf","data":"x"}}]}',
+      '"application/pdf" cannot be known',
+    ],
+    ['{"max_tokens":1,"contents":[{"inlineData":{"mimeType":"video/mp4"}}]}', '"video/mp4" cannot be known'],
+    [
+      '{"max_tokens":1,"input":[{"file_data":"data:application/pdf;base64,AA"}]}',
+      '"application/pdf" cannot be known',
+    ],
+    ['{"max_tokens":1,"input":[{"file_data":"AA"}]}', '"file_data" cannot be known'],
+    [
+      '{"max_tokens":1,"input":[{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}}]}',
+      '"input_audio" cannot be known',
+    ],
     ['{"max_tokens":1,"input":[{"File_ID":"file-1"}]}', '"File_ID" cannot be known'],
     [
       '{"max_tokens":1,"input":[{"type":"image_generation_call","id":"ig_1"}]}',
@@ -283,6 +297,12 @@ describe("the most that a request can cost", () => {
     ["one answer", '"n":1'],
     ["no number of answers", '"n":null'],
     ["pictures in the body", '"messages":[{"image_url":{"url":"data:image/png;base64,AA"}}]'],
+    ["a text that begins like a data URL", '"messages":[{"content":"data: x; y, z"}]'],
+    ["a text as a document", '"messages":[{"source":{"type":"text","media_type":"text/plain","data":"x"}}]'],
+    [
+      "a form of its answer",
+      '"generationConfig":{"maxOutputTokens":1,"responseMimeType":"application/json"}',
+    ],
     ["a setting of its voice", '"audio":{"format":"wav","voice":"alloy"},"modalities":["text","audio"]'],
     ["a text that begins with an address", '"messages":[{"content":[{"type":"text","text":"https://x"}]}]'],
     ["encrypted thoughts", '"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x","content":[]}]'],
