@@ -440,6 +440,12 @@ const READY: readonly Bug[] = [
     '  if (recent.length < limit || (holder.kind === "session" && recent.length === limit)) return;\n',
   ),
   plant(
+    "forget in limits a minute what was in flight at a kill",
+    WRITER,
+    "[...requests, ...cut]",
+    "[...requests]",
+  ),
+  plant(
     "count nothing that a session has spent",
     LIMITS,
     "  const charged = ledger.spentOf(holder, window);",
