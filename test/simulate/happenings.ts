@@ -28,6 +28,7 @@ function trouble(world: World, troubles: Partial<DiskTrouble>, ms: number): void
 
 const HANDLERS: Handlers = {
   kill: (world, { afterSteps, downMs }) => world.dieSoon("killed", afterSteps, downMs),
+  "kill at start": (world, { afterSteps, downMs }) => world.dieAtStart(afterSteps, downMs),
   "cut power": (world, { afterSteps, downMs }) => world.dieSoon("without power", afterSteps, downMs),
   stop: (world, { graceMs, downMs }) => world.stopGateway(graceMs, downMs),
   "second gateway": (world) => world.startSecond(),

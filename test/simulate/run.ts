@@ -148,6 +148,7 @@ export class World implements Machine {
   #left = 0;
   #boots = 0;
   #restartPending = false;
+  #dieAtStart = (): void => {};
 
   constructor(plan: Plan, make: Program, onLine: ((line: string) => void) | null) {
     this.plan = plan;
@@ -313,6 +314,8 @@ export class World implements Machine {
     this.process = process;
     this.served = null;
     process.onDeath = () => this.#noteOrphans();
+    this.#dieAtStart();
+    this.#dieAtStart = () => {};
     try {
       this.program = this.load(process);
       this.served = this.program.serve(CONFIG, this.#observe(process));
@@ -402,6 +405,11 @@ export class World implements Machine {
     this.scheduler.after(2 * SECOND, NATURE, "the end", () => {
       if (this.process === process) this.#die(how, downMs);
     });
+  }
+
+  /** The next gateway is killed while it starts, or soon after. */
+  dieAtStart(afterSteps: number, downMs: number): void {
+    this.#dieAtStart = () => this.dieSoon("killed", afterSteps, downMs);
   }
 
   /** `meanwhile` runs before it is started again. */

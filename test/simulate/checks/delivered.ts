@@ -9,6 +9,7 @@ import type { Arrival } from "../upstreams/upstream.ts";
 /** These end requests that are in flight, or connections with bytes on their way. */
 const BREAKING = new Set([
   "kill",
+  "kill at start",
   "cut power",
   "stop",
   "standstill",

@@ -212,7 +212,11 @@ export interface CutPlan {
 }
 
 export type Happening = { readonly atMs: number } & (
-  | { readonly kind: "kill" | "cut power"; readonly afterSteps: number; readonly downMs: number }
+  | {
+      readonly kind: "kill" | "kill at start" | "cut power";
+      readonly afterSteps: number;
+      readonly downMs: number;
+    }
   | { readonly kind: "stop"; readonly graceMs: number; readonly downMs: number }
   | { readonly kind: "second gateway" }
   | { readonly kind: "clock"; readonly byMs: number }

@@ -207,7 +207,9 @@ function addKilledSuccessor(plan: Plan): Plan {
   const atMs = random.skewed(20, 2000);
   const kill = { kind: "kill", atMs, afterSteps: random.between(1, 20), downMs: 300 } as const;
   const moved = { kind: "ledger moved", atMs: atMs + 200 } as const;
-  const again = { ...kill, atMs: atMs + random.between(302, 700), afterSteps: random.between(1, 60) };
+  const again = random.chance(700)
+    ? ({ ...kill, kind: "kill at start", atMs: atMs + 250 } as const)
+    : { ...kill, atMs: atMs + random.between(302, 700) };
   return { ...plan, happenings: [...plan.happenings, kill, moved, again].sort((a, b) => a.atMs - b.atMs) };
 }
 
