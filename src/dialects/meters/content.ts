@@ -27,7 +27,7 @@ const SHAPE = {
           {
             text: "size",
             executableCode: { code: "size" },
-            functionCall: { name: "size", args: true },
+            functionCall: { name: "size", args: true, partialArgs: true },
             inlineData: { mimeType: "size" },
             thought: true,
           },
@@ -133,6 +133,7 @@ function measurePart(part: unknown): number {
     getField(getField(part, "executableCode"), "code"),
     getField(call, "name"),
     JSON.stringify(getField(call, "args")),
+    JSON.stringify(getField(call, "partialArgs")),
     getField(getField(part, "inlineData"), "mimeType"),
   ];
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);

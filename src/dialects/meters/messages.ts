@@ -21,13 +21,25 @@ type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
-const BLOCK_SHAPE = { type: true, name: "size", text: "size", thinking: "size", input: true } as const;
+const BLOCK_SHAPE = {
+  type: true,
+  name: "size",
+  text: "size",
+  thinking: "size",
+  content: "size",
+  input: true,
+} as const;
 const SHAPE = {
   type: true,
   model: true,
   usage: true,
   error: { type: true },
-  message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
+  message: {
+    model: true,
+    usage: true,
+    diagnostics: { cache_miss_reason: true },
+    content: [BLOCK_SHAPE],
+  },
   diagnostics: { cache_miss_reason: true },
   delta: {
     stop_reason: true,
@@ -35,6 +47,8 @@ const SHAPE = {
     text: "size",
     thinking: "size",
     partial_json: "size",
+    type: true,
+    content: "size",
   },
   content_block: BLOCK_SHAPE,
   stop_reason: true,
@@ -82,7 +96,9 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "content_block_delta") return measureBlock(getField(event, "delta"));
     if (type === "content_block_start") return measureBlock(getField(event, "content_block"));
-    return getList(getField(event, "content")).reduce<number>((sum, block) => sum + measureBlock(block), 0);
+    // Some relays begin a stream with what has come so far.
+    const content = getField(type === "message_start" ? getField(event, "message") : event, "content");
+    return getList(content).reduce<number>((sum, block) => sum + measureBlock(block), 0);
   }
 
   report(): UsageReport {
@@ -144,8 +160,12 @@ class MessagesReader implements UsageReader {
   }
 }
 
+/** The model has written them. https://platform.claude.com/docs/en/build-with-claude/compaction */
+const COMPACTIONS: ReadonlySet<unknown> = new Set(["compaction", "compaction_delta"]);
+
 function measureBlock(block: unknown): number {
   const texts = ["text", "thinking", "partial_json"].map((name) => getField(block, name));
+  if (COMPACTIONS.has(getField(block, "type"))) texts.push(getField(block, "content"));
   // Results of server tools have no input. They are not output.
   const isCall = getName(getField(block, "type"))?.endsWith("tool_use") === true;
   if (isCall) texts.push(getField(block, "name"), JSON.stringify(getField(block, "input")));
