@@ -34,12 +34,7 @@ const SHAPE = {
   model: true,
   usage: true,
   error: { type: true },
-  message: {
-    model: true,
-    usage: true,
-    diagnostics: { cache_miss_reason: true },
-    content: [BLOCK_SHAPE],
-  },
+  message: { model: true, usage: true, diagnostics: { cache_miss_reason: true } },
   diagnostics: { cache_miss_reason: true },
   delta: {
     stop_reason: true,
@@ -96,9 +91,7 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "content_block_delta") return measureBlock(getField(event, "delta"));
     if (type === "content_block_start") return measureBlock(getField(event, "content_block"));
-    // Some relays begin a stream with what has come so far.
-    const content = getField(type === "message_start" ? getField(event, "message") : event, "content");
-    return getList(content).reduce<number>((sum, block) => sum + measureBlock(block), 0);
+    return getList(getField(event, "content")).reduce<number>((sum, block) => sum + measureBlock(block), 0);
   }
 
   report(): UsageReport {

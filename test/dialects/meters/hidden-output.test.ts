@@ -72,10 +72,6 @@ describe("messages", () => {
     ],
     ["text where a block begins", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
     [
-      "text where the message begins",
-      [{ ...start, message: { ...start.message, content: [{ type: "text", text: TEXT }] } }, report(0), stop],
-    ],
-    [
       "a compaction",
       [
         start,
@@ -89,6 +85,15 @@ describe("messages", () => {
     ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
   ])("with %s", (_name, events) => {
     expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("a tool call of running code, which Anthropic does not charge, is exact", () => {
+    const content = [
+      { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
+    ];
+    const usage = { input_tokens: 0, output_tokens: 0 };
+    const whole = { type: "message_start", message: { content, usage, stop_reason: "tool_use" } };
+    expect(judge(openMessagesMeter, [whole, stop], "complete")).toMatchObject(NO_DOUBT);
   });
 
   test("a report before the text is not the last one of a stream that is cut", () => {
