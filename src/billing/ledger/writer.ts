@@ -70,8 +70,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
   const outputs = new OutputHistory();
   for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
-  const since = new Date(now - RECENT_MS).toISOString();
-  const recent = requests.filter(({ time }) => time >= since);
+  const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
   const writer = new LedgerWriter(options, { lock, store, sums, recent, outputs });
   const { size } = recovery.unfinished;
@@ -81,6 +80,20 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   // From now on it notes the end of the ledger beside the journal.
   if (!isInChain || readSavedSums(`${path}.sums`)?.hasJournal !== true) writer.saveSums();
   return writer;
+}
+
+/** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
+function listRecent(
+  requests: readonly Recent[],
+  unfinished: ReadonlyMap<string, OpenRequest>,
+  since: string,
+): Recent[] {
+  const cut = [...unfinished.values()].map(({ intent }): Recent => {
+    const { time, key, group, model, client = null } = intent;
+    return { time, key, group, model, client, output: null };
+  });
+  const recent = [...requests, ...cut].filter(({ time }) => time >= since);
+  return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));
 }
 
 function describeMissingEnd(path: string, state: EndState): string {
@@ -250,8 +263,7 @@ export class LedgerWriter {
     const nameOf = ({ key, group, client }: Recent) =>
       ({ key, group, session: client?.session })[holder.kind];
     const own = this.recent.filter((row) => nameOf(row) === holder.name);
-    const times = own.map((row) => Date.parse(row.time)).filter((time) => time > since);
-    return times.sort((a, b) => a - b);
+    return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
   }
 
   expectOutput(model: string): number | null {

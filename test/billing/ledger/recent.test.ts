@@ -1,7 +1,7 @@
-// After a restart, limits a minute count the requests that the ledger's end has.
+// After a restart, limits a minute count the requests that the ledger's end has, and those that were in flight at a kill.
 
 import { expect, test } from "bun:test";
-import { statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
@@ -78,4 +78,41 @@ test("they are counted however many they are", async () => {
   await ledger.close();
   expect(statSync(path).size).toBeGreaterThan(2 << 20);
   expect(await countAfterRestart(path)).toBe(4000);
+});
+
+/** Leaves the ledger as a gateway that is killed now. */
+async function kill(ledger: Ledger, path: string): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  const journal = readFileSync(`${path}.open`);
+  await ledger.close();
+  writeFileSync(`${path}.open`, journal);
+}
+
+test("those that were in flight when the gateway was killed are counted, for their key, group and session", async () => {
+  const path = newLedgerPath();
+  const ledger = open(path);
+  const client = { tool: "codex", session: "s1" };
+  await ledger.open(intentOf("req_cut", { client, time: "2026-11-20T10:00:10.000Z" }));
+  await ledger.open(intentOf("req_earlier", { client, time: "2026-11-20T09:59:00.000Z" }));
+  await ledger.open(intentOf("req_long_ago", { client, time: "2026-11-20T09:00:00.000Z" }));
+  await ledger.open(intentOf("req_discarded"));
+  ledger.discard("req_discarded");
+  await bill(ledger, 1);
+  await kill(ledger, path);
+
+  for (const start of ["the next start", "the one after it"]) {
+    const next = open(path);
+    const since = NOW - 60_000;
+    const counts = [
+      next.recentOf(LAPTOP, since),
+      next.recentOf({ kind: "group", name: "claude" }, since),
+      next.recentOf({ kind: "session", name: "s1" }, since),
+    ];
+    const [billed, cut] = [NOW - 30_000, NOW - 20_000];
+    expect({ start, counts }).toEqual({ start, counts: [[billed, cut], [billed, cut], [cut]] });
+    // Sessions that no tool names go on, too.
+    const times = next.recent.map(({ time }) => time.slice(11, 19));
+    expect(times).toEqual(["09:59:00", "10:00:00", "10:00:10"]);
+    await next.close();
+  }
 });

@@ -64,7 +64,8 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
 /** A minute, minus the time that a request may need to reach the upstream. */
 const WINDOW_US = 45_000_000;
 
-/** Lines that were removed, or lost in a power cut, no longer counted. A kill loses nothing. */
+/** Lines that were removed, or lost in a power cut, no longer counted. A kill loses nothing: a request that reached an
+ *  upstream has its line, or a record in the journal. */
 function mayForget(world: World): boolean {
   return world.removed.length > 0 || world.deaths.some(({ how }) => how === "without power");
 }
@@ -75,8 +76,7 @@ function checkRate(
   most: number | undefined,
   arrivals: readonly Arrival[],
 ): void {
-  // A request that failed before a kill has no line, so it is not counted after the restart.
-  if (most === undefined || world.deaths.length > 0 || mayForget(world)) return;
+  if (most === undefined || mayForget(world)) return;
   const firsts = new Map<string, number>();
   for (const { send, at } of arrivals) if (!firsts.has(send)) firsts.set(send, at);
   const times = [...firsts.values()];
@@ -92,7 +92,8 @@ function checkRate(
   }
 }
 
-/** The time in which a request was certainly at its upstream: its answer was being sent, and its client was connected. */
+/** The time in which a request was certainly in flight: from its first attempt, while the answer that its client got was
+ *  being sent, and its client was connected. */
 interface Stay {
   readonly send: string;
   readonly from: number;
@@ -106,17 +107,17 @@ function checkConcurrent(
   arrivals: readonly Arrival[],
 ): void {
   if (most === undefined || world.deaths.length > 0) return;
-  const sends = new Map(world.sends.map((send) => [send.name, send]));
-  const stays = arrivals.flatMap((arrival): Stay[] => {
-    const send = sends.get(arrival.send);
-    if (send === undefined || !isPlain(arrival, send)) return [];
-    // An upstream notes its end one pause after its last piece.
-    const lastPieceAt = arrival.endedAt - (arrival.plan?.paceMs ?? 0) * 1000;
-    return [{ send: send.name, from: arrival.at, until: Math.min(lastPieceAt, send.endedAt) }];
+  const stays = [...Map.groupBy(arrivals, ({ send }) => send)].flatMap(([name, own]): Stay[] => {
+    const send = world.sendsByName.get(name);
+    const [first] = own;
+    const last = send?.whole ?? own.at(-1);
+    if (send === undefined || first === undefined || last === undefined || !isPlain(last, send)) return [];
+    return [{ send: name, from: first.at, until: Math.min(last.endedAt, send.endedAt) }];
   });
   for (const { send, from } of stays) {
-    const others = stays.filter((other) => other.send !== send && other.from <= from && other.until > from);
-    const count = new Set(others.map((other) => other.send)).size;
+    const count = stays.filter(
+      (other) => other.send !== send && other.from <= from && other.until > from,
+    ).length;
     if (count < most) continue;
     world.accuse(
       "limits",

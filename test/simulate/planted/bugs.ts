@@ -225,8 +225,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "begin a new chain after a rotation",
     RECOVERY,
-    "noted.end.prev : hashLast(files),",
-    "noted.end.prev : hashLast([path]),",
+    "missing ?? hashLast(files),",
+    "missing ?? hashLast([path]),",
   ),
   plant(
     "record no failed attempt",
@@ -426,6 +426,12 @@ const READY: readonly Bug[] = [
     LIMITS,
     "  if (recent.length < limit) return;\n",
     '  if (recent.length < limit || (holder.kind === "session" && recent.length === limit)) return;\n',
+  ),
+  plant(
+    "forget in limits a minute what was in flight at a kill",
+    WRITER,
+    "[...requests, ...cut]",
+    "[...requests]",
   ),
   plant(
     "count nothing that a session has spent",

@@ -330,6 +330,7 @@ export class HttpLine {
           this.#cut(arrival, answer);
           return;
         }
+        if (index === pieces.length) this.#outlet.noteLast(arrival);
         if (answer.paceMs > 0) {
           this.#outlet.after(answer.paceMs, next);
           return;
@@ -371,7 +372,7 @@ export class HttpLine {
 
   #done(arrival: Arrival, closes: boolean): void {
     this.#answered = this.#outlet.total;
-    arrival.endedAt = this.#upstream.scheduler.now;
+    arrival.endedAt = Math.min(arrival.endedAt, this.#upstream.scheduler.now);
     if (closes) {
       this.#outlet.whenSent(() => this.#outlet.close("fin"));
       return;

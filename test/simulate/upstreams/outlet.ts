@@ -57,6 +57,12 @@ export class Outlet {
     });
   }
 
+  /** What has been sent is the end of an answer. Its connection may pause, or be ended by the gateway, before the upstream
+   *  goes on. */
+  noteLast(arrival: Arrival): void {
+    this.whenSent(() => void (arrival.endedAt = this.#upstream.scheduler.now));
+  }
+
   close(how: "fin" | "rst"): void {
     if (how === "fin") this.#end.fin();
     else this.#end.reset();

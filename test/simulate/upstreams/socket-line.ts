@@ -194,6 +194,7 @@ export class SocketLine {
           this.#cut(job, cut?.how ?? "stall");
           return;
         }
+        if (index === pieces.length) this.#outlet.noteLast(job.arrival);
         if (answer.paceMs > 0) {
           this.#outlet.after(answer.paceMs, next);
           return;
@@ -215,7 +216,6 @@ export class SocketLine {
     this.#outlet.whenSent(() => {
       const { arrival, stream } = job;
       arrival.sent = true;
-      arrival.endedAt = this.#upstream.scheduler.now;
       this.#running.delete(stream);
       if (answer.closes || answer.framing === "close") {
         this.#close(answer.closes ? 1000 : 1001, "enough");
