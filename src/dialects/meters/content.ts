@@ -27,7 +27,7 @@ const SHAPE = {
           {
             text: "size",
             executableCode: { code: "size" },
-            functionCall: { name: "size", args: "size" },
+            functionCall: { name: "size", args: "size", partialArgs: "size" },
             inlineData: { mimeType: "size" },
             thought: true,
           },
@@ -135,6 +135,7 @@ function measurePart(part: unknown): number {
     getField(getField(part, "executableCode"), "code"),
     getField(call, "name"),
     getField(call, "args"),
+    getField(call, "partialArgs"),
     getField(getField(part, "inlineData"), "mimeType"),
   ];
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
