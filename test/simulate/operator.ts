@@ -1,7 +1,6 @@
 // What an operator does with commands: through the control socket of the running gateway, or while it is stopped.
 
-import { hasBadDisk } from "./checks/books.ts";
-import type { Happening } from "./plan/plan.ts";
+import { type Happening, hasBadDisk } from "./plan/plan.ts";
 import type { World } from "./run.ts";
 import { CONFIG } from "./world/config.ts";
 import { Killed, SimProcess } from "./world/process.ts";

@@ -1,6 +1,6 @@
 // One run: a plan, a world in which it happens, and the failures. Only the plan and the code decide what happens.
 
-import { checkBooks, hasBadDisk } from "./checks/books.ts";
+import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
@@ -12,7 +12,14 @@ import { Client } from "./clients/client.ts";
 import type { Send } from "./clients/line.ts";
 import type { Reply } from "./clients/reply.ts";
 import { numberOf } from "./clients/requests.ts";
-import { type ClientPlan, type LimitPlan, type Plan, platformOf, type RequestPlan } from "./plan/plan.ts";
+import {
+  type ClientPlan,
+  hasBadDisk,
+  type LimitPlan,
+  type Plan,
+  platformOf,
+  type RequestPlan,
+} from "./plan/plan.ts";
 import type { Served } from "./program.ts";
 import { HttpLine } from "./upstreams/http-line.ts";
 import { type Arrival, GOOD_ANSWER, type Stored, Upstream } from "./upstreams/upstream.ts";
@@ -56,15 +63,27 @@ export interface Written {
   readonly id: string;
   readonly number: number | null;
   readonly at: number;
+  readonly process: SimProcess;
   readonly inode: Inode;
+  /** The changes of the file until then, this one included. */
+  readonly made: number;
+}
+
+/** A sync of a file makes its first `made` changes safe when it ends. */
+export interface Sync {
+  readonly process: SimProcess;
+  readonly inode: Inode;
+  readonly made: number;
+  readonly from: number;
+  /** Infinite: it failed, or its process died before its end. */
+  to: number;
 }
 
 /** When and how a gateway died. */
 export interface Death {
   readonly at: number;
   readonly how: "killed" | "without power";
-  /** The longest that a sync may have taken, in microseconds. */
-  readonly syncMargin: number;
+  readonly process: SimProcess;
 }
 
 const SECOND = 1_000_000;
@@ -94,6 +113,7 @@ export class World implements Machine {
   readonly requests = new Map<string, RequestPlan>();
   readonly accusations: Accusation[] = [];
   readonly written: Written[] = [];
+  readonly syncs: Sync[] = [];
   readonly deaths: Death[] = [];
   /** When a gateway began to serve. */
   readonly boots: number[] = [];
@@ -200,14 +220,29 @@ export class World implements Machine {
     this.accusations.push({ check, text, at: this.scheduler.now });
   }
 
-  wrote(_: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void {
+  wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void {
     if (!path.endsWith(".jsonl")) return;
     const text = Buffer.from(bytes).toString();
     for (const line of text.split("\n")) {
       const match = /^\{"v":1,"id":"([^"]+)".*?"model":"([^"]*)".*\}$/.exec(line);
       if (match?.[1] !== undefined)
-        this.written.push({ id: match[1], number: numberOf(match[2] ?? ""), at: this.scheduler.now, inode });
+        this.written.push({
+          id: match[1],
+          number: numberOf(match[2] ?? ""),
+          at: this.scheduler.now,
+          process,
+          inode,
+          made: inode.made,
+        });
     }
+  }
+
+  beginSync(process: SimProcess, inode: Inode): () => void {
+    const { scheduler } = this;
+    const { made } = inode;
+    const sync: Sync = { process, inode, made, from: scheduler.now, to: Number.POSITIVE_INFINITY };
+    this.syncs.push(sync);
+    return () => void (sync.to = scheduler.now);
   }
 
   /** A promise was rejected and nothing handled it, or a listener of an AbortSignal threw. That would end the real
@@ -337,15 +372,15 @@ export class World implements Machine {
   #die(how: Death["how"], downMs: number): void {
     const { process } = this;
     if (process === null || process.dead) return;
-    this.#noteDeath(how);
+    this.#noteDeath(process, how);
     process.onDeath = () => this.#noteOrphans();
     process.kill(how);
     this.#afterDeath(how, downMs);
   }
 
-  #noteDeath(how: Death["how"]): void {
+  #noteDeath(process: SimProcess, how: Death["how"]): void {
     this.scheduler.note(how);
-    this.deaths.push({ at: this.scheduler.now, how, syncMargin: 3 * this.disk.trouble.slowSync });
+    this.deaths.push({ at: this.scheduler.now, how, process });
   }
 
   #afterDeath(how: Death["how"], downMs: number): void {
@@ -360,7 +395,7 @@ export class World implements Machine {
     process.killHow = how;
     process.onDeath = () => {
       this.#noteOrphans();
-      this.#noteDeath(how);
+      this.#noteDeath(process, how);
       this.#afterDeath(how, downMs);
     };
     // An idle gateway makes no steps.

@@ -47,6 +47,7 @@ function makeMachine(): Machine {
       throw new Error(`${check}: ${text}`);
     },
     wrote: () => {},
+    beginSync: () => () => {},
   };
 }
 

@@ -37,7 +37,7 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   readonly zone?: Zone;
 }
 
-/** With `sync: batch`, a power cut loses at most the lines of this time. */
+/** With `sync: batch`, a power cut loses at most the lines of this time and those whose sync has not ended. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
 /** As long as a pause that ends an inferred session. */

@@ -41,6 +41,8 @@ const SHAPE = {
 class ContentReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly shape = SHAPE;
+  /** Some models send a finish reason with every chunk. */
+  readonly mayGoOn = true;
 
   #model: string | null = null;
   #raw: unknown = null;

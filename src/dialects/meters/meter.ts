@@ -15,6 +15,8 @@ export interface UsageReader {
   readonly shape: Readonly<Record<string, Shape>>;
   /** Others listen to it: no event waits for a batch. A client may continue an answer before its stream has ended. */
   readonly isFollowed?: boolean;
+  /** Events may follow the one that ends an answer. If another one has begun, the answer has not ended. */
+  readonly mayGoOn?: boolean;
   /** Reads an event or a whole body. Reading the same one twice changes nothing. */
   learn(event: unknown): void;
   /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
@@ -124,8 +126,11 @@ class StreamMeter implements Meter {
     const share = this.#sampledBytes === 0 ? 0 : this.#sampledText / this.#sampledBytes;
     const plain = this.#lines.plainBytes * share;
     const text = this.#textBytes + plain + open;
+    const report = this.#reader.report();
+    const goesOn = report.end === "complete" && this.#reader.mayGoOn === true && this.#hasBegun();
     return {
-      ...this.#reader.report(),
+      ...report,
+      ...(goesOn && { end: "open", final: false }),
       hasText: text > 0,
       estimatedOutput: Math.round(text / BYTES_PER_TOKEN),
     };
@@ -142,6 +147,14 @@ class StreamMeter implements Meter {
     const sieve = new JsonPicker(this.#reader.shape, () => {});
     sieve.see(held);
     return this.#reader.measureText(sieve.peek());
+  }
+
+  /** The bytes end inside an event. It may lack its line end. */
+  #hasBegun(): boolean {
+    if (this.#openEvent !== null) return !this.#openEvent.ended;
+    const held = this.#lines.peek().toString();
+    const data = readDataLine(held);
+    return data === null ? held !== "" && "data:".startsWith(held) : parseJson(data) === undefined;
   }
 
   /** Passes a line to the reader. Returns the bytes of text in it. */
@@ -285,7 +298,7 @@ class BodyMeter implements Meter {
     // The fields of a cut body count, but a cut body is never complete.
     if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
-    const whole = ended || (isList && reading.end === "complete");
+    const whole = ended || (isList && reading.end === "complete" && !this.#goesOn());
     return {
       ...reading,
       end: reading.end === "error" ? "error" : whole ? "complete" : "open",
@@ -293,6 +306,11 @@ class BodyMeter implements Meter {
       hasText: this.#textBytes > 0,
       estimatedOutput: Math.round(this.#measure(ended) / BYTES_PER_TOKEN),
     };
+  }
+
+  /** The bytes end inside a value after the one that may end the answer. */
+  #goesOn(): boolean {
+    return this.#reader.mayGoOn === true && this.#sieve?.peek() !== undefined;
   }
 
   #hasEnded(listed: boolean): boolean {

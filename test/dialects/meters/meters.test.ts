@@ -563,6 +563,41 @@ describe("the chunks of the content dialect:", () => {
       expect(streamed({ candidates: [{ finishReason }] }).end).toBe("open");
   });
 
+  describe("an answer with a finish reason in every chunk", () => {
+    const write = (text: string, finishReason = "STOP") => ({
+      candidates: [{ content: { parts: [{ text }] }, finishReason }],
+    });
+    const long = "x".repeat(70_000);
+    const see = (text: string, contentType: string, pieceBytes: number) => {
+      const meter = openContentMeter(contentType);
+      const bytes = new TextEncoder().encode(text);
+      for (let at = 0; at < bytes.length; at += pieceBytes) meter.see(bytes.subarray(at, at + pieceBytes));
+      return meter.read();
+    };
+
+    test.each([
+      ["events", "text/event-stream", events(write("one")), events(write("two")).trimEnd()],
+      ["long events", "text/event-stream", events(write(long)), events(write(long)).trimEnd()],
+      ["a list", "application/json", `[${JSON.stringify(write("one"))}\n,`, JSON.stringify(write("two"))],
+    ])("is open while another one is coming: %s", (_, contentType, first, second) => {
+      for (const pieceBytes of [first.length + second.length, 10_000]) {
+        const begun = see(first + second.slice(0, -1), contentType, pieceBytes);
+        expect([begun.end, begun.final]).toEqual(["open", false]);
+        for (const whole of [first, first + second]) {
+          const { end, final } = see(whole, contentType, pieceBytes);
+          expect([end, final]).toEqual(["complete", true]);
+        }
+      }
+    });
+
+    test("is open after the first letters of another event, and complete before a comment", () => {
+      const one = events(write("one"));
+      for (const begun of ["d", "data:", 'data: {"candidates"'])
+        expect(see(one + begun, "", 1).end).toBe("open");
+      for (const rest of ["\n", ": ping", ": ping\n\n"]) expect(see(one + rest, "", 1).end).toBe("complete");
+    });
+  });
+
   test("code and the arguments of a call are output like text", () => {
     const text = "x".repeat(400);
     const spoken = (part: object) =>

@@ -103,6 +103,15 @@ describe("a stream", () => {
     expect(scripted.exchange.ended).toBe("reset");
   });
 
+  test("of the content dialect that is cut inside an event after a finish reason was cut", async () => {
+    const target = "/v1beta/models/m:streamGenerateContent?alt=sse";
+    const chunk =
+      'data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"modelVersion":"m"}\r\n\r\n';
+    await relayChunks({ platform: "content", target, stream: true }, [chunk, chunk.slice(0, 40), CUT]);
+    expect(scripted.exchange.text.slice(chunk.length + 40)).toMatch(/^\r\n\r\ndata: \{"error"/);
+    expect([scripted.records()[0]?.outcome, scripted.exchange.ended]).toEqual(["upstream_cut", "reset"]);
+  });
+
   test("that is cut behind the beginning of a credential keeps these bytes", async () => {
     const chunk = 'event: content_block_delta\ndata: {"text":"credential-of-the';
     await relayChunks({ stream: true }, [START, chunk, CUT]);

@@ -4,10 +4,11 @@
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
 import type { Send } from "../clients/line.ts";
-import type { Plan } from "../plan/plan.ts";
-import type { World, Written } from "../run.ts";
+import { hasBadDisk } from "../plan/plan.ts";
+import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
+import { checkDurable, isAtRisk } from "./durable.ts";
 
 interface Line {
   readonly id: string;
@@ -43,7 +44,7 @@ export function checkBooks(world: World): void {
   checkOnce(world, lines);
   checkAmounts(world, lines);
   checkRequests(world, lines);
-  checkDurable(world, lines);
+  checkDurable(world, new Set(lines.map(({ id }) => id)));
   checkJournal(world, lines);
 }
 
@@ -251,15 +252,16 @@ function checkBackground(world: World, name: string, sends: readonly Send[], lin
  *  knows of it, until that gateway ends. */
 export function isOneGateway(world: World, from: number, to: number): boolean {
   const isForgotten = world.boots.some((at) => at > from && at <= to);
-  // Its line is written only when the disk works again.
-  const waitsUs = hasBadDisk(world.plan) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
+  // Its line waits until the disk works again, or until the next start finds another ledger.
+  const waitsUs =
+    hasBadDisk(world.plan) || isLedgerGone(world, to) ? Number.POSITIVE_INFINITY : MAY_TRAVEL_US;
   return !isForgotten && !world.deaths.some(({ at }) => at > from && at <= to + waitsUs);
 }
 
 function checkFetched(
   world: World,
   name: string,
-  { fetches, whole }: Send,
+  { fetches, whole, request }: Send,
   { sends, lines }: { readonly sends: readonly Send[]; readonly lines: readonly Line[] },
 ): void {
   if (fetches === null || whole === null || whole.goesOn || mayBeLost(world, whole)) return;
@@ -267,21 +269,25 @@ function checkFetched(
   const began = beginner?.whole?.at;
   if (began === undefined || !isOneGateway(world, began, whole.endedAt)) return;
   const billed = lines.filter(({ basis, usage }) => basis === "exact" && Object.keys(usage).length > 0);
-  if (isUnwritten(world, billed)) return;
-  if (billed.length !== 1) {
+  if (billed.length === 0 && mayLackLine(world, { number: request.number, from: whole.at }, lines)) return;
+  if (billed.length === 1) checkExact(world, name, billed[0]!, whole);
+  else
     world.accuse(
       "one line",
       `${name} finished in the background, was fetched, and was billed ${billed.length} times.`,
     );
-    return;
-  }
-  const [line] = billed;
-  if (line !== undefined) checkExact(world, name, line, whole);
 }
 
-/** Its line had to wait until the gateway stopped, and the log says so. */
-function isUnwritten({ notices }: World, lines: readonly Line[]): boolean {
-  return lines.length === 0 && notices.some((text) => text.includes("could not be written"));
+/** Its line had to wait until the gateway stopped, and the log says so. Or a power cut took it before the disk had it: no
+ *  journal names such a request, so the next start adds no line. */
+function mayLackLine(
+  world: World,
+  { number, from }: { readonly number: number; readonly from: number },
+  lines: readonly Line[],
+): boolean {
+  if (world.notices.some((text) => text.includes("could not be written"))) return true;
+  const written = world.written.filter((each) => each.number === number && each.at >= from);
+  return written.some((each) => lines.every(({ id }) => id !== each.id) && isAtRisk(world, each));
 }
 
 /** A gateway that has stopped leaves no request in its journal: none was in flight. */
@@ -416,7 +422,7 @@ function checkExact(world: World, name: string, line: Line, { counts, recorded }
 function mayBeLost(world: World, arrival: Arrival): boolean {
   const sentAt = latestSending(arrival);
   if (world.removed.some(({ at }) => sentAt <= at + NOTICED_US)) return true;
-  // checkDurable looks for the lines that were written early enough.
+  // checkDurable looks for the lines that a sync has covered, or should have.
   if (world.plan.sync === "always") return false;
   return world.deaths.some(({ at, how }) => how === "without power" && sentAt <= at);
 }
@@ -428,44 +434,5 @@ function latestSending({ at, sender }: Arrival): number {
 
 /** The gateway may write into a removed file for this long before it notices. checkDurable checks those lines. */
 const NOTICED_US = 1_500_000;
-const BATCH_US = 100_000;
 /** A request may still be in the network when its sender dies. */
 const MAY_TRAVEL_US = 1_000_000;
-const MARGIN_US = 10_000;
-
-/** A line that was written early enough is never lost. */
-function checkDurable(world: World, lines: readonly Line[]): void {
-  const there = new Set(lines.map(({ id }) => id));
-  for (const written of world.written) {
-    const { id, at, number, inode } = written;
-    // After a failed write, its bytes are removed. The repricing reports the failure, and the next one corrects again.
-    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
-    if (there.has(id) || isTakenBack || isExcused(world, written)) continue;
-    const removed = world.removed.some((each) => each.inode === inode);
-    const why = removed ? " It was written into the file that had been removed." : "";
-    world.accuse(
-      "lost line",
-      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
-    );
-  }
-}
-
-export function hasBadDisk(plan: Plan): boolean {
-  return plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full");
-}
-
-function isExcused(world: World, { at, inode }: Written): boolean {
-  const removed = world.removed.find((each) => each.inode === inode);
-  if (removed !== undefined && at <= removed.at) return true;
-  const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
-  if (cut === undefined) return false;
-  if (world.plan.sync === "never" || world.stoodStill) return true;
-  // A failing disk guarantees nothing.
-  if (hasBadDisk(world.plan)) return true;
-  const margin = MARGIN_US + cut.syncMargin;
-  // A gateway that is killed before it syncs leaves that to the next one, which syncs when it starts.
-  const killed = world.deaths.find((death) => death.at >= at && death.at < cut.at);
-  const isSynced = killed === undefined || at <= killed.at - BATCH_US - margin;
-  const synced = isSynced ? at + BATCH_US : world.boots.find((boot) => boot >= killed.at);
-  return synced === undefined || synced + margin > cut.at;
-}

@@ -6,7 +6,7 @@ import type { Reply } from "../clients/reply.ts";
 import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import { type Arrival, CREDENTIAL_END, requestOf } from "../upstreams/upstream.ts";
+import { type Arrival, CREDENTIAL_END, isByChance, markOf, requestOf } from "../upstreams/upstream.ts";
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
 /** An answer that repeats the credential may be cut inside it. What is left is no secret: see docs/contract.md. */
@@ -22,7 +22,7 @@ export function checkBytes(world: World, send: Send): void {
   // A stored response has the mark of the request that began it.
   const own = send.fetches === null ? `${send.name}a` : `${requestOf(send.name)}s`;
   const foreign = listMarks(all).find((mark) => !mark.startsWith(own));
-  if (isByChance(world, send, text, foreign)) return;
+  if (isUnrequested(world, send, text) || isByChance(world.arrivals, `${send.name}a`, foreign)) return;
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
     world.accuse("foreign bytes", `${send.name} received bytes of ${foreign}: ${text.slice(0, 200)}`);
   checkSecrets(world, send, reply.status, all);
@@ -54,16 +54,9 @@ function checkId(world: World, send: Send, { fields }: Reply): void {
   world.ids.set(id, send.name);
 }
 
-function markOf({ send, attempt }: Arrival): string {
-  return `${send}a${attempt}`;
-}
-
-/** On a reused connection, an unrequested answer that comes after a request was sent looks like the answer to it. */
-function isByChance(world: World, send: Send, text: string, foreign: string | undefined): boolean {
-  const isChance = (arrival: Arrival): boolean =>
-    arrival.tainted && (arrival.send === send.name || markOf(arrival) === foreign);
-  const isEarly = world.unasked && !world.bySend.has(send.name);
-  return isEarly || text.includes("unasked of") || world.arrivals.some(isChance);
+/** An answer that nobody requested, or one that came before the upstream had the request. */
+function isUnrequested({ unasked, bySend }: World, { name }: Send, text: string): boolean {
+  return (unasked && !bySend.has(name)) || text.includes("unasked of");
 }
 
 /** While the only channel of a group is in cooldown, each client of the group gets its last error: see docs/contract.md. */
@@ -91,7 +84,8 @@ function checkSame(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   if (source !== undefined) {
     const isCut = source.body?.length !== body.length;
     if (!isCut) send.whole = source;
-    else if (send.end === "reply") accuse(world, send, reply, describeCut(source.body ?? body, body));
+    else if (send.end === "reply" && !mayHaveEnded(source, body))
+      accuse(world, send, reply, describeCut(source.body ?? body, body));
     return;
   }
   if (send.request.stream) checkTail(world, send, reply, arrivals);
@@ -107,8 +101,24 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   const begins = Array.from({ length: 120 }, (_, back) =>
     body.toString("latin1", Math.max(0, longest - back)),
   );
-  if (!begins.some((beginning) => TAIL.test(beginning) || isBeginningOfTail(beginning)))
+  if (begins.some((beginning) => TAIL.test(beginning))) return;
+  if (!begins.some(isBeginningOfTail))
     accuse(world, send, reply, `continues with bytes that its upstream did not send: ${tail}`);
+  else if (send.end === "reply" && !arrivals.some((arrival) => isClosed(arrival, body)))
+    accuse(world, send, reply, `ended cleanly and without an error, but it was cut, and ${tail} was added`);
+}
+
+/** Only the line end of the last event was missing, and the gateway added it. */
+function isClosed(arrival: Arrival, got: Buffer): boolean {
+  const same = countSame(arrival, got);
+  const hasNoMore = (bytes: Buffer): boolean => /^[\r\n]*$/.test(bytes.toString("latin1", same));
+  return hasNoMore(got) && (hasNoMore(arrival.body ?? got) || mayHaveEnded(arrival, got));
+}
+
+/** Some models send a finish reason with every event. Then nobody can tell that a stream was cut between two events. */
+function mayHaveEnded({ recorded }: Arrival, got: Buffer): boolean {
+  const text = got.toString();
+  return recorded !== null && text.includes('"finishReason"') && /\n\r?\n$/.test(text);
 }
 
 /** The connection may have broken inside the gateway's own error. */
@@ -151,13 +161,16 @@ function countSame({ body, unmasked }: Arrival, got: Buffer): number {
 }
 
 function checkConverted(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
-  // A bridge changes a recording beyond what these checks can follow; its own tests do.
-  if (arrivals.some(({ recorded }) => recorded !== null)) return;
+  // A bridge changes a recording beyond what these checks can follow; its own tests do. The last attempt is the one whose
+  // answer the client got.
+  const last = arrivals.at(-1);
+  if (last !== undefined && last.recorded !== null) return;
+  const written = arrivals.filter(({ recorded }) => recorded === null);
   const text = reply.body.toString();
   const ended = send.end === "reply";
   const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;
   const said = [...text.matchAll(/c\d+r\d+s\d+a\d+w\d+ /g)].map(([word]) => word).join("");
-  const source = arrivals.find((arrival) => wordsOf(arrival).startsWith(said));
+  const source = written.find((arrival) => wordsOf(arrival).startsWith(said));
   if (source === undefined)
     accuse(world, send, reply, "has words that its upstream did not say in this order");
   else if (done && wordsOf(source) !== said) accuse(world, send, reply, "looks whole, although it was cut");
@@ -167,7 +180,7 @@ function checkConverted(world: World, send: Send, reply: Reply, arrivals: readon
 }
 
 function wordsOf(arrival: Arrival): string {
-  const mark = `${arrival.send}a${arrival.attempt}`;
+  const mark = markOf(arrival);
   const words = Math.min(40, arrival.counts.output);
   return Array.from({ length: words }, (_, index) => `${mark}w${index} `).join("");
 }

@@ -1,7 +1,7 @@
 // Checks the operator's commands to the running gateway, and what its probes find.
 
-import { hasBadDisk } from "./books.ts";
 import type { Pause } from "../operator.ts";
+import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 
 /** A request that was sent before the command may still be in the network. */

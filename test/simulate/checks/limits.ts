@@ -1,9 +1,9 @@
 // Checks that the limits of keys are never exceeded by more than the documentation says.
 
 import type { Send } from "../clients/line.ts";
-import { type Dialect, type LimitPlan, sessionOf } from "../plan/plan.ts";
+import { type Dialect, hasBadDisk, type LimitPlan, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk, isOneGateway } from "./books.ts";
+import { isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {

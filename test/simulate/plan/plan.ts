@@ -247,3 +247,7 @@ export type Happening = { readonly atMs: number } & (
     }
   | { readonly kind: "idle connections closed"; readonly channel: string; readonly how: "fin" | "rst" }
 );
+
+export function hasBadDisk(plan: Plan): boolean {
+  return plan.happenings.some(({ kind }) => kind === "disk fails" || kind === "disk full");
+}

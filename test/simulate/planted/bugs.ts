@@ -78,6 +78,7 @@ const NAMED: readonly Bug[] = [
   },
   plant("drop the journal's sync", STORE, 'this.#options.sync === "always" ? [this.#journal] : []', "[]"),
   plant("drop the lines' sync", STORE, "[this.#lines, ...journals]", "[...journals]"),
+  plant("let lines wait a second for their sync", WRITER, "const SYNC_MS = 100;", "const SYNC_MS = 1000;"),
   plant(
     "leak a reservation of money",
     LIMITS,

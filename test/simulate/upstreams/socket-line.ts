@@ -6,7 +6,15 @@ import type { End } from "../world/network.ts";
 import { listEvents, maskSecret, type Question, writeErrorEvent } from "./answers.ts";
 import { Outlet } from "./outlet.ts";
 import { findRecording, listRecordedEvents } from "./recordings.ts";
-import { type Arrival, credentialOf, extrasOf, failsAfter, type Upstream, useRecording } from "./upstream.ts";
+import {
+  type Arrival,
+  credentialOf,
+  extrasOf,
+  failsAfter,
+  markOf,
+  type Upstream,
+  useRecording,
+} from "./upstream.ts";
 
 /** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -198,10 +206,10 @@ export class SocketLine {
 
   #cut({ arrival }: Job, how: "fin" | "rst" | "stall"): void {
     arrival.endedAt = this.#upstream.scheduler.now;
+    // Inside a frame, other streams can send nothing.
+    this.#mute = true;
     if (how === "rst") this.#outlet.close("rst");
-    // Inside a frame, other streams have to wait.
     else if (how === "fin") this.#outlet.whenSent(() => this.#outlet.close("fin"));
-    else this.#mute = true;
   }
 
   #finish(job: Job, answer: AnswerPlan): void {
@@ -256,7 +264,3 @@ export class SocketLine {
 
 const OWN = { masked: false, fragment: 0 };
 const PING_FRAME = writeFrame(PING, Buffer.from("up"), false);
-
-function markOf({ send, attempt }: Arrival): string {
-  return `${send}a${attempt}`;
-}

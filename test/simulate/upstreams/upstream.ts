@@ -183,6 +183,19 @@ export class Upstream {
   }
 }
 
+/** On a connection with an answer that nobody requested, a request may get the answer to another one. `own`: how the marks of
+ *  its own answers begin; `mark`: that of the answer that it got. */
+export function isByChance(arrivals: readonly Arrival[], own: string, mark: string | undefined): boolean {
+  return arrivals.some(
+    (arrival) => arrival.tainted && (markOf(arrival).startsWith(own) || markOf(arrival) === mark),
+  );
+}
+
+/** `c3r2s0a1` */
+export function markOf({ send, attempt }: Arrival): string {
+  return `${send}a${attempt}`;
+}
+
 /** `c3r2` of `c3r2s0` */
 export function requestOf(send: string): string {
   return send.replace(/s\d+$/, "");

@@ -20,6 +20,8 @@ export interface FileHost extends Owner {
   socketAt(fd: number): { readByte(): number } | undefined;
   /** Called after each write, so that checks know what was written when. */
   wrote(path: string, inode: Inode, bytes: Uint8Array): void;
+  /** Begins a sync, and lets checks know of it. Returns what to call if it ends well. */
+  beginSync(inode: Inode): () => void;
 }
 
 export interface OpenFile {
@@ -266,7 +268,7 @@ class Files {
     this.#host.step(`sync ${path}`);
     const { disk } = this.#host;
     if (disk.random.chance(disk.trouble.failingSyncs)) throw fail("EIO", "fdatasync");
-    disk.sync(inode);
+    this.#host.beginSync(inode)();
   }
 
   fsyncSync(fd: number): void {
@@ -278,7 +280,7 @@ class Files {
     this.#host.step(`sync ${path}`);
     const { disk, scheduler } = this.#host;
     const takes = disk.random.between(50, Math.max(50, disk.trouble.slowSync));
-    const end = disk.beginSync(inode);
+    const end = this.#host.beginSync(inode);
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
       if (disk.random.chance(disk.trouble.failingSyncs)) {
         done(fail("EIO", "fdatasync"));

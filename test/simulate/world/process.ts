@@ -30,6 +30,8 @@ export interface Machine {
   /** Reports something that must never happen. */
   accuse(check: string, text: string): void;
   wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void;
+  /** Returns what to call at its end. */
+  beginSync(process: SimProcess, inode: Inode): () => void;
 }
 
 export interface ProgramExports {
@@ -223,6 +225,15 @@ export class SimProcess implements FileHost, SocketHost {
 
   wrote(path: string, inode: Inode, bytes: Uint8Array): void {
     this.machine.wrote(this, path, inode, bytes);
+  }
+
+  beginSync(inode: Inode): () => void {
+    const endOnDisk = this.disk.beginSync(inode);
+    const end = this.machine.beginSync(this, inode);
+    return () => {
+      endOnDisk();
+      end();
+    };
   }
 
   /** An error that nothing catches would end the real process. */

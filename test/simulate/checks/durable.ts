@@ -1,0 +1,53 @@
+// Looks for lines that are gone. What a sync has brought to the disk stays there, and a gateway begins its syncs in time.
+// How long a sync takes is the disk's affair: until its end, a power cut may take the line.
+
+import { hasBadDisk } from "../plan/plan.ts";
+import type { Death, World, Written } from "../run.ts";
+
+/** With `sync: batch`, lines wait this long for a sync. */
+const BATCH_US = 100_000;
+/** Timers are late. */
+const MARGIN_US = 10_000;
+
+/** `there`: the ids of the lines that are in the ledger. */
+export function checkDurable(world: World, there: ReadonlySet<string>): void {
+  for (const written of world.written) {
+    const { id, at, number, inode } = written;
+    // After a failed write, its bytes are removed. The repricing reports the failure, and the next one corrects again.
+    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
+    if (there.has(id) || isTakenBack || isAtRisk(world, written)) continue;
+    const removed = world.removed.some((each) => each.inode === inode);
+    const why = removed ? " It was written into the file that had been removed." : "";
+    world.accuse(
+      "lost line",
+      `The line ${id} (request ${number}) was written at ${at / 1000} ms and is not in the ledger.${why}`,
+    );
+  }
+}
+
+/** Whether the line may be gone: its file was removed, or a power cut may take it. */
+export function isAtRisk(world: World, written: Written): boolean {
+  const { at, inode, made } = written;
+  const removed = world.removed.find((each) => each.inode === inode);
+  if (removed !== undefined && at <= removed.at) return true;
+  const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
+  if (cut === undefined) return false;
+  // A failing disk guarantees nothing.
+  if (hasBadDisk(world.plan)) return true;
+  const covering = world.syncs.filter((sync) => sync.inode === inode && sync.made >= made);
+  if (covering.some(({ to }) => to <= cut.at)) return false;
+  if (world.plan.sync === "never" || world.stoodStill) return true;
+  const begun = covering.find(({ process }) => process === cut.process)?.from ?? cut.at;
+  return begun <= findLatestBegin(world, written, cut);
+}
+
+/** When the gateway that lost its power had to begin a sync at the latest. There is one sync at a time. */
+function findLatestBegin(world: World, { at, process }: Written, cut: Death): number {
+  if (process !== cut.process) {
+    // Another one was killed before it could sync the line. The next one syncs when it starts.
+    const boot = world.boots.findLast((each) => each <= cut.at) ?? cut.at;
+    return boot + MARGIN_US;
+  }
+  const running = world.syncs.filter((sync) => sync.process === process && sync.from <= at && sync.to > at);
+  return Math.max(at, ...running.map(({ to }) => to)) + BATCH_US + MARGIN_US;
+}
