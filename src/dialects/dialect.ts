@@ -24,6 +24,8 @@ export interface Endpoint {
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
   readonly keySources: readonly KeySource[];
+  /** No member of its requests caps the output. */
+  readonly ignoresCaps?: true;
 }
 
 /** The endpoint and model that a request's path names. */

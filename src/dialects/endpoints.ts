@@ -41,7 +41,7 @@ export interface EndpointTable {
   readonly models: ReadonlyMap<string, ModelPaths>;
 }
 
-type Family = Pick<Endpoint, "dialect" | "platforms" | "keySources">;
+type Family = Pick<Endpoint, "dialect" | "platforms" | "keySources" | "ignoresCaps">;
 type Line = readonly [method: string, path: string, purpose: Purpose, families: Choice<Family>];
 
 const BEARER: readonly KeySource[] = ["bearer"];
@@ -54,6 +54,8 @@ export const SHARED_DIALECTS: ByClient<Dialect> = { messages, responses, content
 const RELAY_DIALECTS: ByClient<Dialect> = { messages: relay, responses: relay, content };
 
 const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySources: BEARER };
+/** https://platform.openai.com/docs/api-reference/responses/compact */
+const COMPACTION: Family = { ...RESPONSES, ignoresCaps: true };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
 const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
 const EMBEDDINGS: Family = { dialect: embeddings, platforms: ["responses"], keySources: BEARER };
@@ -81,7 +83,7 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
   ],
   responses: [
     ["POST", "/v1/responses", "generate", forAll(RESPONSES)],
-    ["POST", "/v1/responses/compact", "generate", forAll(RESPONSES)],
+    ["POST", "/v1/responses/compact", "generate", forAll(COMPACTION)],
     ["POST", "/v1/responses/input_tokens", "count", forAll(RESPONSES)],
     ["POST", "/v1/chat/completions", "generate", forAll(CHAT)],
     ["POST", "/v1/embeddings", "embed", forAll(EMBEDDINGS)],

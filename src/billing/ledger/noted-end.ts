@@ -20,6 +20,8 @@ export interface NotedEnd {
 
 export type EndState = "whole" | "taken by a power cut" | "unexplained";
 
+/** `isThere`: the line before the position is in the ledger, or one that follows it: then the ledger shows whether something
+ *  is missing between them, and its end is later. */
 export function judgeEnd(
   { end, synced, boot }: NotedEnd,
   isThere: (position: Position) => boolean,

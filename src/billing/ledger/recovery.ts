@@ -5,7 +5,7 @@
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
 import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
-import { hashLast, listLedgerFiles, locate, readLinesFrom } from "./rotation.ts";
+import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
 import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
 import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
@@ -24,6 +24,8 @@ export interface Recovery {
   /** What the last gateway noted about the end of its lines. */
   readonly noted: NotedEnd | null;
   readonly endState: EndState;
+  /** Lines are missing at the end without a reason, and the next line has to show it. */
+  readonly hasGap: boolean;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
@@ -33,16 +35,21 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
   const noted = readNotedEnd(path, journalPath);
-  const endState = noted === null ? "whole" : judgeEnd(noted, (position) => locate(files, position) !== null);
+  const isThere = (position: Position): boolean =>
+    locate(files, position) !== null || isFollowed(files, position);
+  const endState = noted === null ? "whole" : judgeEnd(noted, isThere);
+  // After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever,
+  // and is whole again if somebody restores them. A gateway that was killed may have shown it already: a second line
+  // after the same missing one would be a gap that nobody can close.
+  const missing = noted !== null && endState === "unexplained" && !isThere(noted.end) ? noted.end.prev : null;
   return {
-    // After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever,
-    // and is whole again if somebody restores them.
-    prev: noted !== null && endState === "unexplained" ? noted.end.prev : hashLast(files),
+    prev: missing ?? hashLast(files),
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
     noted,
     endState,
+    hasGap: missing !== null,
   };
 }
 

@@ -117,6 +117,14 @@ export function locate(files: readonly Source[], position: Position): FileOffset
   return null;
 }
 
+/** Whether a line follows this position, although what was before it may be gone. Reads the whole ledger. */
+export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
+  // Each line ends with its `prev`.
+  const end = `"prev":"${prev}"}\n`;
+  for (const { buffer } of readChunksFrom(files)) if (buffer.includes(end)) return true;
+  return false;
+}
+
 /** Every whole line from a place to the end of the last file, in chunks. */
 export function* readChunksFrom(files: readonly Source[], place: FileOffset = START): Generator<Bytes, void> {
   for (const [index, file] of files.entries()) {

@@ -39,6 +39,13 @@ interface StoreFiles {
   readonly journal: AppendFile;
 }
 
+/** Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
+ *  could take the lines after the gap, and the ledger would look whole. */
+function findSynced({ hasGap, endState, noted }: Recovery, end: Position): Position | null {
+  if (hasGap) return end;
+  return endState === "unexplained" ? null : (noted?.synced ?? null);
+}
+
 export class LedgerStore {
   readonly #options: StoreOptions;
   #lines: AppendFile;
@@ -48,8 +55,6 @@ export class LedgerStore {
   #month: string | null;
   /** After the last line that is certainly on the disk. */
   #synced: Position | null;
-  /** The last line is missing without a reason, and no line follows yet. */
-  #hasGap: boolean;
   /** The last line that the journal has as the ledger's end. */
   #noted: string | null = null;
   readonly #boot = readBootId();
@@ -66,8 +71,7 @@ export class LedgerStore {
     this.#journal = files.journal;
     this.#prev = recovery.prev;
     this.#month = recovery.month;
-    this.#hasGap = recovery.endState === "unexplained";
-    this.#synced = this.#hasGap ? null : (recovery.noted?.synced ?? null);
+    this.#synced = findSynced(recovery, this.position);
   }
 
   static open(options: StoreOptions, recovery: Recovery): LedgerStore {
@@ -86,9 +90,7 @@ export class LedgerStore {
   }
 
   get end(): NotedEnd {
-    const { position } = this;
-    // A gap stays one after the next start of the machine.
-    return { end: position, synced: this.#hasGap ? position : this.#synced, boot: this.#boot };
+    return { end: this.position, synced: this.#synced, boot: this.#boot };
   }
 
   /** The journal must be written again, after the next lines. */
@@ -152,7 +154,6 @@ export class LedgerStore {
       throw this.#describeDisplaced();
     }
     this.#prev = prev;
-    this.#hasGap = false;
     this.#written += this.#lines.size - before;
   }
 

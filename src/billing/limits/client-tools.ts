@@ -20,6 +20,8 @@ export interface ClientTools {
 export interface ToolReading {
   /** A tool that may run at the provider, as messages name it. */
   readonly hosted: string | null;
+  /** An item whose content the provider may have stored, as messages name it. */
+  readonly stored: string | null;
   /** The request or its conversation has a list of tools. */
   readonly hasTools: boolean;
   /** Tools of the client, and the arguments and results of calls. Whatever is in them, the provider fetches nothing for
@@ -35,6 +37,7 @@ const MAX_DEPTH = 1;
 /** Where a body has something twice, both are read. */
 export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
   let hosted: string | null = null;
+  let stored: string | null = null;
   let hasTools = false;
   const parts: Span[] = [];
   const judge = (start: number): boolean => {
@@ -47,6 +50,7 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
     const end = skipValue(body, start);
     if (end < 0 || body[start] !== OPEN_BRACE) return end;
     parts.push(...findParts(body, start, judge));
+    stored ??= findStored(body, start);
     if (depth < MAX_DEPTH)
       walkMembers(body, start, (keyStart, keyEnd, value) => {
         if (LISTS.has(readKey(body, keyStart, keyEnd)))
@@ -66,7 +70,7 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
     }
     return end;
   });
-  return { hosted, hasTools, parts: parts.toSorted((one, other) => one.start - other.start) };
+  return { hosted, stored, hasTools, parts: parts.toSorted((one, other) => one.start - other.start) };
 }
 
 const OPEN_BRACE = 0x7b;
@@ -108,6 +112,31 @@ function findParts(body: Uint8Array, start: number, judge: Judge): Span[] {
   if (TOOL_LISTS.has(name) && type !== undefined && tools !== undefined)
     if (judge(tools.start)) found.push(type, tools);
   return found;
+}
+
+/** If a reasoning item does not contain the thoughts, its id stands for those that the provider has stored:
+ *  https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context */
+function findStored(body: Uint8Array, start: number): string | null {
+  const members = findMembers(body, start, ["type", "id", "encrypted_content", "content"]);
+  if (members === null) return "an item with a member in more than one spelling";
+  if (readName(body, members.get("type")) !== "reasoning" || !members.has("id")) return null;
+  const isAbsent = (name: string): boolean => {
+    const span = members.get(name);
+    return readName(body, span) === "" || (span !== undefined && isEmptyList(body, span));
+  };
+  return isAbsent("encrypted_content") && isAbsent("content")
+    ? 'a reasoning item without "encrypted_content"'
+    : null;
+}
+
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+function isEmptyList(body: Uint8Array, { start, end }: Span): boolean {
+  return (
+    body[start] === OPEN_BRACKET &&
+    body.subarray(start + 1, end).find((byte) => byte > 0x20) === CLOSE_BRACKET
+  );
 }
 
 /** https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages */

@@ -21,7 +21,7 @@ export interface ReservedRequest {
   readonly expectedOutput: number | null;
   /** False for embeddings, whose responses have no output tokens. */
   readonly hasOutput: boolean;
-  /** The members that cap the output in this dialect. Upstreams ignore those of another. */
+  /** The members that cap the output in this dialect. Upstreams ignore those of another. None: nothing caps it. */
   readonly capNames: readonly string[];
   /** The tools that run at the client in this dialect. */
   readonly clientTools: ClientTools;
@@ -46,12 +46,16 @@ export function expectCost(request: ReservedRequest): string | null {
   const { cap, answers } = readFields(body, capNames);
   const output = Math.min(
     cap ?? Number.POSITIVE_INFINITY,
-    (expectedOutput ?? UNKNOWN_OUTPUT_TOKENS) * answers,
+    (expectedOutput ?? UNKNOWN_OUTPUT_TOKENS) * (answers ?? 1),
   );
   return quoteAll(quotes, { input, output }, {});
 }
 
+const NO_CAPS: UnboundedCost = { unbounded: "its output has no cap, and this endpoint accepts none" };
 const NO_PRICE: UnboundedCost = { unbounded: "it has no price" };
+const UNCLEAR_COUNT: UnboundedCost = {
+  unbounded: "the number of its answers (n or candidateCount) is no number from 1 to 1000",
+};
 const AMBIGUOUS: UnboundedCost = {
   unbounded: "it has a field in more than one spelling, and parsers disagree on which one counts",
 };
@@ -73,11 +77,11 @@ export function boundCost(request: ReservedRequest): string | UnboundedCost {
   const fields = readFields(body, capNames);
   const tools = readTools(body, clientTools);
   const text = resolveEscapes(readWithout(tools.parts, body));
-  const outside = findOutside(fields.members) ?? tools.hosted ?? findOutsideContent(text);
+  const outside = findOutside(fields.members) ?? tools.hosted ?? findOutsideContent(text) ?? tools.stored;
   if (outside !== null)
     return { unbounded: `the cost of ${outside} cannot be known in advance: leave it out` };
   const cap = hasOutput ? fields.cap : 0;
-  if (cap === null) return { unbounded: `its output has no cap: set ${describeCaps(capNames)}` };
+  if (cap === null) return explainNoCap(fields, capNames);
   if (isAmbiguous(body, FIELDS)) return AMBIGUOUS;
   const added = tools.hasTools ? MAX_TOOL_TEXT_TOKENS : hasOutput ? MAX_OWN_TEXT_TOKENS : 0;
   const attachments = [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
@@ -86,6 +90,13 @@ export function boundCost(request: ReservedRequest): string | UnboundedCost {
   const dearest = quotes.map((quote) => quoteAtAny(quote, tariffs));
   // Together: a long prompt makes the output dearer, too.
   return quoteDearest(dearest, input, cap) ?? NO_PRICE;
+}
+
+function explainNoCap({ answers }: Fields, capNames: readonly string[]): UnboundedCost {
+  if (answers === null) return UNCLEAR_COUNT;
+  return capNames.length === 0
+    ? NO_CAPS
+    : { unbounded: `its output has no cap: set ${describeCaps(capNames)}` };
 }
 
 /** Some parsers match names without regard to case: Go's does, and many relays are written in Go. */
@@ -115,11 +126,30 @@ function readWithout(parts: readonly Span[], body: Uint8Array): string {
 }
 
 /** Content that the provider fetches or has stored: nobody here knows its size. Inside a text, the quotes are escaped. A
- *  schema has such names with an object as their value. An item of nothing but an id is a reference, too:
- *  https://platform.openai.com/docs/api-reference/responses/create. Items that bring in tools were left out if all of
- *  those run at the client. */
-const OUTSIDE_CONTENT =
-  /(?<!\\)"(file_id|file_url|file_uri|fileUri)"\s*:\s*"|(?<!\\)"(?:image_url|url)"\s*:\s*(?:\{\s*)?"https?:|(?<!\\)"type"\s*:\s*"(item_reference|additional_tools|tool_search_output|tool_definition)"|[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/;
+ *  schema has such names with an object as their value. An item of nothing but an id is a reference, too, and so are calls
+ *  of the provider's tools: https://platform.openai.com/docs/api-reference/responses/create. So is an earlier answer's
+ *  sound: https://platform.openai.com/docs/guides/audio. Mistral has a `document_url`, OpenRouter takes an address as
+ *  `file_data`, Qwen a list of pictures as `video`, and Vertex `gs:` for `https:`. Items that bring in tools were left out
+ *  if all of those run at the client. Without regard to case, because some parsers match names so. */
+const OUTSIDE_CONTENT = new RegExp(
+  [
+    /(?<!\\)"(file_id|file_url|file_?uri)"\s*:\s*"/,
+    /(?<!\\)"(?:\w{0,40}ur[il]|\w{0,40}data|image|video|audio)"\s*:\s*(?:\{\s*)?"(?:\s|\\[nrt])*[a-z][a-z0-9+.-]*:\\?\/\\?\//,
+    /(?<!\\)"(video|images|frames)"\s*:\s*\[\s*"/,
+    /(?<!\\)"(audio)"\s*:\s*\{[^{}]*"id"\s*:/,
+    /(?<!\\)"type"\s*:\s*"(item_reference|additional_tools|tool_search_output|tool_definition)"/,
+    // A small file may have many pages, or hours. Only pictures and texts have bounds.
+    /(?<!\\)"(?:media_type|mime_?type)"\s*:\s*"(?!image\/|text\/)([^"]{1,99})/,
+    /(?<!\\)"data:(?!image\/|text\/)([^",;]{1,99})[^",]{0,99};base64,/,
+    /(?<!\\)"(file_data)"\s*:\s*"(?!data:)/,
+    /(?<!\\)"type"\s*:\s*"(input_audio)"/,
+    /(?<!\\)"type"\s*:\s*"((?:image_generation|file_search|web_search|code_interpreter)_call)"/,
+    /[[,]\s*\{\s*(?:"type"\s*:\s*null\s*,\s*)?"(id)"\s*:\s*"[^"]*"\s*(?:,\s*"type"\s*:\s*null\s*)?\}/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "i",
+);
 
 function findOutsideContent(text: string): string | null {
   const found = OUTSIDE_CONTENT.exec(text);
@@ -127,9 +157,10 @@ function findOutsideContent(text: string): string | null {
 }
 
 /** No tokenizer makes more than one token of a byte. But a picture's tokens do not depend on its bytes: providers
- *  scale pictures down to less than 20,000 tokens. */
-const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_type|mimeType)"/g;
-const MAX_ATTACHMENT_TOKENS = 20_000;
+ *  scale pictures down to less than 50,000 tokens. The most is that of gpt-4o-mini, which has 2,833 for a picture and 5,667
+ *  for each of up to eight tiles: https://platform.openai.com/docs/guides/images-vision */
+const ATTACHMENT = /;base64,|(?<!\\)"(?:media_type|mime_?type)"/gi;
+const MAX_ATTACHMENT_TOKENS = 50_000;
 
 /** Anthropic adds a text of its own to a request with tools, and describes there its own tools, such as `bash`:
  *  https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing. All of them together take less. */
@@ -174,8 +205,8 @@ function pickDearer(one: string, other: string): string {
 interface Fields {
   /** The most output tokens of all answers; null: there is no cap, or not one that every reader understands alike. */
   readonly cap: number | null;
-  /** How many answers it asks for: each costs output. */
-  readonly answers: number;
+  /** How many answers it asks for: each costs output. Null: not every reader understands the number alike. */
+  readonly answers: number | null;
   /** The texts of the members that matter. Empty if the body has one of them twice: then there is no cap. */
   readonly members: ReadonlyMap<string, string>;
 }
@@ -196,6 +227,14 @@ const OUTSIDE = [
   "fallbacks",
   "models",
   "plugins",
+  "preset",
+  "prompt_id",
+  // More output than the cap may be billed: https://platform.openai.com/docs/guides/predicted-outputs
+  "prediction",
+  "best_of",
+  "use_beam_search",
+  // Members that a relay, or Google's compatible endpoint, takes out of it.
+  "extra_body",
   "web_search_options",
   "search_parameters",
   "enable_search",
@@ -212,19 +251,26 @@ function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
   const caps: (number | null)[] = CAPS.filter((name) => capNames.includes(name) && members.has(name)).map(
     (name) => readCap(members.get(name)),
   );
-  let answers = readCount(members.get("n"));
+  const counts = [readCount(members.get("n"))];
   for (const name of CONFIGS.filter((each) => capNames.includes(each) && members.has(each))) {
     const config = readMembers(Buffer.from(members.get(name) ?? ""), CONFIG_FIELDS);
     for (const own of CONFIG_CAPS) if (config?.has(own) !== false) caps.push(readCap(config?.get(own)));
-    for (const own of COUNTS) answers *= readCount(config?.get(own));
+    for (const own of COUNTS) counts.push(readCount(config?.get(own)));
   }
   const known = caps.filter((cap) => cap !== null);
   const isClear = known.length > 0 && known.length === caps.length;
+  const answers = multiply(counts);
   return {
-    cap: isClear ? Math.max(...known) * answers : null,
+    cap: multiply([isClear ? Math.max(...known) : null, answers]),
     answers,
     members,
   };
+}
+
+/** Null if one of them is. */
+function multiply(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length < counts.length ? null : known.reduce((product, count) => product * count, 1);
 }
 
 /** Only those of the request's dialect help. */
@@ -248,15 +294,19 @@ function readMembers(body: Uint8Array, names: readonly string[]): ReadonlyMap<st
   );
 }
 
+const MAX_ANSWERS = 1000;
+
 /** Upstreams refuse or round a fraction: it is rounded up here. */
 function readCap(text: string | undefined): number | null {
   const cap = text === undefined ? null : parseJson(text);
   return typeof cap === "number" && cap > 0 && cap <= Number.MAX_SAFE_INTEGER ? Math.ceil(cap) : null;
 }
 
-function readCount(text: string | undefined): number {
-  const count = text === undefined ? 1 : parseJson(text);
-  return typeof count === "number" && count >= 1 && count <= 1000 ? Math.ceil(count) : 1;
+/** Null: not clear. Google's parser takes a number in quotes, and so do others. */
+function readCount(text: string | undefined): number | null {
+  const count = text === undefined ? null : parseJson(text);
+  if (count === null) return 1;
+  return typeof count === "number" && count >= 1 && count <= MAX_ANSWERS ? Math.ceil(count) : null;
 }
 
 /** The service that a request names. */

@@ -33,7 +33,7 @@ export class NotedEnds {
     this.#missing = new Set(positions.map(({ prev }) => prev));
   }
 
-  /** To be called with the hash of each line, in their order. */
+  /** To be called with the hash of each line, in their order, and with that of a missing line that another one follows. */
   meet(hash: string): void {
     this.#missing.delete(hash);
     if (this.#journal.noted?.end.prev === hash) this.#isAfterEnd = true;

@@ -129,9 +129,11 @@ class Verifier {
   }
 
   #checkPlace(prev: unknown, unnamed: Problem | null, id: string | null): void {
-    // The first line of a part follows a line that is kept elsewhere.
-    if (this.#options.partial && this.#lines === 1) this.#ends.meet(String(prev));
-    else if (prev !== this.#prev) this.#find(id, this.#nameBreak());
+    if (prev !== this.#prev) {
+      this.#ends.meet(String(prev));
+      // The first line of a part follows a line that is kept elsewhere.
+      if (!this.#options.partial || this.#lines > 1) this.#find(id, this.#nameBreak());
+    }
     if (unnamed !== null) this.#find(id, unnamed);
   }
 

@@ -11,7 +11,7 @@ import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../b
 import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
 import type { CallListener } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
-import type { Dialect } from "../../dialects/dialect.ts";
+import type { Dialect, Endpoint } from "../../dialects/dialect.ts";
 import { countSameCalls, findPrevious } from "../../dialects/prompt/same-call.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
@@ -124,11 +124,12 @@ function followLater({ call }: Job, key: Key, chains: CallChains): CallListener 
 function admit(job: Job, demand: Demand, gateway: Gateway): Pick<Bill, "admission" | "calls"> {
   const { call, client, prompt, body } = job;
   const now = gateway.now();
-  const { dialect, purpose } = call.target.endpoint;
+  const { endpoint } = call.target;
+  const { dialect, purpose } = endpoint;
   const { key } = demand.match;
   const hasOutput = purpose === "generate";
   const cost = BILLED.has(purpose)
-    ? describeCost({ ...demand, plain: body.plain, hasOutput, dialect }, gateway)
+    ? describeCost({ ...demand, plain: body.plain, hasOutput, endpoint }, gateway)
     : null;
   const read: { pairs: LastPairs | null } = { pairs: null };
   const sameCalls = (): number => {
@@ -193,19 +194,19 @@ interface BilledDemand extends Demand {
   /** Null: the gateway does not know the body's encoding, so nothing bounds the cost. */
   readonly plain: Uint8Array | null;
   readonly hasOutput: boolean;
-  readonly dialect: Dialect;
+  readonly endpoint: Endpoint;
 }
 
 function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
-  const { match, plain, estimatedInput, overrides, hasOutput, dialect } = demand;
+  const { match, plain, estimatedInput, overrides, hasOutput, endpoint } = demand;
   const model = match.model ?? "";
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
     estimatedInput,
     expectedOutput: gateway.ledger.expectOutput(model),
     hasOutput,
-    capNames: dialect.capNames,
-    clientTools: dialect.clientTools,
+    capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
+    clientTools: endpoint.dialect.clientTools,
     quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
     ways: match.candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
   });

@@ -129,7 +129,7 @@ describe("the most that a request can cost", () => {
 
   test("allows for a picture that is small in bytes", () => {
     const body = '{"max_tokens":1,"media":{"media_type":"image/png","data":"x"}}';
-    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 20_000));
+    expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN + 50_000));
   });
 
   /** Priority and fast cost twice as much, ultrafast six times; flex half; speed 5; processing in the US a tenth more. */
@@ -224,6 +224,51 @@ describe("the most that a request can cost", () => {
     ['{"max_tokens":1,"models":["dearer"]}', '"models" cannot be known'],
     ['{"max_tokens":1,"web_search_options":{}}', '"web_search_options" cannot be known'],
     ['{"max_tokens":1,"search_parameters":{"mode":"auto"}}', '"search_parameters" cannot be known'],
+    ['{"max_tokens":1,"n":"8"}', "the number of its answers"],
+    ['{"max_tokens":1,"n":1001}', "the number of its answers"],
+    ['{"max_tokens":1,"n":[8]}', "the number of its answers"],
+    ['{"generationConfig":{"maxOutputTokens":1,"candidateCount":"8"}}', "the number of its answers"],
+    ['{"max_tokens":1,"best_of":8}', '"best_of" cannot be known'],
+    ['{"max_tokens":1,"prediction":{"type":"content","content":"x"}}', '"prediction" cannot be known'],
+    ['{"max_tokens":1,"preset":"team"}', '"preset" cannot be known'],
+    ['{"max_tokens":1,"extra_body":{"google":{"cached_content":"x"}}}', '"extra_body" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"audio":{"expires_at":1,"id":"audio_1"}}]}', '"audio" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"document_url":"https://x"}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"image_url":{"url":"HTTPS:\\/\\/x"}}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"image_url":{"url":" gs://x"}}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"file":{"file_data":"https://x"}}]}', '"url" cannot be known'],
+    ['{"max_tokens":1,"messages":[{"input_audio":{"data":"https://x"}}]}', '"url" cannot be known'],
+    [
+      '{"max_tokens":1,"messages":[{"type":"video","video":["data:x","https://x"]}]}',
+      '"video" cannot be known',
+    ],
+    [
+      '{"max_tokens":1,"messages":[{"source":{"media_type":"application/pdf","data":"x"}}]}',
+      '"application/pdf" cannot be known',
+    ],
+    ['{"max_tokens":1,"contents":[{"inlineData":{"mimeType":"video/mp4"}}]}', '"video/mp4" cannot be known'],
+    [
+      '{"max_tokens":1,"input":[{"file_data":"data:application/pdf;base64,AA"}]}',
+      '"application/pdf" cannot be known',
+    ],
+    ['{"max_tokens":1,"input":[{"file_data":"AA"}]}', '"file_data" cannot be known'],
+    [
+      '{"max_tokens":1,"input":[{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}}]}',
+      '"input_audio" cannot be known',
+    ],
+    ['{"max_tokens":1,"input":[{"File_ID":"file-1"}]}', '"File_ID" cannot be known'],
+    [
+      '{"max_tokens":1,"input":[{"type":"image_generation_call","id":"ig_1"}]}',
+      '"image_generation_call" cannot be known',
+    ],
+    [
+      '{"max_tokens":1,"input":[{"type":"reasoning","id":"rs_1","summary":[],"content":[ ]}]}',
+      'a reasoning item without "encrypted_content" cannot be known',
+    ],
+    [
+      '{"max_tokens":1,"input":[{"type":"x","type":"reasoning","id":"rs_1","summary":[]}]}',
+      "more than one spelling cannot be known",
+    ],
     ['{"max_tokens":1,"enable_search":true}', '"enable_search" cannot be known'],
     [
       '{"max_tokens":1,"tools":[{"type":"advisor_20260301","name":"x"}]}',
@@ -240,6 +285,30 @@ describe("the most that a request can cost", () => {
   ])("is not known for %s", (body, why) => {
     const bound = boundCost(request(body));
     expect(typeof bound === "string" ? bound : bound.unbounded).toContain(why);
+  });
+
+  test("is not known where nothing caps the output", () => {
+    expect(boundCost(request('{"max_tokens":1}', { capNames: [] }))).toEqual({
+      unbounded: "its output has no cap, and this endpoint accepts none",
+    });
+  });
+
+  test.each([
+    ["one answer", '"n":1'],
+    ["no number of answers", '"n":null'],
+    ["pictures in the body", '"messages":[{"image_url":{"url":"data:image/png;base64,AA"}}]'],
+    ["a text that begins like a data URL", '"messages":[{"content":"data: x; y, z"}]'],
+    ["a text as a document", '"messages":[{"source":{"type":"text","media_type":"text/plain","data":"x"}}]'],
+    [
+      "a form of its answer",
+      '"generationConfig":{"maxOutputTokens":1,"responseMimeType":"application/json"}',
+    ],
+    ["a setting of its voice", '"audio":{"format":"wav","voice":"alloy"},"modalities":["text","audio"]'],
+    ["a text that begins with an address", '"messages":[{"content":[{"type":"text","text":"https://x"}]}]'],
+    ["encrypted thoughts", '"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x","content":[]}]'],
+    ["thoughts in the body", '"input":[{"type":"reasoning","id":"rs_1","content":[{"text":"x"}]}]'],
+  ])("is known with %s", (_, members) => {
+    expect(boundCost(request(`{"max_tokens":1,${members}}`))).toBe("1");
   });
 
   test.each([

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
-import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { readBootId } from "../../../src/lib/files/boot-id.ts";
 import { asOfAnotherBoot, draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
@@ -68,7 +68,10 @@ async function makeLedgers(sync: "batch" | "always" | "never" = "batch"): Promis
 }
 
 function lastEnd(path: string): string {
-  const text = readFileSync(path, "utf8");
+  return lastEndOf(readFileSync(path, "utf8"));
+}
+
+function lastEndOf(text: string): string {
   const hash = new Bun.CryptoHasher("sha256").update(text.trimEnd().split("\n").at(-1) ?? "").digest("hex");
   return JSON.stringify({ offset: text.length, prev: hash });
 }
@@ -192,6 +195,83 @@ test("lines that a restored backup brings back make the ledger whole again", asy
   const later = linesOf(stopped).slice(3);
   writeFileSync(stopped, [...lines, ...later].join(""));
   expect(look(stopped)).toEqual(WHOLE);
+});
+
+/** The journal of a killed gateway names requests whose lines are missing. They get another line, before a backup brings
+ *  back the first one. */
+function findOtherThanTwice(path: string): string[] {
+  return look(path).problems.filter((problem) => problem !== "this request has a line already");
+}
+
+/** The ledger at each moment at which the next gateway may be killed. `write` is what this gateway does. */
+async function killAtEachStep(
+  path: string,
+  steps: readonly ((ledger: Ledger) => unknown)[],
+): Promise<string[]> {
+  const before = copy(path);
+  const ledger = openLedger(optionsFor(path));
+  const killed = [copy(path)];
+  for (const step of steps) {
+    await step(ledger);
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    killed.push(copy(path));
+  }
+  await ledger.close();
+  // It writes its first lines before it replaces the journal.
+  const [first = path] = killed;
+  for (const part of [".open", ".sums"]) copyFileSync(`${before}${part}`, `${first}${part}`);
+  return killed;
+}
+
+describe("a gateway that is killed after it went on from missing lines", () => {
+  const STEPS = [
+    (ledger: Ledger) => ledger.open(intentOf("on_1")),
+    (ledger: Ledger) => ledger.open(intentOf("on_2")),
+    (ledger: Ledger) => ledger.append(draftOf("on_1")),
+    (ledger: Ledger) => ledger.open(intentOf("on_3")),
+    (ledger: Ledger) => ledger.append(draftOf("on_2")),
+  ];
+
+  test.each(["killed", "stopped"] as const)("leaves one gap, which a backup closes (%s)", async (how) => {
+    const path = (await makeLedgers())[how];
+    const lines = linesOf(path);
+    for (const kept of [0, 3]) {
+      const cut = copy(path);
+      cutTo(cut, kept);
+      for (const killed of await killAtEachStep(cut, STEPS)) {
+        await goOn(killed);
+        expect(look(killed).problems).toEqual([expect.stringMatching(GAP)]);
+        writeFileSync(killed, [...lines, ...linesOf(killed).slice(kept)].join(""));
+        expect(findOtherThanTwice(killed)).toEqual([]);
+      }
+    }
+  });
+
+  test("leaves the gap also if a power cut takes its lines", async () => {
+    const { killed: path } = await makeLedgers();
+    cutTo(path, 3);
+    for (const killed of await killAtEachStep(path, STEPS)) {
+      cutTo(killed, 3);
+      const journal = readFileSync(`${killed}.open`, "utf8");
+      writeFileSync(`${killed}.open`, asOfAnotherBoot(journal));
+      await goOn(killed);
+      expect(look(killed).problems).toEqual([expect.stringMatching(GAP)]);
+    }
+  });
+});
+
+test("lines that are missing before the noted end leave one gap, which a backup closes", async () => {
+  const { killed } = await makeLedgers("never");
+  const lines = linesOf(killed);
+  const ends = lines.map((_, index) => lastEndOf(lines.slice(0, index + 1).join("")));
+  // The last line is not noted yet.
+  const notes = `{"end":${ends.at(-2)},"synced":${ends[1]}}\n`;
+  writeFileSync(`${killed}.open`, readFileSync(`${killed}.open`, "utf8") + notes);
+  writeFileSync(killed, [lines[0], ...lines.slice(3)].join(""));
+  await goOn(killed);
+  expect(look(killed).problems).toEqual([expect.stringMatching(GAP)]);
+  writeFileSync(killed, [...lines, ...linesOf(killed).slice(lines.length - 2)].join(""));
+  expect(findOtherThanTwice(killed)).toEqual([]);
 });
 
 describe("lines that were never synced", () => {

@@ -340,6 +340,8 @@ describe("a limit in USD", () => {
         response({ max_tokens: 9 }),
         response({ generationConfig: { maxOutputTokens: 9 } }),
         content({ max_tokens: 9 }),
+        // A compaction ignores it.
+        { ...response({ max_output_tokens: 9 }), target: "/v1/responses/compact" },
       ];
       for (const request of others)
         expect((await rawRequest(gateway.port, request)).text).toContain("has no cap");

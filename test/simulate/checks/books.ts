@@ -101,6 +101,24 @@ function checkChain(world: World, texts: readonly string[]): void {
     }
     prev = createHash("sha256").update(text).digest("hex");
   }
+  if (gaps > 0 && gaps === world.removed.length && mustShowGap(world, texts))
+    world.accuse("chain", "Somebody removed the ledger, and its chain shows no gap.");
+}
+
+/** A line has followed the removed ones, which the gateway had noted before. A power cut may take its notes. */
+function mustShowGap(world: World, texts: readonly string[]): boolean {
+  const { removed, deaths, plan } = world;
+  const last = removed.at(-1);
+  if (last === undefined || hasBadDisk(plan) || world.stoodStill) return false;
+  if (deaths.some(({ how }) => how === "without power")) return false;
+  const noted = world.written.some(
+    ({ at, inode }) =>
+      inode === last.inode &&
+      at + NOTED_US < last.at &&
+      !deaths.some((death) => death.at >= at && death.at <= at + NOTED_US),
+  );
+  const there = new Set(texts.map((text) => parseLine(text).id));
+  return noted && world.written.some(({ id, at }) => at > last.at + NOTED_US && there.has(id));
 }
 
 function checkVerify(world: World): void {
@@ -434,5 +452,7 @@ function latestSending({ at, sender }: Arrival): number {
 
 /** The gateway may write into a removed file for this long before it notices. checkDurable checks those lines. */
 const NOTICED_US = 1_500_000;
+/** The end of the ledger is noted at the latest after a sync, which may be slow. */
+const NOTED_US = 3_000_000;
 /** A request may still be in the network when its sender dies. */
 const MAY_TRAVEL_US = 1_000_000;

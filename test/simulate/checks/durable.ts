@@ -28,8 +28,8 @@ export function checkDurable(world: World, there: ReadonlySet<string>): void {
 /** Whether the line may be gone: its file was removed, or a power cut may take it. */
 export function isAtRisk(world: World, written: Written): boolean {
   const { at, inode, made } = written;
-  const removed = world.removed.find((each) => each.inode === inode);
-  if (removed !== undefined && at <= removed.at) return true;
+  // A power cut may bring a removed file back. Then it may be removed again.
+  if (world.removed.some((removal) => removal.inode === inode && at <= removal.at)) return true;
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
   // A failing disk guarantees nothing.

@@ -225,8 +225,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "begin a new chain after a rotation",
     RECOVERY,
-    "noted.end.prev : hashLast(files),",
-    "noted.end.prev : hashLast([path]),",
+    "missing ?? hashLast(files),",
+    "missing ?? hashLast([path]),",
   ),
   plant(
     "record no failed attempt",
