@@ -49,7 +49,7 @@ const RESPONSE_SHAPE = {
 } as const;
 
 /** Where an item, or an event about a part of one, has its text. */
-const TEXTS = ["content", "text", "refusal", "name", "arguments", "input", "code"] as const;
+const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
 const ACTIONS = ["action", "actions", "operation"] as const;
 const ACTING_CALLS: ReadonlySet<string> = new Set([
   "local_shell_call",
@@ -240,7 +240,7 @@ function measureWhole(event: unknown, type: string): number {
 function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
-  texts.push(...TEXTS.map((name) => getField(item, name)));
+  texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
   // The model has written these, too. Those of a search have what was found.
   if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
     texts.push(...ACTIONS.map((name) => getField(item, name)));
