@@ -14,7 +14,7 @@ import { compileProgram, type Program } from "./world/process.ts";
 const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5m|8h] [--story] [--all]
 
   --seed N        one run
-  --seeds N..M    these runs
+  --seeds N..M    these runs. N.. with --for: from N on
   --commit        the first seed is computed from the commit's hash
   --for TIME      runs one seed after another until the time is over
   --recorded      most answers are those of real providers, from ../shared/fixtures
@@ -83,7 +83,10 @@ function readSeeds(): [number, number] {
     return [Number.isNaN(from) ? 1 : from, Number.POSITIVE_INFINITY];
   }
   const named = flags.seeds ?? flags.seed;
-  const [from = 1, to] = (named ?? "1").split("..").map(Number);
+  const [from = 1, to] = (named ?? "1")
+    .split("..")
+    .filter((part) => part !== "")
+    .map(Number);
   if (named === undefined && !endless) return [1, flags.regressions ? 0 : 100];
   return [from, to ?? (endless ? Number.POSITIVE_INFINITY : from)];
 }

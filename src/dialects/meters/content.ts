@@ -27,7 +27,7 @@ const SHAPE = {
           {
             text: "size",
             executableCode: { code: "size" },
-            functionCall: { name: "size", args: true },
+            functionCall: { name: "size", args: "size", partialArgs: "size" },
             inlineData: { mimeType: "size" },
             thought: true,
           },
@@ -134,7 +134,8 @@ function measurePart(part: unknown): number {
     getField(part, "text"),
     getField(getField(part, "executableCode"), "code"),
     getField(call, "name"),
-    JSON.stringify(getField(call, "args")),
+    getField(call, "args"),
+    getField(call, "partialArgs"),
     getField(getField(part, "inlineData"), "mimeType"),
   ];
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);

@@ -21,7 +21,14 @@ type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
-const BLOCK_SHAPE = { type: true, name: "size", text: "size", thinking: "size", input: true } as const;
+const BLOCK_SHAPE = {
+  type: true,
+  name: "size",
+  text: "size",
+  thinking: "size",
+  content: "size",
+  input: "size",
+} as const;
 const SHAPE = {
   type: true,
   model: true,
@@ -35,6 +42,8 @@ const SHAPE = {
     text: "size",
     thinking: "size",
     partial_json: "size",
+    type: true,
+    content: "size",
   },
   content_block: BLOCK_SHAPE,
   stop_reason: true,
@@ -144,11 +153,15 @@ class MessagesReader implements UsageReader {
   }
 }
 
+/** The model has written them. https://platform.claude.com/docs/en/build-with-claude/compaction */
+const COMPACTIONS: ReadonlySet<unknown> = new Set(["compaction", "compaction_delta"]);
+
 function measureBlock(block: unknown): number {
   const texts = ["text", "thinking", "partial_json"].map((name) => getField(block, name));
+  if (COMPACTIONS.has(getField(block, "type"))) texts.push(getField(block, "content"));
   // Results of server tools have no input. They are not output.
   const isCall = getName(getField(block, "type"))?.endsWith("tool_use") === true;
-  if (isCall) texts.push(getField(block, "name"), JSON.stringify(getField(block, "input")));
+  if (isCall) texts.push(getField(block, "name"), getField(block, "input"));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 

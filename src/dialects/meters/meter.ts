@@ -30,9 +30,10 @@ export interface UsageReader {
 /** What a reader knows. How much text there was, the meter knows. */
 export type UsageReport = Omit<Reading, "estimatedOutput" | "hasText">;
 
-/** The bytes of a text, or of one of which only the size was picked. */
-export function sizeOf(text: unknown): number {
-  if (typeof text === "number") return text;
+/** The bytes of a text or a container, or of one of which only the size was picked. */
+export function sizeOf(value: unknown): number {
+  if (typeof value === "number") return value;
+  const text = typeof value === "object" && value !== null ? JSON.stringify(value) : value;
   return typeof text === "string" ? Buffer.byteLength(text) : 0;
 }
 

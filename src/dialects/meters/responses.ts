@@ -15,7 +15,11 @@ const ITEM_SHAPE = {
   id: true,
   type: true,
   name: "size",
-  action: { type: true },
+  // Of a shell; a search has its type there.
+  action: { type: true, command: "size", commands: "size" },
+  actions: "size",
+  operation: "size",
+  code: "size",
   container_id: true,
   environment: { type: true, container_id: true },
   content: [{ text: "size", refusal: "size" }],
@@ -44,6 +48,18 @@ const RESPONSE_SHAPE = {
   output: [ITEM_SHAPE],
 } as const;
 
+/** Where an item, or an event about a part of one, has its text. */
+const TEXTS = ["text", "refusal", "name", "arguments", "input", "code"] as const;
+const ACTIONS = ["action", "actions", "operation"] as const;
+const ACTING_CALLS: ReadonlySet<string> = new Set([
+  "local_shell_call",
+  "shell_call",
+  "computer_call",
+  "apply_patch_call",
+]);
+/** More types of events are not measured: memory is bounded. */
+const MAX_TYPES = 64;
+
 /** Calls beyond this number in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
 
@@ -62,6 +78,12 @@ const SHAPE = {
   item: ITEM_SHAPE,
   output_index: true,
   delta: "size",
+  part: { text: "size", refusal: "size" },
+  text: "size",
+  refusal: "size",
+  arguments: "size",
+  input: "size",
+  code: "size",
 } as const;
 const SHAPE_WITH_CALLS = {
   ...SHAPE,
@@ -84,8 +106,11 @@ class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
-  /** The smallest pieces of output that have come: what follows them repeats it. */
-  #saw: "deltas" | "items" | null = null;
+  /** Pieces of output have come: what follows them repeats it. */
+  #sawDeltas = false;
+  /** Without them, the bytes of text in each type of event. Several types repeat the same text. */
+  readonly #textBytes = new Map<string, number>();
+  #mostTextBytes = 0;
   /** The stream's last event came without usage. */
   #lacksUsage = false;
   readonly #calls = new Map<string, BilledCall>();
@@ -118,18 +143,20 @@ class ResponsesReader implements UsageReader {
 
   /** Some relays send no deltas, or nothing but the whole response. */
   measureText(event: unknown): number {
-    const type = getName(getField(event, "type"));
-    if (type?.endsWith(".delta") === true) {
-      this.#saw = "deltas";
+    const type = getName(getField(event, "type")) ?? "";
+    // Sound in base64, whose size says nothing about tokens.
+    if (type.endsWith("audio.delta")) return 0;
+    if (type.endsWith(".delta")) {
+      this.#sawDeltas = true;
       return sizeOf(getField(event, "delta"));
     }
-    if (type === "response.output_item.done" && this.#saw !== "deltas") {
-      this.#saw = "items";
-      return measureItem(getField(event, "item"));
-    }
-    if (this.#saw !== null) return 0;
-    const output = getList(getField(getField(event, "response") ?? event, "output"));
-    return output.reduce<number>((sum, item) => sum + measureItem(item), 0);
+    const size = this.#sawDeltas ? 0 : measureWhole(event, type);
+    if (size === 0 || (this.#textBytes.size >= MAX_TYPES && !this.#textBytes.has(type))) return 0;
+    const sum = size + (this.#textBytes.get(type) ?? 0);
+    this.#textBytes.set(type, sum);
+    const before = this.#mostTextBytes;
+    this.#mostTextBytes = Math.max(before, sum);
+    return this.#mostTextBytes - before;
   }
 
   report(): UsageReport {
@@ -201,12 +228,22 @@ class ResponsesReader implements UsageReader {
   }
 }
 
+/** The bytes of text in an event that is no delta, or in a body. */
+function measureWhole(event: unknown, type: string): number {
+  const item = getField(event, "item");
+  if (item !== undefined) return measureItem(item);
+  if (type.endsWith(".done")) return measureItem(event) + measureItem({ content: [getField(event, "part")] });
+  const output = getList(getField(getField(event, "response") ?? event, "output"));
+  return output.reduce<number>((sum, each) => sum + measureItem(each), 0);
+}
+
 function measureItem(item: unknown): number {
   const parts = [...getList(getField(item, "content")), ...getList(getField(item, "summary"))];
   const texts = parts.flatMap((part) => [getField(part, "text"), getField(part, "refusal")]);
-  texts.push(...["name", "arguments", "input"].map((name) => getField(item, name)));
-  // The model has written the action of a local shell, too.
-  if (getField(item, "type") === "local_shell_call") texts.push(JSON.stringify(getField(item, "action")));
+  texts.push(getName(getField(item, "content")), ...TEXTS.map((name) => getField(item, name)));
+  // The model has written these, too. Those of a search have what was found.
+  if (ACTING_CALLS.has(getName(getField(item, "type")) ?? ""))
+    texts.push(...ACTIONS.map((name) => getField(item, name)));
   return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
 }
 

@@ -257,11 +257,12 @@ function computeKnownAmounts(
   });
   const charge = chargeFor(bill, assessment, reading, gateway);
   const basis = chooseBasis(assessment, charge);
+  const limitUsd = estimateForLimits(bill, { assessment, basis, charge, reading }, gateway);
   return {
     basis,
     charge,
     suspect: explainSuspicion(bill, assessment),
-    limitUsd: estimateForLimits(bill, { assessment, basis, charge, reading }, gateway),
+    limitUsd: addEarlier(bill, limitUsd ?? charge.charge, gateway) ?? limitUsd,
     extra: describeExtra(bill, assessment, charge, reading),
   };
 }
@@ -300,8 +301,11 @@ function findSeller(bill: Bill): Seller | undefined {
 }
 
 /** The candidate that responded, or was tried last. */
-function findLastTried({ attempts, match }: Bill): Candidate | undefined {
-  const name = attempts.at(-1)?.channel;
+function findLastTried(bill: Bill): Candidate | undefined {
+  return findTried(bill, bill.attempts.at(-1)?.channel);
+}
+
+function findTried({ match }: Bill, name: string | undefined): Candidate | undefined {
   return match.candidates.find(({ channel }) => channel.name === name);
 }
 
@@ -330,6 +334,17 @@ function estimateForLimits(bill: Bill, known: KnownUsage, gateway: Gateway): str
   if (basis === "exact" || basis === "partial") return addUnseen(bill, known, gateway);
   if (basis === "unpriced") return estimateUnpriced(bill, known, gateway);
   return estimateUnknown(bill, reading, gateway);
+}
+
+/** With the prompt of each earlier channel that may be paid for the request, too. Null: there is none. */
+function addEarlier(bill: Bill, counted: string | null, gateway: Gateway): string | null {
+  if (counted === null || bill.attempts.length < 2) return null;
+  const prompts = listPaid(bill)
+    .slice(0, -1)
+    .map(({ channel }) => quoteFor(bill, channel, { input: bill.estimatedInput }, gateway))
+    .filter((amount) => amount !== null);
+  if (prompts.length === 0) return null;
+  return formatUsd(prompts.reduce((sum, amount) => addUsd(sum, parseUsd(amount)), parseUsd(counted)));
 }
 
 /** Some counts may be known although the cost is not. */
@@ -375,18 +390,26 @@ function estimateUnpriced(bill: Bill, known: KnownUsage, gateway: Gateway): stri
 
 /** What a usage costs at the channel that was tried last. */
 function quoteLast(bill: Bill, usage: Usage, gateway: Gateway): string | null {
+  return quoteFor(bill, bill.attempts.at(-1)?.channel, usage, gateway);
+}
+
+function quoteFor(bill: Bill, channel: string | undefined, usage: Usage, gateway: Gateway): string | null {
   const { match, overrides } = bill;
-  const candidate = findLastTried(bill) ?? match.candidates[0];
+  const candidate = findTried(bill, channel) ?? match.candidates[0];
   return candidate === undefined ? null : quoteAt(candidate, match, overrides, gateway)(usage, {});
 }
 
-function explainSuspicion({ attempts, call }: Bill, { suspect }: Assessment): string | undefined {
-  // Fetching a stored response costs nothing.
-  if (suspect === null && (attempts.length < 2 || call.exchange.method === "GET")) return undefined;
-  const paid = call.exchange.method === "GET" ? [] : attempts.filter(mayBePaid);
+function explainSuspicion(bill: Bill, { suspect }: Assessment): string | undefined {
+  if (suspect === null && bill.attempts.length < 2) return undefined;
+  const paid = listPaid(bill);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
   const reasons = [suspect, twice].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join("; ") : undefined;
+}
+
+/** The attempts that may have to be paid. Fetching a stored response costs nothing. */
+function listPaid({ attempts, call }: Bill): readonly AttemptRecord[] {
+  return call.exchange.method === "GET" ? [] : attempts.filter(mayBePaid);
 }
 
 /** What a reader should know about the amounts, and what `reprice` needs to find a price later. */

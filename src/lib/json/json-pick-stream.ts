@@ -3,8 +3,8 @@
 
 import { parseJson } from "./json.ts";
 
-/** What to pick. `true`: the whole value. `size`: the bytes of a string, which is not kept. An object: its named members. A
- *  list of one: that shape of every element. */
+/** What to pick. `true`: the whole value. `size`: the bytes of a text or a container, which is not kept. An object: its
+ *  named members. A list of one: that shape of every element. */
 export type Shape = true | "size" | { readonly [name: string]: Shape } | readonly [Shape];
 
 /** Longer values are not picked. */
@@ -49,7 +49,7 @@ export class JsonPicker {
   #keepFrom = -1;
   #kept: Buffer[] = [];
   #keptBytes = 0;
-  /** Only the size of the current string is wanted. */
+  /** Only the size of the current value is wanted. */
   #counts = false;
 
   constructor(shape: Readonly<Record<string, Shape>>, emit: (picked: unknown) => void) {
@@ -72,7 +72,7 @@ export class JsonPicker {
     const frame = this.#frames.at(-1);
     // The next value of a member replaces this one. The opening quote does not count.
     if (this.#counts && this.#keepFrom >= 0 && frame !== undefined && "name" in frame)
-      this.#put(this.#keptBytes - 1);
+      this.#put(this.#depth > 0 ? this.#keptBytes : this.#keptBytes - 1);
     return this.#frames[0]?.value;
   }
 
@@ -141,7 +141,9 @@ export class JsonPicker {
   }
 
   #endText(chunk: Buffer, to: number): void {
-    const text = this.#takeKept(chunk, to);
+    const kept = this.#takeKept(chunk, to);
+    // A size is without the quotes.
+    const text = typeof kept === "number" ? kept - 2 : kept;
     const frame = this.#frames.at(-1);
     if (frame !== undefined && this.#isNaming() && "name" in frame)
       frame.name = typeof text === "string" ? text : "";
@@ -190,7 +192,7 @@ export class JsonPicker {
       return;
     }
     this.#depth = 1;
-    if (shape === true) this.#startKeeping(at);
+    if (shape === true || shape === "size") this.#startKeeping(at, shape === "size");
   }
 
   #close(): void {
@@ -246,8 +248,7 @@ export class JsonPicker {
   #takeKept(chunk: Buffer, to: number): unknown {
     this.#keep(chunk, to);
     this.#keepFrom = -1;
-    // Without its quotes.
-    if (this.#counts) return this.#keptBytes - 2;
+    if (this.#counts) return this.#keptBytes;
     const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
     return parseJson(text);

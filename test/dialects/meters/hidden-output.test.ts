@@ -71,10 +71,29 @@ describe("messages", () => {
       [start, begin({ type: "tool_use", name: "f", input: {} }), report(0), stop],
     ],
     ["text where a block begins", [start, begin({ type: "text", text: TEXT }), report(0), stop]],
+    [
+      "a compaction",
+      [
+        start,
+        begin({ type: "compaction", content: null }),
+        { type: "content_block_delta", index: 0, delta: { type: "compaction_delta", content: TEXT } },
+        report(0),
+        stop,
+      ],
+    ],
     ["far fewer tokens than text", [start, block, delta(TEXT), report(30), stop]],
     ["text after the end", [start, block, delta("Hi"), report(1), stop, delta(TEXT)]],
   ])("with %s", (_name, events) => {
     expect(judge(openMessagesMeter, events, "complete")).toMatchObject(DOUBTED);
+  });
+
+  test("a tool call of running code, which Anthropic does not charge, is exact", () => {
+    const content = [
+      { type: "tool_use", name: "f", input: { a: TEXT }, caller: { type: "code_execution_20250825" } },
+    ];
+    const usage = { input_tokens: 0, output_tokens: 0 };
+    const whole = { type: "message_start", message: { content, usage, stop_reason: "tool_use" } };
+    expect(judge(openMessagesMeter, [whole, stop], "complete")).toMatchObject(NO_DOUBT);
   });
 
   test("a report before the text is not the last one of a stream that is cut", () => {
@@ -131,6 +150,23 @@ describe("responses", () => {
       "a call of the local shell",
       [item({ type: "local_shell_call", call_id: "c", action: { type: "exec", command: ["ls"] } }), done()],
     ],
+    ["a patch", [item({ type: "apply_patch_call", operation: { type: "create_file", diff: TEXT } }), done()]],
+    ["a command", [item({ type: "shell_call", action: { commands: [TEXT] } }), done()]],
+    [
+      "the computer's actions",
+      [item({ type: "computer_call", actions: [{ type: "type", text: TEXT }] }), done()],
+    ],
+    ["code", [item({ type: "code_interpreter_call", code: TEXT }), done()]],
+    ["nothing but the end of its text", [{ type: "response.output_text.done", text: TEXT }, done()]],
+    [
+      "nothing but the end of a part",
+      [{ type: "response.content_part.done", part: { type: "output_text", text: TEXT } }, done()],
+    ],
+    [
+      "nothing but the end of a call's arguments",
+      [{ type: "response.function_call_arguments.done", arguments: TEXT }, done()],
+    ],
+    ["a text where an item begins", [{ type: "response.output_item.added", item: message }, done()]],
     ["a summary of its thoughts", [item({ type: "reasoning", summary: [{ text: "Hm" }] }), done()]],
   ])("with %s", (_name, events) => {
     expect(judge(openResponsesMeter, events, "complete")).toMatchObject(DOUBTED);
@@ -143,11 +179,27 @@ describe("responses", () => {
   });
 
   test("that repeats its text counts it once", () => {
-    const meter = openResponsesMeter("text/event-stream");
     const delta = { type: "response.output_text.delta", delta: TEXT };
-    for (const event of [delta, item(message), done({ output: [message] })])
-      meter.see(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
-    expect(meter.read().estimatedOutput).toBe(TEXT.length / 4);
+    const ends = [
+      { type: "response.output_text.done", text: TEXT },
+      { type: "response.content_part.done", part: { type: "output_text", text: TEXT } },
+      item(message),
+      done({ output: [message] }),
+    ];
+    for (const events of [[delta, ...ends], ends, ends.slice(1), ends.slice(2), ends.slice(3)]) {
+      const meter = openResponsesMeter("text/event-stream");
+      for (const event of events) meter.see(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
+      expect(meter.read().estimatedOutput).toBe(TEXT.length / 4);
+    }
+  });
+
+  test("with sound is measured by its transcript", () => {
+    const sound = { type: "response.audio.delta", delta: "A".repeat(400_000) };
+    const words = { type: "response.audio.transcript.delta", delta: "Hello" };
+    const counts = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
+    expect(judge(openResponsesMeter, [sound, words, done({ usage: counts })], "complete")).toMatchObject(
+      NO_DOUBT,
+    );
   });
 
   test("that failed after an item", () => {
@@ -173,6 +225,16 @@ describe("content", () => {
   test.each<[string, unknown[]]>([
     ["thoughts counted, and no text", [chunk([{ text: "Hi" }]), chunk([], thought, "STOP")]],
     ["a call without arguments", [chunk([{ functionCall: { name: "f" } }], prompt, "STOP")]],
+    [
+      "a call whose arguments come piece by piece",
+      [
+        chunk(
+          [{ functionCall: { name: "f", partialArgs: [{ jsonPath: "$.a", stringValue: TEXT }] } }],
+          { ...prompt, candidatesTokenCount: 5 },
+          "STOP",
+        ),
+      ],
+    ],
     ["a picture", [chunk([{ inlineData: { mimeType: "image/png", data: "AAAA" } }], prompt, "STOP")]],
     [
       "text after its end",

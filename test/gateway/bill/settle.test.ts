@@ -48,6 +48,8 @@ describe("after another channel's answer, the line says that the request may hav
     const [line] = await run({ a: [step], b: [OK] });
     expect(line).toMatchObject({ basis: "exact", charge_usd: "0.000019" });
     expect(line?.["suspect"] !== undefined).toBe(isSuspect);
+    // Limits count the prompt of the first one, too.
+    expect(Number(line?.["limit_usd"] ?? 0) > 0.000019).toBe(isSuspect);
   });
 });
 

@@ -104,8 +104,11 @@ function checkTail(world: World, send: Send, reply: Reply, arrivals: readonly Ar
   if (begins.some((beginning) => TAIL.test(beginning))) return;
   if (!begins.some(isBeginningOfTail))
     accuse(world, send, reply, `continues with bytes that its upstream did not send: ${tail}`);
-  else if (send.end === "reply" && !arrivals.some((arrival) => isClosed(arrival, body)))
+  if (send.end !== "reply") return;
+  const source = arrivals.find((arrival) => isClosed(arrival, body));
+  if (source === undefined)
     accuse(world, send, reply, `ended cleanly and without an error, but it was cut, and ${tail} was added`);
+  else if (isSentWhole(source)) send.whole = source;
 }
 
 /** Only the line end of the last event was missing, and the gateway added it. */
@@ -161,14 +164,17 @@ function countSame({ body, unmasked }: Arrival, got: Buffer): number {
 }
 
 function checkConverted(world: World, send: Send, reply: Reply, arrivals: readonly Arrival[]): void {
-  // A bridge changes a recording beyond what these checks can follow; its own tests do. The last attempt is the one whose
-  // answer the client got.
-  const last = arrivals.at(-1);
-  if (last !== undefined && last.recorded !== null) return;
-  const written = arrivals.filter(({ recorded }) => recorded === null);
   const text = reply.body.toString();
   const ended = send.end === "reply";
   const done = send.request.stream ? /data: \[DONE\]\s*$/.test(text) : ended;
+  // A bridge changes a recording beyond what these checks can follow; its own tests do. The last attempt is the one whose
+  // answer the client got.
+  const last = arrivals.at(-1);
+  if (last !== undefined && last.recorded !== null) {
+    if (done && isSentWhole(last)) send.whole = last;
+    return;
+  }
+  const written = arrivals.filter(({ recorded }) => recorded === null);
   const said = [...text.matchAll(/c\d+r\d+s\d+a\d+w\d+ /g)].map(([word]) => word).join("");
   const source = written.find((arrival) => wordsOf(arrival).startsWith(said));
   if (source === undefined)
@@ -177,6 +183,10 @@ function checkConverted(world: World, send: Send, reply: Reply, arrivals: readon
   else if (done) send.whole = source;
   else if (ended && !text.includes('"error"'))
     accuse(world, send, reply, "ended without its terminal event and without an error");
+}
+
+function isSentWhole({ plan }: Arrival): boolean {
+  return plan !== null && plan.cut === null && plan.missing === 0;
 }
 
 function wordsOf(arrival: Arrival): string {

@@ -28,7 +28,12 @@ export function checkDelivered(world: World): void {
   const lost = world.sends.find((send) => {
     const last = lastOf(world, send);
     return (
-      last !== undefined && isWhole(last) && !resetting.has(last.channel) && waits(send) && !isDelivered(send)
+      last !== undefined &&
+      isWhole(last) &&
+      hasForm(send, last) &&
+      !resetting.has(last.channel) &&
+      waits(send) &&
+      !isDelivered(send)
     );
   });
   if (lost === undefined) return;
@@ -49,14 +54,20 @@ function resetsIdle({ idleCloseMs, idleClose }: ChannelPlan): boolean {
 }
 
 /** The upstream has sent a complete answer. */
-function isWhole({ plan, sent, status, tainted, recorded }: Arrival): boolean {
+function isWhole({ plan, sent, status, tainted }: Arrival): boolean {
   if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
-  return sent && status === 200 && !tainted && recorded === null;
+  return sent && status === 200 && !tainted;
+}
+
+/** A response that goes on in the background, or has failed, is no answer in chat. */
+function hasForm({ client }: Send, { body, recorded }: Arrival): boolean {
+  if (client.dialect !== "chat" || recorded === null) return true;
+  return /"status": ?"(?:completed|incomplete)"/.test(body?.toString() ?? "");
 }
 
 /** On a WebSocket, the last message may come before the upstream's own work on the response is over. */
 function isDelivered({ whole, events }: Send): boolean {
-  return whole !== null || events?.at(-1)?.includes('"type":"response.completed"') === true;
+  return whole !== null || /"type": ?"response\.(?:completed|incomplete)"/.test(events?.at(-1) ?? "");
 }
 
 /** On a WebSocket, the end of one response may end others that run at the same time. */

@@ -25,8 +25,8 @@ const UNDONE: readonly Bug[] = [
   plant(
     "D3 undone: an unknown cost does not count against limits",
     SETTLE,
-    "limitUsd: estimateForLimits(bill, { assessment, basis, charge, reading }, gateway),",
-    "limitUsd: null,",
+    "const limitUsd = estimateForLimits(bill, { assessment, basis, charge, reading }, gateway);",
+    "const limitUsd = null;",
   ),
   {
     // Before the fix, the file was checked once a second, and not before each write.
