@@ -270,6 +270,8 @@ export class Network {
   readonly scheduler: Scheduler;
   readonly seed: number;
   readonly #listeners = new Map<string, Listener>();
+  /** Connections that their listener has not accepted yet. */
+  readonly #arriving = new Set<End>();
   /** Names that cannot be resolved, or whose address does not respond. */
   readonly lost = new Map<string, "ENOTFOUND" | "silent" | "ECONNREFUSED">();
   readonly #names = new Map<string, string>();
@@ -305,6 +307,16 @@ export class Network {
     return there !== undefined && !there.owner.dead;
   }
 
+  /** What the system does with connections that a process has not accepted when it ends. */
+  leave(owner: Owner, how: "killed" | "without power"): void {
+    for (const end of this.#arriving) {
+      if (end.owner !== owner) continue;
+      this.#arriving.delete(end);
+      if (how === "killed") end.reset();
+      else end.vanish();
+    }
+  }
+
   listen(address: string, owner: Owner, accept: Acceptor): () => void {
     const listener = { owner, accept };
     this.#listeners.set(address, listener);
@@ -335,9 +347,10 @@ export class Network {
       const far = new End(this, `${address}#${number}`, there.owner, weather);
       near.peer = far;
       far.peer = near;
+      this.#arriving.add(far);
       scheduler.after(weather.latency >> 1, there.owner, `${address} accepts #${number}`, () => {
-        if (far.closed) return;
-        there.accept(far);
+        this.#arriving.delete(far);
+        if (!far.closed) there.accept(far);
       });
       done(near);
     });

@@ -197,6 +197,7 @@ export class SimProcess implements FileHost, SocketHost {
     this.files.clear();
     for (const socket of this.sockets) socket.abandon(how);
     this.sockets.clear();
+    this.network.leave(this, how);
     this.disk.freeLocks(this);
     this.onDeath?.();
   }
