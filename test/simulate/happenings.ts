@@ -39,7 +39,7 @@ const HANDLERS: Handlers = {
   standstill: (world, { ms }) => {
     world.timeWasBent = true;
     world.stoodStill = true;
-    if (world.process !== null) world.process.frozenUntil = world.scheduler.now + ms * 1000;
+    world.process?.standStill(ms * 1000);
   },
   "network changed": (world) => void (world.network.moves += 1),
   "disk full": (world, { room, ms }) => trouble(world, { room }, ms),

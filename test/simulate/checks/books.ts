@@ -345,7 +345,7 @@ function checkInterrupted(
     ({ channel, fetches, whole, at, sender }) =>
       fetches === null &&
       whole &&
-      at < sender.diedAt - RECORDED_US &&
+      at < sender.ranUntil - RECORDED_US &&
       !named.has(channel) &&
       !isLedgerGone(world, at),
   );

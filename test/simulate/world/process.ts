@@ -116,6 +116,8 @@ export class SimProcess implements FileHost, SocketHost {
   assets: Bundle["assets"] = new Map();
   dead = false;
   frozenUntil = 0;
+  /** When it began to stand still, if it has done nothing since. */
+  #frozenAt: number | null = null;
   /** The number of points at which it could have been killed. */
   steps = 0;
   /** The point at which it dies. */
@@ -181,11 +183,21 @@ export class SimProcess implements FileHost, SocketHost {
     this.#countLook();
     if (this.dead) throw new Killed("this process is dead");
     this.steps++;
+    if (this.steps < this.killAtStep) this.#frozenAt = null;
     this.scheduler.note(`${this.name}: ${what}`);
     if (this.steps < this.killAtStep) return;
     this.scheduler.note(`${this.name} is killed before: ${what}`);
     this.kill(this.killHow);
     throw new Killed("killed");
+  }
+
+  standStill(us: number): void {
+    this.#frozenAt ??= this.scheduler.now;
+    this.frozenUntil = this.scheduler.now + us;
+  }
+
+  get ranUntil(): number {
+    return this.#frozenAt ?? this.diedAt;
   }
 
   kill(how: "killed" | "without power"): void {
