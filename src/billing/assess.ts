@@ -3,6 +3,7 @@
 
 import type { Basis, Outcome } from "./ledger/line.ts";
 import {
+  countTokens,
   OUTPUT_KINDS,
   type Part,
   PROMPT_KINDS,
@@ -84,8 +85,7 @@ function assessFailed(reading: Reading, streamed: boolean): Assessment {
 }
 
 function countsAny(parts: readonly Part[], kinds: readonly UsageKind[]): boolean {
-  for (const { usage } of parts) for (const kind of kinds) if ((usage[kind] ?? 0) > 0) return true;
-  return false;
+  return parts.some(({ usage }) => countTokens(usage, kinds) > 0);
 }
 
 /** No tokenizer makes so few tokens of so much text. Below this size, the estimate is too rough to say so. */
@@ -134,7 +134,7 @@ function assessReported({ parts, estimatedOutput, hasText }: Reading): Assessmen
 
 function countOutput(parts: readonly Part[]): number {
   let sum = 0;
-  for (const { usage } of parts) for (const kind of OUTPUT_KINDS) sum += usage[kind] ?? 0;
+  for (const { usage } of parts) sum += countTokens(usage, OUTPUT_KINDS);
   return sum;
 }
 
@@ -145,7 +145,7 @@ function assessBroken(reading: Reading, estimatedInput: number): Assessment {
   const last = parts.at(-1);
   if (last === undefined && estimatedOutput === 0) return UNKNOWN;
   const { calls: _calls, ...part }: Part = last ?? { model: null, pass: "message", usage: {} };
-  const unread = !PROMPT_KINDS.some((kind) => (part.usage[kind] ?? 0) > 0);
+  const unread = countTokens(part.usage, PROMPT_KINDS) === 0;
   const grown = estimatedOutput > (part.usage.output ?? 0);
   const usage: Usage = {
     ...part.usage,

@@ -30,6 +30,13 @@ export const CACHE_READ_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("ca
 
 export const OUTPUT_KINDS = USAGE_KINDS.filter((kind) => kind.startsWith("output"));
 
+/** The tokens of these kinds together. */
+export function countTokens(usage: Usage, kinds: readonly UsageKind[]): number {
+  let sum = 0;
+  for (const kind of kinds) sum += usage[kind] ?? 0;
+  return sum;
+}
+
 /** The share of all input that was read from the cache, to four places. Null without input. */
 export function computeShare(cached: number, input: number): number | null {
   return input === 0 ? null : Math.floor((cached / input) * 10_000) / 10_000;

@@ -2,7 +2,7 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
 
@@ -75,7 +75,7 @@ class ChatReader implements UsageReader {
         ...getList(getField(delta, "content")).map((part) => getField(part, "text")),
         ...calls.flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
       ];
-      for (const text of texts) bytes += sizeOf(text);
+      bytes += sumSizes(texts);
     }
     return bytes;
   }

@@ -3,7 +3,7 @@
 
 import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
@@ -138,7 +138,7 @@ function measurePart(part: unknown): number {
     getField(call, "partialArgs"),
     getField(getField(part, "inlineData"), "mimeType"),
   ];
-  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
+  return sumSizes(texts);
 }
 
 /** Enums are words, or numbers if the client asks for them (`$alt=json;enum-encoding=int`). */

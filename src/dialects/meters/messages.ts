@@ -10,7 +10,7 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
@@ -162,7 +162,7 @@ function measureBlock(block: unknown): number {
   // Results of server tools have no input. They are not output.
   const isCall = getName(getField(block, "type"))?.endsWith("tool_use") === true;
   if (isCall) texts.push(getField(block, "name"), getField(block, "input"));
-  return texts.reduce<number>((sum, text) => sum + sizeOf(text), 0);
+  return sumSizes(texts);
 }
 
 function isEmpty(counters: Counters): boolean {

@@ -37,6 +37,11 @@ export function sizeOf(value: unknown): number {
   return typeof text === "string" ? Buffer.byteLength(text) : 0;
 }
 
+/** The bytes of several texts and containers together. */
+export function sumSizes(values: readonly unknown[]): number {
+  return values.reduce<number>((sum, value) => sum + sizeOf(value), 0);
+}
+
 /** Longer lines are not kept: their fields are picked while the bytes pass. */
 const MAX_LINE_BYTES = 64 * 1024;
 /** Pieces of a stream are searched together, from this size on: the search of one event costs nearly as much as that of

@@ -8,7 +8,14 @@ import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Basis, LineDraft, Outcome } from "../../billing/ledger/line.ts";
-import { OUTPUT_KINDS, PROMPT_KINDS, type Reading, sumUsage, type Usage } from "../../billing/usage.ts";
+import {
+  countTokens,
+  OUTPUT_KINDS,
+  PROMPT_KINDS,
+  type Reading,
+  sumUsage,
+  type Usage,
+} from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { type AttemptRecord, type Bill, quoteAt } from "./bill.ts";
@@ -368,11 +375,8 @@ function addUnseen(
 
 /** Every prompt has tokens, and output that was seen has some, too. */
 function findUncounted({ estimatedInput }: Bill, usage: Usage, reading: Reading | null): Usage {
-  const isRead = PROMPT_KINDS.some((kind) => (usage[kind] ?? 0) > 0);
-  const output = OUTPUT_KINDS.reduce(
-    (left, kind) => left - (usage[kind] ?? 0),
-    reading?.estimatedOutput ?? 0,
-  );
+  const isRead = countTokens(usage, PROMPT_KINDS) > 0;
+  const output = (reading?.estimatedOutput ?? 0) - countTokens(usage, OUTPUT_KINDS);
   return { input: isRead ? 0 : estimatedInput, output: Math.max(0, output) };
 }
 
