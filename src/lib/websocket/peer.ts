@@ -39,7 +39,7 @@ export class WebSocketPeer implements WireListener {
   readonly #listener: PeerListener;
   readonly #masks: boolean;
   readonly #reader: FrameReader;
-  readonly #deadline = new Deadline(() => this.reset());
+  readonly #deadline = new Deadline(() => this.#giveUp());
   #closeSent = false;
   #ended = false;
 
@@ -140,6 +140,12 @@ export class WebSocketPeer implements WireListener {
     this.#closeSent = true;
     this.#wire.end();
     this.#end({ code, reason: message });
+  }
+
+  /** No answer to our close frame. A reset would discard what a slow reader has not read yet. */
+  #giveUp(): void {
+    this.#wire.end();
+    this.#end({ code: CLOSE_CODES.lost, reason: "" });
   }
 
   #end(closing: Closing): void {
