@@ -12,7 +12,10 @@ export interface Cooldown {
   readonly brief: string;
   /** For the operator. */
   readonly reason: string;
+  /** Of the first failure in a row. */
   readonly since: number;
+  /** Of the last one, which set `until`. A time before it means that the clock was set back. */
+  readonly begun: number;
   readonly until: number;
   /** The upstream named `until` in `retry-after`, and nothing is sent before. Otherwise one request may have a trial. */
   readonly untilIsGiven: boolean;
@@ -201,6 +204,7 @@ function createCooldown(rule: Policy, { failure, now, random }: FailureSeen, rep
     brief: nameFailure(failure),
     reason: explainFailure(failure),
     since: now,
+    begun: now,
     until: Math.round(now + (waitMs === null ? guess : Math.min(waitMs, MAX_COOLDOWN_MS))),
     untilIsGiven: waitMs !== null && !(failure.kind === "status" && failure.waitIsHidden === true),
     trialUntil: 0,
@@ -256,9 +260,9 @@ export function cooldownOf(memory: ChannelMemory, model: string | null, now: num
   return own.untilIsGiven && (!whole.untilIsGiven || own.until > whole.until) ? own : whole;
 }
 
-/** Ignores cooldowns that start in the future or exceed the maximum: the clock was set back. */
+/** Ignores cooldowns that begin in the future or exceed the maximum: the clock was set back. */
 function current(cooldown: Cooldown | null, now: number): Cooldown | null {
-  if (cooldown === null || now < cooldown.since || cooldown.until - now > MAX_COOLDOWN_MS) return null;
+  if (cooldown === null || now < cooldown.begun || cooldown.until - now > MAX_COOLDOWN_MS) return null;
   return now < cooldown.until || now < cooldown.trialUntil ? cooldown : null;
 }
 

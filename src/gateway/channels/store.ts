@@ -13,6 +13,8 @@ const cooldownSchema = z.lazy(() =>
     brief: z.string(),
     reason: z.string(),
     since: z.number(),
+    /** Files of version 0.1 lack it. */
+    begun: z.number().optional(),
     until: z.number(),
     told: z.boolean(),
     strikes: z.number(),
@@ -141,12 +143,13 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
 
 /** The file keeps the field names of version 0.1.0. */
 function saveCooldown({ untilIsGiven, ...cooldown }: Cooldown): z.infer<typeof cooldownSchema> {
-  const { state, brief, reason, since, until, strikes } = cooldown;
-  return { state, brief, reason, since, until, told: untilIsGiven, strikes };
+  const { state, brief, reason, since, begun, until, strikes } = cooldown;
+  return { state, brief, reason, since, begun, until, told: untilIsGiven, strikes };
 }
 
 function restoreCooldown({ told, ...saved }: z.infer<typeof cooldownSchema>): Cooldown {
-  return { ...saved, untilIsGiven: told, trialUntil: 0, afterBreaks: false, failure: null };
+  const { begun = saved.since } = saved;
+  return { ...saved, begun, untilIsGiven: told, trialUntil: 0, afterBreaks: false, failure: null };
 }
 
 function readSaved(path: string): SavedMemory[] {

@@ -257,10 +257,21 @@ describe("the cooldown that applies", () => {
       "closed",
     ]);
     const early = createMemory("a", "id");
-    early.cooldown = { ...memory.cooldown!, since: START - 2 * HOUR, until: START + HOUR + 1 };
+    early.cooldown = { ...memory.cooldown!, begun: START - 2 * HOUR, until: START + HOUR + 1 };
     expect([admittanceOf(early, "m", START), admittanceOf(early, "m", START + 1)]).toEqual([
       "open",
       "closed",
+    ]);
+  });
+
+  test("that follows an earlier one ends when the clock was set back, by less than the earlier one's age", () => {
+    const memory = createMemory("a", "id");
+    fail(memory, failing(401), START - HOUR);
+    fail(memory, failing(401), START);
+    expect(memory.cooldown?.since).toBe(START - HOUR);
+    expect([admittanceOf(memory, "m", START - 1), admittanceOf(memory, "m", START)]).toEqual([
+      "open",
+      "trial",
     ]);
   });
 
