@@ -62,7 +62,7 @@ export class Client {
       return;
     }
     const send = this.#note(request);
-    if (this.#line !== null && this.#line.usable && this.plan.keepAlive) {
+    if (this.#line !== null && this.#mayUse(this.#line) && this.plan.keepAlive) {
       this.#line.send(send);
       return;
     }
@@ -98,7 +98,12 @@ export class Client {
     const ahead = this.#at + line.waiting.length;
     const request = this.plan.requests[ahead];
     if (request === undefined || isBackground(request) || this.#early.size > 0) return;
-    if (line.usable && line.mayFollow(request)) line.send(this.#note(request));
+    if (this.#mayUse(line) && line.mayFollow(request)) line.send(this.#note(request));
+  }
+
+  /** An open WebSocket may answer a message with 426, too. What follows is sent over HTTP. */
+  #mayUse(line: Line): boolean {
+    return line.usable && !(this.#overHttp && line instanceof SocketLine);
   }
 
   #note(request: RequestPlan): Send {
