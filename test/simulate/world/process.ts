@@ -192,6 +192,7 @@ export class SimProcess implements FileHost, SocketHost {
   }
 
   standStill(us: number): void {
+    if (this.dead) return;
     this.#frozenAt ??= this.scheduler.now;
     this.frozenUntil = this.scheduler.now + us;
   }
