@@ -208,8 +208,11 @@ function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolea
     const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
     const usd = isFree ? 0 : costOf(send, all, most);
     const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
+    // A client can have all of a response whose upstream does not end it: it is still in flight then.
+    const isEnded = all.every(({ plan }) => plan === null || plan.missing === 0);
     // If it is killed before it writes the line, the next gateway counts what was reserved.
-    const knownAt = isOneGateway(world, first.at, send.endedAt) ? send.endedAt : Number.POSITIVE_INFINITY;
+    const isKnown = isEnded && isOneGateway(world, first.at, send.endedAt);
+    const knownAt = isKnown ? send.endedAt : Number.POSITIVE_INFINITY;
     return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
   });
 }
