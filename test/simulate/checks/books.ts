@@ -8,22 +8,15 @@ import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
+import { type Billed, checkAmounts } from "./amounts.ts";
 import { checkDurable, isAtRisk } from "./durable.ts";
 
-interface Line {
+interface Line extends Billed {
   readonly id: string;
   readonly time: string;
   readonly key: string;
-  readonly model: string;
   readonly outcome: string;
-  readonly basis: string;
   readonly status: number | null;
-  readonly usage: Readonly<Record<string, number>>;
-  readonly prices: Readonly<Record<string, string>> | null;
-  readonly official_usd: string | null;
-  readonly charge_usd: string | null;
-  readonly multiplier: string;
-  readonly parts?: unknown;
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
   readonly prev: string;
   readonly corrects?: string;
@@ -136,52 +129,6 @@ function checkOnce(world: World, lines: readonly Line[]): void {
     if (own.length > 1 && !isTakenAway)
       world.accuse("one line", `The request ${id} (${own[0]?.model}) has ${own.length} lines.`);
   }
-}
-
-/** Computes amounts independently of the gateway's code: in 10^-12 dollars, rounded once, half away from zero. */
-function checkAmounts(world: World, lines: readonly Line[]): void {
-  // Real providers charge for more than tokens: `gateway ledger verify` computes those again.
-  const recorded = new Set(
-    world.arrivals.flatMap((arrival) => (arrival.recorded === null ? [] : [numberOf(arrival.model)])),
-  );
-  for (const line of lines) {
-    if (recorded.has(numberOf(line.model))) continue;
-    const { usage, prices, official_usd: official, charge_usd: charge, multiplier, basis } = line;
-    if (official === null || prices === null || line.parts !== undefined) continue;
-    let sum = 0n;
-    for (const [kind, count] of Object.entries(usage)) {
-      if (kind === "reasoning") continue;
-      sum += BigInt(count) * scaled(prices[kind] ?? "0", 12);
-    }
-    // Prices are per million tokens, so `sum` is divided by a million.
-    const whole = round(sum, 6);
-    if (scaled(official, 12) !== whole)
-      world.accuse(
-        "amounts",
-        `The official amount of ${line.model} is ${official}, but usage × prices is ${show(whole)}.`,
-      );
-    const product = round(sum * scaled(multiplier, 12), 18);
-    if (charge === null || scaled(charge, 12) !== product)
-      world.accuse(
-        "amounts",
-        `The charge of ${line.model} (${basis}) is ${charge}, but should be ${show(product)}.`,
-      );
-  }
-}
-
-function scaled(text: string, decimals: number): bigint {
-  const [whole = "0", fraction = ""] = text.split(".");
-  return BigInt(whole + fraction.padEnd(decimals, "0").slice(0, decimals));
-}
-
-function round(value: bigint, digits: number): bigint {
-  const unit = 10n ** BigInt(digits);
-  return (value + unit / 2n) / unit;
-}
-
-function show(pico: bigint): string {
-  const text = pico.toString().padStart(13, "0");
-  return `${text.slice(0, -12)}.${text.slice(-12)}`;
 }
 
 /** The upstream answered with a status that costs nothing, and the gateway received it. */
