@@ -37,7 +37,7 @@ export const FRESH: readonly Bug[] = [
   plant(
     "keep a cooldown of a clock that was set back",
     "src/gateway/channels/cooldown.ts",
-    "  if (cooldown === null || now < cooldown.since || cooldown.until - now > MAX_COOLDOWN_MS) return null;",
+    "  if (cooldown === null || now < cooldown.begun || cooldown.until - now > MAX_COOLDOWN_MS) return null;",
     "  if (cooldown === null) return null;",
   ),
   plant(
