@@ -5,6 +5,7 @@ import type { Send } from "../clients/line.ts";
 import type { ChannelPlan } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
+import { FIRST_BYTE_SECONDS, TOTAL_SECONDS } from "../world/config.ts";
 
 /** These end requests that are in flight, or connections with bytes on their way. */
 const BREAKING = new Set([
@@ -20,6 +21,10 @@ const BREAKING = new Set([
   "idle connections closed",
 ]);
 
+const SECOND = 1_000_000;
+/** The beginning of an answer may be on its way for this long, in small pieces. */
+const MAY_TRAVEL_US = 2 * SECOND;
+
 export function checkDelivered(world: World): void {
   const { plan } = world;
   if (world.unasked || plan.maxFiles < 1024) return;
@@ -30,6 +35,7 @@ export function checkDelivered(world: World): void {
     return (
       last !== undefined &&
       isWhole(last) &&
+      isInTime(world, last) &&
       hasForm(send, last) &&
       !resetting.has(last.channel) &&
       waits(send) &&
@@ -57,6 +63,13 @@ function resetsIdle({ idleCloseMs, idleClose }: ChannelPlan): boolean {
 function isWhole({ plan, sent, status, tainted }: Arrival): boolean {
   if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
   return sent && status === 200 && !tainted;
+}
+
+/** The gateway's time limits had not ended when the answer could reach it. Some connections take long for a request. */
+function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
+  const first = bySend.get(send)?.[0]?.at ?? at;
+  const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, TOTAL_SECONDS * SECOND - (at - first));
+  return waited + MAY_TRAVEL_US < limit;
 }
 
 /** A response that goes on in the background, or has failed, is no answer in chat. */

@@ -85,7 +85,11 @@ export class Outlet {
     if (answer.kind === "silence") arrival.endedAt = this.#upstream.scheduler.now;
     else if (answer.kind === "close at once")
       this.after(answer.delayMs, () => this.close(answer.cut?.how === "rst" ? "rst" : "fin"));
-    else this.after(answer.delayMs, respond);
+    else
+      this.after(answer.delayMs, () => {
+        arrival.waited = this.#upstream.scheduler.now - this.#end.peer.wroteAt;
+        respond();
+      });
   }
 
   #flush(): void {

@@ -20,6 +20,8 @@ export interface Arrival {
   endedAt: number;
   /** The whole request has come. */
   whole: boolean;
+  /** How long the gateway had waited when its answer began, since the last byte of the request left. */
+  waited: number;
   /** How it is answered; null while that is open. */
   plan: AnswerPlan | null;
   status: number;
@@ -135,6 +137,7 @@ export class Upstream {
       sender,
       endedAt: Number.POSITIVE_INFINITY,
       whole: false,
+      waited: 0,
       plan: null,
       status: 0,
       body: null,

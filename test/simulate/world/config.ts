@@ -11,6 +11,10 @@ export const LEDGER = `${HOME}/ledger.jsonl`;
 export const BROKEN_CONFIG = "channels: [what is this";
 export const PORT = 4141;
 
+/** How long the gateway waits for the first byte of an answer, and for all attempts of a request. */
+export const FIRST_BYTE_SECONDS = 12;
+export const TOTAL_SECONDS = 30;
+
 /** What the operator has changed. */
 export interface Changes {
   readonly keysOff: ReadonlySet<string>;
@@ -46,11 +50,11 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     // The machine's own zone would make other traces on another machine.
     "timezone: UTC",
     `on_disconnect: { drain: ${plan.drainMs}ms }`,
-    `failover: { attempts: ${plan.attempts}, total: 30s }`,
+    `failover: { attempts: ${plan.attempts}, total: ${TOTAL_SECONDS}s }`,
     "channels:",
     ...plan.channels.map(
       ({ name, platform, priority, free = false, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: 12s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {

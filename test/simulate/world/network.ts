@@ -51,6 +51,7 @@ export class End {
   #arriving = false;
   #reading = true;
   #written = 0;
+  #wroteAt = 0;
   #read = 0;
   /** How many bytes it had read when each of its requests began. */
   readonly #readBefore: number[] = [];
@@ -67,6 +68,11 @@ export class End {
     return this.#written;
   }
 
+  /** When this side's system last took bytes. */
+  get wroteAt(): number {
+    return this.#wroteAt;
+  }
+
   /** Bytes that have arrived and were not read. */
   get unread(): number {
     return this.#queued;
@@ -80,6 +86,7 @@ export class End {
     const taken = Math.min(room, bytes.length);
     if (taken < bytes.length) this.#wantsDrain = true;
     this.#written += taken;
+    if (taken > 0) this.#wroteAt = this.net.scheduler.now;
     if (taken > 0 && !peer.closed)
       peer.#expect(Buffer.from(taken === bytes.length ? bytes : bytes.subarray(0, taken)));
     if (peer.closed) this.#learnReset();
