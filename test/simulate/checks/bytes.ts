@@ -126,7 +126,7 @@ function mayHaveEnded({ recorded }: Arrival, got: Buffer): boolean {
 
 /** The connection may have broken inside the gateway's own error. */
 function isBeginningOfTail(text: string): boolean {
-  const plain = text.replace(/^(?:\r?\n){0,2}/, "");
+  const plain = text.replace(/^(?:\r?\n){0,2}(?:\r$)?/, "");
   return ["event: error\n", 'data: {"error"', "event: response.failed\n"].some((tail) =>
     tail.startsWith(plain),
   );
