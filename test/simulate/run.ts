@@ -570,7 +570,7 @@ export class World implements Machine {
     this.#changes = NO_CHANGES;
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
-    if (this.process !== null) this.process.frozenUntil = 0;
+    this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
     // A gateway whose ledger was removed writes nothing until it is restarted, and reports that.
     if (this.removed.length > 0) this.stopGateway(1000, 100);
     this.#until(() => !this.#ending, 60 * SECOND);
