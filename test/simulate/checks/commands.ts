@@ -4,7 +4,7 @@ import type { Pause } from "../operator.ts";
 import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 
-/** A request that was sent before the command may still be in the network. */
+/** A request that was sent before the command may still be in the network, also that of a gateway that has died. */
 const ON_ITS_WAY_US = 5_000_000;
 
 /** A channel that was disabled by a command gets no requests from clients. */
@@ -15,7 +15,11 @@ export function checkCommands(world: World): void {
     const end = Math.min(until, findEnd(world, pause));
     const strays = world.arrivals.filter(
       ({ channel: name, send, at, sender }) =>
-        name === channel && send !== "" && at > from + (sender === process ? ON_ITS_WAY_US : 0) && at < end,
+        name === channel &&
+        send !== "" &&
+        sender.diedAt > from &&
+        at > from + (sender === process ? ON_ITS_WAY_US : 0) &&
+        at < end,
     );
     if (strays[0] !== undefined)
       world.accuse(
