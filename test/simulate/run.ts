@@ -313,6 +313,7 @@ export class World implements Machine {
     process.maxFiles = this.#healed ? 1024 : this.plan.maxFiles;
     this.process = process;
     this.served = null;
+    this.#ending = false;
     process.onDeath = () => this.#noteOrphans();
     this.#dieAtStart();
     this.#dieAtStart = () => {};
@@ -435,12 +436,8 @@ export class World implements Machine {
       },
     );
     this.scheduler.after((graceMs + 10_000) * 1000, NATURE, "is it down?", () => {
-      if (
-        this.#ending &&
-        this.process === process &&
-        !process.dead &&
-        process.frozenUntil < this.scheduler.now - 10 * SECOND
-      )
+      if (this.process !== process) return;
+      if (this.#ending && !process.dead && process.frozenUntil < this.scheduler.now - 10 * SECOND)
         this.accuse("stop", `The gateway did not stop within its grace of ${graceMs} ms and 10 s more.`);
       this.#ending = false;
     });

@@ -215,7 +215,8 @@ export class SocketLine {
   #finish(job: Job, answer: AnswerPlan): void {
     this.#outlet.whenSent(() => {
       const { arrival, stream } = job;
-      arrival.sent = true;
+      // After a close frame, nothing has left.
+      arrival.sent = !this.#mute;
       this.#running.delete(stream);
       if (answer.closes || answer.framing === "close") {
         this.#close(answer.closes ? 1000 : 1001, "enough");

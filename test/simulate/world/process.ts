@@ -194,7 +194,7 @@ export class SimProcess implements FileHost, SocketHost {
   standStill(us: number): void {
     if (this.dead) return;
     this.#frozenAt ??= this.scheduler.now;
-    this.frozenUntil = this.scheduler.now + us;
+    this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + us);
   }
 
   get ranUntil(): number {
