@@ -386,6 +386,17 @@ test.skipIf(!hasBrowser)("script in a model's name, a key's name or an error is 
   await context.close();
 });
 
+test.skipIf(!hasBrowser)("a model's name that reverses text is shown as it is stored", async () => {
+  await ask(keyOf("messages"), "sonnet\u202egnp");
+  const { page, context } = await signIn();
+  for (const view of ["/live", "?period=today&by=model"]) {
+    await page.goto(`${gateway.url}/console${view}`);
+    await page.getByText("sonnet\\u202egnp").first().waitFor();
+    expect(await page.getByText("\u202e").count()).toBe(0);
+  }
+  await context.close();
+});
+
 test.skipIf(!hasBrowser)(
   "after a restart of the gateway the page says how to sign in again, and a new link works",
   async () => {

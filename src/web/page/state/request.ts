@@ -1,5 +1,6 @@
 // Requests to the gateway that serves this page. Each carries the token; the browser adds the cookie.
 
+import { escapeLines } from "../../../lib/text/printable.ts";
 import { type ErrorReply, type SignedIn, TOKEN_HEADER } from "../../api.ts";
 
 const TOKEN_NAME = "gateway-console";
@@ -67,9 +68,14 @@ async function send(name: string, init: RequestInit): Promise<Response> {
   throw new Refused(response.status, error);
 }
 
-/** Both sides are of one build and share their types: what arrives is what the gateway has written. */
 async function readJson<T>(response: Response): Promise<T> {
-  return response.json();
+  return parseData<T>(await response.text());
+}
+
+/** Both sides are of one build and share their types: what arrives is what the gateway has written. But names of models and
+ *  errors of upstreams can contain anything, and a bidirectional override would show them in another order. */
+export function parseData<T>(text: string): T {
+  return JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? escapeLines(value) : value));
 }
 
 export function describeError(error: unknown): string {
