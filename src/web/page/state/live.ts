@@ -4,7 +4,7 @@
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
-import { forgetToken, openStream, parseData, readToken, Refused } from "./request.ts";
+import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -134,7 +134,7 @@ async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void):
   for (;;) {
     const { value, done } = await reader.read();
     if (done || signal.aborted) return;
-    for (const { data } of parser.push(value)) see(parseData(data));
+    for (const { data } of parser.push(value)) see(JSON.parse(data, escapeTexts));
   }
 }
 

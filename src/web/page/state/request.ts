@@ -68,14 +68,15 @@ async function send(name: string, init: RequestInit): Promise<Response> {
   throw new Refused(response.status, error);
 }
 
+/** Both sides are of one build and share their types: what arrives is what the gateway has written. */
 async function readJson<T>(response: Response): Promise<T> {
-  return parseData<T>(await response.text());
+  return JSON.parse(await response.text(), escapeTexts);
 }
 
-/** Both sides are of one build and share their types: what arrives is what the gateway has written. But names of models and
- *  errors of upstreams can contain anything, and a bidirectional override would show them in another order. */
-export function parseData<T>(text: string): T {
-  return JSON.parse(text, (_, value: unknown) => (typeof value === "string" ? escapeLines(value) : value));
+/** For `JSON.parse`. Names of models and errors of upstreams can contain anything, and a bidirectional override would show
+ *  them in another order. */
+export function escapeTexts(_: string, value: unknown): unknown {
+  return typeof value === "string" ? escapeLines(value) : value;
 }
 
 export function describeError(error: unknown): string {
