@@ -97,7 +97,7 @@ type Handler = (exchange: Exchange, inside: Inside) => Promise<void> | void;
 const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["POST sign-in", signIn],
   ["POST sign-out", signOut],
-  ["GET live", (exchange, { live }) => live.open(exchange)],
+  ["GET live", openLive],
   ["GET overview", answerOverview],
   ["GET request", answerRequest],
   ["GET sessions", answerSessions],
@@ -142,6 +142,11 @@ function statusOf(error: unknown): number {
 
 function isSignedIn(exchange: Exchange, { sessions, cookie }: Inside): boolean {
   return sessions.has(readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER));
+}
+
+function openLive(exchange: Exchange, { live, sessions, cookie }: Inside): void {
+  const [secret, token] = [readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER)];
+  live.open(exchange, () => sessions.has(secret, token));
 }
 
 const FAULTS: Readonly<Record<CodeFault, string>> = {

@@ -23,13 +23,15 @@ const MAX_PAGES = 32;
 
 export interface Live {
   readonly observer: Omit<Observer, "streamOpened" | "streamClosed">;
-  open(exchange: Exchange): void;
+  /** It ends when `isSignedIn` says no. */
+  open(exchange: Exchange, isSignedIn: () => boolean): void;
   /** Ends all streams. */
   close(): void;
 }
 
 interface Page {
   readonly exchange: Exchange;
+  readonly isSignedIn: () => boolean;
   /** The last text of each section. */
   readonly sent: Map<keyof LiveEvent, string>;
   /** New requests and notices since its last event. */
@@ -48,7 +50,7 @@ export function createLive(parts: ConsoleParts): Live {
   const tick = (): void => {
     ticks += 1;
     const sections = collect(parts, ticks % CHANNEL_TICKS === 0);
-    for (const page of pages) send(page, sections);
+    for (const page of pages) (page.isSignedIn() ? send : end)(page, sections);
   };
   const note = (level: Notice["level"], text: string): void => {
     const notice = { time: gateway.now(), level, text };
@@ -74,13 +76,14 @@ export function createLive(parts: ConsoleParts): Live {
       limitNear: (warning) => note("warning", describeWarning(warning)),
       notice: note,
     },
-    open: (exchange) => {
+    open: (exchange, isSignedIn) => {
       if (exchange.gone) return;
       const [oldest] = pages;
       if (pages.size >= MAX_PAGES && oldest !== undefined) end(oldest);
       exchange.begin(200, [["content-type", "text/event-stream"], NOT_CACHED, ...SAFE_FIELDS]);
       const page: Page = {
         exchange,
+        isSignedIn,
         sent: new Map(),
         requests: [...activity.recent()],
         notices: [...notices],
@@ -88,7 +91,7 @@ export function createLive(parts: ConsoleParts): Live {
         quiet: 0,
       };
       pages.add(page);
-      // Before anything is sent: the browser may leave during that, and the last one that leaves stops it.
+      // Before anything is sent: the browser may leave during that.
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts);

@@ -387,13 +387,16 @@ test.skipIf(!hasBrowser)("script in a model's name, a key's name or an error is 
 });
 
 test.skipIf(!hasBrowser)("a model's name that reverses text is shown as it is stored", async () => {
-  await ask(keyOf("messages"), "sonnet\u202egnp");
+  await ask(keyOf("messages"), "sonnet\u202egnp\nTotal");
   const { page, context } = await signIn();
   for (const view of ["/live", "?period=today&by=model"]) {
     await page.goto(`${gateway.url}/console${view}`);
     await page.getByText("sonnet\\u202egnp").first().waitFor();
     expect(await page.getByText("\u202e").count()).toBe(0);
   }
+  await page.goto(`${gateway.url}/console/live`);
+  await page.getByRole("row", { name: /sonnet/ }).first().getByRole("link").click();
+  await page.getByRole("dialog").getByText("sonnet\\u202egnp\\u000aTotal").waitFor();
   await context.close();
 });
 
@@ -504,6 +507,10 @@ describe("for everybody", () => {
       throw new Error(`${key} never reached ${until}`);
     };
     await press("Tab", "Skip to the content");
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate<string>("document.activeElement?.id ?? ''")).toBe("main");
+    await page.goto(`${gateway.url}/console`);
+    await page.getByText("live", { exact: true }).waitFor();
     await press("Tab", "Keys");
     await page.keyboard.press("Enter");
     await page.getByRole("region", { name: "Key messages" }).waitFor();

@@ -81,7 +81,7 @@ function openPage(leaving: Leaving = null): OpenPage {
       else listen = listener;
     },
   };
-  live.open(exchange);
+  live.open(exchange, () => true);
   return {
     events,
     until: async (has) => {

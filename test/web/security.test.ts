@@ -224,6 +224,29 @@ test("a sign-out ends the session", async () => {
   expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(401);
 });
 
+describe("a live feed ends", () => {
+  const openFeed = (own: Visitor): Promise<Response> =>
+    fetch(`http://127.0.0.1:${gateway.port}/console/api/live`, { headers: knownFields(gateway, own) });
+
+  test("with its session", async () => {
+    const own = await signIn(gateway);
+    const [feed, other] = [await openFeed(own), await openFeed(visitor)];
+    await visit(gateway, "/console/api/sign-out", { body: {}, fields: knownFields(gateway, own) });
+    expect(await feed.text()).toContain("data: ");
+    expect(other.status).toBe(200);
+    await other.body?.cancel();
+  });
+
+  test("when the link that began it is used again", async () => {
+    const link = gateway.running.console?.createLink() ?? "";
+    const thief = await trySignIn(gateway, link);
+    const [cookie = ""] = (thief.field("set-cookie") ?? "").split(";");
+    const feed = await openFeed({ cookie, token: JSON.parse(thief.text).token });
+    await trySignIn(gateway, link);
+    expect(await feed.text()).toContain("data: ");
+  });
+});
+
 test("data is never cached, and script comes from the page's own files only", async () => {
   for (const target of ["/console", "/console/api/keys", "/console/api/overview?period=today&by=model"]) {
     const answer = await visit(gateway, target, { fields: OWN() });

@@ -5,6 +5,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { setPriority } from "node:os";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { LedgerCube } from "../../billing/report/cube.ts";
+import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
 import { sumOverview } from "./overview.ts";
@@ -79,7 +80,9 @@ function answer(question: Question): Answer["result"] | null {
   switch (question.kind) {
     case "explain": {
       const found = findRequest(ledgerPath, question.request, pause);
-      return { kind: "explain", lines: found === null ? null : explainRequest(found) };
+      // A line break in a name would make a line of its own.
+      const lines = found === null ? null : explainRequest(found).map(escapeUnprintable);
+      return { kind: "explain", lines };
     }
     case "sessions":
       return { kind: "sessions", sessions: listSessions(ledgerPath, question.period, clock) };

@@ -58,8 +58,16 @@ export function followLinks(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
     return;
   const link = event.target instanceof Element ? event.target.closest("a") : null;
-  if (link === null || link.origin !== location.origin || link.target !== "") return;
-  if (link.pathname !== ROOT && !link.pathname.startsWith(`${ROOT}/`)) return;
+  if (link === null || link.target !== "" || !isView(link) || isPlaceHere(link)) return;
   event.preventDefault();
   go(link.href);
+}
+
+function isView({ origin, pathname }: HTMLAnchorElement): boolean {
+  return origin === location.origin && (pathname === ROOT || pathname.startsWith(`${ROOT}/`));
+}
+
+/** The browser moves the focus there. */
+function isPlaceHere({ hash, pathname, search }: HTMLAnchorElement): boolean {
+  return hash !== "" && pathname === location.pathname && search === location.search;
 }
