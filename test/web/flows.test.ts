@@ -395,7 +395,11 @@ test.skipIf(!hasBrowser)("a model's name that reverses text is shown as it is st
     expect(await page.getByText("\u202e").count()).toBe(0);
   }
   await page.goto(`${gateway.url}/console/live`);
-  await page.getByRole("row", { name: /sonnet/ }).first().getByRole("link").click();
+  await page
+    .getByRole("row", { name: /sonnet/ })
+    .first()
+    .getByRole("link")
+    .click();
   await page.getByRole("dialog").getByText("sonnet\\u202egnp\\u000aTotal").waitFor();
   await context.close();
 });
