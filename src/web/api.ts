@@ -95,6 +95,8 @@ export interface LiveEvent {
   readonly notices?: readonly Notice[];
   /** Why lines cannot be written; null: they can. */
   readonly ledgerProblem?: string | null;
+  /** Counts the changes of the config since the start. */
+  readonly revision?: number;
 }
 
 export interface Spend {

@@ -14,8 +14,8 @@ import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 const TICK_MS = 500;
 /** The channels' view sorts samples: once in this many ticks is enough. */
 const CHANNEL_TICKS = 4;
-/** A browser that is gone is noticed at the next write. */
-const QUIET_TICKS = 30;
+/** A browser that is gone is noticed at the next write, and the page notices a gateway that is stopped. */
+const QUIET_TICKS = 10;
 const MAX_NOTICES = 50;
 /** As many as the page shows. One that reads nothing for a while must not collect more. */
 const MAX_REQUESTS = 200;
@@ -47,9 +47,10 @@ export function createLive(parts: ConsoleParts): Live {
   const notices: Notice[] = [];
   let timer: Timer | null = null;
   let ticks = 0;
+  const collect = createCollector(parts);
   const tick = (): void => {
     ticks += 1;
-    const sections = collect(parts, ticks % CHANNEL_TICKS === 0);
+    const sections = collect(ticks % CHANNEL_TICKS === 0);
     for (const page of pages) (page.isSignedIn() ? send : end)(page, sections);
   };
   const note = (level: Notice["level"], text: string): void => {
@@ -95,7 +96,7 @@ export function createLive(parts: ConsoleParts): Live {
       timer ??= setInterval(tick, TICK_MS).unref();
       exchange.onGone(() => leave(page));
       const about = describeRun(parts);
-      send(page, [...collect(parts, true), ["about", JSON.stringify(about)]]);
+      send(page, [...collect(true), ["about", JSON.stringify(about)]]);
     },
     close: () => {
       for (const page of pages) end(page);
@@ -110,7 +111,18 @@ function keep<T>(list: T[], item: T, most: number): void {
 
 type Section = readonly [name: keyof LiveEvent, text: string];
 
-function collect({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
+/** What it returns has all sections of now; the channels only if they are asked for. */
+function createCollector(parts: ConsoleParts): (withChannels: boolean) => Section[] {
+  let { catalog } = parts.gateway;
+  let revision = 0;
+  return (withChannels) => {
+    if (parts.gateway.catalog !== catalog) revision += 1;
+    ({ catalog } = parts.gateway);
+    return [...describeNow(parts, withChannels), ["revision", `${revision}`]];
+  };
+}
+
+function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
   const { catalog, channels, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
   const spend = {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import {
@@ -18,9 +18,9 @@ import { rawRequest } from "../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { draftOf } from "../billing/ledger/ledger-samples.ts";
 import { hasBrowser, openBrowser } from "./browser.ts";
+import { makeLink, openSignedIn, type Visit } from "./visits.ts";
 
 setDefaultTimeout(120_000);
-const PATIENCE_MS = 60_000;
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
@@ -91,38 +91,8 @@ function writeSession(path: string): void {
   writeFileSync(path, lines.join(""), { mode: 0o600 });
 }
 
-async function makeLink(at: ChildGateway = gateway): Promise<string> {
-  const child = Bun.spawn([process.execPath, MAIN, "open", "--print", "--config", at.configPath], {
-    stdout: "pipe",
-    env: { ...process.env, GATEWAY_CONFIG: undefined },
-  });
-  return (await child.stdout.text()).trim();
-}
-
-interface Visit {
-  readonly page: Page;
-  readonly context: BrowserContext;
-  /** Every address that the page has requested. */
-  readonly requested: string[];
-  readonly problems: string[];
-}
-
-async function signIn(options: Parameters<Browser["newContext"]>[0] = {}, at = gateway): Promise<Visit> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
-  context.setDefaultTimeout(PATIENCE_MS);
-  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-  const page = await context.newPage();
-  const requested: string[] = [];
-  const problems: string[] = [];
-  page.on("request", (request) => requested.push(request.url()));
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("console", (message) => {
-    if (message.type() === "error") problems.push(message.text());
-  });
-  await page.goto(await makeLink(at));
-  await page.getByRole("navigation").waitFor();
-  return { page, context, requested, problems };
-}
+const signIn = (options: BrowserContextOptions = {}, at = gateway): Promise<Visit> =>
+  openSignedIn(browser, at, options);
 
 async function openView(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name }).click();
@@ -182,7 +152,7 @@ test.skipIf(!hasBrowser)(
 );
 
 test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get another one", async () => {
-  const link = await makeLink();
+  const link = await makeLink(gateway);
   const context = await browser.newContext();
   const first = await context.newPage();
   await first.goto(link);
@@ -190,7 +160,7 @@ test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get ano
   const second = await (await browser.newContext()).newPage();
   await second.goto(link);
   await second.getByText("used already").waitFor();
-  await second.getByText("gateway open", { exact: true }).waitFor();
+  await second.getByText(`gateway open --url ${gateway.url}`, { exact: true }).waitFor();
   await first.reload();
   await first.getByText("You are not signed in").waitFor();
   await context.close();

@@ -26,6 +26,8 @@ afterEach(async () => {
 
 interface OpenPage {
   readonly events: LiveEvent[];
+  /** Resolves at the next sign without data. */
+  readonly nextSign: () => Promise<void>;
   /** Resolves once an event has what is looked for. */
   readonly until: (has: (event: LiveEvent) => boolean) => Promise<LiveEvent>;
   /** It reads no more, and then everything. */
@@ -41,6 +43,7 @@ type Leaving = "before" | "first event" | null;
 function openPage(leaving: Leaving = null): OpenPage {
   const events: LiveEvent[] = [];
   let wake = Promise.withResolvers<void>();
+  let sign = Promise.withResolvers<void>();
   let drained: PromiseWithResolvers<void> | null = null;
   let ended = false;
   let gone = leaving === "before";
@@ -61,6 +64,10 @@ function openPage(leaving: Leaving = null): OpenPage {
       }
       const text = Buffer.from(chunk).toString();
       if (text.startsWith("data: ")) events.push(JSON.parse(text.slice("data: ".length)));
+      else {
+        sign.resolve();
+        sign = Promise.withResolvers();
+      }
       wake.resolve();
       wake = Promise.withResolvers();
       return drained === null;
@@ -84,6 +91,7 @@ function openPage(leaving: Leaving = null): OpenPage {
   live.open(exchange, () => true);
   return {
     events,
+    nextSign: () => sign.promise,
     until: async (has) => {
       for (;;) {
         const found = events.find(has);
@@ -140,6 +148,24 @@ test("a page that stops reading gets nothing until it reads again, and then the 
   const { requests = [], notices = [] } = await slow.until(says("notice 999"));
   expect([requests.length, requests.at(-1)?.id]).toEqual([200, "req_999"]);
   expect([notices.length, notices.at(-1)?.text]).toEqual([50, "notice 999"]);
+});
+
+test("a page gets a sign while nothing happens, so that it can tell that from a gateway that is stopped", async () => {
+  const page = openPage();
+  await page.nextSign();
+  const { length } = page.events;
+  await page.nextSign();
+  expect(page.events).toHaveLength(length);
+});
+
+test("a page hears of a changed config, once", async () => {
+  const page = openPage();
+  gateway.running.reload({ ...gateway.running.gateway.catalog });
+  const { revision } = await page.until((event) => event.revision === 1);
+  expect(revision).toBe(1);
+  live.observer.notice("note", "later");
+  await page.until(says("later"));
+  expect(page.events.filter((event) => event.revision !== undefined)).toHaveLength(2);
 });
 
 test("a new page gets the last fifty notices", () => {

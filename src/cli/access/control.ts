@@ -22,14 +22,23 @@ export interface ControlCall {
 /** Returns the JSON document of the reply, or null if no gateway runs on this ledger. */
 export async function tryGateway(call: ControlCall, method: Method, path: string): Promise<unknown> {
   const response = await sendToGateway(call, method, path);
-  if (response === null) return null;
+  return response === null ? null : readAnswer(response, path);
+}
+
+/** The same for the gateway of a socket, of which nothing else is known. */
+export async function tryGatewayOn(socket: string, method: Method, path: string): Promise<unknown> {
+  const response = await fetchIfThere(socket, method, path, {});
+  return response === null ? null : readAnswer(response, path);
+}
+
+async function readAnswer(response: Response, path: string): Promise<unknown> {
   const body = parseJson(await response.text());
   if (response.ok) return body;
   const refusal = Refusal.safeParse(body);
   return fail(refusal.success ? refusal.data.error : `The gateway answered ${response.status} to ${path}.`);
 }
 
-const NOT_RUNNING = "No gateway is running for this config. Start it with `gateway serve`.";
+export const NOT_RUNNING = "No gateway is running for this config. Start it with `gateway serve`.";
 
 export async function askGateway(
   ledgerPath: string,
@@ -60,13 +69,27 @@ async function sendToGateway(call: ControlCall, method: Method, path: string): P
   if (process.platform === "win32") return fail("Commands cannot reach a running gateway on Windows.");
   for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
-    try {
-      return await fetchReply(unix, method, path, call);
-    } catch (error) {
-      if (!isGone(error)) throw error;
-    }
+    const reply = await fetchIfThere(unix, method, path, call);
+    if (reply !== null) return reply;
   }
   return null;
+}
+
+type Sending = Omit<ControlCall, "ledgerPath">;
+
+/** Null if the gateway of this socket runs no more. */
+async function fetchIfThere(
+  unix: string,
+  method: Method,
+  path: string,
+  sending: Sending,
+): Promise<Response | null> {
+  try {
+    return await fetchReply(unix, method, path, sending);
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
 }
 
 /** A suspended gateway never replies. A gateway on a busy machine does, after seconds. A POST may probe an upstream first. */
@@ -77,7 +100,7 @@ async function fetchReply(
   unix: string,
   method: Method,
   path: string,
-  { signal, body, timeoutMs = TIMEOUT_MS[method] }: ControlCall,
+  { signal, body, timeoutMs = TIMEOUT_MS[method] }: Sending,
 ): Promise<Response> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);

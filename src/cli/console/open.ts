@@ -8,6 +8,7 @@ export function openCommand(): Command {
   const command = new Command("open")
     .description("open the console's page in the browser, signed in")
     .option("--print", "print the link instead; it works once, within a minute")
+    .option("--url <url>", "the gateway at this address, instead of the config's")
     .option("--ledger <file>", "the gateway that writes this ledger, instead of the config's")
     .option("--config <file>", "the config file")
     .action(async (flags: OpenFlags) => {
@@ -16,6 +17,7 @@ export function openCommand(): Command {
     });
   return addExamples(command, [
     ["gateway open", "spending, live requests, keys and channels in the browser"],
+    ["gateway open --url http://127.0.0.1:8790", "a gateway with another config, or a demo"],
     ["gateway open --print", "for a browser that this program cannot start"],
   ]);
 }

@@ -163,9 +163,13 @@ async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | nu
 }
 
 function readUrl(text: string | undefined): string | null {
-  if (text === undefined) return null;
+  return text === undefined ? null : readUrlFlag(text).href.replace(/\/+$/, "");
+}
+
+/** What is given with --url. */
+export function readUrlFlag(text: string): URL {
   try {
-    return readHttpUrl(text).href.replace(/\/+$/, "");
+    return readHttpUrl(text);
   } catch (error) {
     return refuseUsage(`--url: ${getErrorMessage(error)}.`);
   }

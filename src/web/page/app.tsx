@@ -1,9 +1,9 @@
 // The frame of the page: navigation, the view of the address, and what is wrong at the moment.
 
 import { useContext, useEffect, useState } from "preact/hooks";
-import { Failure } from "./parts/basic.tsx";
+import { Failure, Snippet } from "./parts/basic.tsx";
 import { formatUsd } from "./parts/format.ts";
-import { describeError, hasToken, signIn, signOut } from "./state/request.ts";
+import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
 import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
@@ -34,16 +34,27 @@ export function App({ code }: { readonly code: string | null }) {
       () => setPhase("in"),
       (failure: unknown) => {
         setError(describeError(failure));
-        setPhase("out");
+        // An earlier sign-in of this browser is still one, unless the link was its own.
+        setPhase(hasToken() ? "in" : "out");
       },
     );
   }, [code]);
   useEffect(() => {
     if (phase === "in") feed.start();
   }, [phase, feed]);
+  useEffect(
+    () =>
+      followSignIns(() => {
+        setError(null);
+        setPhase("in");
+        feed.start();
+      }),
+    [feed],
+  );
   if (phase === "signing in") return <p class="loading">Signing in …</p>;
   if (phase === "out" || connection === "signed out") return <SignedOut error={error} />;
-  return <Frame />;
+  const problem = error === null ? null : `${error} This browser is still signed in.`;
+  return <Frame problem={connection === "open" ? problem : null} dismiss={() => setError(null)} />;
 }
 
 function SignedOut({ error }: { readonly error: string | null }) {
@@ -52,9 +63,7 @@ function SignedOut({ error }: { readonly error: string | null }) {
       <h1>Gateway</h1>
       {error !== null && <Failure text={error} />}
       <p>You are not signed in. In a terminal of this machine, run</p>
-      <pre>
-        <code>gateway open</code>
-      </pre>
+      <Snippet text={`gateway open --url ${location.origin}`} label="the command" />
       <p class="quiet">
         It opens this page, signed in. A sign-in ends when the gateway is stopped or started again.
       </p>
@@ -62,7 +71,14 @@ function SignedOut({ error }: { readonly error: string | null }) {
   );
 }
 
-function Frame() {
+function Frame({
+  problem,
+  dismiss,
+}: {
+  /** Of the link that has opened the page. */
+  readonly problem: string | null;
+  readonly dismiss: () => void;
+}) {
   const route = useRoute();
   const [view = ""] = route.path;
   const title = VIEWS.find(({ name }) => name === view)?.title ?? "Gateway";
@@ -93,6 +109,7 @@ function Frame() {
         <State />
       </header>
       <main id="main" tabIndex={-1}>
+        {problem !== null && <Failure text={problem} close={dismiss} />}
         <Problems />
         <View route={route} />
       </main>

@@ -72,7 +72,30 @@ export function Table({
   );
 }
 
-export function Failure({ text, retry }: { readonly text: string; readonly retry?: () => void }) {
+/** A cell with a name that somebody else has chosen. A long one is cut, so that it hides no other column. */
+export function Name({
+  text,
+  more = "",
+}: {
+  readonly text: string | null;
+  readonly more?: "some" | "more" | "";
+}) {
+  return (
+    <td class={`name ${more}`} title={text ?? undefined}>
+      {text === null || text === "" ? "–" : text}
+    </td>
+  );
+}
+
+export function Failure({
+  text,
+  retry,
+  close,
+}: {
+  readonly text: string;
+  readonly retry?: () => void;
+  readonly close?: () => void;
+}) {
   return (
     <div class="failure" role="alert">
       <p>{text}</p>
@@ -81,48 +104,69 @@ export function Failure({ text, retry }: { readonly text: string; readonly retry
           Try again
         </button>
       )}
+      {close !== undefined && (
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      )}
     </div>
   );
 }
 
 const COPIED_MS = 2000;
+const COPY_KEYS = /Mac|iP/.test(navigator.platform) ? "⌘C" : "Ctrl+C";
 
+/** The text with a button that copies it. */
 export function Copy({ text, label }: { readonly text: string; readonly label: string }) {
-  const [copied, setCopied] = useState(false);
+  const shown = useRef<HTMLElement>(null);
+  const [done, setDone] = useState<string | null>(null);
   useEffect(() => {
-    if (!copied) return undefined;
-    const timer = setTimeout(() => setCopied(false), COPIED_MS);
+    if (done === null) return undefined;
+    const timer = setTimeout(() => setDone(null), COPIED_MS);
     return () => clearTimeout(timer);
-  }, [copied]);
-  const copy = (): void => {
-    void navigator.clipboard.writeText(text).then(() => setCopied(true));
+  }, [done]);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setDone("Copied");
+    } catch {
+      // There is no clipboard without TLS on another host than this machine, or the user has not allowed it.
+      if (shown.current !== null) getSelection()?.selectAllChildren(shown.current);
+      setDone(`Selected: press ${COPY_KEYS}`);
+    }
   };
   return (
-    <button type="button" class="copy" onClick={copy} aria-label={copied ? "Copied" : `Copy ${label}`}>
-      {copied ? "Copied" : "Copy"}
-    </button>
+    <>
+      <code ref={shown} tabIndex={0}>
+        {text}
+      </code>
+      <button type="button" class="copy" onClick={() => void copy()} aria-label={done ?? `Copy ${label}`}>
+        {done ?? "Copy"}
+      </button>
+    </>
   );
 }
 
-/** Code with a button that copies it. */
+/** Code in a frame of its own, with a button that copies it. */
 export function Snippet({ text, label }: { readonly text: string; readonly label: string }) {
   return (
     <div class="snippet">
-      <code tabIndex={0}>{text}</code>
       <Copy text={text} label={label} />
     </div>
   );
 }
 
-/** The browser's own dialog: it keeps the focus inside, and Escape closes it. */
+/** The browser's own dialog: it keeps the focus inside, and Escape closes it. `mayClose`: it stays open if not. */
 export function Dialog({
   title,
   onClose,
+  mayClose = () => true,
   children,
   side,
 }: {
   readonly title: string;
   readonly onClose: () => void;
+  readonly mayClose?: () => boolean;
   readonly children: ComponentChildren;
   readonly side?: boolean;
 }) {
@@ -132,8 +176,13 @@ export function Dialog({
     // Otherwise the focus is on the button that closes it.
     dialog.current?.querySelector<HTMLElement>("input, select")?.focus();
   }, []);
+  // A browser closes a dialog at the second Escape, whatever the page says to the first.
+  const close = (): void => {
+    if (mayClose()) onClose();
+    else dialog.current?.showModal();
+  };
   return (
-    <dialog ref={dialog} class={side === true ? "side" : ""} aria-label={title} onClose={onClose}>
+    <dialog ref={dialog} class={side === true ? "side" : ""} aria-label={title} onClose={close}>
       <header>
         <h2>{title}</h2>
         <button type="button" class="close" aria-label="Close" onClick={() => dialog.current?.close()}>

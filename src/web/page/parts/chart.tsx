@@ -73,7 +73,7 @@ function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; read
             <tr>
               <th scope="col">Time</th>
               {series.map(({ name }) => (
-                <th scope="col" class="number" key={name}>
+                <th scope="col" class="number name" title={name} key={name}>
                   {nameOf(name)}
                 </th>
               ))}

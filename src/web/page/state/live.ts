@@ -1,10 +1,12 @@
 // The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
-// it is closed, so that a forgotten tab costs nothing.
+// it is closed, so that a forgotten tab costs nothing. One of the pages that a browser shows reads it, and gives the others
+// what it gets (share.ts).
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
+import { joinPages, type Pages } from "./share.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -24,6 +26,8 @@ export interface LiveState {
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
+  /** Another number than before: the config has changed. */
+  readonly revision: number | null;
 }
 
 const START: LiveState = {
@@ -36,11 +40,14 @@ const START: LiveState = {
   spend: null,
   notices: [],
   ledgerProblem: null,
+  revision: null,
 };
 
 const MAX_REQUESTS = 200;
 const FIRST_WAIT_MS = 300;
 const MAX_WAIT_MS = 5000;
+/** The gateway sends something every five seconds. One that sends nothing for so long is stopped or hangs. */
+const SILENCE_MS = 15_000;
 
 export interface Feed {
   readonly state: () => LiveState;
@@ -57,10 +64,17 @@ export function createFeed(): Feed {
   const followers = new Set<() => void>();
   const rates = new Map<string, Traffic>();
   let running: AbortController | null = null;
-  const change = (part: Partial<LiveState>): void => {
-    state = { ...state, ...part };
+  let pages: Pages | null = null;
+  const show = (next: LiveState): void => {
+    state = next;
     for (const see of followers) see();
   };
+  const change = (part: Partial<LiveState>): void => {
+    show({ ...state, ...part });
+    pages?.tell(state);
+  };
+  const replaceChannel = (channel: ChannelRow): void =>
+    change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });
   const take = (event: LiveEvent): void => {
     // The first event of a connection has everything.
     if (event.about !== undefined) state = { ...START, about: event.about };
@@ -69,13 +83,18 @@ export function createFeed(): Feed {
   // What is shown then is old: it must not be called live, also when a hidden page is seen again.
   const stop = (): void => {
     running?.abort();
+    pages = null;
     if (state.connection !== "connecting") change({ connection: "connecting" });
   };
   const start = (): void => {
     stop();
     running = new AbortController();
+    const { signal } = running;
     if (document.hidden) running.abort();
-    else void stayConnected(running.signal, take, change);
+    else
+      pages = joinPages({ signal, state: () => state, show, replaceChannel }, () =>
+        stayConnected(signal, take, change),
+      );
   };
   document.addEventListener("visibilitychange", () => {
     if (state.connection === "signed out") return;
@@ -90,8 +109,8 @@ export function createFeed(): Feed {
     },
     start,
     replaceChannel: (channel) => {
-      const channels = state.channels.map((each) => (each.name === channel.name ? channel : each));
-      change({ channels });
+      replaceChannel(channel);
+      pages?.tellChannel(channel);
     },
   };
 }
@@ -127,14 +146,26 @@ async function stayConnected(
 }
 
 async function readEvents(signal: AbortSignal, see: (event: LiveEvent) => void): Promise<void> {
-  const { body } = await openStream("live", signal);
-  if (body === null) return;
-  const parser = openSseParser();
-  const reader = body.getReader();
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done || signal.aborted) return;
-    for (const { data } of parser.push(value)) see(JSON.parse(data, escapeTexts));
+  const silence = new AbortController();
+  let timer = 0;
+  const wait = (): void => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => silence.abort(), SILENCE_MS);
+  };
+  wait();
+  try {
+    const { body } = await openStream("live", AbortSignal.any([signal, silence.signal]));
+    if (body === null) return;
+    const parser = openSseParser();
+    const reader = body.getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || signal.aborted) return;
+      wait();
+      for (const { data } of parser.push(value)) see(JSON.parse(data, escapeTexts));
+    }
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -24,6 +24,15 @@ export function hasToken(): boolean {
   return readToken() !== null;
 }
 
+/** Calls `see` when another page of this browser signs in. Returns what ends that. */
+export function followSignIns(see: () => void): () => void {
+  const listen = ({ key, newValue }: StorageEvent): void => {
+    if (key === TOKEN_NAME && newValue !== null) see();
+  };
+  addEventListener("storage", listen);
+  return () => removeEventListener("storage", listen);
+}
+
 export function forgetToken(): void {
   localStorage.removeItem(TOKEN_NAME);
 }

@@ -69,8 +69,14 @@ export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }
 
+/** Loads again after a request or a change of the config, at most every `everyMs`. */
+export function useFresh(everyMs: number, load: () => void): void {
+  const { requests, revision } = useLive();
+  useAfterChange(`${revision} ${requests[0]?.id}`, everyMs, load);
+}
+
 /** Calls `act` after `value` has changed, at most every `everyMs`. */
-export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
+function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
   const acted = useRef({ value, at: Date.now() });
   useEffect(() => {
     if (value === acted.current.value) return undefined;

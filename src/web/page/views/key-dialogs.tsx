@@ -267,9 +267,15 @@ export function NewSecret({
   readonly secret: NonNullable<KeysChanged["secret"]>;
   readonly onClose: () => void;
 }) {
+  const [isWarned, setWarned] = useState(false);
+  const mayClose = (): boolean => {
+    setWarned(true);
+    return isWarned;
+  };
   return (
-    <Dialog title={`The secret of ${secret.name}`} onClose={onClose}>
+    <Dialog title={`The secret of ${secret.name}`} onClose={onClose} mayClose={mayClose}>
       <p>It is shown only now. Only its hash is kept.</p>
+      {isWarned && <Failure text="Nobody can show this secret again. Copy it, and close this dialog then." />}
       <Snippet text={secret.text} label="the secret" />
       {secret.connect.length > 0 && <h3>Connect a tool: paste one line into a terminal</h3>}
       {secret.connect.map(({ tool, line }) => (

@@ -6,7 +6,7 @@ import { Empty, Failure, Pill } from "../parts/basic.tsx";
 import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { useAfterChange, useData, useLive, useNow } from "../state/use.ts";
+import { useData, useFresh, useNow } from "../state/use.ts";
 import { CreateKey, EditLimits, MoveKey, NewSecret, RemoveKey, RotateKey } from "./key-dialogs.tsx";
 import { Limit } from "./overview.tsx";
 
@@ -15,8 +15,7 @@ const REFRESH_MS = 3000;
 export function KeysView({ route }: { readonly route: Route }) {
   const { data, error, load, set } = useData<KeysReply>("keys");
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
-  const { requests } = useLive();
-  useAfterChange(requests[0]?.id, REFRESH_MS, load);
+  useFresh(REFRESH_MS, load);
   const close = (): void => go(hrefOf(["keys"]), "replace");
   const finish = (changed: KeysChanged): void => {
     const { secret: made, ...keys } = changed;
@@ -105,7 +104,7 @@ function KeyCard({
         <h2>{name}</h2>
         <Pill tone={TONES[state]}>{state}</Pill>
         <span class="quiet">
-          {group} · {platform} · ×{multiplier}
+          <bdi>{group}</bdi> · {platform} · ×{multiplier}
         </span>
       </header>
       <dl class="facts-row">

@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import type { RequestRow } from "../../api.ts";
-import { Card, Empty, Pill, Table } from "../parts/basic.tsx";
+import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -45,7 +45,13 @@ export function LiveView({ route }: { readonly route: Route }) {
           </Card>
         )}
       </div>
-      {id !== undefined && <RequestPanel id={id} request={requests.find((each) => each.id === id) ?? null} />}
+      {id !== undefined && (
+        <RequestPanel
+          id={id}
+          request={requests.find((each) => each.id === id) ?? null}
+          isOpen={streams.some((each) => each.id === id)}
+        />
+      )}
     </>
   );
 }
@@ -66,9 +72,10 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
     <Table
       name="Open streams"
       columns={[
+        ["Since"],
         ["Model"],
-        ["Key"],
-        ["Channel"],
+        ["Key", "more"],
+        ["Channel", "some"],
         ["Running", "number"],
         ["Tokens", "number"],
         ["Tokens/s", "number"],
@@ -78,10 +85,11 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
         <tr key={id}>
           <td>
             <span class="dot" aria-hidden="true" />
-            {model ?? "–"}
+            <a href={hrefOf(["live", id])}>{formatClock(since)}</a>
           </td>
-          <td>{key}</td>
-          <td>{channel}</td>
+          <Name text={model} />
+          <Name text={key} more="more" />
+          <Name text={channel} more="some" />
           <td class="number">{formatSpan(now - since)}</td>
           <td class="number">{formatCount(tokens)}</td>
           <td class="number">{formatCount(tokensPerSecond)}</td>
@@ -137,10 +145,10 @@ function RequestLine({ request }: { readonly request: RequestRow }) {
           <time>{formatClock(time)}</time>
         </a>
       </td>
-      <td>{model ?? "–"}</td>
-      <td class="more">{key ?? "–"}</td>
-      <td class="some">{client?.tool ?? "–"}</td>
-      <td class="some">{channel ?? "–"}</td>
+      <Name text={model} />
+      <Name text={key} more="more" />
+      <Name text={client?.tool ?? null} more="some" />
+      <Name text={channel} more="some" />
       <td>
         <Status request={request} />
       </td>

@@ -22,7 +22,7 @@ import {
   nameLimit,
 } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { spaceOut, useAfterChange, useData, useLive, useNow } from "../state/use.ts";
+import { spaceOut, useData, useFresh, useNow } from "../state/use.ts";
 
 const PERIOD_TITLES: Readonly<Record<PeriodName, string>> = {
   today: "Today",
@@ -37,8 +37,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
   const { data, error, load, tookMs } = useData<OverviewReply>(`overview?period=${period}&by=${by}`);
-  const { requests } = useLive();
-  useAfterChange(requests[0]?.id, spaceOut(REFRESH_MS, tookMs), load);
+  useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
   useEffect(() => {
     if (!isReading) return undefined;

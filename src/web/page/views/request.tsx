@@ -11,7 +11,17 @@ const RETRY_MS = 400;
 const AWAITED_MS = 10_000;
 const BILLED = new Set(["complete", "client_closed", "upstream_cut", "upstream_error", "interrupted"]);
 
-export function RequestPanel({ id, request }: { readonly id: string; readonly request: RequestRow | null }) {
+export function RequestPanel({
+  id,
+  request,
+  isOpen,
+}: {
+  readonly id: string;
+  /** Null: it has not ended, or is none of the last ones. */
+  readonly request: RequestRow | null;
+  /** Its answer is streaming now. */
+  readonly isOpen: boolean;
+}) {
   const { data, error, load } = useData<Derivation>(`request?id=${encodeURIComponent(id)}`);
   const lines = data?.lines ?? null;
   const isAwaited = data !== null && lines === null && mayCome(request);
@@ -25,22 +35,29 @@ export function RequestPanel({ id, request }: { readonly id: string; readonly re
       {typeof request?.problem === "string" && <p class="problem">{request.problem}</p>}
       {error !== null && <Failure text={error} retry={load} />}
       {lines === null ? (
-        error === null && <p class="quiet">{explainNone(data, isAwaited)}</p>
+        error === null && (
+          <p class="quiet">
+            {data === null || isAwaited ? "Reading the ledger …" : explainNone(request, isOpen)}
+          </p>
+        )
       ) : (
         <Lines lines={lines} />
       )}
       <p class="actions">
         <Copy text={id} label="the id of the request" />
-        <code>{id}</code>
       </p>
     </Dialog>
   );
 }
 
-function explainNone(data: Derivation | null, isAwaited: boolean): string {
-  if (data === null) return "Reading the ledger …";
-  if (isAwaited) return "Its line is being written …";
-  return "The ledger has no line for this request: it reached no channel, so it cost nothing.";
+/** Why the ledger has no line of it. */
+function explainNone(request: RequestRow | null, isOpen: boolean): string {
+  if (isOpen) return "This request is running. What it cost is here as soon as it has ended.";
+  if (request === null)
+    return "The ledger has no request with this id. One that is still running gets its line when it ends.";
+  return request.channel === null || !BILLED.has(request.outcome)
+    ? "This request got no answer from a channel, so it cost nothing and has no line in the ledger."
+    : "The ledger has no line of this request yet.";
 }
 
 /** Whether a line may still be written. */

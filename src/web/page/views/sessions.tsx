@@ -2,10 +2,10 @@
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { PERIODS } from "../../api.ts";
-import { Copy, Dialog, Empty, Failure, Table } from "../parts/basic.tsx";
+import { Copy, Dialog, Empty, Failure, Name, Table } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { spaceOut, useAfterChange, useData, useLive } from "../state/use.ts";
+import { spaceOut, useData, useFresh } from "../state/use.ts";
 
 const TITLES: Readonly<Record<PeriodName, string>> = {
   today: "today",
@@ -18,8 +18,7 @@ const REFRESH_MS = 15_000;
 export function SessionsView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
   const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?period=${period}`);
-  const { requests } = useLive();
-  useAfterChange(requests[0]?.id, spaceOut(REFRESH_MS, tookMs), load);
+  useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
   return (
     <>
@@ -98,9 +97,9 @@ function SessionLine({ row, period }: { readonly row: SessionRow; readonly perio
           <time>{formatFull(end)}</time>
         </a>
       </td>
-      <td>{tool ?? "–"}</td>
-      <td class="some">{label ?? "–"}</td>
-      <td class="some">{key}</td>
+      <Name text={tool} />
+      <Name text={label} more="some" />
+      <Name text={key} more="some" />
       <td class="number some">{formatSpan(end - Date.parse(since))}</td>
       <td class="number">{formatCount(requests)}</td>
       <td class="number some">{formatCount(agents)}</td>
@@ -124,7 +123,6 @@ function SessionPanel({ id, period }: { readonly id: string; readonly period: Pe
       )}
       <p class="actions">
         <Copy text={id} label="the id of the session" />
-        <code>{id}</code>
       </p>
     </Dialog>
   );
@@ -136,9 +134,13 @@ function SessionBody({ data: { session, agents } }: { readonly data: SessionRepl
   return (
     <div class="column">
       <p>
-        {session.tool ?? "A tool that did not say its name"}
-        {session.label !== null && `, ${session.label}`}: {formatCount(session.requests)} requests for{" "}
-        <b>{formatUsd(session.charge_usd, 4)}</b>
+        <bdi>{session.tool ?? "A tool that did not say its name"}</bdi>
+        {session.label !== null && (
+          <>
+            , <bdi>{session.label}</bdi>
+          </>
+        )}
+        : {formatCount(session.requests)} requests for <b>{formatUsd(session.charge_usd, 4)}</b>
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
       <Agents agents={agents} />
@@ -161,11 +163,11 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
     >
       {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
         <tr key={name}>
-          <th scope="row" class={`agent d${Math.min(depth, MAX_INDENT)}`}>
+          <th scope="row" class={`name agent d${Math.min(depth, MAX_INDENT)}`} title={name}>
             {name === "" ? "main agent" : name}
             <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
           </th>
-          <td class="more">{model === "" ? "–" : model}</td>
+          <Name text={model} more="more" />
           <td class="number">{formatCount(requests)}</td>
           <td class="number">{formatRate(rate)}</td>
           <td class="number">{formatUsd(charge, 4)}</td>

@@ -1,0 +1,257 @@
+// The page when something unexpected happens: a gateway that stands still, a change from a shell, many windows, a bad link, no
+// clipboard, long names. In a real browser; skipped where there is no Chromium.
+
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { run } from "../cli/driving.ts";
+import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
+import { rawRequest } from "../harness/raw.ts";
+import { hasBrowser, openBrowser } from "./browser.ts";
+import { makeLink, openSignedIn, type Visit } from "./visits.ts";
+
+setDefaultTimeout(120_000);
+
+let browser: Browser;
+let upstream: DemoUpstream;
+let gateway: ChildGateway;
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  browser = await openBrowser();
+  upstream = startDemoUpstream({ credential: CREDENTIAL });
+  gateway = await startGateway({ config: makeConfig(upstream) });
+});
+afterAll(async () => {
+  if (!hasBrowser) return;
+  await browser.close();
+  await gateway.stop();
+  upstream.stop();
+});
+
+const signIn = (options: BrowserContextOptions = {}): Promise<Visit> =>
+  openSignedIn(browser, gateway, options);
+const shell = (...args: string[]) => run({ folder: gateway.folder.path }, ...args);
+const isLive = (page: Page): Promise<void> => page.getByText("live", { exact: true }).waitFor();
+
+const body = (model: string, more: object = {}) => ({
+  model,
+  max_tokens: 50,
+  messages: [{ role: "user", content: "Hello" }],
+  ...more,
+});
+const ask = (model: string) =>
+  rawRequest(gateway.port, {
+    target: "/v1/messages",
+    fields: { "x-api-key": keyOf("messages") },
+    body: body(model),
+  });
+
+test.skipIf(!hasBrowser)("a gateway that stands still is not called live, until it goes on", async () => {
+  const { page, context } = await signIn();
+  await page.clock.install();
+  await page.reload();
+  await isLive(page);
+  gateway.signal("SIGSTOP");
+  try {
+    await page.clock.fastForward(16_000);
+    await page.getByText("The gateway does not answer").waitFor();
+  } finally {
+    gateway.signal("SIGCONT");
+  }
+  await isLive(page);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("what a shell changes is on the page without a request", async () => {
+  const { page, context } = await signIn();
+  await page.goto(`${gateway.url}/console/keys`);
+  await isLive(page);
+  expect((await shell("keys", "add", "--name", "from-shell", "--group", "messages")).status).toBe(0);
+  const card = page.getByRole("region", { name: "Key from-shell" });
+  await card.getByText("active", { exact: true }).waitFor();
+  expect((await shell("keys", "disable", "from-shell")).status).toBe(0);
+  await card.getByText("disabled", { exact: true }).waitFor();
+  expect((await shell("keys", "limit", "from-shell", "usd_per_day=7")).status).toBe(0);
+  await card.getByText("of $7.00").waitFor();
+  expect((await shell("keys", "remove", "from-shell", "--yes")).status).toBe(0);
+  await card.waitFor({ state: "detached" });
+  await context.close();
+});
+
+describe("the address of a request", () => {
+  test.skipIf(!hasBrowser)("that is streaming says so, and then what it cost", async () => {
+    const { page, context } = await signIn();
+    await page.goto(`${gateway.url}/console/live`);
+    await isLive(page);
+    upstream.next("stall");
+    const leaving = new AbortController();
+    const held = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+      body: JSON.stringify(body("claude-opus-4-1", { stream: true })),
+      signal: leaving.signal,
+    });
+    const id = held.headers.get("x-request-id");
+    const streams = page.getByRole("region", { name: "Open streams" });
+    await streams.getByRole("link").click();
+    expect(page.url()).toBe(`${gateway.url}/console/live/${id}`);
+    const panel = page.getByRole("dialog");
+    await panel.getByText("This request is running").waitFor();
+    leaving.abort();
+    await panel.getByText(`Request ${id}`).waitFor();
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("that nobody knows does not say that it cost nothing", async () => {
+    const { page, context } = await signIn();
+    await page.goto(`${gateway.url}/console/live/req_unknown`);
+    await page.getByText("The ledger has no request with this id").waitFor();
+    expect(await page.getByText("cost nothing").count()).toBe(0);
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("that was refused says that it cost nothing", async () => {
+    const { page, context } = await signIn();
+    const target = "/v1/messages";
+    const answer = await rawRequest(gateway.port, { target, fields: { "x-api-key": "sk-wrong" }, body: {} });
+    await page.goto(`${gateway.url}/console/live/${answer.field("x-request-id")}`);
+    await page.getByText("so it cost nothing").waitFor();
+    await context.close();
+  });
+});
+
+describe("many windows of one browser", () => {
+  test.skipIf(!hasBrowser)(
+    "share one event stream, and the next one reads it when that is closed",
+    async () => {
+      const { context, page: first } = await signIn();
+      const streams: Page[] = [];
+      context.on("request", (request) => {
+        if (request.url().endsWith("/console/api/live")) streams.push(request.frame().page());
+      });
+      await first.reload();
+      await isLive(first);
+      const others: Page[] = [];
+      for (let count = 0; count < 8; count += 1) {
+        const page = await context.newPage();
+        await page.goto(`${gateway.url}/console/live`);
+        await isLive(page);
+        others.push(page);
+      }
+      expect(streams).toEqual([first]);
+      await ask("claude-haiku-4-5");
+      for (const page of others) await page.getByText("claude-haiku-4-5").first().waitFor();
+      await first.close();
+      await ask("claude-sonnet-4-5");
+      for (const page of others) await page.getByText("claude-sonnet-4-5").first().waitFor();
+      expect(streams).toHaveLength(2);
+      await context.close();
+    },
+  );
+
+  test.skipIf(!hasBrowser)("show a change of a channel that another one has made", async () => {
+    const { context, page: first } = await signIn();
+    await isLive(first);
+    const second = await context.newPage();
+    for (const page of [first, second]) await page.goto(`${gateway.url}/console/channels`);
+    const find = (page: Page, name: string) =>
+      page.getByRole("region", { name: "Channel messages" }).getByRole("button", { name });
+    for (const from of [first, second]) {
+      for (const [action, opposite] of [
+        ["Disable", "Enable"],
+        ["Enable", "Disable"],
+      ] as const) {
+        await find(from, action).click();
+        for (const page of [first, second]) await find(page, opposite).waitFor();
+      }
+    }
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("are signed out and in together", async () => {
+    const { context, page: first } = await signIn();
+    const second = await context.newPage();
+    await second.goto(`${gateway.url}/console/keys`);
+    await isLive(second);
+    await first.getByRole("button", { name: "Sign out" }).click();
+    for (const page of [first, second]) await page.getByText("You are not signed in").waitFor();
+    await first.goto(await makeLink(gateway));
+    await isLive(first);
+    await second.getByRole("region", { name: "Key messages" }).waitFor();
+    await isLive(second);
+    await context.close();
+  });
+});
+
+test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in", async () => {
+  const { page, context } = await signIn();
+  await isLive(page);
+  await page.goto(`${gateway.url}/console#code=wrong`);
+  const problem = page.getByRole("alert").filter({ hasText: "This link is not valid" });
+  await problem.getByText("This browser is still signed in").waitFor();
+  await page.getByText("Last 7 days").first().waitFor();
+  await problem.getByRole("button", { name: "Close" }).click();
+  await problem.waitFor({ state: "detached" });
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("its own link, used again, signs the browser out and says so", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const link = await makeLink(gateway);
+  await page.goto(link);
+  await isLive(page);
+  const again = await context.newPage();
+  await again.goto(link);
+  await again.getByText("used already").waitFor();
+  for (const each of [page, again]) await each.getByText("You are not signed in").waitFor();
+  await context.close();
+});
+
+const makeKey = async (page: Page, name: string): Promise<string> => {
+  await page.goto(`${gateway.url}/console/keys/new`);
+  await page.getByLabel("Name").fill(name);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  const secret = page.getByText(/^sk-\w{43}$/);
+  // Until its dialog is open.
+  await secret.waitFor();
+  return (await secret.textContent()) ?? "";
+};
+
+test.skipIf(!hasBrowser)("without a clipboard the text is selected, and the button says so", async () => {
+  const { page, context } = await signIn();
+  await page.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined });`);
+  const secret = await makeKey(page, "no-clipboard");
+  await page.getByRole("button", { name: "Copy the secret" }).click();
+  await page.getByRole("button", { name: "Selected: press Ctrl+C" }).waitFor();
+  expect(await page.evaluate<string>("getSelection().toString()")).toBe(secret);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("Escape does not lose a new secret at once", async () => {
+  const { page, context } = await signIn();
+  const secret = await makeKey(page, "escaped");
+  await page.keyboard.press("Escape");
+  await page.getByText("Nobody can show this secret again").waitFor();
+  await page.getByText(secret, { exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await page.content()).not.toContain(secret);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a long name hides no other column", async () => {
+  const model = `claude-haiku-4-5-${"x".repeat(180)}`;
+  await ask(model);
+  const { page, context } = await signIn();
+  for (const view of ["/live", "?period=today&by=model"]) {
+    await page.goto(`${gateway.url}/console${view}`);
+    await isLive(page);
+    if (view !== "/live") await page.getByText("As a table").click();
+    const table = page.getByRole("region", { name: /Latest requests|as a table/ });
+    await table.getByTitle(model).first().waitFor();
+    const fits = await table.evaluate((each) => each.scrollWidth <= each.clientWidth);
+    expect([view, fits]).toEqual([view, true]);
+  }
+  await context.close();
+});
