@@ -7,6 +7,7 @@ import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts
 import { run } from "../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
 import { rawRequest } from "../harness/raw.ts";
+import { makeTempFolder } from "../harness/temp.ts";
 import { hasBrowser, openBrowser } from "./browser.ts";
 import { makeLink, openSignedIn, type Visit } from "./visits.ts";
 
@@ -182,6 +183,35 @@ describe("many windows of one browser", () => {
     await context.close();
   });
 });
+
+test.skipIf(!hasBrowser)(
+  "a page of an earlier run is loaded again when another one has signed in",
+  async () => {
+    const folder = makeTempFolder();
+    const config = makeConfig(upstream);
+    const before = await startGateway({ config, folder });
+    const { page, context } = await openSignedIn(browser, before);
+    await isLive(page);
+    // It gets no answer while the other one signs in.
+    await page.evaluate(`const send = window.fetch;
+      const held = Promise.withResolvers();
+      window.letGo = held.resolve;
+      window.fetch = (...call) => held.promise.then(() => send(...call));`);
+    await before.stop();
+    await page.getByText("The gateway does not answer").waitFor();
+    const after = await startGateway({ config: { ...config, listen: { port: before.port } }, folder });
+    const other = await context.newPage();
+    await other.goto(await makeLink(after));
+    await other.getByRole("navigation").waitFor();
+    const loaded = page.waitForEvent("load");
+    await page.evaluate("window.letGo()");
+    await loaded;
+    for (const each of [page, other]) await isLive(each);
+    await context.close();
+    await after.stop();
+    folder.remove();
+  },
+);
 
 test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in", async () => {
   const { page, context } = await signIn();

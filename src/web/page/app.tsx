@@ -42,17 +42,11 @@ export function App({ code }: { readonly code: string | null }) {
   useEffect(() => {
     if (phase === "in") feed.start();
   }, [phase, feed]);
-  useEffect(
-    () =>
-      followSignIns(() => {
-        setError(null);
-        setPhase("in");
-        feed.start();
-      }),
-    [feed],
-  );
+  const isOut = phase === "out" || connection === "signed out";
+  // Not only the feed: another run of the gateway may have another build of this page.
+  useEffect(() => (isOut ? followSignIns(() => location.reload()) : undefined), [isOut]);
   if (phase === "signing in") return <p class="loading">Signing in …</p>;
-  if (phase === "out" || connection === "signed out") return <SignedOut error={error} />;
+  if (isOut) return <SignedOut error={error} />;
   const problem = error === null ? null : `${error} This browser is still signed in.`;
   return <Frame problem={connection === "open" ? problem : null} dismiss={() => setError(null)} />;
 }

@@ -76,8 +76,11 @@ export function createFeed(): Feed {
   const replaceChannel = (channel: ChannelRow): void =>
     change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });
   const take = (event: LiveEvent): void => {
+    const { about } = event;
+    // Another run of the gateway may have another build of this page. Another page has signed in to it.
+    if (about !== undefined && state.about !== null && about.since !== state.about.since) location.reload();
     // The first event of a connection has everything.
-    if (event.about !== undefined) state = { ...START, about: event.about };
+    if (about !== undefined) state = { ...START, about };
     change({ ...merge(state, event, rates), connection: "open" });
   };
   // What is shown then is old: it must not be called live, also when a hidden page is seen again.
