@@ -175,11 +175,15 @@ describe("many windows of one browser", () => {
     await second.goto(`${gateway.url}/console/keys`);
     await isLive(second);
     await first.getByRole("button", { name: "Sign out" }).click();
-    for (const page of [first, second]) await page.getByText("You are not signed in").waitFor();
+    const third = await context.newPage();
+    await third.goto(`${gateway.url}/console/keys`);
+    for (const page of [first, second, third]) await page.getByText("You are not signed in").waitFor();
     await first.goto(await makeLink(gateway));
     await isLive(first);
-    await second.getByRole("region", { name: "Key messages" }).waitFor();
-    await isLive(second);
+    for (const page of [second, third]) {
+      await page.getByRole("region", { name: "Key messages" }).waitFor();
+      await isLive(page);
+    }
     await context.close();
   });
 });

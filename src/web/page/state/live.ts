@@ -67,11 +67,13 @@ export function createFeed(): Feed {
   let pages: Pages | null = null;
   const show = (next: LiveState): void => {
     state = next;
+    if (next.connection === "signed out") running?.abort();
     for (const see of followers) see();
   };
   const change = (part: Partial<LiveState>): void => {
-    show({ ...state, ...part });
-    pages?.tell(state);
+    const next = { ...state, ...part };
+    pages?.tell(next);
+    show(next);
   };
   const replaceChannel = (channel: ChannelRow): void =>
     change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });

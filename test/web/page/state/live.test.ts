@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page, Route } from "playwright-core";
+import type { ChannelRow } from "../../../../src/web/api.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../../../harness/gateway.ts";
 import { hasBrowser, openBrowser } from "../../browser.ts";
 
@@ -160,5 +161,67 @@ test.skipIf(!hasBrowser)("the refusal of an older sign-in does not end that of a
   await other.getByText("live", { exact: true }).waitFor();
   await page.evaluate("window.refuseFirst()");
   await page.getByText("live", { exact: true }).waitFor();
+  await page.context().close();
+});
+
+/** A row of the channel that `makeConfig` has for this platform. */
+const CHANNEL: ChannelRow = {
+  name: "messages",
+  platform: "messages",
+  groups: ["messages"],
+  state: "available",
+  since: null,
+  reason: null,
+  until: null,
+  latency_ms: null,
+  latency_p95_ms: null,
+  requests_hour: 0,
+  errors_hour: 0,
+  charge_today_usd: "0",
+  hour: [],
+  day: [],
+};
+
+test.skipIf(!hasBrowser)(
+  "what one window has changed is not undone by an older event of another one",
+  async () => {
+    const first = await openPage({ script: FIRST_IS_OURS });
+    await first.evaluate("window.firstBegun");
+    const events = (event: object): Promise<void> =>
+      first.evaluate(`window.sendFirst(${JSON.stringify(event)})`);
+    await events({ channels: [CHANNEL] });
+    const second = await first.context().newPage();
+    for (const page of [first, second]) {
+      if (page === second) await page.goto(`${gateway.url}/console/channels`);
+      else await page.getByRole("navigation").getByRole("link", { name: "Channels" }).click();
+    }
+    await second.getByRole("button", { name: "Disable messages" }).click();
+    for (const page of [first, second]) await page.getByRole("button", { name: "Enable messages" }).waitFor();
+    const stream = { id: "req_1", key: "k", model: "m", channel: "messages", since: 0, tokens: 0 };
+    await events({ streams: [stream] });
+    await second.getByText("1 open stream").waitFor();
+    expect(await second.getByRole("button", { name: "Enable messages" }).count()).toBe(1);
+    await first.context().close();
+  },
+);
+
+/** The page never hears that another one signs in. */
+const NO_STORAGE_EVENTS = `const listen = window.addEventListener;
+  window.addEventListener = (name, ...more) => name === "storage" || listen.call(window, name, ...more);`;
+
+test.skipIf(!hasBrowser)("a page that is signed out takes nothing from the others", async () => {
+  const page = await openPage({ script: NO_STORAGE_EVENTS });
+  const other = await page.context().newPage();
+  await other.goto(`${gateway.url}/console`);
+  await other.getByText("live", { exact: true }).waitFor();
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("You are not signed in").waitFor();
+  await other.goto(gateway.running.console?.createLink() ?? "");
+  await other.getByText("live", { exact: true }).waitFor();
+  // It reads the feed, and whatever it tells the others, it has told them before this.
+  const third = await page.context().newPage();
+  await third.goto(`${gateway.url}/console`);
+  await third.getByText("live", { exact: true }).waitFor();
+  expect(await page.getByRole("navigation").count()).toBe(0);
   await page.context().close();
 });
