@@ -2,7 +2,18 @@
 //   test.skipIf(!hasBrowser)("…", …)
 
 import { existsSync } from "node:fs";
-import { type Browser, chromium } from "playwright-core";
+import { join } from "node:path";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+import type { ChildGateway } from "../harness/gateway.ts";
+
+const PATIENCE_MS = 60_000;
+const MAIN = join(import.meta.dir, "../../src/main.ts");
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const program = [process.env["CHROMIUM"] ?? "", ...PLACES].find((path) => path !== "" && existsSync(path));
@@ -12,4 +23,41 @@ export const hasBrowser = program !== undefined;
 export function openBrowser(): Promise<Browser> {
   // The pages are this gateway's own, and in a container Chromium's own walls do not work.
   return chromium.launch({ executablePath: program ?? "", args: ["--no-sandbox", "--disable-gpu"] });
+}
+
+export async function makeLink({ configPath }: ChildGateway): Promise<string> {
+  const child = Bun.spawn([process.execPath, MAIN, "open", "--print", "--config", configPath], {
+    stdout: "pipe",
+    env: { ...process.env, GATEWAY_CONFIG: undefined },
+  });
+  return (await child.stdout.text()).trim();
+}
+
+export interface Visit {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Every address that the page has requested. */
+  readonly requested: string[];
+  readonly problems: string[];
+}
+
+export async function openSignedIn(
+  browser: Browser,
+  gateway: ChildGateway,
+  options: BrowserContextOptions = {},
+): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  const requested: string[] = [];
+  const problems: string[] = [];
+  page.on("request", (request) => requested.push(request.url()));
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(message.text());
+  });
+  await page.goto(await makeLink(gateway));
+  await page.getByRole("navigation").waitFor();
+  return { page, context, requested, problems };
 }

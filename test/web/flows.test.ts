@@ -17,8 +17,7 @@ import {
 import { rawRequest } from "../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { draftOf } from "../billing/ledger/ledger-samples.ts";
-import { hasBrowser, openBrowser } from "./browser.ts";
-import { makeLink, openSignedIn, type Visit } from "./visits.ts";
+import { hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "./browser.ts";
 
 setDefaultTimeout(120_000);
 const MAIN = join(import.meta.dir, "../../src/main.ts");

@@ -64,7 +64,7 @@ export function createFeed(): Feed {
   const followers = new Set<() => void>();
   const rates = new Map<string, Traffic>();
   let running: AbortController | null = null;
-  let pages: Pages | null = null;
+  let pages: Pages<LiveState> | null = null;
   const show = (next: LiveState): void => {
     state = next;
     if (next.connection === "signed out") running?.abort();

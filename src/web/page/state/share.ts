@@ -2,32 +2,31 @@
 // reads the feed and tells the others. When that page is closed or hidden, the next one gets the lock.
 
 import type { ChannelRow } from "../../api.ts";
-import type { LiveState } from "./live.ts";
 
 const NAME = "gateway-console-feed";
 
 /** `hello`: a page that has just come asks for the state. */
-type Message =
+type Message<State> =
   | { readonly kind: "hello" }
-  | { readonly kind: "state"; readonly state: LiveState }
+  | { readonly kind: "state"; readonly state: State }
   | { readonly kind: "channel"; readonly channel: ChannelRow };
 
-export interface Pages {
+export interface Pages<State> {
   /** From the page that reads the feed. Of another, nobody hears it. */
-  tell(state: LiveState): void;
+  tell(state: State): void;
   tellChannel(channel: ChannelRow): void;
 }
 
-export interface Member {
+export interface Member<State> {
   /** The page leaves when it ends. */
   readonly signal: AbortSignal;
-  readonly state: () => LiveState;
-  readonly show: (state: LiveState) => void;
+  readonly state: () => State;
+  readonly show: (state: State) => void;
   readonly replaceChannel: (channel: ChannelRow) => void;
 }
 
 /** `read` is called when it is this page's turn to read the feed. */
-export function joinPages(member: Member, read: () => Promise<void>): Pages {
+export function joinPages<State>(member: Member<State>, read: () => Promise<void>): Pages<State> {
   const { signal, state, show, replaceChannel } = member;
   // Without TLS on another host than this machine, a browser has no locks: each page reads the feed.
   if (!("locks" in navigator)) {
@@ -35,14 +34,14 @@ export function joinPages(member: Member, read: () => Promise<void>): Pages {
     return { tell: () => {}, tellChannel: () => {} };
   }
   const pages = new BroadcastChannel(NAME);
-  const say = (message: Message): void => {
+  const say = (message: Message<State>): void => {
     if (!signal.aborted) pages.postMessage(message);
   };
   let reads = false;
-  const tell = (next: LiveState): void => {
+  const tell = (next: State): void => {
     if (reads) say({ kind: "state", state: next });
   };
-  pages.addEventListener("message", ({ data }: MessageEvent<Message>) => {
+  pages.addEventListener("message", ({ data }: MessageEvent<Message<State>>) => {
     if (signal.aborted) return;
     if (data.kind === "hello") tell(state());
     else if (data.kind === "channel") replaceChannel(data.channel);

@@ -158,9 +158,9 @@ test.skipIf(!hasBrowser)("the refusal of an older sign-in does not end that of a
   await page.evaluate("window.firstBegun");
   const other = await page.context().newPage();
   await other.goto(gateway.running.console?.createLink() ?? "");
-  await other.getByText("live", { exact: true }).waitFor();
+  await other.getByRole("navigation").waitFor();
   await page.evaluate("window.refuseFirst()");
-  await page.getByText("live", { exact: true }).waitFor();
+  for (const each of [page, other]) await each.getByText("live", { exact: true }).waitFor();
   await page.context().close();
 });
 

@@ -3,13 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
-import { run } from "../cli/driving.ts";
-import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../harness/gateway.ts";
-import { rawRequest } from "../harness/raw.ts";
-import { makeTempFolder } from "../harness/temp.ts";
-import { hasBrowser, openBrowser } from "./browser.ts";
-import { makeLink, openSignedIn, type Visit } from "./visits.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { run } from "../../cli/driving.ts";
+import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "../browser.ts";
 
 setDefaultTimeout(120_000);
 
@@ -99,6 +98,8 @@ describe("the address of a request", () => {
     const panel = page.getByRole("dialog");
     await panel.getByText("This request is running").waitFor();
     leaving.abort();
+    // Nobody may forget it before: a stream that is collected is left.
+    expect(held.status).toBe(200);
     await panel.getByText(`Request ${id}`).waitFor();
     await context.close();
   });
@@ -126,12 +127,11 @@ describe("many windows of one browser", () => {
     "share one event stream, and the next one reads it when that is closed",
     async () => {
       const { context, page: first } = await signIn();
-      const streams: Page[] = [];
-      context.on("request", (request) => {
-        if (request.url().endsWith("/console/api/live")) streams.push(request.frame().page());
-      });
-      await first.reload();
       await isLive(first);
+      let feeds = 0;
+      context.on("request", (request) => {
+        if (request.url().endsWith("/console/api/live")) feeds += 1;
+      });
       const others: Page[] = [];
       for (let count = 0; count < 8; count += 1) {
         const page = await context.newPage();
@@ -139,13 +139,13 @@ describe("many windows of one browser", () => {
         await isLive(page);
         others.push(page);
       }
-      expect(streams).toEqual([first]);
+      expect(feeds).toBe(0);
       await ask("claude-haiku-4-5");
       for (const page of others) await page.getByText("claude-haiku-4-5").first().waitFor();
       await first.close();
       await ask("claude-sonnet-4-5");
       for (const page of others) await page.getByText("claude-sonnet-4-5").first().waitFor();
-      expect(streams).toHaveLength(2);
+      expect(feeds).toBe(1);
       await context.close();
     },
   );
@@ -269,8 +269,8 @@ test.skipIf(!hasBrowser)("Escape does not lose a new secret at once", async () =
   await page.getByText("Nobody can show this secret again").waitFor();
   await page.getByText(secret, { exact: true }).waitFor();
   await page.keyboard.press("Escape");
-  await page.getByRole("dialog").waitFor({ state: "detached" });
-  expect(await page.content()).not.toContain(secret);
+  await page.locator("dialog").waitFor({ state: "detached" });
+  expect((await page.content()).includes(secret)).toBe(false);
   await context.close();
 });
 
