@@ -150,6 +150,24 @@ describe("many windows of one browser", () => {
     },
   );
 
+  test.skipIf(!hasBrowser)("need no window that hangs", async () => {
+    const { context, page: first } = await signIn();
+    await first.clock.install();
+    // It has the lock, and says nothing.
+    await first.addInitScript("BroadcastChannel.prototype.postMessage = () => {};");
+    await first.reload();
+    await isLive(first);
+    const second = await context.newPage();
+    await second.goto(`${gateway.url}/console/live`);
+    await second.getByText("connecting", { exact: true }).waitFor();
+    await first.clock.fastForward(16_000);
+    await isLive(second);
+    // Its question is not heard, but what the other one tells it is.
+    await ask("claude-haiku-4-5");
+    await isLive(first);
+    await context.close();
+  });
+
   test.skipIf(!hasBrowser)("show a change of a channel that another one has made", async () => {
     const { context, page: first } = await signIn();
     await isLive(first);

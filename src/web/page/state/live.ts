@@ -66,8 +66,11 @@ export function createFeed(): Feed {
   let running: AbortController | null = null;
   let pages: Pages<LiveState> | null = null;
   const show = (next: LiveState): void => {
+    // Another run of the gateway may have another build of this page. Another page has signed in to it.
+    const isOtherRun = isAnotherRun(state.about, next.about);
     state = next;
-    if (next.connection === "signed out") running?.abort();
+    if (isOtherRun) location.reload();
+    if (isOtherRun || next.connection === "signed out") running?.abort();
     for (const see of followers) see();
   };
   const change = (part: Partial<LiveState>): void => {
@@ -79,11 +82,9 @@ export function createFeed(): Feed {
     change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });
   const take = (event: LiveEvent): void => {
     const { about } = event;
-    // Another run of the gateway may have another build of this page. Another page has signed in to it.
-    if (about !== undefined && state.about !== null && about.since !== state.about.since) location.reload();
     // The first event of a connection has everything.
-    if (about !== undefined) state = { ...START, about };
-    change({ ...merge(state, event, rates), connection: "open" });
+    const before = about === undefined ? state : { ...START, about };
+    change({ ...before, ...merge(before, event, rates), connection: "open" });
   };
   // What is shown then is old: it must not be called live, also when a hidden page is seen again.
   const stop = (): void => {
@@ -97,9 +98,11 @@ export function createFeed(): Feed {
     const { signal } = running;
     if (document.hidden) running.abort();
     else
-      pages = joinPages({ signal, state: () => state, show, replaceChannel }, () =>
-        stayConnected(signal, take, change),
-      );
+      pages = joinPages({ signal, state: () => state, show, replaceChannel, rejoin: start }, () => {
+        // Until now it had what another page has read.
+        if (state.connection === "open") change({ connection: "connecting" });
+        return stayConnected(signal, take, change);
+      });
   };
   document.addEventListener("visibilitychange", () => {
     if (state.connection === "signed out") return;
@@ -118,6 +121,10 @@ export function createFeed(): Feed {
       pages?.tellChannel(channel);
     },
   };
+}
+
+function isAnotherRun(before: About | null, now: About | null): boolean {
+  return before !== null && now !== null && before.since !== now.since;
 }
 
 /** Until `signal` ends it, or nobody is signed in. */
