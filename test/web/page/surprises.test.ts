@@ -2,7 +2,7 @@
 // clipboard, long names. In a real browser; skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -152,6 +152,11 @@ describe("many windows of one browser", () => {
 
   test.skipIf(!hasBrowser)("need no window that hangs", async () => {
     const { context, page: first } = await signIn();
+    await isLive(first);
+    let feeds = 0;
+    const isFeed = (request: Request): boolean => request.url().endsWith("/console/api/live");
+    context.on("request", (request) => (feeds += isFeed(request) ? 1 : 0));
+    context.on("requestfailed", (request) => (feeds -= isFeed(request) ? 1 : 0));
     await first.clock.install();
     // It has the lock, and says nothing.
     await first.addInitScript("BroadcastChannel.prototype.postMessage = () => {};");
@@ -165,6 +170,33 @@ describe("many windows of one browser", () => {
     // Its question is not heard, but what the other one tells it is.
     await ask("claude-haiku-4-5");
     await isLive(first);
+    // The one that it had before its reload ends, too.
+    expect(feeds).toBe(0);
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("leave the feed to one where nothing happens", async () => {
+    const { context, page: first } = await signIn();
+    await first.clock.install();
+    await first.addInitScript(`const say = BroadcastChannel.prototype.postMessage;
+      BroadcastChannel.prototype.postMessage = function (message) {
+        if (message.kind === "alive") say.call(this, message);
+      };`);
+    await first.reload();
+    await isLive(first);
+    const second = await context.newPage();
+    const asked: string[] = [];
+    second.on("request", (request) => asked.push(request.url()));
+    await second.goto(`${gateway.url}/console/live`);
+    for (let count = 0; count < 4; count += 1) {
+      await second.evaluate(`window.heard = new Promise((resolve) => {
+        const pages = new BroadcastChannel("gateway-console-feed");
+        pages.onmessage = () => resolve(pages.close());
+      }); undefined`);
+      await first.clock.fastForward(6000);
+      await second.evaluate("window.heard");
+    }
+    expect(asked.filter((url) => url.endsWith("/console/api/live"))).toEqual([]);
     await context.close();
   });
 
