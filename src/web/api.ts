@@ -135,6 +135,8 @@ export interface Series {
   readonly requests: number;
   /** For each span. */
   readonly charges: readonly string[];
+  /** A model without a price: its amounts of 0 say nothing. */
+  readonly unpriced: boolean;
 }
 
 export interface Overview {
@@ -248,9 +250,11 @@ export interface SessionRow extends ReportTotals {
   readonly missed: number;
 }
 
+export const ORDERS = ["newest", "charge"] as const;
+export type Order = (typeof ORDERS)[number];
+
 export interface SessionsReply {
   readonly period: PeriodName;
-  /** The newest first. */
   readonly sessions: readonly SessionRow[];
   /** How many more there are. */
   readonly more: number;

@@ -14,7 +14,7 @@ import { reportFault } from "../gateway/observe/observer.ts";
 import { ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { Refusal } from "../lib/refusal.ts";
-import { type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api.ts";
+import { ORDERS, type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api.ts";
 import { NOT_CACHED, readCookie, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
@@ -199,10 +199,14 @@ async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<v
   reply(exchange, 200, { lines: await reports.explain(id) });
 }
 
+const sessionsSchema = z.lazy(() =>
+  z.object({ period: z.enum(PERIODS), order: z.enum(ORDERS).default("newest") }),
+);
+
 async function answerSessions(exchange: Exchange, { reports }: Inside): Promise<void> {
-  const period = z.enum(PERIODS).safeParse(readQuery(exchange).get("period"));
-  if (period.success) reply(exchange, 200, await reports.sessions(period.data));
-  else refuse(exchange, 400, "There is no such period.");
+  const query = sessionsSchema.safeParse(Object.fromEntries(readQuery(exchange)));
+  if (query.success) reply(exchange, 200, await reports.sessions(query.data));
+  else refuse(exchange, 400, "There is no such period or order.");
 }
 
 const actionSchema = z.lazy(() =>

@@ -252,6 +252,23 @@ test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the c
   await context.close();
 });
 
+test.skipIf(!hasBrowser)(
+  "sessions are listed by what they have cost, and that is in the address",
+  async () => {
+    const { page, context } = await signIn();
+    await openView(page, "Sessions");
+    await page.getByLabel("Order").selectOption("charge");
+    const rows = page.getByRole("region", { name: "Sessions" }).getByRole("row");
+    await rows.nth(1).getByText("orchard").waitFor();
+    expect(page.url()).toBe(`${gateway.url}/console/sessions?period=7d&order=charge`);
+    await rows.nth(1).getByRole("link").click();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.reload();
+    await rows.nth(1).getByText("orchard").waitFor();
+    await context.close();
+  },
+);
+
 test.skipIf(!hasBrowser)("a disabled channel is left out, and the request goes to the next one", async () => {
   const { page, context } = await signIn();
   await openView(page, "Channels");

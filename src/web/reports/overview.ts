@@ -40,7 +40,10 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
     period,
     by,
     spans,
-    series: mergeSmall([...rows.values()].sort(byCharge), spans.length).map(describeRow),
+    series: mergeSmall([...rows.values()].sort(byCharge), spans.length).map((row) => ({
+      ...describeRow(row),
+      unpriced: by === "model" && row.charge === ZERO_USD && (unpriced.get(row.name) ?? 0) > 0,
+    })),
     total: describeTotals(total),
     spent: readSpent(cube, clock),
     unpriced: [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : [])),
@@ -118,7 +121,7 @@ function mergeSmall(rows: readonly Row[], length: number): readonly Row[] {
   return [...shown, others];
 }
 
-function describeRow({ name, charge, requests, charges }: Row): Overview["series"][number] {
+function describeRow({ name, charge, requests, charges }: Row): Omit<Overview["series"][number], "unpriced"> {
   return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
 }
 

@@ -1,7 +1,8 @@
 // What goes between the gateway and the thread that reads the ledger for it.
 
-import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
+import type { Overview, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
+import type { SessionsQuery } from "./sessions.ts";
 
 export interface WorkerSettings {
   readonly ledgerPath: string;
@@ -15,7 +16,7 @@ export type Question = WorkerSettings & { readonly id: number } & (
     /** Reads all of the ledger and saves the sums of the overview. */
     | { readonly kind: "update" }
     | { readonly kind: "explain"; readonly request: string }
-    | { readonly kind: "sessions"; readonly period: PeriodName }
+    | { readonly kind: "sessions"; readonly query: SessionsQuery }
     | { readonly kind: "session"; readonly session: string }
   );
 

@@ -7,9 +7,10 @@ import { SAVE_BYTES } from "../../billing/report/cube.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import { Refusal } from "../../lib/refusal.ts";
-import type { Overview, PeriodName, SessionReply, SessionsReply } from "../api.ts";
+import type { Overview, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { Answer, Question, WorkerSettings } from "./question.ts";
+import type { SessionsQuery } from "./sessions.ts";
 
 const IDLE_MS = 5 * 60_000;
 /** How often it is checked whether many lines were written since the sums of the overview were saved. */
@@ -23,7 +24,7 @@ export interface Reports {
   overview(query: OverviewQuery): Promise<Overview>;
   /** What `gateway ledger show` prints; null: no line has this id. */
   explain(request: string): Promise<readonly string[] | null>;
-  sessions(period: PeriodName): Promise<SessionsReply>;
+  sessions(query: SessionsQuery): Promise<SessionsReply>;
   session(session: string): Promise<SessionReply>;
   /** Saves the sums of the overview if many lines were written since, so that it is there at once after a start. */
   update(): Promise<void>;
@@ -65,8 +66,8 @@ export function createReports(readLedger: () => Omit<WorkerSettings, "streams">)
     keepUpdated: () => (timer ??= setInterval(() => void update().catch(() => {}), UPDATE_MS).unref()),
     overview: async (query) => requireKind(await sums.ask({ kind: "overview", query }), "overview").overview,
     explain: async (request) => requireKind(await lookups.ask({ kind: "explain", request }), "explain").lines,
-    sessions: async (period) =>
-      requireKind(await lookups.ask({ kind: "sessions", period }), "sessions").sessions,
+    sessions: async (query) =>
+      requireKind(await lookups.ask({ kind: "sessions", query }), "sessions").sessions,
     session: async (session) =>
       requireKind(await lookups.ask({ kind: "session", session }), "session").session,
     close: () => {

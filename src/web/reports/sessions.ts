@@ -2,16 +2,27 @@
 
 import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
 import { describeTotals, openTotals, type ReportQuery, type ReportRow } from "../../billing/report/report.ts";
-import type { AgentRow, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
+import type { AgentRow, Order, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
 import { type Clock, findStart } from "./overview.ts";
 
 const MAX_SESSIONS = 200;
 
 type PacedClock = Clock & Pick<ReportQuery, "pause">;
 
-export function listSessions(path: string, period: PeriodName, clock: PacedClock): SessionsReply {
+export interface SessionsQuery {
+  readonly period: PeriodName;
+  /** Those that are cut off are the last ones. */
+  readonly order: Order;
+}
+
+export function listSessions(
+  path: string,
+  { period, order }: SessionsQuery,
+  clock: PacedClock,
+): SessionsReply {
   const { rows } = sumSessions(path, { ...clock, since: formatStart(period, clock), until: null });
   const named = rows.filter(({ names }) => names[0] !== "");
+  if (order === "charge") named.sort(byCharge);
   return {
     period,
     sessions: named.slice(0, MAX_SESSIONS).map((row) => {
@@ -20,6 +31,14 @@ export function listSessions(path: string, period: PeriodName, clock: PacedClock
     }),
     more: Math.max(0, named.length - MAX_SESSIONS),
   };
+}
+
+type Row = ReportRow<SessionTotals>;
+
+/** The newest first among equals, because the order of those stays. */
+function byCharge({ totals: a }: Row, { totals: b }: Row): number {
+  if (a.charge === b.charge) return 0;
+  return a.charge > b.charge ? -1 : 1;
 }
 
 export function showSession(path: string, session: string, clock: PacedClock): SessionReply {
@@ -33,7 +52,7 @@ function formatStart(period: PeriodName, clock: Clock): string {
   return new Date(findStart(period, clock)).toISOString();
 }
 
-function describeSession({ names, totals }: ReportRow<SessionTotals>): SessionRow {
+function describeSession({ names, totals }: Row): SessionRow {
   const { first, last, key, tool, label, inferred, agents } = totals;
   const working = [...agents.values()].filter(({ requests }) => requests > 0);
   const misses = working.flatMap((agent) => agent.misses);

@@ -85,7 +85,7 @@ function answer(question: Question): Answer["result"] | null {
       return { kind: "explain", lines };
     }
     case "sessions":
-      return { kind: "sessions", sessions: listSessions(ledgerPath, question.period, clock) };
+      return { kind: "sessions", sessions: listSessions(ledgerPath, question.query, clock) };
     case "session":
       return { kind: "session", session: showSession(ledgerPath, question.session, clock) };
     case "update":

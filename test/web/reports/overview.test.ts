@@ -36,15 +36,20 @@ afterEach(() => {
 interface Sample {
   readonly at: number;
   readonly model?: string;
+  readonly basis?: "unpriced" | "unknown";
 }
 
 function read(samples: readonly Sample[]): void {
   let prev = GENESIS;
   const lines = samples
     .toSorted((a, b) => a.at - b.at)
-    .map(({ at, model = "m" }, index) => {
+    .map(({ at, model = "m", basis }, index) => {
       const time = new Date(at).toISOString();
-      const line = encodeLine(draftOf(`req_${index}`, { time, model, key: `key-${index % 3}` }), prev);
+      const more = basis === undefined ? {} : { basis, official_usd: null, charge_usd: null };
+      const line = encodeLine(
+        draftOf(`req_${index}`, { time, model, key: `key-${index % 3}`, ...more }),
+        prev,
+      );
       prev = hashLine(line);
       return `${line}\n`;
     });
@@ -115,4 +120,22 @@ test("names that are too many are counted together, with their requests and char
   ]);
   expect(sum(series.map((each) => each.charge_usd))).toBe(total.charge_usd);
   expect(sum(series.at(-1)?.charges ?? [])).toBe(series.at(-1)?.charge_usd ?? "");
+});
+
+test("a model of which no request has a price is not one that costs nothing", () => {
+  const unpriced = { at: NOW, basis: "unpriced" } as const;
+  const unknown = { at: NOW, basis: "unknown" } as const;
+  read([
+    { ...unpriced, model: "house" },
+    { ...unknown, model: "house" },
+    { at: NOW, model: "half" },
+    { ...unpriced, model: "half" },
+    { ...unknown, model: "lost" },
+  ]);
+  const { series } = sumOverview(cube, { period: "today", by: "model" }, CLOCK);
+  expect(series.map((each) => [each.name, each.unpriced])).toEqual([
+    ["half", false],
+    ["house", true],
+    ["lost", false],
+  ]);
 });

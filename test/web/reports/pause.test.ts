@@ -66,7 +66,7 @@ test("a report of sessions can pause after each line, each session's sum and eac
     makeLedger(path, lines, { start: now - lines * 1000, stepMs: 1000 });
     let pauses = 0;
     const clock = { zone: createZone("UTC"), now, pause: () => (pauses += 1) };
-    const { sessions, more } = listSessions(path, "30d", clock);
+    const { sessions, more } = listSessions(path, { period: "30d", order: "newest" }, clock);
     expect(sessions.length).toBeGreaterThan(1);
     expect(pauses).toBeGreaterThanOrEqual(lines + sessions.length + more + sessions.length);
   } finally {

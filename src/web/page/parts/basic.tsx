@@ -42,7 +42,7 @@ export function Empty({
 }
 
 /** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone. */
-type ColumnClass = "number" | "some" | "number some" | "more";
+type ColumnClass = "number" | "some" | "number some" | "more" | "number more";
 
 /** A table that can be scrolled sideways. Its rows are the children. */
 export function Table({

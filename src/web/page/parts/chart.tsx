@@ -51,11 +51,13 @@ function Legend({ bars, at }: { readonly bars: Bars; readonly at: number | null 
         {span === undefined ? "All together" : formatSpanName(span, "long")}
       </p>
       <ul>
-        {series.map(({ name, charge_usd: all, charges }, index) => (
+        {series.map(({ name, charge_usd: all, charges, unpriced }, index) => (
           <li key={name}>
             <span class={`swatch c${index}`} aria-hidden="true" />
             <span class="name">{nameOf(name)}</span>
-            <span class="number">{formatUsd(at === null ? all : (charges[at] ?? "0"))}</span>
+            <span class="number">
+              {unpriced ? "no price" : formatUsd(at === null ? all : (charges[at] ?? "0"))}
+            </span>
           </li>
         ))}
       </ul>
@@ -83,9 +85,9 @@ function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; read
             {spans.map((span, index) => (
               <tr key={span}>
                 <th scope="row">{formatSpanName(span, "long")}</th>
-                {series.map(({ name, charges }) => (
+                {series.map(({ name, charges, unpriced }) => (
                   <td class="number" key={name}>
-                    {formatUsd(charges[index] ?? "0", 4)}
+                    {unpriced ? "no price" : formatUsd(charges[index] ?? "0", 4)}
                   </td>
                 ))}
               </tr>
@@ -203,10 +205,10 @@ function formatTick(value: number): string {
 
 const TICK_PX = 64;
 
-/** As many names as have room, always at the same distance. */
+/** As many names as have room, always at the same distance. The last bar, which is now, has one. */
 function chooseTicks(count: number, width: number, [from, to]: readonly [number, number]): number[] {
   const step = Math.max(1, Math.ceil(count / Math.max(1, Math.floor(width / TICK_PX))));
   return Array.from({ length: count }, (_, index) => index).filter(
-    (index) => index % step === 0 && index >= from && index <= to,
+    (index) => (count - 1 - index) % step === 0 && index >= from && index <= to,
   );
 }

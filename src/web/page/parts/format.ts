@@ -64,6 +64,18 @@ export function formatFull(ms: number): string {
   return full.format(ms);
 }
 
+const moment = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+
+/** `Nov 20, 02:05 PM`, for columns. */
+export function formatMoment(ms: number): string {
+  return moment.format(ms);
+}
+
 const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 const weekday = new Intl.DateTimeFormat(undefined, {
   weekday: "short",

@@ -73,6 +73,9 @@ function Channel({ channel }: { readonly channel: ChannelRow }) {
         </span>
       </header>
       {reason !== null && <p class="reason">{reason}</p>}
+      {state === "unknown" && (
+        <p class="reason">No request has used it yet. “Check now” asks its upstream.</p>
+      )}
       <dl class="facts-row">
         <Fact title="Platform" text={platform} />
         <Fact title="Groups" text={groups.join(", ") || "none"} />

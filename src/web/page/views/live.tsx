@@ -26,7 +26,7 @@ export function LiveView({ route }: { readonly route: Route }) {
         <Card title="Open streams" note={describeTraffic(streams, websockets)}>
           <Streams streams={streams} />
         </Card>
-        <Card title="Latest requests" note="Newest first">
+        <Card title="Latest requests" note="The last to end first">
           <Requests requests={requests} />
         </Card>
         {notices.length > 0 && (
@@ -76,8 +76,8 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
         ["Model"],
         ["Key", "more"],
         ["Channel", "some"],
-        ["Running", "number"],
-        ["Tokens", "number"],
+        ["Running", "number more"],
+        ["Tokens", "number more"],
         ["Tokens/s", "number"],
       ]}
     >
@@ -90,8 +90,8 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
           <Name text={model} />
           <Name text={key} more="more" />
           <Name text={channel} more="some" />
-          <td class="number">{formatSpan(now - since)}</td>
-          <td class="number">{formatCount(tokens)}</td>
+          <td class="number more">{formatSpan(now - since)}</td>
+          <td class="number more">{formatCount(tokens)}</td>
           <td class="number">{formatCount(tokensPerSecond)}</td>
         </tr>
       ))}
@@ -166,7 +166,8 @@ function Status({ request: { status, outcome } }: { readonly request: RequestRow
   const tone = outcome === "client_closed" ? "calm" : outcome === "refused" || status < 500 ? "warn" : "bad";
   return (
     <Pill tone={tone}>
-      {status} {outcome.replaceAll("_", " ")}
+      {status}
+      <span class="more"> {outcome.replaceAll("_", " ")}</span>
     </Pill>
   );
 }

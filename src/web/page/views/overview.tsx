@@ -234,20 +234,22 @@ function Tokens({ total }: { readonly total: ReportTotals }) {
 function Gaps({ data: { total, unpriced, unreadable } }: { readonly data: OverviewReply }) {
   const isWhole = unpriced.length === 0 && total.unknown === 0 && total.partial === 0 && unreadable === 0;
   return (
-    <Card title="Not in these amounts">
+    <Card title="Gaps and estimates">
       {isWhole ? (
-        <Empty title="Nothing: every request has its exact price." />
+        <Empty
+          title={total.requests === 0 ? "No requests yet." : "None: every request has its exact price."}
+        />
       ) : (
         <ul class="facts">
           {unpriced.map(({ name, requests }) => (
             <li key={name} class="fact">
               <span>
-                <b>{name}</b> has no price
+                <b>{name}</b> has no price: not in these amounts
               </span>
               <span class="number">{formatCount(requests)}</span>
             </li>
           ))}
-          <Fact count={total.unknown} text="Usage is not known" />
+          <Fact count={total.unknown} text="Usage is not known: not in these amounts" />
           <Fact count={total.partial} text="Ended early: partly estimated, and included" />
           <Fact count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
         </ul>

@@ -1,9 +1,17 @@
 // What each session of an agent has spent, and the agents in one session.
 
 import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
-import { PERIODS } from "../../api.ts";
+import { type Order, ORDERS, PERIODS } from "../../api.ts";
 import { Copy, Dialog, Empty, Failure, Name, Table } from "../parts/basic.tsx";
-import { formatCount, formatFull, formatRate, formatShort, formatSpan, formatUsd } from "../parts/format.ts";
+import {
+  formatCount,
+  formatFull,
+  formatMoment,
+  formatRate,
+  formatShort,
+  formatSpan,
+  formatUsd,
+} from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
 
@@ -12,14 +20,21 @@ const TITLES: Readonly<Record<PeriodName, string>> = {
   "7d": "last 7 days",
   "30d": "last 30 days",
 };
+const ORDER_TITLES: Readonly<Record<Order, string>> = {
+  newest: "newest first",
+  charge: "most expensive first",
+};
 /** Sessions are summed from the whole ledger each time. */
 const REFRESH_MS = 15_000;
 
 export function SessionsView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
-  const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?period=${period}`);
+  const order = ORDERS.find((each) => each === route.query.get("order")) ?? "newest";
+  const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?period=${period}&order=${order}`);
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
+  const show = (changed: { readonly period?: string; readonly order?: string }): void =>
+    go(hrefOf(["sessions"], { period, order, ...changed }), "replace");
   return (
     <>
       <h1 class="hidden">Sessions</h1>
@@ -31,11 +46,22 @@ export function SessionsView({ route }: { readonly route: Route }) {
             <select
               aria-label="Period"
               value={period}
-              onChange={(event) => go(hrefOf(["sessions"], { period: event.currentTarget.value }), "replace")}
+              onChange={(event) => show({ period: event.currentTarget.value })}
             >
               {PERIODS.map((each) => (
                 <option key={each} value={each}>
                   {TITLES[each]}
+                </option>
+              ))}
+            </select>{" "}
+            <select
+              aria-label="Order"
+              value={order}
+              onChange={(event) => show({ order: event.currentTarget.value })}
+            >
+              {ORDERS.map((each) => (
+                <option key={each} value={each}>
+                  {ORDER_TITLES[each]}
                 </option>
               ))}
             </select>
@@ -44,15 +70,23 @@ export function SessionsView({ route }: { readonly route: Route }) {
         {data === null ? (
           error === null && <p class="loading">Reading the ledger …</p>
         ) : (
-          <Sessions data={data} />
+          <Sessions data={data} order={order} />
         )}
       </section>
-      {session !== undefined && <SessionPanel id={session} period={period} />}
+      {session !== undefined && (
+        <SessionPanel id={session} onClose={() => go(hrefOf(["sessions"], { period, order }), "replace")} />
+      )}
     </>
   );
 }
 
-function Sessions({ data: { sessions, more, period } }: { readonly data: SessionsReply }) {
+function Sessions({
+  data: { sessions, more, period },
+  order,
+}: {
+  readonly data: SessionsReply;
+  readonly order: Order;
+}) {
   if (sessions.length === 0)
     return (
       <Empty title="No session in this period.">
@@ -71,7 +105,7 @@ function Sessions({ data: { sessions, more, period } }: { readonly data: Session
           ["Label", "some"],
           ["Key", "some"],
           ["Lasted", "number some"],
-          ["Requests", "number"],
+          ["Requests", "number more"],
           ["Agents", "number some"],
           ["From cache", "number some"],
           ["Missed", "number some"],
@@ -79,29 +113,37 @@ function Sessions({ data: { sessions, more, period } }: { readonly data: Session
         ]}
       >
         {sessions.map((row) => (
-          <SessionLine key={row.session} row={row} period={period} />
+          <SessionLine
+            key={row.session}
+            row={row}
+            href={hrefOf(["sessions", row.session], { period, order })}
+          />
         ))}
       </Table>
-      {more > 0 && <p class="quiet">{formatCount(more)} more: `gateway sessions --all` shows every one.</p>}
+      {more > 0 && (
+        <p class="quiet">
+          {formatCount(more)} more: <code>gateway sessions --all</code> shows every one.
+        </p>
+      )}
     </>
   );
 }
 
-function SessionLine({ row, period }: { readonly row: SessionRow; readonly period: PeriodName }) {
-  const { session, since, until, tool, label, key, requests, agents, missed } = row;
+function SessionLine({ row, href }: { readonly row: SessionRow; readonly href: string }) {
+  const { since, until, tool, label, key, requests, agents, missed } = row;
   const end = Date.parse(until);
   return (
     <tr>
       <td>
-        <a href={hrefOf(["sessions", session], { period })}>
-          <time>{formatFull(end)}</time>
+        <a href={href}>
+          <time title={formatFull(end)}>{formatMoment(end)}</time>
         </a>
       </td>
       <Name text={tool} />
       <Name text={label} more="some" />
       <Name text={key} more="some" />
       <td class="number some">{formatSpan(end - Date.parse(since))}</td>
-      <td class="number">{formatCount(requests)}</td>
+      <td class="number more">{formatCount(requests)}</td>
       <td class="number some">{formatCount(agents)}</td>
       <td class="number some">{formatRate(row.cache_hit_rate)}</td>
       <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
@@ -110,11 +152,10 @@ function SessionLine({ row, period }: { readonly row: SessionRow; readonly perio
   );
 }
 
-function SessionPanel({ id, period }: { readonly id: string; readonly period: PeriodName }) {
+function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const { data, error, load } = useData<SessionReply>(`session?id=${encodeURIComponent(id)}`);
-  const close = (): void => go(hrefOf(["sessions"], { period }), "replace");
   return (
-    <Dialog title="Session" side onClose={close}>
+    <Dialog title="Session" side onClose={onClose}>
       {error !== null && <Failure text={error} retry={load} />}
       {data === null ? (
         error === null && <p class="quiet">Reading the ledger …</p>
@@ -188,7 +229,7 @@ function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
           <tr key={id}>
             <td>
               <a href={hrefOf(["live", id])}>
-                <time>{formatFull(Date.parse(time))}</time>
+                <time title={formatFull(Date.parse(time))}>{formatMoment(Date.parse(time))}</time>
               </a>
             </td>
             <td>{because.replaceAll("_", " ")}</td>
