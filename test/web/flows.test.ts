@@ -260,9 +260,12 @@ test.skipIf(!hasBrowser)(
     await page.getByLabel("Order").selectOption("charge");
     const rows = page.getByRole("region", { name: "Sessions" }).getByRole("row");
     await rows.nth(1).getByText("orchard").waitFor();
-    expect(page.url()).toBe(`${gateway.url}/console/sessions?period=7d&order=charge`);
+    const address = `${gateway.url}/console/sessions?period=7d&order=charge`;
+    expect(page.url()).toBe(address);
     await rows.nth(1).getByRole("link").click();
     await page.getByRole("button", { name: "Close" }).click();
+    await page.locator("dialog").waitFor({ state: "detached" });
+    expect(page.url()).toBe(address);
     await page.reload();
     await rows.nth(1).getByText("orchard").waitFor();
     await context.close();
