@@ -25,7 +25,6 @@ const HELP = `bun run bench [flags]
   --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey, claude-code-router, better-ccflare and 9router too, from npm in temporary folders
-  --long               ten minutes longer: the far upstream after a pause of that length
   --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it; also with "allocations"
   --profile PART       a CPU profile of the gateway in one of them instead of measurements
   --update-baseline    with "allocations": these counts are the new baseline, which must not be exceeded
@@ -41,7 +40,6 @@ function readFlags() {
       only: { type: "string" },
       executable: { type: "string" },
       against: { type: "string" },
-      long: { type: "boolean", default: false },
       peers: { type: "boolean", default: false },
       layers: { type: "boolean", default: false },
       profile: { type: "string" },

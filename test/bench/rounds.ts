@@ -4,9 +4,6 @@ import { type Bench, describeRequest } from "./bench.ts";
 import { countAllocated, countLayer } from "./allocated/exact.ts";
 import { measureAllocations } from "./parts/allocations.ts";
 import { measureConsole } from "./parts/console.ts";
-import { measureFar } from "./far/far.ts";
-import { measureLoop } from "./far/loop.ts";
-import { measureTls } from "./far/full-load.ts";
 import { LAYERS } from "./targets/layer-list.ts";
 import { planLayers } from "./targets/layers.ts";
 import {
@@ -36,7 +33,6 @@ export interface Plan {
   /** What to measure. */
   readonly only: ReadonlySet<string>;
   readonly quick: boolean;
-  readonly long: boolean;
   readonly peers: boolean;
   readonly layers: boolean;
   /** Reports the progress. */
@@ -44,18 +40,7 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = [
-  "memory",
-  "flatness",
-  "start",
-  "reports",
-  "console",
-  "far",
-  "loop",
-  "tls",
-  "stalls",
-  "allocations",
-] as const;
+export const EXTRAS = ["memory", "flatness", "start", "reports", "console", "stalls", "allocations"] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -82,9 +67,6 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
 /** What needs targets or upstreams of its own. */
 async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promise<void> {
   const { commands, only } = plan;
-  if (only.has("far")) await measureFar({ ...plan, rounds: bench.rounds }, bench.cores, results);
-  if (only.has("loop")) await measureLoop({ ...plan, rounds: bench.rounds }, bench.cores, results);
-  if (only.has("tls")) await measureTls({ ...plan, rounds: bench.rounds }, bench, results);
   if (only.has("stalls")) {
     const lines = plan.quick ? SHORT_LEDGER : LONG_LEDGER;
     await measureStalls(results, { cores: bench.cores, lines, note: plan.note });

@@ -1,8 +1,6 @@
 // The gateway's goals. Ratios are computed round by round, so that a noisy
 // machine affects both sides; the median of the ratios counts.
 
-import { ROUND_TRIP } from "../far/far.ts";
-import { LOOP_ROWS } from "../far/loop.ts";
 import { LONG_LEDGER, SHORT_LEDGER } from "../parts/reports.ts";
 import { type Results, readSpread, writeNumber } from "./measures.ts";
 
@@ -20,8 +18,6 @@ interface Goal {
   readonly rival: string | null;
   /** Subtract the number without a gateway from both sides first. */
   readonly added?: true;
-  /** Subtract this number without a gateway first. */
-  readonly over?: string;
   readonly atLeast?: number;
   readonly atMost?: number;
   /** The targets that have this goal, if not all. */
@@ -83,27 +79,6 @@ const GOALS: readonly Goal[] = [
     added: true,
     atMost: 25_000,
   },
-  ...[
-    "first request",
-    "steady",
-    "eight at once, median",
-    "eight again, median",
-    "after 90 s",
-    "after 600 s",
-  ].map((row) => ({
-    text: `ms over a round trip, ${row}`,
-    metric: `far: first byte ms, ${row}`,
-    rival: null,
-    over: ROUND_TRIP,
-    atMost: 3,
-  })),
-  ...LOOP_ROWS.map((metric) => ({
-    text: `added ${metric.replace("loop: ms a turn, ", "ms a turn of an agent's loop, ")}`,
-    metric,
-    rival: null,
-    added: true,
-    atMost: 3,
-  })),
   ...Object.entries(MAX_ALLOCATED).map(([what, atMost]) => ({
     text: `bytes allocated, ${what}`,
     metric: `bytes allocated, ${what}`,
@@ -165,13 +140,8 @@ export function judge(results: Results, target: string): Verdict[] {
   });
 }
 
-function listValues({ metric, rival, added, over }: Goal, results: Results, target: string): number[] {
-  const base =
-    over !== undefined
-      ? results.rounds("direct", over)
-      : added === true
-        ? results.rounds("direct", metric)
-        : [];
+function listValues({ metric, rival, added }: Goal, results: Results, target: string): number[] {
+  const base = added === true ? results.rounds("direct", metric) : [];
   const own = results.rounds(target, metric).map((value, round) => value - (base[round] ?? 0));
   if (rival === null) return own;
   const theirs = results.rounds(rival, metric).map((value, round) => value - (base[round] ?? 0));

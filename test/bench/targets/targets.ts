@@ -45,7 +45,7 @@ export const direct: Recipe = {
   }),
 };
 
-export function findNginx(): string | null {
+function findNginx(): string | null {
   return Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
 }
 
