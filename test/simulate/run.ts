@@ -6,6 +6,7 @@ import { checkLimits } from "./checks/limits.ts";
 import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "./checks/released.ts";
 import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
 import { checkDelivered } from "./checks/delivered.ts";
+import { checkResent } from "./checks/resent.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
@@ -712,6 +713,7 @@ export class World implements Machine {
     checkCommands(this);
     checkKeysOff(this);
     checkDelivered(this);
+    checkResent(this);
   }
 }
 

@@ -44,17 +44,12 @@ const UNDONE: readonly Bug[] = [
       },
     ],
   },
-  {
-    name: "D4 undone: a POST is sent again on a new connection",
-    changes: [
-      {
-        file: CONNECTION,
-        from: "(this.#isUntouched(exchange) || (!this.#answered && isSafe(exchange.method)))",
-        to: "!this.#answered",
-      },
-      { file: CONNECTION, from: "    else exchange.reportResend();\n", to: "" },
-    ],
-  },
+  plant(
+    "D4 undone: a POST is sent again on a new connection",
+    CONNECTION,
+    "(!this.#answered && isSafe(exchange.method))",
+    "!this.#answered",
+  ),
   plant(
     "D5 undone: a connection is reused after a 204 with a body",
     CONNECTION,

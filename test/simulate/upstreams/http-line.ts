@@ -105,7 +105,13 @@ export class HttpLine {
     const { plan, scheduler } = this.#upstream;
     const send = /sim\/(c\d+r\d+s\d+)/.exec(agent)?.[1] ?? "";
     const fetches = method === "GET" ? (/^\/v1\/responses\/([^/?]+)/.exec(target)?.[1] ?? null) : null;
-    const arrival = this.#upstream.arrive(send, this.#end.peer.owner, { tainted: this.#tainted, fetches });
+    const { peer } = this.#end;
+    const before = this.#outlet.total;
+    const arrival = this.#upstream.arrive(send, peer.owner, {
+      tainted: this.#tainted,
+      hasBegun: () => peer.bytesRead > before,
+      fetches,
+    });
     this.#checkReuse(arrival);
     scheduler.note(
       `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${arrival.attempt}`,

@@ -37,6 +37,8 @@ export interface Arrival {
   estimated: number;
   /** It followed an answer that nobody requested, on the same connection: which request gets which answer is chance. */
   tainted: boolean;
+  /** The gateway has read a byte of its answer. */
+  readonly hasBegun: () => boolean;
   /** The id of the response that it fetches; null: it requests a new one. */
   readonly fetches: string | null;
   /** The upstream continues with it after its answer. */
@@ -148,6 +150,7 @@ export class Upstream {
       stream: false,
       estimated: 0,
       tainted: false,
+      hasBegun: () => false,
       fetches: null,
       goesOn: false,
       recorded: null,

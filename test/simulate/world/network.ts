@@ -73,6 +73,10 @@ export class End {
     return this.#wroteAt;
   }
 
+  get bytesRead(): number {
+    return this.#read;
+  }
+
   /** Bytes that have arrived and were not read. */
   get unread(): number {
     return this.#queued;

@@ -1,0 +1,31 @@
+// Checks decision 0012: a POST reaches a channel once, and after the first byte of an answer no other channel.
+
+import type { World } from "../run.ts";
+import type { Arrival } from "../upstreams/upstream.ts";
+
+export function checkResent(world: World): void {
+  for (const [send, own] of world.bySend) {
+    const posts = own.filter(({ fetches, tainted }) => fetches === null && !tainted);
+    for (const [channel, there] of Map.groupBy(posts, (post) => post.channel))
+      if (there.length > 1)
+        world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
+    const begun = posts.find(
+      (post, index) => index < posts.length - 1 && !isFailure(post) && post.hasBegun(),
+    );
+    if (begun !== undefined)
+      world.accuse(
+        "resent",
+        `${send} reached another channel, although the gateway had read the beginning of the answer of ${begun.channel}: at ${listTimes(posts)}.`,
+      );
+  }
+}
+
+function listTimes(posts: readonly Arrival[]): string {
+  return posts.map(({ at }) => `${(at / 1000).toFixed(1)} ms`).join(", ");
+}
+
+/** After such an answer, another channel may be tried. The end of its connection may make an answer an empty one. */
+function isFailure({ plan, status }: Arrival): boolean {
+  if (plan === null || plan.kind === "error event" || plan.kind === "bodiless with body") return true;
+  return status >= 300 || (plan.cut !== null && plan.framing === "close");
+}
