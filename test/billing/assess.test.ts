@@ -79,12 +79,12 @@ describe("an answer that broke off", () => {
     expect(shown).toEqual({ basis: "partial", usage: [usage], estimated: [], suspect: false });
   });
 
-  test("with a single token seen pays for it", () => {
+  test("a broken-off answer with a single token seen pays for it", () => {
     const shown = judge(readingOf({ input: 1 }, { estimatedOutput: 1 }));
     expect(shown).toMatchObject({ usage: [{ input: 1, output: 1 }], estimated: ["output"] });
   });
 
-  test("in its second pass keeps the first as it was, and each pass its model", () => {
+  test("an answer that broke off in its second pass keeps the first pass as it was, and each pass its model", () => {
     const first = { model: "a", pass: "compaction", usage: { input: 3, output: 4 } };
     const last = { model: "b", pass: "advisor_message", usage: { output: 2 } };
     const reading = { ...OPEN, parts: [first, last], estimatedOutput: 9 };
@@ -98,7 +98,7 @@ describe("an answer that broke off", () => {
     ]);
   });
 
-  test("before anything was said is unknown", () => {
+  test("an answer that broke off before anything was said is unknown", () => {
     expect(judge(OPEN)).toEqual({ basis: "unknown", usage: [], estimated: [], suspect: false });
   });
 });
@@ -106,7 +106,7 @@ describe("an answer that broke off", () => {
 describe("an answer that never came", () => {
   const nothing: ReturnType<typeof judge> = { basis: "exact", usage: [], estimated: [], suspect: false };
 
-  test.each([400, 429, 500])("but an error of status %d costs nothing, whatever it reports", (status) => {
+  test.each([400, 429, 500])("an error of status %d costs nothing, whatever it reports", (status) => {
     const reading = readingOf({ input: 5, output: 1 }, FINAL);
     for (const outcome of ["upstream_error", "complete", "client_closed"] as const)
       expect(judge(reading, { outcome, status })).toEqual(nothing);
@@ -130,7 +130,7 @@ describe("an answer that never came", () => {
 describe("a whole answer", () => {
   const whole = { outcome: "complete" } as const;
 
-  test("of a single token costs it", () => {
+  test("a whole answer of a single token costs that token", () => {
     expect(judge(readingOf({ input: 1 }, FINAL), whole)).toMatchObject({
       basis: "exact",
       usage: [{ input: 1 }],
@@ -150,7 +150,7 @@ describe("a whole answer", () => {
     expect(done).toMatchObject({ basis: "unknown", suspect: true });
   });
 
-  test("without its last report costs what was reported before, and nothing is estimated", () => {
+  test("a whole answer without its last report costs what was reported before, and nothing is estimated", () => {
     const shown = judge(readingOf({ output: 1 }, { estimatedOutput: 9 }), whole);
     expect(shown).toEqual({ basis: "partial", usage: [{ output: 1 }], estimated: [], suspect: false });
     expect(judge(OPEN, whole)).toMatchObject({ basis: "unknown", usage: [], suspect: false });
@@ -196,7 +196,7 @@ describe("an answer that says it failed", () => {
     expect(seen.suspect).toContain("before its error");
   });
 
-  test("and ended without a word of it costs nothing either, unless its body is whole", () => {
+  test("an answer that says it failed, and ended without a word, costs nothing unless its body is whole", () => {
     const cut = judge(readingOf(null, { end: "open", final: false }), failed);
     expect(cut).toMatchObject({ basis: "exact", usage: [] });
     const body = judge(readingOf(null, { ...FINAL, estimatedOutput: 9 }), failed);

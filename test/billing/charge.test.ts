@@ -49,7 +49,7 @@ describe("a kind of usage without a price", () => {
     expect(bill(model, usage, { overrides })).toMatchObject({ official: null, unpricedUsage, atLeast: null });
   });
 
-  test("in one of several parts leaves the least that all parts come to", () => {
+  test("a kind without a price in one of several parts leaves the least that all parts come to", () => {
     const parts = [
       { model: "m", pass: "message", usage: { input: 1_000_000, input_audio: 3 } },
       { model: "m", pass: "compaction", usage: { input: 2_000_000 } },
@@ -116,7 +116,7 @@ describe("several calls to the model in one answer", () => {
     expect(mixed.parts.map(({ tier }) => tier)).toEqual(["standard", "standard", "standard+over_100000"]);
   });
 
-  test("of a model with one price are one part", () => {
+  test("several calls to a model with one price are one part", () => {
     expect(bill("claude-sonnet-5", {}, { parts: [part(calls)] }).parts).toHaveLength(1);
   });
 });
@@ -186,7 +186,7 @@ describe("an answer's charge", () => {
     });
   });
 
-  test("of nothing used is nothing", () => {
+  test("nothing used costs nothing", () => {
     expect(bill("gpt-5", {}, { parts: [] })).toMatchObject({
       official: "0",
       charge: "0",
@@ -199,7 +199,7 @@ describe("an answer's charge", () => {
     expect(bill("gpt-5", { input: 0, output: 0 })).toMatchObject({ official: "0", charge: "0" });
   });
 
-  test("of several passes is the sum of each model's own", () => {
+  test("the charge of several passes is the sum of each model's own", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000, web_search: 2 } },
       { model: "claude-opus-4-8", pass: "advisor_message", usage: { input: 1_000_000, output: 10 } },
@@ -378,7 +378,7 @@ describe("how it was served decides the price", () => {
     },
   );
 
-  test("if one pass has no price, the whole has no amount, and the other pass keeps its own", () => {
+  test("an answer with one pass without a price has no amount, and the other pass keeps its own", () => {
     const parts = [
       { model: null, pass: "message", usage: { input: 1_000_000 } },
       { model: "claude-nova-9", pass: "fallback_message", usage: { input: 1 } },
@@ -468,7 +468,7 @@ describe("a price in the config", () => {
     expect(charged).toMatchObject({ official: "0.5" });
   });
 
-  test("for the requested model is used if the answer has another name for it", () => {
+  test("the config's price for the requested model is used if the answer has another name for it", () => {
     const asked = { overrides, requested: "my-model" };
     expect(bill("vendor/their-model:8b", { input: 1_000_000, web_search: 1 }, asked)).toMatchObject({
       official: "3.005",
@@ -476,7 +476,7 @@ describe("a price in the config", () => {
     expect(bill("gpt-5-mini", { input: 1_000_000 }, asked)).toMatchObject({ official: "0.25" });
   });
 
-  test("for the requested model is not used for another model that took part in the answer", () => {
+  test("the config's price for the requested model is not used for another model that took part in the answer", () => {
     const parts = [{ model: "claude-nova-9", pass: "advisor_message", usage: { input: 1 } }];
     expect(bill("my-model", {}, { parts, overrides, requested: "my-model" })).toMatchObject({
       official: null,

@@ -67,7 +67,7 @@ describe("a model's price is found", () => {
     expect(inputOf(model)).toBeNull();
   });
 
-  test("as of the requested day", () => {
+  test("a model's price is that of the requested day", () => {
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-29T23:59:59Z"))).toBe("1");
     expect(inputOf("gpt-5.6-luna", new Date("2026-07-30T00:00:00Z"))).toBe("0.2");
     expect(inputOf("gemini-3.8-flash", new Date("2026-12-31T23:59:59Z"))).toBe("0.75");

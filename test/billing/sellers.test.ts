@@ -128,13 +128,13 @@ describe("the same name has the price of who sells it", () => {
     expect(priceOf(model, { provider })).toBeNull();
   });
 
-  test("at an unknown address a name that says its maker pays that maker's price only", () => {
+  test("a name that says its maker pays only that maker's price at an unknown address", () => {
     expect(priceOf("openai/gpt-5", {})?.source).toContain("openai (by name)");
     expect(priceOf("anthropic/gpt-5", {})).toBeNull();
     expect(priceOf("qwen/gpt-5", {})).toBeNull();
   });
 
-  test("at an unknown address a name that two makers have is nobody's", () => {
+  test("a name that two makers have is nobody's at an unknown address", () => {
     const line = (provider: string, id: string) =>
       JSON.stringify({ provider, ids: [id], periods: [{ rates: { input: "1" } }] });
     const twoMakers = openBook(

@@ -166,7 +166,7 @@ describe("an answer that arrives in unusual ways", () => {
     expect(answer.pieces.length).toBeGreaterThan(10);
   });
 
-  test("after early hints, and delimited by the connection's end", async () => {
+  test("an answer arrives after early hints, and one ends with its connection", async () => {
     const hinted = await report("early-hints");
     expect(hinted.bytes.toString()).toStartWith("HTTP/1.1 103 ");
     expect(hinted).toMatchObject({ status: 200, complete: true });
@@ -176,7 +176,7 @@ describe("an answer that arrives in unusual ways", () => {
     expect(await upstream.ended(upstream.requests.length - 1)).toBe("answered");
   });
 
-  test("with bytes after its end, with a length below zero, with two framings", async () => {
+  test("an answer arrives with bytes after its end, with a length below zero, with two framings", async () => {
     upstream.next("extra-bytes");
     const connection = await openRaw(upstream.port);
     connection.send(writeRequest(WHOLE));
@@ -277,7 +277,7 @@ describe("what tests can control", () => {
     expect((await rawRequest(upstream.port, WHOLE)).status).toBe(200);
   });
 
-  test("only its credential is accepted, wherever it stands", async () => {
+  test("the simulated upstream accepts only its credential, wherever it stands", async () => {
     const strict = startDemoUpstream({ credential: "secret" });
     const shown = [
       { authorization: "Bearer secret" },

@@ -316,7 +316,7 @@ describe("a path that is no endpoint gets an error in the dialect of its platfor
     expect(see(method, target, fields)).toBe(expected),
   );
 
-  test("and the error says that the path is unknown, and what to check", () => {
+  test("the error of an unknown path says so, and what to check", () => {
     const found = ask("GET", "/nope");
     expect(found.kind === "unknown" && found.error.message).toBe(
       "Unknown path: this gateway has no endpoint GET /nope. Check the base URL in the client's settings.",
@@ -378,7 +378,7 @@ describe("a path with another method gets 405 in its dialect, and the methods th
     expect(errorFields(error)).toContainEqual(["allow", allow]);
   });
 
-  test("but lists and the gateway's own pages answer HEAD like GET", () => {
+  test("lists and the gateway's own pages answer HEAD like GET", () => {
     for (const path of [
       "/v1/models",
       "/v1/models/m",

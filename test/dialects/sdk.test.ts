@@ -260,12 +260,15 @@ describe("SDKs read the lists, page by page where there are pages", () => {
     expect(await anthropic.models.retrieve("m1")).toMatchObject({ type: "model", id: "m1" });
   });
 
-  test.each(["responses" as const, "relay" as const])("of %s, by the OpenAI SDK", async (platform) => {
-    serve(dialectOf(platform));
-    const listed = await readAll(Promise.resolve(openai.models.list()));
-    expect(listed).toEqual(wanted.map((id) => expect.objectContaining({ id, object: "model" })));
-    expect(await openai.models.retrieve("m1")).toMatchObject({ object: "model", id: "m1" });
-  });
+  test.each(["responses" as const, "relay" as const])(
+    "the OpenAI SDK reads the list of %s",
+    async (platform) => {
+      serve(dialectOf(platform));
+      const listed = await readAll(Promise.resolve(openai.models.list()));
+      expect(listed).toEqual(wanted.map((id) => expect.objectContaining({ id, object: "model" })));
+      expect(await openai.models.retrieve("m1")).toMatchObject({ object: "model", id: "m1" });
+    },
+  );
 
   test.each([
     ["content" as const, 3],

@@ -42,7 +42,7 @@ function listCode(text: string): string[] {
 }
 
 describe("links", () => {
-  test.each(documents)("of %s lead somewhere", (file) => {
+  test.each(documents)("the links of %s lead somewhere", (file) => {
     const prose = read(file).replace(/^```[\s\S]*?^```/gm, "");
     const links = [...prose.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = ""]) => link);
     const broken = links.filter((link) => {
@@ -78,7 +78,7 @@ describe("files", () => {
     expect(missing).toEqual([]);
   });
 
-  test("of docs/decisions are in its list, each with a date, its evidence and what would change our mind", () => {
+  test("the decisions are in their list, each with a date, its evidence and what would change our mind", () => {
     const decisions = documents.filter((file) => /^docs\/decisions\/\d/.test(file));
     expect(decisions.length).toBeGreaterThan(10);
     const listed = [...read("docs/decisions/README.md").matchAll(/\((\d{4}-[\w-]+\.md)\)/g)].map(

@@ -84,7 +84,7 @@ describe("the version is set", () => {
     },
   );
 
-  test("not in a file that does not have it", () => {
+  test("the version is not set in a file that does not have it", () => {
     expect(() => setVersion("package.json", "{}", "1.0.0")).toThrow("package.json does not contain");
   });
 });

@@ -512,7 +512,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("rotation", () => {
-  test("by size: the chain continues across files, and the names sort in order", async () => {
+  test("rotation by size continues the chain across files, and the names sort in order", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, {
       rotate: { bytes: 2000, monthly: false },
@@ -530,7 +530,7 @@ describe("rotation", () => {
     expect(filesOf(path).length).toBeGreaterThan(11);
   });
 
-  test("by month: a file contains the lines that were written in its month", async () => {
+  test("rotation by month gives each file the lines that were written in its month", async () => {
     const path = newLedgerPath();
     let now = Date.parse("2026-10-31T23:59:59Z");
     const ledger = openLedger(optionsFor(path, { rotate: { bytes: null, monthly: true }, now: () => now }));

@@ -459,7 +459,7 @@ describe("the limits of a session", () => {
     });
   });
 
-  test("of a group hold for each session of each of its keys", async () => {
+  test("a group's limits of a session hold for each session of each of its keys", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "2", inSession("a"));
       const other = keyWith({}, { usdPerSession: "2" }, "other");

@@ -91,7 +91,7 @@ describe("the expected cost", () => {
     ).toBe("32007");
   });
 
-  test("of embeddings is the prompt's", () => {
+  test("the expected cost of embeddings is the prompt's", () => {
     const sum: Quote = ({ input = 0, output = 0 }) => String(input + output);
     expect(expectCost(request("{}", { hasOutput: false, quotes: [sum] }))).toBe("7");
   });

@@ -136,7 +136,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("of a ledger without lines is right", () => {
+  test("a ledger without lines has a right chain", () => {
     const path = newLedgerPath();
     new Sums().save(`${path}.sums`, notedAt(0, GENESIS));
     writeFileSync(`${path}.open`, encodeStart(notedAt(0, GENESIS)));
@@ -286,7 +286,7 @@ describe("a line", () => {
     ],
     ["a multiplier that is no decimal", { multiplier: "1e3" }, "its amounts cannot be derived: RangeError"],
   ];
-  test.each(cases)("with %s is found", (_, change, problem) => {
+  test.each(cases)("verify finds a line with %s", (_, change, problem) => {
     const [finding, ...more] = findingsOf(writeChain([draftOf("req_0"), draftOf("req_1", change)]));
     expect(finding).toStartWith(`ledger.jsonl:2 ${problem}`);
     expect(more).toEqual([]);
@@ -335,7 +335,7 @@ describe("a line", () => {
     ]);
   });
 
-  test("with a wrong value is found by the schema", () => {
+  test("the schema finds a line with a wrong value", () => {
     const path = newLedgerPath();
     const text = encodeLine(draftOf("req_1"), GENESIS).replace('"outcome":"complete"', '"outcome":"done"');
     writeFileSync(path, `${text}\n`);
@@ -355,7 +355,7 @@ describe("a line", () => {
     ).toEqual([]);
   });
 
-  test("with a kind that has no price names the least that is charged, which is checked", () => {
+  test("a line with a kind that has no price names the least that is charged, which is checked", () => {
     const least = (more: object, own: Partial<LineDraft> = {}) =>
       writeChain([
         draftOf("req_1", {
@@ -393,7 +393,7 @@ describe("a line", () => {
     expect(findingsOf(many)).toHaveLength(1);
   });
 
-  test("in parts: each part's amount and the sum of their usage are checked", () => {
+  test("each part's amount and the sum of the parts' usage are checked", () => {
     const part = (model: string, input: number, amount: string) => ({
       model,
       pass: "message",
@@ -429,7 +429,7 @@ describe("a line", () => {
     ]);
   });
 
-  test("in parts: a change of any digit of its counts, prices and amounts is found", () => {
+  test("a change of any digit of a part's counts, prices and amounts is found", () => {
     const lineOf = (number: number) => {
       const part = (usage: Record<string, number>, pico: number) => ({
         model: "m",
@@ -519,7 +519,7 @@ describe("corrections", () => {
     ]);
   });
 
-  test("of a missing request, or of amounts that are not the current ones, are found", () => {
+  test("a correction of a missing request, or of amounts that are not the current ones, is found", () => {
     expect(findingsOf(writeCorrected([correctionOf("cor_1", { corrects: "req_9" })]))).toEqual([
       "ledger.jsonl:2 it corrects req_9, which has no line before it",
     ]);
@@ -540,7 +540,7 @@ describe("corrections", () => {
     });
   });
 
-  test("without the amounts that they replace are found by the schema", () => {
+  test("the schema finds a correction without the amounts that it replaces", () => {
     for (const change of [{ was: undefined }, { was: null }, { corrects: 5 }]) {
       const path = writeCorrected([correctionOf("cor_1")]);
       const [first = "", second = ""] = readFileSync(path, "utf8").split("\n");

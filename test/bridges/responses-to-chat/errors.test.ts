@@ -105,7 +105,7 @@ function convert(status: number, error: unknown, context = MODERN): { status: nu
 }
 
 describe("an upstream's HTTP error", () => {
-  test.skipIf(absent)("as recorded names the client's part", () => {
+  test.skipIf(absent)("a recorded error of the upstream names the client's part", () => {
     const id =
       "openai-responses/pydantic-ai--test-multimodal-tool-returns-test-multimodal-tool-return-matrix-direct-url-f-6290fa-2";
     const context = {
@@ -199,7 +199,7 @@ describe("a response that failed", () => {
     [{ message: "?" }, 500, null],
   ];
   for (const [error, status, code] of failures) {
-    test(`for ${error["code"]} is ${status}, whole or streamed`, () => {
+    test(`a failed response with ${error["code"]} is ${status}, whole or streamed`, () => {
       const whole = convertReply({ status: "failed", error, output: [] }, PLAIN);
       expect(whole.status).toBe(status);
       expect(JSON.parse(whole.body).error.code).toBe(code);

@@ -38,7 +38,7 @@ describe("the config file", () => {
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
   });
 
-  test("in the default place that is a broken link is explained, not treated as missing", () => {
+  test("a broken link in the config's default place is explained, not treated as missing", () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("gateway"));
     symlinkSync("gone.yaml", folder.join("gateway", "gateway.yaml"));

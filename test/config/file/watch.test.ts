@@ -57,7 +57,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(2);
   });
 
-  test("but refuses one that was emptied: all of its keys would be unknown", async () => {
+  test("a config that was emptied is refused: all of its keys would be unknown", async () => {
     const { path } = setUp();
     const watch = start(path);
     for (const nothing of ["\n", "# yet to come\n\n  # this too"]) {
@@ -92,7 +92,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(12);
   });
 
-  test("of which an editor first moved the old version away", async () => {
+  test("a change is noticed when an editor first moved the old version away", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
     renameSync(path, join(folder, "gateway.yaml~"));

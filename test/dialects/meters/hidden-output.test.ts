@@ -172,7 +172,7 @@ describe("responses", () => {
     expect(judge(openResponsesMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
-  test("with text after its end", () => {
+  test("text after the end of a Responses answer makes its usage doubtful", () => {
     const counts = { input_tokens: 10, output_tokens: 1, total_tokens: 11 };
     const late = { type: "response.output_text.delta", delta: TEXT };
     expect(judge(openResponsesMeter, [done({ usage: counts }), late], "complete")).toMatchObject(DOUBTED);
@@ -193,7 +193,7 @@ describe("responses", () => {
     }
   });
 
-  test("with sound is measured by its transcript", () => {
+  test("sound in a Responses answer is measured by its transcript", () => {
     const sound = { type: "response.audio.delta", delta: "A".repeat(400_000) };
     const words = { type: "response.audio.transcript.delta", delta: "Hello" };
     const counts = { input_tokens: 10, output_tokens: 500, total_tokens: 510 };
@@ -244,7 +244,7 @@ describe("content", () => {
     expect(judge(openContentMeter, events, "complete")).toMatchObject(DOUBTED);
   });
 
-  test("with thoughts alone is exact", () => {
+  test("a content answer with thoughts alone is exact", () => {
     const events = [chunk([{ text: "Hm", thought: true }]), chunk([], thought, "STOP")];
     expect(judge(openContentMeter, events, "complete")).toMatchObject(NO_DOUBT);
   });
@@ -262,14 +262,14 @@ describe("chat", () => {
     expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"], "complete")).toMatchObject(DOUBTED);
   });
 
-  test("without usage is suspect", () => {
+  test("a chat answer without usage is suspect", () => {
     expect(judge(openChatMeter, [piece({ content: "Hi" }), "[DONE]"], "complete")).toMatchObject({
       basis: "unknown",
       suspect: expect.any(String),
     });
   });
 
-  test("with a space before the reason of its end", () => {
+  test("a chat answer with a space before the reason of its end is doubtful too", () => {
     const meter = openChatMeter("text/event-stream");
     const filler = `data: ${JSON.stringify(piece({ content: TEXT.slice(0, 1000) }))}\n\n`;
     const usage = { prompt_tokens: 10, completion_tokens: 10_000 };

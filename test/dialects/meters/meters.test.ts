@@ -199,7 +199,7 @@ describe("the end of an answer", () => {
     expect(read(openContentMeter, `[${value({})}]`, "application/json")).toMatchObject({ end: "complete" });
   });
 
-  test("with another content type the first byte decides", () => {
+  test("the first byte decides how an answer with another content type ends", () => {
     expect(read(openChatMeter, ' {"usage":{"prompt_tokens":1}}', "").end).toBe("complete");
     expect(read(openChatMeter, events("[DONE]"), "text/plain").end).toBe("complete");
     expect(openChatMeter("").read()).toMatchObject({ end: "open", parts: [] });
@@ -463,7 +463,7 @@ describe("the events of the responses dialect:", () => {
     );
   });
 
-  test("only deltas count as output, and events that repeat text do not", () => {
+  test("only deltas of a Responses stream count as output, and events that repeat text do not", () => {
     const text = "x".repeat(400);
     expect(streamed({ type: "response.output_text.delta", delta: text }).estimatedOutput).toBe(100);
     expect(streamed({ type: "response.output_text.done", delta: text }).estimatedOutput).toBe(0);
@@ -1234,14 +1234,17 @@ describe("a body that is not streamed", () => {
     ["chat", "an error", false, { error: { message: "x".repeat(9000) } }],
   ];
 
-  test.each(bodies)("of %s with %s: there was output: %p", (dialect, _name, hasText, body) => {
-    const bytes = Buffer.from(JSON.stringify(body));
-    for (const size of [bytes.length, 7]) {
-      const meter = openers[dialect]("application/json");
-      for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
-      expect(meter.read().hasText).toBe(hasText);
-    }
-  });
+  test.each(bodies)(
+    "a whole body of %s with %s is judged by its output: %p",
+    (dialect, _name, hasText, body) => {
+      const bytes = Buffer.from(JSON.stringify(body));
+      for (const size of [bytes.length, 7]) {
+        const meter = openers[dialect]("application/json");
+        for (let at = 0; at < bytes.length; at += size) meter.see(bytes.subarray(at, at + size));
+        expect(meter.read().hasText).toBe(hasText);
+      }
+    },
+  );
 });
 
 describe("a count that cannot be trusted is never taken for zero and exact:", () => {
@@ -1390,14 +1393,14 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
   const inBody = (usage: object) =>
     read(openResponsesMeter, JSON.stringify({ object: "response", usage }), "application/json");
 
-  test("under the names of chat", () => {
+  test("usage under the names of chat is read from a Responses answer", () => {
     const expected = [{ input: 20, cache_read: 4, output: 18 }];
     expect(usage(inEvent({ response: { usage: chatUsage } }))).toEqual(expected);
     expect(usage(inBody(chatUsage))).toEqual(expected);
     expect(inBody(chatUsage).faults).toBeUndefined();
   });
 
-  test("beside the response instead of inside", () => {
+  test("usage beside the response is read as that of the response", () => {
     expect(usage(inEvent({ response: { id: "r" }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
     expect(usage(inEvent({ response: { usage: null }, usage: plain }))).toEqual([{ input: 24, output: 18 }]);
   });
@@ -1410,7 +1413,7 @@ describe("usage in the wrong place of a Responses answer is read if it can mean 
     ]);
   });
 
-  test("in an event that is too long to keep, too", () => {
+  test("usage in the wrong place of an event that is too long to keep is read", () => {
     const long = { output: [{ type: "message", text: "x".repeat(100 * 1024) }] };
     expect(usage(inEvent({ response: long, usage: chatUsage }))).toEqual([
       { input: 20, cache_read: 4, output: 18 },

@@ -91,7 +91,7 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
     );
   });
 
-  test("without a readable path, as for unknown paths, and without an echo", async () => {
+  test("invalid HTTP without a readable path is refused as an unknown path is, and without an echo", async () => {
     for (const wire of [
       "\u0016\u0003\u0001\u0002\u0000\u0001",
       "<script>",

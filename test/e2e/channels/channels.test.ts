@@ -46,7 +46,7 @@ describe("a rate limit", () => {
     expect(Date.parse(seen.until!) - Date.parse(seen.since!)).toBe(30_000);
   });
 
-  test("of all channels reaches the client as the upstream sent it, then as a 503 with the time to wait", async () => {
+  test("a rate limit of all channels reaches the client as the upstream sent it, then as a 503 with the time to wait", async () => {
     const { a, b, ask } = open();
     a.next(LIMITED);
     b.next(LIMITED);

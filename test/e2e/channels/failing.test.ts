@@ -70,7 +70,7 @@ const ERROR_OF: Readonly<Record<DialectName, (body: { error: never }) => unknown
 };
 
 describe("an upstream that fails before its head", () => {
-  test.each(DIALECTS)("by refusing connections: %s", async (dialect) => {
+  test.each(DIALECTS)("an upstream that refuses connections is a 502 without a line: %s", async (dialect) => {
     for (const stream of [false, true]) {
       await inWorld(async (world) => {
         world.upstream.refuse();
@@ -83,7 +83,7 @@ describe("an upstream that fails before its head", () => {
     }
   });
 
-  test.each(BEFORE_HEAD)("by %s is a %d", async (fault, status, words) => {
+  test.each(BEFORE_HEAD)("an upstream that fails by %s is a %d", async (fault, status, words) => {
     for (const dialect of DIALECTS) {
       await inWorld(async (world) => {
         world.upstream.always(fault);
@@ -187,7 +187,7 @@ test("an error in the form of a list keeps the upstream's words", async () => {
 });
 
 describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
-  test.each([...IN_BODY, ...IN_STREAM])("by %s", async (fault) => {
+  test.each([...IN_BODY, ...IN_STREAM])("a stream breaks by %s", async (fault) => {
     await inWorld(async (world) => {
       world.upstream.next(fault);
       const { answer, lines, record } = await world.trace(makeRequest(dialect, true));

@@ -69,7 +69,7 @@ describe("the list of each platform", () => {
     }
   });
 
-  test("of the relay contains both families, in a shape that both kinds of client can read", async () => {
+  test("the relay's list contains both families, in a shape that both kinds of client can read", async () => {
     const relay = await list("/relay/models", "relay");
     expect(relay.ids).toEqual([...MESSAGES, ...CONTENT]);
     expect(relay.body).toMatchObject({ object: "list", has_more: false });

@@ -301,7 +301,7 @@ describe("a limit in USD", () => {
     },
   );
 
-  test("with strict: true is never exceeded by 200 parallel requests", async () => {
+  test("a limit in USD with strict: true is never exceeded by 200 parallel requests", async () => {
     await withGateway({ usd_per_day: "1", strict: true }, { output: 10_000 }, async (gateway, upstream) => {
       const ask = () => rawRequest(gateway.port, message({ max_tokens: 10_000 }));
       for (let round = 0; round < 3; round += 1) {
@@ -313,7 +313,7 @@ describe("a limit in USD", () => {
     });
   });
 
-  test("with strict: true lets in what has a cap of its dialect, and that alone", async () => {
+  test("a limit in USD with strict: true lets in what has a cap of its dialect, and that alone", async () => {
     await withGateway({ usd_per_day: "1", strict: true }, { output: 10 }, async (gateway, upstream) => {
       const chat = (cap: Section) => ({
         ...response({ input: undefined, messages: [{ role: "user", content: "Hello" }], ...cap }),

@@ -139,7 +139,7 @@ describe("an embedding", () => {
     });
   });
 
-  test("of a model without a price is refused under a limit in USD", async () => {
+  test("an embedding of a model without a price is refused under a limit in USD", async () => {
     const limits = { usd_per_day: "1" };
     await withGateway({ response: respond("{}"), limits }, async (gateway, received) => {
       const { status, text } = await ask(gateway.port, '{"model":"no-price","input":"x"}');

@@ -553,7 +553,7 @@ const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
 ];
 
 describe("an answer that is compressed although nobody requested it", () => {
-  test.each(CODINGS)("in %s is decoded and metered", async (coding, compress) => {
+  test.each(CODINGS)("an unrequested compression by %s is decoded and metered", async (coding, compress) => {
     const encoded = [["content-encoding", coding]] as const;
     world.upstream.next(
       {
@@ -620,7 +620,7 @@ describe("an answer that is compressed although nobody requested it", () => {
     }
   });
 
-  test("in an unknown encoding is an error", async () => {
+  test("an answer in an unknown encoding is an error", async () => {
     const fields = [
       ["content-type", "application/json"],
       ["content-encoding", "lzma"],
@@ -631,7 +631,7 @@ describe("an answer that is compressed although nobody requested it", () => {
     expect(answer.text).toContain("lzma");
   });
 
-  test("in too many encodings is an error", async () => {
+  test("an answer in too many encodings is an error", async () => {
     const fields = [
       ["content-type", "application/json"],
       ["content-encoding", Array.from({ length: 5000 }, () => "gzip").join(", ")],
@@ -683,7 +683,7 @@ describe("a stream", () => {
     }
   });
 
-  test("without alt=sse is a JSON list, and is forwarded without delay", async () => {
+  test("a stream without alt=sse is a JSON list, and is forwarded without delay", async () => {
     const gate = makeGate();
     world.upstream.next({ gates: { 2: gate } });
     const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";

@@ -93,18 +93,21 @@ describe("a client never gets it", () => {
   }
 
   describe.each(DIALECTS)("%s", (dialect) => {
-    test.each([400, 401, 404, 429, 500])("in an error of status %d", async (status) => {
-      for (const carrier of Object.values(CARRIERS)) {
-        for (const gzip of [false, true]) {
-          const answer = answerWith(status, "application/json", writeError(carrier), gzip);
-          const shown = await answerTo(dialect, gzip, answer);
-          expect(shown).toContain("[credential removed]");
-          expectSafe(shown, HIDDEN);
+    test.each([400, 401, 404, 429, 500])(
+      "a client never gets a credential in an error of status %d",
+      async (status) => {
+        for (const carrier of Object.values(CARRIERS)) {
+          for (const gzip of [false, true]) {
+            const answer = answerWith(status, "application/json", writeError(carrier), gzip);
+            const shown = await answerTo(dialect, gzip, answer);
+            expect(shown).toContain("[credential removed]");
+            expectSafe(shown, HIDDEN);
+          }
         }
-      }
-    });
+      },
+    );
 
-    test("in a successful answer, whole or streamed, or in an error inside a stream", async () => {
+    test("a client never gets a credential in a successful answer, whole or streamed, or in an error inside a stream", async () => {
       const bodies = [WHOLE[dialect], EVENTS[dialect], writeErrorEvent];
       for (const [index, write] of bodies.entries()) {
         for (const carrier of Object.values(CARRIERS)) {
@@ -153,17 +156,20 @@ describe("a client never gets it", () => {
     },
   );
 
-  test.each(DIALECTS)("in an error that is decoded, with one more layer of encoding: %s", async (dialect) => {
-    const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
-    for (const status of [401, 500]) {
-      const answer = answerWith(status, "application/json", writeError(layers), false);
-      const shown = await answerTo(dialect, false, answer);
-      expect(shown).toContain("[credential removed]");
-      expectSafe(shown, HIDDEN);
-    }
-  });
+  test.each(DIALECTS)(
+    "a client never gets a credential in an error with one more layer of encoding: %s",
+    async (dialect) => {
+      const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
+      for (const status of [401, 500]) {
+        const answer = answerWith(status, "application/json", writeError(layers), false);
+        const shown = await answerTo(dialect, false, answer);
+        expect(shown).toContain("[credential removed]");
+        expectSafe(shown, HIDDEN);
+      }
+    },
+  );
 
-  test("as the name of a content encoding", async () => {
+  test("a client never gets a credential as the name of a content encoding", async () => {
     const { fields, ...answer } = answerWith(200, "application/json", WHOLE.messages("x"), false);
     const coded = { ...answer, fields: [...fields, ["content-encoding", SECRET] as const] };
     const shown = await answerTo("messages", false, coded);

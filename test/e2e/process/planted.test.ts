@@ -114,7 +114,7 @@ const FORMER = ["open.new", "sums.new", "channels.json.new", "lock-journal", "lo
 );
 
 describe.skipIf(WINDOWS)("whatever is planted", () => {
-  test("at any name that the gateway uses: its target stays unchanged", async () => {
+  test("a link at any name that the gateway uses leaves its target unchanged", async () => {
     using folder = makeTempFolder();
     const seen = await watchNames(folder, () => live(folder));
     const names = seen.filter((name) => name !== "gateway.yaml" && !DRAFT.test(name));
@@ -166,7 +166,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     expect(readFileSync(path, "utf8")).toBe(VICTIM);
   });
 
-  test("at files that are only replaced is moved aside, and everything works", async () => {
+  test("a link at a file that is only replaced is moved aside, and everything works", async () => {
     for (const tail of ["sums", "channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       expect(await live(planted.folder)).toEqual([]);
@@ -176,7 +176,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
     }
   });
 
-  test("to an empty ledger under another name is not written to", async () => {
+  test("a link to an empty ledger under another name is not written to", async () => {
     using planted = plant("hard link", "ledger.jsonl", "");
     const [failure] = await live(planted.folder);
     expect(failure).toContain("ledger.jsonl is empty and a hard link");

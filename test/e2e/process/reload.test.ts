@@ -172,7 +172,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("with another address or ledger reports that a restart is needed, and keeps the old ones", async () => {
+  test("a changed address or ledger reports that a restart is needed, and keeps the old ones", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });
       expect(gateway.stderr()).toContain(

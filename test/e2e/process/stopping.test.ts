@@ -207,7 +207,7 @@ function expectSentence({ stderr }: Ended): void {
 describe("a gateway that cannot start says why", () => {
   const EMPTY = JSON.stringify({ listen: { port: 0 } });
 
-  test("when its port is in use", async () => {
+  test("a gateway whose port is in use says why it cannot start", async () => {
     await withGateway(async ({ gateway }) => {
       using folder = makeTempFolder();
       const path = folder.join("gateway.yaml");
@@ -220,7 +220,7 @@ describe("a gateway that cannot start says why", () => {
     });
   });
 
-  test("when another gateway writes the ledger", async () => {
+  test("a gateway whose ledger another one writes says why it cannot start", async () => {
     await withGateway(async ({ gateway }) => {
       const ended = await serve(["--config", gateway.configPath, "--port", "0"]);
       expect(ended.status).toBe(1);
@@ -229,7 +229,7 @@ describe("a gateway that cannot start says why", () => {
     });
   });
 
-  test("when its config is missing or unreadable", async () => {
+  test("a gateway whose config is missing or unreadable says why it cannot start", async () => {
     using folder = makeTempFolder();
     const missing = await serve(["--config", folder.join("none.yaml")]);
     expect(missing.status).toBe(2);
@@ -245,14 +245,14 @@ describe("a gateway that cannot start says why", () => {
     expect(unreadable.stderr).toContain(path);
   });
 
-  test("when its config is a folder", async () => {
+  test("a gateway whose config is a folder says why it cannot start", async () => {
     using folder = makeTempFolder();
     const ended = await serve(["--config", folder.path]);
     expect(ended.status).toBe(2);
     expectSentence(ended);
   });
 
-  test("when an environment variable is missing", async () => {
+  test("a gateway that lacks an environment variable says why it cannot start", async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(
@@ -267,7 +267,7 @@ describe("a gateway that cannot start says why", () => {
     expect(ended.stderr).toContain("NOT_SET_ANYWHERE");
   });
 
-  test("when a flag is invalid", async () => {
+  test("a gateway with an invalid flag says why it cannot start", async () => {
     const ended = await serve(["--port", "70000"]);
     expect(ended.status).toBe(2);
     expect(ended.stderr).toContain("from 0 to 65535");

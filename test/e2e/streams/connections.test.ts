@@ -68,7 +68,7 @@ describe("a client's connection", () => {
     });
   });
 
-  test("of HTTP/1.0 is closed to end the answer", async () => {
+  test("a client's connection of HTTP/1.0 is closed to end the answer", async () => {
     await inWorld(async ({ gateway }) => {
       for (const stream of [false, true]) {
         const text = writeRequest(makeRequest("messages", stream)).toString().replace("HTTP/1.1", "HTTP/1.0");

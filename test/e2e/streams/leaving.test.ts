@@ -71,35 +71,41 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
     },
   );
 
-  test.each(DIALECTS)("after the head, before the first event: %s", async (dialect) => {
-    await inWorld(async (world) => {
-      const gate = makeGate();
-      world.upstream.next({ gates: { 0: gate } });
-      const running = await world.begin(makeRequest(dialect, true));
-      await gate.reached;
-      if (dialect !== "chat") await running.client.until("\r\n\r\n");
-      leave(running.client);
-      expect(await world.upstream.ended(0)).toBe("left");
-      const { lines } = await running.over();
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "unknown", charge_usd: null });
-    });
-  });
+  test.each(DIALECTS)(
+    "a client that leaves after the head, before the first event, gets a line without an amount: %s",
+    async (dialect) => {
+      await inWorld(async (world) => {
+        const gate = makeGate();
+        world.upstream.next({ gates: { 0: gate } });
+        const running = await world.begin(makeRequest(dialect, true));
+        await gate.reached;
+        if (dialect !== "chat") await running.client.until("\r\n\r\n");
+        leave(running.client);
+        expect(await world.upstream.ended(0)).toBe("left");
+        const { lines } = await running.over();
+        expect(lines).toHaveLength(1);
+        expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "unknown", charge_usd: null });
+      });
+    },
+  );
 
-  test.each(DIALECTS)("in the middle of a stream is charged for what has arrived: %s", async (dialect) => {
-    await inWorld(async (world) => {
-      const { list, gates } = makeGates();
-      world.upstream.next({ gates });
-      const running = await world.begin(makeRequest(dialect, true));
-      await openUntil(list, running, "said");
-      leave(running.client);
-      expect(await world.upstream.ended(0)).toBe("left");
-      const { lines } = await running.over();
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "partial", status: 200 });
-      expect(Number(lines[0]!["charge_usd"])).toBeGreaterThan(0);
-    });
-  });
+  test.each(DIALECTS)(
+    "a client that leaves in the middle of a stream is charged for what has arrived: %s",
+    async (dialect) => {
+      await inWorld(async (world) => {
+        const { list, gates } = makeGates();
+        world.upstream.next({ gates });
+        const running = await world.begin(makeRequest(dialect, true));
+        await openUntil(list, running, "said");
+        leave(running.client);
+        expect(await world.upstream.ended(0)).toBe("left");
+        const { lines } = await running.over();
+        expect(lines).toHaveLength(1);
+        expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "partial", status: 200 });
+        expect(Number(lines[0]!["charge_usd"])).toBeGreaterThan(0);
+      });
+    },
+  );
 
   test.each(DIALECTS)(
     "right after the terminal event has received a complete answer: %s",
@@ -119,7 +125,7 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
     },
   );
 
-  test("while still sending its request leaves no trace upstream or in the ledger", async () => {
+  test("a client that leaves while still sending its request leaves no trace upstream or in the ledger", async () => {
     await inWorld(async (world) => {
       const client = await openRaw(world.gateway.port);
       const bytes = writeRequest(makeRequest("messages"));
@@ -153,7 +159,7 @@ describe("with on_disconnect.drain", () => {
     }, draining("60s"));
   });
 
-  test("but not for longer than configured", async () => {
+  test("a stream without its client is not read for longer than configured", async () => {
     await inWorld(async (world) => {
       world.upstream.next("stall");
       const running = await world.begin(makeRequest("messages", true));

@@ -36,26 +36,29 @@ async function before(
 
 describe("an upstream that receives a whole POST on a kept-alive connection", () => {
   const cases = [0, 50, 300].flatMap((ms) => [["closes", ms] as const, ["resets", ms] as const]);
-  test.each(cases)("and %s it %p ms later gets it once, and the line says so", async (how, ms) => {
-    const script = (socket: Socket, { turn }: SeenRequest): void => {
-      if (turn === 1) socket.write(answerWith("well"));
-      else setTimeout(() => (how === "closes" ? socket.end() : socket.resetAndDestroy()), ms);
-    };
-    await before(script, async (world, requests) => {
-      expect((await world.trace(makeRequest("messages"))).answer.status).toBe(200);
-      const { answer, lines } = await world.trace(makeRequest("messages"));
-      expect(requests.map(({ turn, connection }) => [connection, turn])).toEqual([
-        [1, 1],
-        [1, 2],
-      ]);
-      expect(answer.status).toBe(502);
-      expect(answer.field("x-should-retry")).not.toBe("false");
-      expect(lines).toMatchObject([
-        { basis: "unknown", charge_usd: null, attempts: [{ channel: "messages", error: "reset" }] },
-      ]);
-      expect(lines[0]).not.toHaveProperty("suspect");
-    });
-  });
+  test.each(cases)(
+    "an upstream that has received a whole POST and then %s it %p ms later gets it once, and the line says so",
+    async (how, ms) => {
+      const script = (socket: Socket, { turn }: SeenRequest): void => {
+        if (turn === 1) socket.write(answerWith("well"));
+        else setTimeout(() => (how === "closes" ? socket.end() : socket.resetAndDestroy()), ms);
+      };
+      await before(script, async (world, requests) => {
+        expect((await world.trace(makeRequest("messages"))).answer.status).toBe(200);
+        const { answer, lines } = await world.trace(makeRequest("messages"));
+        expect(requests.map(({ turn, connection }) => [connection, turn])).toEqual([
+          [1, 1],
+          [1, 2],
+        ]);
+        expect(answer.status).toBe(502);
+        expect(answer.field("x-should-retry")).not.toBe("false");
+        expect(lines).toMatchObject([
+          { basis: "unknown", charge_usd: null, attempts: [{ channel: "messages", error: "reset" }] },
+        ]);
+        expect(lines[0]).not.toHaveProperty("suspect");
+      });
+    },
+  );
 });
 
 test("a 204 with a late body does not affect another answer", async () => {

@@ -97,7 +97,7 @@ describe("members picked from JSON that passes", () => {
     expect(picked).toEqual([{ b: { c: 1 } }]);
   });
 
-  test("of a text or a container is its size alone, if only that is wanted", () => {
+  test("a picked text or container is its size alone, if only that is wanted", () => {
     const shape = { text: "size", list: [{ text: "size" }], name: true } as const;
     const long = "x".repeat(200_000);
     const document = { text: long, list: [{ text: "" }, { text: 5 }, { text: { text: "a" } }], name: "n" };

@@ -31,7 +31,7 @@ describe("the model is found where a JSON parser would find it", () => {
     ],
     ["the empty key stands before it", `{"":1,"model":"m"}`, "m"],
   ];
-  test.each(cases)("when %s", (_name, body, model) => {
+  test.each(cases)("the model is found when %s", (_name, body, model) => {
     const bytes = encode(body);
     const reading = readModel(bytes);
     expect(reading.kind).toBe("model");
@@ -40,7 +40,7 @@ describe("the model is found where a JSON parser would find it", () => {
     expect(JSON.parse(decode(bytes.subarray(reading.span.start, reading.span.end)))).toBe(model);
   });
 
-  test("when it stands last in a body of 20 MB, full of quotes and backslashes", () => {
+  test("the model is found when it stands last in a body of 20 MB, full of quotes and backslashes", () => {
     const text = `say "\\" \\\\ {"model":"no"} `.repeat(400_000);
     const bytes = encode(JSON.stringify({ messages: [{ content: text }], model: "m" }));
     expect(bytes.length).toBeGreaterThan(10_000_000);

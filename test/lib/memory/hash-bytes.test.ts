@@ -51,7 +51,7 @@ test("two changes do not cancel out", () => {
 describe("a string of JSON is read to its end", () => {
   const hasher = new StringHasher();
   const escapes = ['\\"', "\\\\", "\\n", "\\u0022"];
-  test.each(escapes)("with %s anywhere in it", (escape) => {
+  test.each(escapes)("a string of JSON with %s anywhere in it is read to its end", (escape) => {
     for (let at = 0; at < 200; at += 1) {
       const inner = `${makeText(at)}${escape}${makeText(200 - at)}`;
       const text = Buffer.from(`"${inner}","next"`);

@@ -25,7 +25,7 @@ describe("a time zone", () => {
     expect(zone.fromLocal(at(local))).toBe(at(moment));
   });
 
-  test("with a change of clocks has days of 23 and 25 hours", () => {
+  test("a time zone with a change of clocks has days of 23 and 25 hours", () => {
     const { fromLocal } = createZone("Europe/Berlin");
     const hours = (from: string, to: string): number => (fromLocal(at(to)) - fromLocal(at(from))) / 3_600_000;
     expect(hours("2026-03-29T00:00:00Z", "2026-03-30T00:00:00Z")).toBe(23);

@@ -68,7 +68,7 @@ describe("a deadline", () => {
     expect(times).toBe(0);
   });
 
-  test("of a thousand disarms any other of them in time", () => {
+  test("one of a thousand deadlines disarms any other of them in time", () => {
     const expired = new Set<number>();
     const all: Deadline[] = Array.from(
       { length: 1000 },

@@ -95,7 +95,7 @@ describe("a message", () => {
     expect(bytes.toString()).toBe("hello");
   });
 
-  test("in fragments is joined, with pings and pongs in between", () => {
+  test("a message in fragments is joined, with pings and pongs in between", () => {
     for (const mask of [null, MASK]) {
       const whole = Buffer.concat([
         frame(0x01, "é€".slice(0, 1), mask),
@@ -125,7 +125,7 @@ describe("a message", () => {
     expect(read(whole).messages).toEqual([{ kind: "text", text: "€" }]);
   });
 
-  test("as long as the limit passes, and one byte more does not", () => {
+  test("a message as long as the limit passes, and one byte more does not", () => {
     const fits = Buffer.concat([frame(0x01, "12345"), frame(0x80, "67890")]);
     expect(read(fits, { maxMessageBytes: 10 }).error).toBeNull();
     const tooLong = Buffer.concat([frame(0x01, "12345"), frame(0x80, "678901")]);
@@ -197,7 +197,7 @@ describe("a close frame", () => {
     },
   );
 
-  test("without a code is 1005, and codes that may not be sent leave it out", () => {
+  test("a close frame without a code is 1005, and codes that may not be sent leave it out", () => {
     for (const code of [1005, 1006, 1015, 0])
       expect(read(writeClose({ code, reason: "lost" }, false)).closings).toEqual([
         { code: 1005, reason: "" },

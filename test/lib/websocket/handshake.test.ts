@@ -55,7 +55,7 @@ describe("a client's handshake", () => {
     );
   });
 
-  test("by POST, or with two keys, is refused", () => {
+  test("a client's handshake by POST, or with two keys, is refused", () => {
     expect(findHandshakeFault({ method: "POST", ...head(REQUEST) })).toContain("GET");
     const twice = head([...REQUEST, ["sec-websocket-key", KEY]]);
     expect(findHandshakeFault({ method: "GET", ...twice })).toContain("Key");

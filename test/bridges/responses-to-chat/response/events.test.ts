@@ -150,7 +150,7 @@ describe("an answer with", () => {
     expect(complete(events, { ...PLAIN, forced: true })["choices"][0].finish_reason).toBe("stop");
   });
 
-  test("only the first call for a legacy client", () => {
+  test("a legacy client gets the first call only", () => {
     const [first, second] = [call("a", "f", "{}"), call("b", "g", "{}")];
     const events = [
       created,
@@ -193,7 +193,7 @@ describe("an answer with", () => {
     });
   });
 
-  test("only the first message under a JSON format", () => {
+  test("a client that asked for JSON gets the first message only", () => {
     expect(complete(both, { ...PLAIN, json: true })["choices"][0].message.content).toBe("One.");
   });
 
@@ -242,7 +242,7 @@ describe("an answer with", () => {
     expect(shown).toMatchObject({ reasoning_content: "A\n\nB\n\nC", content: "One." });
   });
 
-  test("only reasoning, cut by the cap: an empty text that finishes with length", () => {
+  test("reasoning alone, cut by the cap, becomes an empty text that finishes with length", () => {
     const thought = { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "A" }] };
     const events = [
       created,
@@ -401,7 +401,7 @@ describe("upstreams that deviate", () => {
     });
   });
 
-  test("only the last event: its output is converted", () => {
+  test("an upstream that sends only the last event has its output converted", () => {
     const [choice] = complete([end([thought, one, tool])])["choices"];
     expect(choice).toMatchObject({
       message: { ...expected, tool_calls: [{ id: "call_a" }] },
@@ -572,7 +572,7 @@ describe("failures", () => {
     expect(push(chat, added)).toEqual({ text: "", phase: "open", refusal: null });
   });
 
-  test("before that an error is an HTTP error, sent once", () => {
+  test("an error before the first chunk is an HTTP error, sent once", () => {
     for (const event of [failed, nested, flat]) {
       const chat = openChatStream(PLAIN);
       const first = push(chat, created, event, failed);
@@ -584,7 +584,7 @@ describe("failures", () => {
     }
   });
 
-  test("after that it is an error event, sent once, and nothing follows", () => {
+  test("an error after the first chunk is an error event, sent once, and nothing follows", () => {
     for (const event of [failed, nested, flat]) {
       const { text, phase } = run([
         created,
