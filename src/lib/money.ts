@@ -99,12 +99,6 @@ export function formatRounded(value: Decimal, places: number): string {
   return `${whole}.${fraction.padEnd(places, "0")}`;
 }
 
-/** The pico-dollars of the last digit of an amount, by its number of decimals. */
-const PICO_PER_DIGIT = Array.from(
-  { length: CHARGE_PLACES + 1 },
-  (_, places) => 10 ** (CHARGE_PLACES - places),
-);
-
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the one place where a bigint becomes money
 const usd = (units: bigint): Usd => units as Usd;
 
@@ -121,24 +115,6 @@ export function parseUsd(text: string): Usd {
   lastUsd = usd(units * raise(CHARGE_PLACES - scale));
   lastText = text;
   return lastUsd;
-}
-
-/**
- * Reads the digits of an amount, `places` of them decimals, as whole pico-dollars.
- * NaN if the amount has a smaller part than that, or if a number cannot hold it exactly.
- */
-export function picoOfDigits(digits: number, places: number): number {
-  const pico = digits * (PICO_PER_DIGIT[places] ?? Number.NaN);
-  return pico <= Number.MAX_SAFE_INTEGER ? pico : Number.NaN;
-}
-
-/** `pico`: a whole number of pico-dollars. */
-export function usdOfPico(pico: number): Usd {
-  return usd(BigInt(pico));
-}
-
-export function decimalOfPico(pico: number): Decimal {
-  return { units: BigInt(pico), scale: CHARGE_PLACES };
 }
 
 export function formatUsd(amount: Usd): string {

@@ -13,7 +13,7 @@ import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import type { Recent } from "./scan/row.ts";
+import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerOptions } from "./writer.ts";
 import { recoverWriter } from "./writer.ts";

@@ -4,7 +4,6 @@ import { isAscii } from "node:buffer";
 import { closeSync, fstatSync, readSync } from "node:fs";
 
 import { openPlain } from "../../lib/files/own-file.ts";
-import { type Bytes, viewBytes } from "./scan/bytes.ts";
 
 const CHUNK = 1 << 16;
 const NEWLINE = 10;
@@ -24,7 +23,7 @@ export interface RawLine {
 /** A chunk of a file. Its bytes are valid until the next chunk is read. */
 export interface Chunk {
   /** Whole lines, each with its newline; or the bytes after the last newline. */
-  readonly bytes: Bytes;
+  readonly bytes: Buffer;
   readonly from: number;
   readonly whole: boolean;
 }
@@ -40,12 +39,12 @@ function* readChunks(fd: number, from = 0): Generator<Chunk, void> {
     if (count === 0) break;
     const filled = held + count;
     const end = buffer.subarray(0, filled).lastIndexOf(NEWLINE) + 1;
-    if (end > 0) yield { bytes: viewBytes(buffer.subarray(0, end)), from: base, whole: true };
+    if (end > 0) yield { bytes: buffer.subarray(0, end), from: base, whole: true };
     buffer.copyWithin(0, end, filled);
     held = filled - end;
     base += end;
   }
-  if (held > 0) yield { bytes: viewBytes(buffer.subarray(0, held)), from: base, whole: false };
+  if (held > 0) yield { bytes: buffer.subarray(0, held), from: base, whole: false };
 }
 
 export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
@@ -62,9 +61,9 @@ export function* readFile(source: Source, from = 0): Generator<Chunk, void> {
 }
 
 /** Calls `see` for each line of a `whole` chunk, with the offsets of its start and of its newline. */
-export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => void): void {
-  for (let from = 0; from < buffer.length;) {
-    const to = buffer.indexOf(NEWLINE, from);
+export function eachLine(bytes: Buffer, see: (from: number, to: number) => void): void {
+  for (let from = 0; from < bytes.length;) {
+    const to = bytes.indexOf(NEWLINE, from);
     see(from, to);
     from = to + 1;
   }
@@ -72,9 +71,9 @@ export function eachLine({ buffer }: Bytes, see: (from: number, to: number) => v
 
 export function* readLines(source: Source, from = 0): Generator<RawLine, void> {
   for (const chunk of readFile(source, from)) {
-    const { buffer } = chunk.bytes;
-    if (chunk.whole) yield* splitLines(buffer, chunk.from);
-    else yield { text: buffer.toString(), next: chunk.from + buffer.length, whole: false };
+    const { bytes } = chunk;
+    if (chunk.whole) yield* splitLines(bytes, chunk.from);
+    else yield { text: bytes.toString(), next: chunk.from + bytes.length, whole: false };
   }
 }
 

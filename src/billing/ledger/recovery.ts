@@ -125,7 +125,7 @@ function findWholeEnd(fd: number, end: number): { end: number; last: ParsedLine 
  *  everything before it safe, so what is behind an unwritten byte was never synced. */
 function findUnwritten(fd: number, size: number): number | null {
   for (const { bytes, from } of readFile(fd, Math.max(0, size - MAX_LOST_BYTES))) {
-    const zero = bytes.buffer.indexOf(0);
+    const zero = bytes.indexOf(0);
     if (zero !== -1) return from + zero - readBackToNewline(fd, from + zero).length;
   }
   return null;

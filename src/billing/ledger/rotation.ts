@@ -7,7 +7,6 @@ import { basename, dirname, extname, join } from "node:path";
 
 import { openPlain } from "../../lib/files/own-file.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
-import type { Bytes } from "./scan/bytes.ts";
 import { GENESIS, hashLine } from "./line.ts";
 import { readFile, readLineBefore, readLines, type Source } from "./reader.ts";
 
@@ -121,12 +120,15 @@ export function locate(files: readonly Source[], position: Position): FileOffset
 export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.
   const end = `"prev":"${prev}"}\n`;
-  for (const { buffer } of readChunksFrom(files)) if (buffer.includes(end)) return true;
+  for (const bytes of readChunksFrom(files)) if (bytes.includes(end)) return true;
   return false;
 }
 
 /** Every whole line from a place to the end of the last file, in chunks. */
-export function* readChunksFrom(files: readonly Source[], place: FileOffset = START): Generator<Bytes, void> {
+export function* readChunksFrom(
+  files: readonly Source[],
+  place: FileOffset = START,
+): Generator<Buffer, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
     for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))

@@ -23,7 +23,7 @@ import {
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import type { EndState } from "./noted-end.ts";
 import { recoverLedger } from "./recovery.ts";
-import { readRecent, type Recent } from "./scan/row.ts";
+import { readRecent, type Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";

@@ -2,7 +2,7 @@
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import type { CacheMiss, ClientIdentity } from "../ledger/line.ts";
-import type { Row } from "../ledger/scan/row.ts";
+import type { Row } from "../ledger/row.ts";
 import { type ReportQuery, sumRows } from "./report.ts";
 
 /** Only requests of these senders. */
@@ -91,7 +91,7 @@ function addRow(sums: Sums, row: Row, sender: SenderFilter): void {
     sums.requests += 1;
     return;
   }
-  const client = row.client() ?? {};
+  const client = row.client ?? {};
   if (isFiltered && !fits(client, sender)) return;
   sums.requests += 1;
   if (row.cache === null) return;

@@ -15,7 +15,7 @@ import {
 } from "../../lib/money.ts";
 import { createNamer, nameSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { amountSchema } from "../ledger/sums/checkpoint.ts";
-import type { Row } from "../ledger/scan/row.ts";
+import type { Row } from "../ledger/row.ts";
 import { addRow, addTotals, openTotals, type Totals } from "./report.ts";
 
 const CELL_DAYS = 30;
@@ -169,7 +169,7 @@ function addShares(cell: Cell, row: Row): void {
     // A correction is not a request.
     requests: row.was === null ? 1 : 0,
   };
-  const { tool = "", label = "" } = row.client() ?? {};
+  const { tool = "", label = "" } = row.client ?? {};
   const { by } = cell;
   addShare(by.model, row.model, more);
   addShare(by.tool, tool, more);

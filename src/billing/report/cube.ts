@@ -14,9 +14,7 @@ import { GENESIS, hashLine } from "../ledger/line.ts";
 import { eachLine, readFile, readLineBefore, type Source } from "../ledger/reader.ts";
 import { type HeldFiles, holdLedgerFiles, type Position } from "../ledger/rotation.ts";
 import { positionSchema } from "../ledger/noted-end.ts";
-import { viewBytes } from "../ledger/scan/bytes.ts";
-import { readRow } from "../ledger/scan/row.ts";
-import { LineScanner } from "../ledger/scan/scan.ts";
+import { readRow } from "../ledger/row.ts";
 import { type Cell, Cells, cellsSchema } from "./cells.ts";
 
 const DAY_MS = 86_400_000;
@@ -50,7 +48,6 @@ export class LedgerCube {
   readonly #zone: Zone;
   readonly #now: () => number;
   readonly #pause: () => void;
-  readonly #scanner = new LineScanner();
   #cells: Cells;
   #held: HeldFiles | null = null;
   /** Where the unread lines of the growing file begin. */
@@ -177,9 +174,9 @@ export class LedgerCube {
     if (this.#growing === null) return;
     for (const { bytes, whole } of readFile(this.#growing, this.#next)) {
       if (!whole) continue;
-      eachLine(bytes, (from, to) => this.#see(readRow(bytes, from, to, this.#scanner)));
-      this.#next += bytes.buffer.length;
-      this.#unsaved += bytes.buffer.length;
+      eachLine(bytes, (from, to) => this.#see(readRow(bytes.toString("utf8", from, to))));
+      this.#next += bytes.length;
+      this.#unsaved += bytes.length;
     }
   }
 
@@ -188,10 +185,9 @@ export class LedgerCube {
     const unread = this.#behind.at(-1);
     if (unread === undefined) return;
     const { lines, start } = readBefore(unread);
-    const bytes = viewBytes(lines);
     let newest = "";
-    eachLine(bytes, (from, to) => {
-      const row = readRow(bytes, from, to, this.#scanner);
+    eachLine(lines, (from, to) => {
+      const row = readRow(lines.toString("utf8", from, to));
       // A correction has the time of its request, which may be much older than the lines before it.
       if (row !== null && row.was === null && row.time > newest) newest = row.time;
       this.#see(row);

@@ -31,12 +31,11 @@ export function findRequest(path: string, id: string, pause?: () => void): Found
   for (const source of held.sources) {
     let number = 0;
     for (const { bytes } of readFile(source)) {
-      const { buffer } = bytes;
       // Looking for the id in all of the bytes at once is many times faster than line by line.
-      const isHere = buffer.includes(mark);
+      const isHere = bytes.includes(mark);
       eachLine(bytes, (from, to) => {
         number += 1;
-        const text = isHere ? buffer.toString("utf8", from, to) : "";
+        const text = isHere ? bytes.toString("utf8", from, to) : "";
         const value = text.includes(mark) ? parseJson(text) : undefined;
         if (!isObject(value)) return;
         const place = { file: nameOf(source, path), number, text };

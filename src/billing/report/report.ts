@@ -14,7 +14,7 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { createNamer, createZone, type TimeSpan, SPANS, type Zone } from "../../lib/text/zone.ts";
-import { eachRow, type Row } from "../ledger/scan/row.ts";
+import { eachRow, type Row } from "../ledger/row.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
 const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
@@ -74,7 +74,7 @@ export interface Report<T extends WithCharge = Totals> {
 /** What a report sums, and how. */
 export interface Summing<T extends WithCharge> {
   readonly open: () => T;
-  readonly addRow: (totals: T, row: Row, readText: () => string) => void;
+  readonly addRow: (totals: T, row: Row) => void;
   readonly addTotals: (sum: T, totals: T) => void;
 }
 
@@ -92,10 +92,10 @@ export function sumRows<T extends WithCharge>(
   const rows = new NestedRows(summing.open);
   const total = summing.open();
   let unreadable = 0;
-  eachRow(path, (row, readText) => {
+  eachRow(path, (row) => {
     if (row === null) unreadable += 1;
     else if (isInPeriod(row, query) && fits(row, query.only))
-      summing.addRow(rows.totalsOf(row, readers), row, readText);
+      summing.addRow(rows.totalsOf(row, readers), row);
     query.pause?.();
   });
   const listed = rows.list();
@@ -149,7 +149,7 @@ function createNameReader(dimension: Dimension, zone: Zone): ReadName {
 }
 
 function readName(row: Row, name: Name): string {
-  return isClientName(name) ? (row.client()?.[name] ?? "") : row[name];
+  return isClientName(name) ? (row.client?.[name] ?? "") : row[name];
 }
 
 /** Not every request has a name of this kind. */
@@ -201,7 +201,7 @@ export function addRow(totals: Totals, row: Row): void {
     return;
   }
   totals.requests += 1;
-  for (const [index, kind] of row.kinds.entries()) count(totals.usage, kind, row.counts[index] ?? 0);
+  for (const [kind, tokens] of row.usage) count(totals.usage, kind, tokens);
   if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
   if (row.charge !== null) totals.charge = addUsd(totals.charge, row.charge);
   count(totals.bases, row.basis, 1);

@@ -2,10 +2,10 @@
 // prices: those without a price, and those whose price was wrong. The caller
 // writes the corrections.
 
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getField } from "../../lib/json/json.ts";
 import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
-import { eachRow } from "../ledger/scan/row.ts";
+import { eachRow } from "../ledger/row.ts";
 import { chargeLine, type CurrentPrices } from "./line-charge.ts";
 
 export interface RepriceQuery extends CurrentPrices {
@@ -41,8 +41,8 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<D
 /** The current amounts of the requests that were corrected. There are few of them. */
 export function readCorrected(path: string): ReadonlyMap<string, CurrentAmounts> {
   const corrected = new Map<string, CurrentAmounts>();
-  eachRow(path, (row, readText) => {
-    const line = row === null || row.was === null ? null : parseJson(readText());
+  eachRow(path, (row) => {
+    const line = row?.was === null ? null : row?.line;
     const [id, official, charge] = ["corrects", "official_usd", "charge_usd"].map((name) =>
       getField(line, name),
     );

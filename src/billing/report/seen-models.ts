@@ -1,6 +1,6 @@
 // Which models a ledger has seen, and through which channels.
 
-import { eachRow, type Row } from "../ledger/scan/row.ts";
+import { eachRow, type Row } from "../ledger/row.ts";
 
 export interface SeenModel {
   readonly channel: string;

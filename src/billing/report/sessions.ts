@@ -3,7 +3,7 @@
 import { formatUsd } from "../../lib/money.ts";
 import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { readLastLines } from "../ledger/follow.ts";
-import { eachRow, type Row } from "../ledger/scan/row.ts";
+import { eachRow, type Row } from "../ledger/row.ts";
 import {
   addRow,
   addTotals,
@@ -64,7 +64,7 @@ export type SessionRow = Report<SessionTotals>["rows"][number];
 export function sumStarted(path: string, session: string): SessionRow[] {
   let hasStarted = false;
   eachRow(path, (row) => {
-    const client = row?.client();
+    const client = row?.client;
     hasStarted ||= client?.parent === session && client.agent === undefined;
   });
   // All sessions take a second pass, with the text of each line.
@@ -88,8 +88,8 @@ function openSession(): SessionTotals {
 const SESSIONS: Summing<SessionTotals> = {
   open: openSession,
   addTotals,
-  addRow: (totals, row, readText) => {
-    const client = row.client();
+  addRow: (totals, row) => {
+    const { client } = row;
     addRow(totals, row);
     const agent = openAgent(totals, client?.agent ?? "");
     addRow(agent, row);
@@ -98,7 +98,7 @@ const SESSIONS: Summing<SessionTotals> = {
     describeSession(totals, row);
     agent.model = row.model;
     agent.parent = client?.parent ?? null;
-    const miss = readMiss(row, readText);
+    const miss = readMiss(row);
     if (miss !== null) agent.misses.push(miss);
   },
 };
@@ -106,7 +106,7 @@ const SESSIONS: Summing<SessionTotals> = {
 function describeSession(totals: SessionTotals, { time, key, client }: Row): void {
   if (totals.first === "" || time < totals.first) totals.first = time;
   if (time < totals.last) return;
-  const { tool = null, label = null, inferred = false } = client() ?? {};
+  const { tool = null, label = null, inferred = false } = client ?? {};
   Object.assign(totals, { last: time, key, tool, label, inferred });
 }
 
@@ -118,18 +118,15 @@ function openAgent({ agents }: SessionTotals, name: string): AgentTotals {
   return agent;
 }
 
-const CACHE_MARK = ',"cache":{';
-
-function readMiss({ time }: Row, readText: () => string): Miss | null {
-  const text = readText();
-  const line = text.includes(CACHE_MARK) ? parseJson(text) : undefined;
-  const cache = getField(line, "cache");
+/** Of a newer gateway too, whose causes may have another form. */
+function readMiss({ id, time, line }: Row): Miss | null {
+  const { cache } = line;
   const tokens = getCount(getField(cache, "missed"));
   if (!isObject(cache) || tokens === undefined) return null;
   const { usd, because } = cache;
   return {
     time,
-    id: String(getField(line, "id")),
+    id: String(id),
     tokens,
     usd: typeof usd === "string" ? usd : null,
     because: typeof because === "string" ? because : "unknown",
@@ -197,21 +194,19 @@ export interface Turn {
 
 export function listTurns(path: string, session: string): Turn[] {
   const turns = new Map<string, Turn>();
-  eachRow(path, (row, readText) => {
-    const client = row?.client();
-    if (row === null || client?.session !== session) return;
-    const line = parseJson(readText());
+  eachRow(path, (row) => {
+    if (row === null || row.client?.session !== session) return;
     const charge = row.charge === null ? null : formatUsd(row.charge);
-    const corrected = turns.get(String(getField(line, "corrects")));
+    const corrected = turns.get(String(row.line["corrects"]));
     if (corrected !== undefined) turns.set(corrected.id, { ...corrected, charge });
     if (row.was !== null) return;
     const totals = openTotals();
     addRow(totals, row);
-    const id = String(getField(line, "id"));
+    const id = String(row.id);
     turns.set(id, {
       time: row.time,
       id,
-      agent: client.agent ?? "",
+      agent: row.client.agent ?? "",
       model: row.model,
       input: countInput(totals),
       cached: countCached(totals),
@@ -228,7 +223,7 @@ export function listSessions(path: string, start: string, most: number): string[
   const found = new Set<string>();
   let isExact = false;
   eachRow(path, (row) => {
-    const session = row?.client()?.session;
+    const session = row?.client?.session;
     if (session === undefined || !session.startsWith(start)) return;
     isExact ||= session === start;
     if (found.size < most) found.add(session);

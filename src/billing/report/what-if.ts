@@ -14,8 +14,8 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { parseJson } from "../../lib/json/json.ts";
 import { lineSchema } from "../ledger/line.ts";
+import type { Row } from "../ledger/row.ts";
 import { type Change, chargeLine, type CurrentPrices } from "./line-charge.ts";
 import { type CurrentAmounts, readCorrected } from "./reprice.ts";
 import { type Report, type ReportQuery, sumRows } from "./report.ts";
@@ -59,11 +59,11 @@ export function compareLedger(path: string, query: ReportQuery, whatIf: WhatIf):
   const report = sumRows<Comparison>(path, query, {
     open: openComparison,
     addTotals,
-    addRow(sum, row, readText) {
+    addRow(sum, row) {
       // Corrections are in `corrected`.
       if (row.was !== null) return;
       sum.requests += 1;
-      const result = compareLine(readText(), corrected, whatIf);
+      const result = compareLine(row, corrected, whatIf);
       if ("because" in result) {
         leaveOut(leftOut, row.model, result);
         return;
@@ -91,11 +91,11 @@ interface NoComparison {
 }
 
 function compareLine(
-  text: string,
+  row: Row,
   corrected: ReadonlyMap<string, CurrentAmounts>,
   whatIf: WhatIf,
 ): LineComparison | NoComparison {
-  const { success, data: line } = lineSchema.safeParse(parseJson(text));
+  const { success, data: line } = lineSchema.safeParse(row.line);
   if (!success) return { because: "its line cannot be read", charge: null };
   const { official_usd: official, charge_usd: charge } = corrected.get(line.id) ?? line;
   if (line.basis === "unknown") return { because: "its usage is not known", charge };

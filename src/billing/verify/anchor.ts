@@ -25,7 +25,7 @@ export function takeAnchor(path: string): Anchor {
         lines += 1;
         last = from;
       });
-      hash = hashLine(bytes.buffer.subarray(last, bytes.buffer.length - 1));
+      hash = hashLine(bytes.subarray(last, bytes.length - 1));
     }
   }
   return { lines, hash };

@@ -2,7 +2,6 @@
 // before, across all files. Each request has one line. Each amount is derived again.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
-import { type Bytes, viewBytes } from "../ledger/scan/bytes.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
@@ -54,7 +53,7 @@ export function verifyLedger(
     for (const { bytes, whole } of readFile(source)) {
       if (whole) eachLine(bytes, (from, to) => verifier.check(bytes, from, to));
       else if (typeof source === "string") verifier.reportTorn(TORN_IN_MIDDLE);
-      else if (!options.running) verifier.checkEnd(bytes.buffer);
+      else if (!options.running) verifier.checkEnd(bytes);
     }
   }
   verifier.end();
@@ -104,11 +103,11 @@ class Verifier {
     if (anchor?.hash === this.#prev && (partial || anchor.lines === this.#lines)) this.#isAnchored = true;
   }
 
-  check(bytes: Bytes, from: number, to: number): void {
+  check(bytes: Buffer, from: number, to: number): void {
     this.#line += 1;
     this.#lines += 1;
-    this.#checkLine(parseJson(bytes.buffer.toString("utf8", from, to)));
-    this.#prev = hashLine(bytes.buffer.subarray(from, to));
+    this.#checkLine(parseJson(bytes.toString("utf8", from, to)));
+    this.#prev = hashLine(bytes.subarray(from, to));
     this.#meetLine();
   }
 
@@ -145,7 +144,7 @@ class Verifier {
   /** Checks the bytes after the last newline. */
   checkEnd(text: Buffer): void {
     if (parseLine(text) === null) return this.reportTorn(TORN_END);
-    this.check(viewBytes(Buffer.concat([text, Buffer.from("\n")])), 0, text.length);
+    this.check(text, 0, text.length);
     this.#find(null, UNENDED);
   }
 

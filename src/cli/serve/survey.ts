@@ -4,8 +4,7 @@
 
 import { holdLedgerFiles, readChunksFrom } from "../../billing/ledger/rotation.ts";
 import { eachLine } from "../../billing/ledger/reader.ts";
-import { readRow } from "../../billing/ledger/scan/row.ts";
-import { LineScanner } from "../../billing/ledger/scan/scan.ts";
+import { readRow } from "../../billing/ledger/row.ts";
 import type { PriceBook } from "../../billing/prices.ts";
 import { noteModel, type SeenModel } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
@@ -60,11 +59,10 @@ async function readLedger(path: string, signal: AbortSignal): Promise<LedgerUse 
   const models = new Map<string, SeenModel>();
   let damaged = 0;
   using held = holdLedgerFiles(path);
-  const scanner = new LineScanner();
   let began = performance.now();
   for (const bytes of readChunksFrom(held.sources)) {
     eachLine(bytes, (from, to) => {
-      const row = readRow(bytes, from, to, scanner);
+      const row = readRow(bytes.toString("utf8", from, to));
       if (row === null) damaged += 1;
       else if (row.was === null && row.model !== "") noteModel(models, row);
     });

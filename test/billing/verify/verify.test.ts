@@ -18,7 +18,7 @@ import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
-import { formatUsd, usdOfPico } from "../../../src/lib/money.ts";
+import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
 
 const STRICT: VerifyOptions = { partial: false, running: false };
@@ -437,7 +437,7 @@ describe("a line", () => {
         usage,
         prices: "output" in usage ? { input: "3", output: "15" } : { input: "3" },
         tier: null,
-        official_usd: formatUsd(usdOfPico(pico)),
+        official_usd: formatDecimal({ units: BigInt(pico), scale: CHARGE_PLACES }),
       });
       const [first, second] = [3_000_000 * number, 3_000_000 * 12 + 15_000_000 * number];
       return draftOf(`req_${number}`, {
@@ -445,9 +445,9 @@ describe("a line", () => {
         parts: [part({ input: number }, first), part({ input: 12, output: number }, second)],
         raw_usage: null,
         prices: {},
-        official_usd: formatUsd(usdOfPico(first + second)),
+        official_usd: formatDecimal({ units: BigInt(first + second), scale: CHARGE_PLACES }),
         multiplier: "0.5",
-        charge_usd: formatUsd(usdOfPico((first + second) / 2)),
+        charge_usd: formatDecimal({ units: BigInt((first + second) / 2), scale: CHARGE_PLACES }),
       });
     };
     const path = writeChain([lineOf(117), lineOf(345), lineOf(689)]);

@@ -14,9 +14,7 @@ import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
 import type { ClientIdentity } from "../line.ts";
 import { eachLine, type Source } from "../reader.ts";
-import { type Bytes, viewBytes } from "../scan/bytes.ts";
-import { readRow, type Row } from "../scan/row.ts";
-import { LineScanner } from "../scan/scan.ts";
+import { readRow, type Row } from "../row.ts";
 import { type SessionSum, sessionSchema, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
@@ -169,8 +167,8 @@ export class Sums {
     const isUsable = checkpoint?.sessions !== undefined && checkpoint.zone === this.zone.name;
     const from = isUsable ? place : null;
     if (checkpoint !== null && from !== null) this.#take(checkpoint);
-    const scanner = new LineScanner();
-    for (const bytes of readChunksFrom(files, from ?? undefined)) this.#addLines(bytes, scanner);
+    for (const bytes of readChunksFrom(files, from ?? undefined))
+      eachLine(bytes, (start, end) => this.#addLine(bytes.toString("utf8", start, end)));
     return checkpoint === null || place !== null;
   }
 
@@ -183,14 +181,12 @@ export class Sums {
 
   /** Lines that are not in the files yet. */
   addLines(lines: readonly string[]): void {
-    this.#addLines(viewBytes(Buffer.from(lines.map((line) => `${line}\n`).join(""))), new LineScanner());
+    for (const line of lines) this.#addLine(line);
   }
 
-  #addLines(bytes: Bytes, scanner: LineScanner): void {
-    eachLine(bytes, (from, to) => {
-      const row = readRow(bytes, from, to, scanner);
-      if (row !== null) this.#addRow(row);
-    });
+  #addLine(text: string): void {
+    const row = readRow(text);
+    if (row !== null) this.#addRow(row);
   }
 
   /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
@@ -207,12 +203,11 @@ export class Sums {
   }
 
   #addRow(row: Row): void {
-    const { time, key, group, model, kinds, counts } = row;
-    const request: RequestOwner = { time, key, group, model, client: row.client() };
+    const { time, key, group, model, client, usage } = row;
+    const request: RequestOwner = { time, key, group, model, client };
     const charge = row.charge ?? ZERO_USD;
     const before = row.was?.charge ?? ZERO_USD;
-    if (row.was === null)
-      this.addRequest(request, Object.fromEntries(kinds.map((kind, index) => [kind, counts[index] ?? 0])));
+    if (row.was === null) this.addRequest(request, Object.fromEntries(usage));
     this.add(request, subtractUsd(charge, before));
     if (row.limit !== null) this.addEstimate(request, subtractUsd(row.limit, charge));
     if (row.replaced !== null)

@@ -1,0 +1,203 @@
+// The fields of a line that sums and reports need. They are read without a schema because
+// a report reads a million lines. Only verify checks that a line is right.
+
+import { statSync } from "node:fs";
+
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import type { Decimal, Usd } from "../../lib/money.ts";
+import { parseDecimal, parseUsd } from "../../lib/money.ts";
+import { type CacheMiss, cacheSchema, type ClientIdentity } from "./line.ts";
+import { readLines, type Source } from "./reader.ts";
+import { holdLedgerFiles } from "./rotation.ts";
+
+interface Amounts {
+  /** Both are null if not known. */
+  readonly official: Decimal | null;
+  readonly charge: Usd | null;
+}
+
+export interface Row extends Amounts {
+  /** Its id as it stands in the line, which may be damaged. */
+  readonly id: unknown;
+  /** The request's time, also in a correction. */
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+  readonly channel: string;
+  readonly model: string;
+  /** The model that the answer names; empty: none. */
+  readonly answeredBy: string;
+  /** Kind and count. */
+  readonly usage: ReadonlyArray<readonly [kind: string, count: number]>;
+  readonly basis: string;
+  /** Who sent the request; null: the line does not say. */
+  readonly client: ClientIdentity | null;
+  /** What its prompt missed in the upstream's cache; null: nothing. */
+  readonly cache: CacheMiss | null;
+  /** The amounts that this correction replaces; null in the request's own line. */
+  readonly was: Amounts | null;
+  /** What limits count instead of the charge; null: the charge. */
+  readonly limit: Usd | null;
+  /** What limits counted for a request whose cost this line gives; null: it gives no other cost. */
+  readonly replaced: { readonly time: string; readonly limit: Usd } | null;
+  /** Everything that the line says. */
+  readonly line: Readonly<Record<string, unknown>>;
+}
+
+/** Null if the text is neither a line nor a correction. */
+export function readRow(text: string): Row | null {
+  const line = parseJson(text);
+  if (!isObject(line)) return null;
+  const isCorrection = line["corrects"] !== undefined;
+  const names = readNames(line, isCorrection ? line["request_time"] : line["time"]);
+  const amounts = names === null ? null : readAmounts(line);
+  if (names === null || amounts === null) return null;
+  const own = { id: line["id"], ...names, ...amounts, line };
+  if (!isCorrection)
+    return { ...own, was: null, limit: readLimit(line), replaced: readReplaced(line["replaces"]) };
+  const was = readAmounts(line["was"]);
+  return was === null ? null : { ...own, was, limit: null, replaced: readReplaced(line["was"], names.time) };
+}
+
+type Names = Pick<
+  Row,
+  "time" | "key" | "group" | "channel" | "model" | "answeredBy" | "usage" | "basis" | "client" | "cache"
+>;
+
+function readNames(line: Row["line"], time: unknown): Names | null {
+  const { key, group, channel, model, usage, basis, upstream_model: answeredBy, cache } = line;
+  if (!isText(time) || !isText(key) || !isText(group)) return null;
+  if (!isText(channel) || !isText(model) || !isObject(usage)) return null;
+  return {
+    time,
+    key,
+    group,
+    channel,
+    model,
+    answeredBy: readText(answeredBy) ?? "",
+    usage: Object.entries(usage).filter(isCount),
+    basis: readText(basis) ?? "",
+    client: readClient(line["client"]),
+    cache: cache === undefined ? null : (cacheSchema.safeParse(cache).data ?? null),
+  };
+}
+
+function isCount(entry: readonly [string, unknown]): entry is [string, number] {
+  return typeof entry[1] === "number";
+}
+
+/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
+export function eachRow(path: string, see: (row: Row | null) => void): void {
+  using held = holdLedgerFiles(path);
+  for (const source of held.sources) readRows(source, see);
+}
+
+function readRows(source: Source, see: (row: Row | null) => void, from = 0): void {
+  for (const { text, whole } of readLines(source, from)) if (whole) see(readRow(text));
+}
+
+function readReplaced(value: unknown, time: unknown = getField(value, "time")): Row["replaced"] {
+  const limit = readLimit(value);
+  return limit === null || !isText(time) ? null : { time, limit };
+}
+
+function readLimit(value: unknown): Usd | null {
+  const limit = getField(value, "limit_usd");
+  return isText(limit) ? (parseAmounts(null, limit)?.charge ?? null) : null;
+}
+
+function readClient(value: unknown): ClientIdentity | null {
+  if (!isObject(value)) return null;
+  const { tool, session, agent, parent, label, inferred } = value;
+  return {
+    tool: readText(tool),
+    session: readText(session),
+    agent: readText(agent),
+    parent: readText(parent),
+    label: readText(label),
+    inferred: inferred === true ? true : undefined,
+  };
+}
+
+function readText(value: unknown): string | undefined {
+  return isText(value) ? value : undefined;
+}
+
+function readAmounts(line: unknown): Amounts | null {
+  const official = getField(line, "official_usd");
+  const charge = getField(line, "charge_usd");
+  return isAmount(official) && isAmount(charge) ? parseAmounts(official, charge) : null;
+}
+
+function parseAmounts(official: string | null, charge: string | null): Amounts | null {
+  try {
+    return {
+      official: official === null ? null : parseDecimal(official),
+      charge: charge === null ? null : parseUsd(charge),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function isAmount(value: unknown): value is string | null {
+  return value === null || isText(value);
+}
+
+/** How much of the ledger's end is read at first. One person makes less in a minute. */
+const RECENT_BYTES = 1 << 20;
+/** Many requests, or the corrections of a reprice, may need more. */
+const MOST_RECENT_BYTES = 1 << 25;
+
+export type Recent = Pick<Row, "time" | "key" | "group" | "model" | "client"> & {
+  /** Its output tokens; null: they are not known exactly. */
+  readonly output: number | null;
+};
+
+/** The requests at the end of the ledger, also across a rotation: those since a moment, and at least those of the last bytes. */
+export function readRecent(files: readonly string[], since: string): Recent[] {
+  for (let most = RECENT_BYTES; ; most *= 4) {
+    const ends = findEnds(files, most);
+    const recent = ends.flatMap(({ path, from }) => readRequests(path, from));
+    const isWhole = ends.length === files.length && ends[0]?.from === 0;
+    if (isWhole || most >= MOST_RECENT_BYTES || recent.some(({ time }) => time < since)) return recent;
+  }
+}
+
+interface FileEnd {
+  readonly path: string;
+  readonly from: number;
+}
+
+/** The files that hold the last bytes, and where these begin in each. */
+function findEnds(files: readonly string[], most: number): FileEnd[] {
+  const ends: FileEnd[] = [];
+  let left = most;
+  for (const path of files.toReversed()) {
+    if (left <= 0) break;
+    const { size } = statSync(path);
+    ends.unshift({ path, from: Math.max(0, size - left) });
+    left -= size;
+  }
+  return ends;
+}
+
+function readRequests(path: string, from: number): Recent[] {
+  const requests: Recent[] = [];
+  readRows(
+    path,
+    (row) => {
+      if (row === null || row.was !== null) return;
+      const { time, key, group, model, basis, limit, usage, client } = row;
+      const counted =
+        basis === "exact" && limit === null ? usage.find(([kind]) => kind === "output") : undefined;
+      requests.push({ time, key, group, model, client, output: counted?.[1] ?? null });
+    },
+    from,
+  );
+  return requests;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
