@@ -107,6 +107,20 @@ test.each(DIALECTS)(
   },
 );
 
+test.each([false, true])(
+  "once `failover.total` is over, no other channel is tried (stream: %p)",
+  async (stream) => {
+    const { a, ask } = open({
+      a: { timeouts: { first_byte: "1m" } },
+      config: { failover: { total: "300ms" } },
+    });
+    a.next("never-answer");
+    const { answer, line, sent } = await ask(makeRequest("messages", stream));
+    expect([answer.status, ...sent]).toEqual([504, 1, 0]);
+    expect(line?.["attempts"]).toEqual([{ channel: "messages-a", error: "first_byte_timeout" }]);
+  },
+);
+
 describe("a stream whose first real event is an error causes failover", () => {
   test.each(DIALECTS)("%s", async (dialect) => {
     const well = await answerWell(dialect, true);

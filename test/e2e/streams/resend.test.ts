@@ -1,9 +1,9 @@
 // Upstreams whose connections end or send at the wrong moment: each paid request arrives once, and no bytes
 // of one answer get into another.
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "node:net";
-import { startUpstream, type SeenRequest } from "../../lib/http1/peers.ts";
+import { startUpstream, type SeenRequest, type Upstream } from "../../lib/http1/peers.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { bearer, inWorld, makeRequest, MESSAGE, onChannels, type World } from "../world.ts";
 
@@ -24,13 +24,14 @@ const answerWith = (text: string): string => {
 /** The gateway in front of an upstream that follows a script. */
 async function before(
   script: (socket: Socket, request: SeenRequest) => void,
-  use: (world: World, requests: readonly SeenRequest[]) => Promise<void>,
+  use: (world: World, requests: readonly SeenRequest[], upstream: Upstream) => Promise<void>,
+  { onConnection, channel = {} }: { onConnection?: (socket: Socket) => void; channel?: object } = {},
 ): Promise<void> {
-  await using upstream = await startUpstream(script);
+  await using upstream = await startUpstream(script, onConnection);
   const base_url = `http://127.0.0.1:${upstream.port}`;
   await inWorld(
-    (world) => use(world, upstream.requests),
-    () => onChannels({})(base_url),
+    (world) => use(world, upstream.requests, upstream),
+    () => onChannels({ ...channel })(base_url),
   );
 }
 
@@ -60,6 +61,55 @@ describe("an upstream that receives a whole POST on a kept-alive connection", ()
     },
   );
 });
+
+test("a connection on which a request has not left completely is not used for the next request", async () => {
+  const paused: Socket[] = [];
+  await before(
+    (socket) => void socket.write(answerWith("well")),
+    async (world, requests) => {
+      const large = { ...MESSAGE, messages: [{ role: "user", content: "x".repeat(20_000_000) }] };
+      const first = await world.ask({ target: "/v1/messages", fields: bearer("messages"), body: large });
+      expect([first.status, paused.length]).toEqual([413, 1]);
+      const { answer } = await world.trace(makeRequest("messages"));
+      expect([answer.status, answer.text.includes('"well"')]).toEqual([200, true]);
+      // The upstream has not read on: what follows the head there is no request.
+      expect(requests.map(({ turn }) => turn)).toEqual([1]);
+      expect(requests[0]?.connection).toBeGreaterThan(1);
+    },
+    {
+      // It answers the first request before it has read its body, and keeps the connection open.
+      onConnection: (socket) =>
+        void socket.once("data", (bytes: Buffer) => {
+          if (!bytes.includes("content-length: 200")) return;
+          paused.push(socket.pause());
+          socket.write("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno");
+        }),
+      channel: { warm: false, timeouts: { first_byte: "5s" } },
+    },
+  );
+});
+
+test.each([true, false])(
+  "after the machine has slept, a request uses no connection from before (warm: %p)",
+  async (warm) => {
+    await before(
+      (socket) => void socket.write(answerWith("well")),
+      async (world, requests, upstream) => {
+        await world.trace(makeRequest("messages"));
+        const { connections } = upstream;
+        setSystemTime(Date.now() + 3_600_000);
+        try {
+          expect((await world.trace(makeRequest("messages"))).answer.status).toBe(200);
+        } finally {
+          setSystemTime();
+        }
+        expect(requests).toHaveLength(2);
+        expect(requests[1]?.connection).toBeGreaterThan(connections);
+      },
+      { channel: { warm } },
+    );
+  },
+);
 
 test("a 204 with a late body does not affect another answer", async () => {
   const WORKERS = 24;
