@@ -84,5 +84,5 @@ test("it loads none of the runtime's modules that are slow to load", () => {
 test("before a command is known, only the flags of commands are loaded", () => {
   const { files, modules } = load("main.ts");
   expect([...modules]).toEqual(["commander"]);
-  expect(files.size).toBeLessThanOrEqual(45);
+  expect(files.size).toBeLessThanOrEqual(25);
 });

@@ -1,40 +1,44 @@
-// What can come next on a command line, from the command tree. The caller supplies the names of keys, groups, ….
+// What can come next on a command line, from the table of commands.
 
-import type { Argument, Command, Option } from "commander";
-
-const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
-export type NameKind = (typeof NAME_KINDS)[number];
-
-export interface Suggestion {
-  readonly value: string;
-  /** A few words, or empty. */
-  readonly description: string;
-}
-
-/** `config`: the file that the line gives with --config, if any. */
-export type ReadNames = (what: NameKind, config: string | undefined) => readonly Suggestion[];
+import { type CommandRow, type Parameter, listFlags } from "../terminal/command.ts";
+import { NAME_KINDS, readNames, type Suggestion } from "./names.ts";
 
 /** This line makes the shell offer files. */
 const FILES: Suggestion = { value: ":files", description: "" };
+/** What Commander adds. */
+const HELP: Parameter = ["-h, --help", "display help for command"];
+const VERSION: Parameter = ["-V, --version", "output the version number"];
+const HELP_COMMAND: Suggestion = { value: "help", description: "display help for command" };
 
 interface CursorContext {
-  readonly command: Command;
+  /** The commands so far; the first one is the program. */
+  readonly commands: readonly Named[];
   /** The number of words so far that are neither flags nor subcommands. */
   readonly positionals: number;
   /** The flag whose value comes next. */
-  readonly pending: Option | null;
+  readonly pending: Parameter | null;
   /** After a lone `--`. */
   readonly literal: boolean;
   readonly config: string | undefined;
 }
 
+type Named = readonly [name: string, row: CommandRow];
+
+/** `gateway __complete -- WORD… CURRENT`: one line per suggestion, `value<tab>description`, or `:files`. */
+export function complete(root: CommandRow, words: readonly string[]): void {
+  const lines = suggest(root, words).map(({ value, description }) =>
+    description === "" ? value : `${value}\t${description}`,
+  );
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
 /** The user is typing the last word. */
-export function suggest(root: Command, words: readonly string[], read: ReadNames): Suggestion[] {
+function suggest(root: CommandRow, words: readonly string[]): Suggestion[] {
   const before = words.slice(0, -1).filter((word) => word !== "=");
   const typed = words.at(-1) ?? "";
   const current = typed === "=" ? "" : typed;
   const start: CursorContext = {
-    command: root,
+    commands: [["gateway", root]],
     positionals: 0,
     pending: null,
     literal: false,
@@ -42,37 +46,35 @@ export function suggest(root: Command, words: readonly string[], read: ReadNames
   };
   const spot = before.reduce(advance, start);
   const [flag, joined] = splitFlag(current);
-  const option = joined === null || spot.literal ? null : findOption(spot.command, flag);
-  if (option !== null) {
-    return listValues(option, option.attributeName(), spot, read)
+  const entry = joined === null || spot.literal ? null : findFlag(spot, flag);
+  if (entry !== null) {
+    return listValues(entry, spot)
       .map((each) => (each === FILES ? each : { ...each, value: `${flag}=${each.value}` }))
       .filter(({ value }) => value === FILES.value || value.startsWith(current));
   }
-  return listNext(spot, current, read).filter((each) => each === FILES || each.value.startsWith(current));
+  return listNext(spot, current).filter((each) => each === FILES || each.value.startsWith(current));
 }
 
 function advance(spot: CursorContext, word: string): CursorContext {
   if (spot.pending !== null) {
-    const config = spot.pending.attributeName() === "config" ? word : spot.config;
+    const config = nameOf(spot.pending) === "config" ? word : spot.config;
     return { ...spot, pending: null, config };
   }
   if (spot.literal) return { ...spot, positionals: spot.positionals + 1 };
   if (word === "--") return { ...spot, literal: true };
   if (word.startsWith("-") && word !== "-") return advanceFlag(spot, word);
-  const command = spot.positionals === 0 ? findCommand(spot.command, word) : undefined;
-  return command === undefined ? { ...spot, positionals: spot.positionals + 1 } : { ...spot, command };
+  const below = spot.positionals === 0 ? rowOf(spot).commands?.[word] : undefined;
+  return below === undefined
+    ? { ...spot, positionals: spot.positionals + 1 }
+    : { ...spot, commands: [...spot.commands, [word, below]] };
 }
 
 function advanceFlag(spot: CursorContext, word: string): CursorContext {
   const [flag, value] = splitFlag(word);
-  const option = findOption(spot.command, flag);
-  if (option === null) return spot;
-  if (value !== null) return option.attributeName() === "config" ? { ...spot, config: value } : spot;
-  return option.required ? { ...spot, pending: option } : spot;
-}
-
-function findCommand(command: Command, word: string): Command | undefined {
-  return command.commands.find((each) => each.name() === word || each.aliases().includes(word));
+  const entry = findFlag(spot, flag);
+  if (entry === null) return spot;
+  if (value !== null) return nameOf(entry) === "config" ? { ...spot, config: value } : spot;
+  return entry[0].includes("<") ? { ...spot, pending: entry } : spot;
 }
 
 function splitFlag(word: string): readonly [flag: string, value: string | null] {
@@ -80,54 +82,56 @@ function splitFlag(word: string): readonly [flag: string, value: string | null] 
   return mark < 0 ? [word, null] : [word.slice(0, mark), word.slice(mark + 1)];
 }
 
-function findOption(command: Command, flag: string): Option | null {
-  return command.options.find((option) => option.long === flag || option.short === flag) ?? null;
+function rowOf({ commands }: CursorContext): CommandRow {
+  const [, row] = commands.at(-1) ?? [];
+  return row ?? { about: "", examples: [] };
 }
 
-function listNext(spot: CursorContext, current: string, read: ReadNames): Suggestion[] {
-  const { command, pending, literal, positionals } = spot;
-  if (pending !== null) return listValues(pending, pending.attributeName(), spot, read);
-  if (current.startsWith("-") && !literal) return listFlags(command);
-  const commands = literal || positionals > 0 ? [] : listCommands(command);
-  const argument = command.registeredArguments[positionals] ?? findVariadic(command);
-  if (argument === undefined) return commands;
-  return [...commands, ...listValues(argument, argument.name(), spot, read)];
+function flagsOf(spot: CursorContext): readonly Parameter[] {
+  const row = rowOf(spot);
+  if (spot.commands.length === 1) return [VERSION, ...listFlags(row), HELP];
+  return row.run === undefined ? [HELP] : [...listFlags(row), HELP];
 }
 
-function findVariadic(command: Command): Argument | undefined {
-  return command.registeredArguments.find((argument) => argument.variadic);
+function findFlag(spot: CursorContext, flag: string): Parameter | null {
+  return flagsOf(spot).find(([form]) => form.split(/[ ,]+/).includes(flag)) ?? null;
 }
 
-function listCommands(command: Command): Suggestion[] {
-  return command
-    .createHelp()
-    .visibleCommands(command)
-    .map((each) => ({ value: each.name(), description: each.description() }));
+/** `key-name` of `--key-name <name>`, `names` of `<names...>`. */
+function nameOf([form]: Parameter): string {
+  return /--([\w-]+)/.exec(form)?.[1] ?? form.replace(/[^\w-]/g, "");
 }
 
-function listFlags(command: Command): Suggestion[] {
-  return command
-    .createHelp()
-    .visibleOptions(command)
-    .map((option) => ({ value: option.long ?? option.short ?? "", description: option.description }));
+function listNext(spot: CursorContext, current: string): Suggestion[] {
+  const { pending, literal, positionals } = spot;
+  if (pending !== null) return listValues(pending, spot);
+  if (current.startsWith("-") && !literal)
+    return flagsOf(spot).map(([form, description]) => ({
+      value: /--[\w-]+/.exec(form)?.[0] ?? form,
+      description,
+    }));
+  const { args = [] } = rowOf(spot);
+  const below = literal || positionals > 0 ? [] : listCommands(rowOf(spot));
+  const argument = args[positionals] ?? args.find(([form]) => form.includes("..."));
+  return argument === undefined ? below : [...below, ...listValues(argument, spot)];
+}
+
+function listCommands({ commands = {}, run }: CommandRow): Suggestion[] {
+  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
+  const suggestions = shown.map(([value, { about }]) => ({ value, description: about }));
+  return suggestions.length === 0 || run !== undefined ? suggestions : [...suggestions, HELP_COMMAND];
 }
 
 /** From its choices, otherwise from its name: `--group`, `--key-name`, the `name` of `plans activate`. */
-function listValues(
-  wants: Option | Argument,
-  name: string,
-  spot: CursorContext,
-  read: ReadNames,
-): Suggestion[] {
-  if (wants.argChoices !== undefined) return wants.argChoices.map((value) => ({ value, description: "" }));
+function listValues(entry: Parameter, { commands, config }: CursorContext): Suggestion[] {
+  const [, , { choices } = {}] = entry;
+  if (choices !== undefined) return choices.map((value) => ({ value, description: "" }));
+  const name = nameOf(entry);
   if (["adopt", "config", "file", "ledger", "out"].includes(name)) return [FILES];
-  const owner = spot.command.parent?.name() ?? "";
+  const [owner, own] = [commands.at(-2)?.[0] ?? "", commands.at(-1)?.[0]];
   const subject = /^names?$/.test(name) ? owner : name;
-  const what = NAME_KINDS.find(
-    (each) => subject === each || subject === `${each}s` || subject === `${each}Name`,
-  );
+  const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));
   // The name of a new key cannot be an existing one.
-  if (what === undefined || spot.command.name() === "add")
-    return what === "group" ? [...read(what, spot.config)] : [];
-  return [...read(what, spot.config)];
+  if (what === undefined || (own === "add" && what !== "group")) return [];
+  return [...readNames(what, config)];
 }

@@ -6,10 +6,18 @@ import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { escapeUnprintable, isPrintable } from "../../lib/text/printable.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
-import type { NameKind, Suggestion } from "./complete.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { describeGroup, openConfig } from "../access/config.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
+
+export const NAME_KINDS = ["key", "group", "channel", "plan", "model", "tool"] as const;
+type NameKind = (typeof NAME_KINDS)[number];
+
+export interface Suggestion {
+  readonly value: string;
+  /** A few words, or empty. */
+  readonly description: string;
+}
 
 export function readNames(what: NameKind, config: string | undefined): Suggestion[] {
   if (what === "tool")

@@ -2,10 +2,10 @@
 
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
+import { ENTRY } from "../../driving.ts";
 
 export interface Ran {
   readonly status: number;
@@ -27,7 +27,7 @@ export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: str
 }
 
 export function spawnCommand(args: readonly string[]) {
-  return Bun.spawn([process.execPath, join(import.meta.dir, "ledger-entry.ts"), ...args], {
+  return Bun.spawn([process.execPath, ENTRY, ...args], {
     stdout: "pipe",
     stderr: "pipe",
     stdin: "ignore",

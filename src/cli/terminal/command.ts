@@ -1,0 +1,112 @@
+// A command as data, and what Commander needs to parse it and to write its help.
+
+import { Argument, Command, Option } from "commander";
+import { readSize } from "./terminal.ts";
+import { wrapWords } from "./text.ts";
+
+/** By name. */
+export type CommandTable = Readonly<Record<string, CommandRow>>;
+
+export interface CommandRow {
+  /** What it does. */
+  readonly about: string;
+  /** For the help, if `args` says it less well. */
+  readonly usage?: string;
+  readonly args?: readonly Parameter[];
+  /** `--config` is added at the end if it is not there. */
+  readonly flags?: readonly Parameter[];
+  /** Shown after the flags. */
+  readonly remark?: string;
+  readonly examples: ReadonlyArray<readonly [line: string, meaning: string]>;
+  /** Gets the arguments, then the flags. It loads what it needs with `import()`. A number is the exit status. */
+  readonly run?: (...given: never[]) => Promise<unknown>;
+  /** What follows the first argument belongs to another program. */
+  readonly passesOptions?: true;
+  readonly commands?: CommandTable;
+  /** The help and the completions do not list it. */
+  readonly hidden?: true;
+}
+
+/** An argument such as `<name>`, or a flag such as `--name <name>`. */
+export type Parameter = readonly [form: string, about: string, details?: ParameterDetails];
+
+interface ParameterDetails {
+  readonly choices?: readonly string[];
+  readonly default?: string;
+  /** Throws an InvalidArgumentError. */
+  readonly read?: (text: string) => unknown;
+  readonly required?: true;
+}
+
+export const CONFIG: Parameter = ["--config <file>", "the config file"];
+
+export function listFlags({ flags = [] }: CommandRow): readonly Parameter[] {
+  return flags.some(([form]) => form === CONFIG[0]) ? flags : [...flags, CONFIG];
+}
+
+function createCommand(name: string, row: CommandRow): Command {
+  const command = new Command(name).description(row.about);
+  if (row.usage !== undefined) command.usage(row.usage);
+  for (const entry of row.args ?? []) command.addArgument(detail(new Argument(entry[0], entry[1]), entry));
+  // A command that only has others below it takes no flags.
+  if (row.run !== undefined) {
+    addFlags(command, row);
+    command.action(createAction(row.run));
+    // Otherwise the flags of a command below it would be taken for its own.
+    command.enablePositionalOptions();
+  }
+  if (row.passesOptions === true) command.passThroughOptions();
+  addCommands(command, Object.entries(row.commands ?? {}));
+  return addHelp(command, row);
+}
+
+export function addCommands(
+  to: Command,
+  rows: ReadonlyArray<readonly [name: string, row: CommandRow]>,
+): void {
+  for (const [name, row] of rows) to.addCommand(createCommand(name, row), { hidden: row.hidden === true });
+}
+
+export function addFlags(to: Command, row: CommandRow): void {
+  for (const entry of listFlags(row)) to.addOption(createOption(entry));
+}
+
+function createOption(entry: Parameter): Option {
+  const [form, about, { required = false } = {}] = entry;
+  return detail(new Option(form, about), entry).makeOptionMandatory(required);
+}
+
+function detail<T extends Argument | Option>(target: T, [, , details = {}]: Parameter): T {
+  if (details.choices !== undefined) target.choices(details.choices);
+  if (details.read !== undefined) target.argParser(details.read);
+  if (details.default !== undefined) target.default(details.default);
+  return target;
+}
+
+type Action = (...given: unknown[]) => Promise<void>;
+
+/** Commander gives an action the arguments, the flags, and the command. Flags of the commands above it count too. */
+function createAction(run: NonNullable<CommandRow["run"]>): Action {
+  return async (...given) => {
+    const command = given.at(-1);
+    const flags = command instanceof Command ? mergeFlags(command) : {};
+    const status: unknown = await Reflect.apply(run, undefined, [...given.slice(0, -2), flags]);
+    if (typeof status === "number") process.exitCode = status;
+  };
+}
+
+function mergeFlags(command: Command): object {
+  return { ...(command.parent !== null && mergeFlags(command.parent)), ...command.opts() };
+}
+
+export function addHelp(
+  command: Command,
+  { remark, examples }: Pick<CommandRow, "remark" | "examples">,
+): Command {
+  // Commander wraps only what it writes itself.
+  if (remark !== undefined)
+    command.addHelpText("after", () => `\n${wrapWords(remark, readSize().columns).join("\n")}`);
+  // An example is not wrapped: a line break in a command would end it.
+  const lines = examples.map(([line, meaning]) => `  # ${meaning}\n  ${line}`);
+  return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}

@@ -1,0 +1,32 @@
+// All commands: arguments, flags, examples, and what runs. Commander, the help, the completions and the schemas read this
+// table. What a command needs is loaded when it runs.
+
+import type { CommandRow } from "../cli/terminal/command.ts";
+import { LOOK } from "./look.ts";
+import { MANAGE } from "./manage.ts";
+import { SET_UP } from "./set-up.ts";
+import { USE } from "./use.ts";
+
+export const GATEWAY: CommandRow = {
+  about: "One local gateway between your AI tools and the platforms that serve models.",
+  flags: [["--config <file>", "the config file, for any command"]],
+  examples: [
+    ["gateway serve --demo", "try it without a config, an account or a network"],
+    ["gateway init && gateway serve", "use your own accounts"],
+    ["gateway run claude", "start a tool that uses the gateway"],
+  ],
+  commands: {
+    ...USE,
+    ...LOOK,
+    ...MANAGE,
+    ...SET_UP,
+    // What the shells' scripts run at each press of the tab key.
+    __complete: {
+      about: "",
+      hidden: true,
+      args: [["[words...]", ""]],
+      examples: [],
+      run: async (words) => (await import("../cli/completions/complete.ts")).complete(GATEWAY, words),
+    },
+  },
+};

@@ -1,0 +1,140 @@
+// `gateway keys`.
+
+import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../config/limit-names.ts";
+import { JSON_FORM, YES } from "./flags.ts";
+
+const KEY: Parameter = ["<name>", "the key's name"];
+const KEYS: Parameter = ["<names...>", "the keys' names"];
+const OWN_SECRET: Parameter = ["--secret <->", "read the secret from stdin instead of generating one"];
+const FORCE: Parameter = ["--force", "accept a secret of any form, for keys of an old gateway"];
+const EXPIRY: Parameter = ["--expires <when>", "30d, 12h, a date, or never"];
+
+const NAMES = [
+  ...USD_LIMITS,
+  ...COUNT_LIMITS,
+  ...Object.entries(LIMIT_CHOICES).map(([name, values]) => `${name} (${values.join(" or ")})`),
+];
+export const LIMITS: Parameter = ["<limits...>", `NAME=VALUE or NAME=none; names: ${NAMES.join(", ")}`];
+
+export const KEYS_ROW: CommandRow = {
+  about: "create, list and change the keys that clients send",
+  examples: [
+    ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+    ["gateway keys list", "all keys, and what each has spent"],
+    ["gateway keys rotate laptop", "a new secret for a leaked key"],
+  ],
+  commands: {
+    add: {
+      about: "create a key and print its secret, once",
+      flags: [
+        ["--name <name>", "the key's name"],
+        ["--group <group>", "the group that the key is bound to"],
+        OWN_SECRET,
+        FORCE,
+        ["--limit <limit...>", "a limit such as usd_per_day=5; repeat it for more"],
+        ["--count <n>", "create this many keys, named NAME-1, NAME-2, …"],
+        EXPIRY,
+        JSON_FORM,
+      ],
+      examples: [
+        ["gateway keys add", "asks for name and group"],
+        ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
+        ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
+        [
+          "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
+          "five keys that expire in a month",
+        ],
+      ],
+      run: async (flags) => (await import("../cli/keys/add.ts")).addKeys(flags),
+    },
+    list: {
+      about: "list the keys, never their secrets",
+      flags: [JSON_FORM],
+      examples: [
+        ["gateway keys list", "as a table"],
+        ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
+      ],
+      run: async (flags) => (await import("../cli/keys/list.ts")).listKeys(flags),
+    },
+    show: {
+      about: "show one key",
+      args: [KEY],
+      flags: [JSON_FORM],
+      examples: [["gateway keys show laptop", "its group, limits and last use"]],
+      run: async (name, flags) => (await import("../cli/keys/list.ts")).showKey(name, flags),
+    },
+    remove: {
+      about: "remove keys for good",
+      args: [KEYS],
+      flags: [YES],
+      examples: [["gateway keys remove guest-1 guest-2 --yes", "two at once, without a prompt"]],
+      run: async (names, flags) => (await import("../cli/keys/change.ts")).removeKeys(names, flags),
+    },
+    disable: {
+      about: "refuse requests with these keys",
+      args: [KEYS],
+      examples: [
+        ["gateway keys disable laptop ci", "two at once; a running gateway applies it within a second"],
+      ],
+      run: async (names, flags) =>
+        (await import("../cli/keys/change.ts")).setKeysDisabled(names, true, flags),
+    },
+    enable: {
+      about: "accept requests with these keys again",
+      args: [KEYS],
+      examples: [
+        ["gateway keys enable laptop ci", "two at once; a running gateway applies it within a second"],
+      ],
+      run: async (names, flags) =>
+        (await import("../cli/keys/change.ts")).setKeysDisabled(names, false, flags),
+    },
+    rotate: {
+      about: "give a key a new secret; the old one stops working",
+      args: [KEY],
+      flags: [OWN_SECRET, FORCE, EXPIRY, JSON_FORM],
+      examples: [
+        ["gateway keys rotate laptop", "print the new secret, once"],
+        [
+          "gateway keys rotate ci --secret - --expires 90d < secret.txt",
+          "a secret of your own, for three months",
+        ],
+      ],
+      run: async (name, flags) => (await import("../cli/keys/change.ts")).rotateKey(name, flags),
+    },
+    move: {
+      about: "bind a key to another group; its secret stays",
+      args: [KEY],
+      flags: [["--group <group>", "the new group"]],
+      examples: [
+        ["gateway keys move laptop --group claude-max", "from now on the other group's multiplier applies"],
+      ],
+      run: async (name, flags) => (await import("../cli/keys/change.ts")).moveKey(name, flags),
+    },
+    limit: {
+      about: "set or remove limits of a key",
+      args: [KEY, LIMITS],
+      examples: [
+        ["gateway keys limit laptop usd_per_day=5 usd_per_month=50", "at most $5 a day and $50 a month"],
+        ["gateway keys limit laptop usd_per_day=none", "no daily limit"],
+        ["gateway keys limit laptop strict=true", "let a request in only if the most that it can cost fits"],
+        ["gateway keys limit laptop unpriced=allow", "let models without a price in, which no limit counts"],
+      ],
+      run: async (name, limits, flags) =>
+        (await import("../cli/keys/limits.ts")).limitKeys(name, limits, flags),
+    },
+    import: {
+      about: "add existing keys, all or none: NAME=secret lines, or the JSON of `keys add --json`",
+      args: [["[file]", "the file; stdin without it", { default: "-" }]],
+      flags: [["--group <group>", "the group of keys from NAME=secret lines"], FORCE],
+      examples: [
+        ["gateway keys import keys.env --group claude", "lines such as LAPTOP=sk-…"],
+        [
+          "ssh old-machine gateway keys add --name new --group claude --json | gateway keys import",
+          "the JSON of `keys add --json`",
+        ],
+      ],
+      run: async (file, flags) => (await import("../cli/keys/import.ts")).importKeys(file, flags),
+    },
+  },
+};

@@ -1,0 +1,261 @@
+// `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
+
+import type { WhatIfFlags } from "../cli/money/usage/what-if-run.ts";
+import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
+
+const PERIOD: Parameter = [
+  "[period]",
+  "today, yesterday, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)",
+];
+const SPAN: readonly Parameter[] = [["--since <when>", "the same words as the period: its beginning"], UNTIL];
+const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];
+const OF_GROUP: Parameter = ["--group <name>", "only requests of this group"];
+const OF_MODEL: Parameter = ["--model <id>", "only requests for this model"];
+const OF_CHANNEL: Parameter = ["--channel <name>", "only requests through this channel"];
+const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
+const OF_LEDGER: readonly Parameter[] = [LEDGER, CONFIG, ["--json", "JSON on stdout"]];
+
+const DIMENSIONS = "hour day week month key group model channel tool session agent label".split(" ");
+
+function addPeriod<T extends object>(period: string | undefined, flags: T): T & { readonly period?: string } {
+  return period === undefined ? flags : { ...flags, period };
+}
+
+export const LOOK: CommandTable = {
+  top: {
+    about: "watch the running gateway: open streams, spending today, recent requests",
+    flags: [
+      ["--json", "the current state, as one JSON document on stdout"],
+      ["--ledger <file>", "watch the gateway that writes this ledger, instead of the config's"],
+    ],
+    examples: [
+      ["gateway top", "watch until q or Ctrl-C"],
+      ["gateway top > now.txt", "print the current state once"],
+      ["gateway top --json | jq .streams", "for scripts"],
+    ],
+    run: async (flags) => (await import("../cli/live/top-run.ts")).showTop(flags),
+  },
+  usage: {
+    about: "show totals from the ledger: requests, tokens by kind, official and charged USD",
+    args: [PERIOD],
+    flags: [
+      [
+        "--by <what>",
+        "one row per …; two words with a comma, such as key,model",
+        {
+          choices: DIMENSIONS,
+          // The choices are for the help and the completions. `usage` reads two of them.
+          read: (text) => text,
+          default: "day",
+        },
+      ],
+      OF_KEY,
+      OF_GROUP,
+      OF_MODEL,
+      OF_CHANNEL,
+      ["--tool <name>", "only requests of this tool, such as claude-code"],
+      ["--session <id>", "only requests of this session; its beginning is enough, or `last`"],
+      OF_LABEL,
+      ["--as <model>", "compare with what the same usage would have cost on this model"],
+      ["--without-cache", "compare with what it would have cost without a prompt cache"],
+      ["--tier <name>", "compare with another service tier: standard, flex, batch, priority, fast, …"],
+      ...SPAN,
+      ["--csv", "comma-separated values, with a column for every kind of token"],
+      JSON_FORM,
+      LEDGER,
+    ],
+    remark:
+      "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
+    examples: [
+      ["gateway usage 7d", "the last week, day by day"],
+      ["gateway usage today --by hour --key laptop", "when a key was used today"],
+      ["gateway usage 2026-11 --by key,model", "what each key spent on each model in November"],
+      [
+        "gateway usage 7d --by model --as claude-haiku-4-5",
+        "what the last week would have cost on another model",
+      ],
+      ["gateway usage today --by label,tool", "which project and which tool spent it"],
+      ["gateway usage 2026-11 --without-cache", "what the prompt cache saved in November"],
+      [
+        "gateway usage --by model --csv > usage.csv",
+        "for a spreadsheet, with a column for every kind of token",
+      ],
+    ],
+    run: async (period: string | undefined, flags: WhatIfFlags) => {
+      const all = addPeriod(period, flags);
+      return flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined
+        ? (await import("../cli/money/usage/usage-run.ts")).showUsage(all)
+        : (await import("../cli/money/usage/what-if-run.ts")).showWhatIf(all);
+    },
+  },
+  sessions: {
+    about: "show what each session of an agent has spent",
+    args: [PERIOD],
+    flags: [
+      ["--all", "every session, not only the newest 20"],
+      ["--tool <name>", "only sessions of this tool, such as claude-code"],
+      ["--label <text>", "only sessions with this label"],
+      OF_KEY,
+      ...SPAN,
+      ["--json", "one JSON document on stdout, with every session"],
+      LEDGER,
+    ],
+    remark:
+      "TURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
+    examples: [
+      ["gateway sessions", "the newest sessions, and what each has cost"],
+      ["gateway sessions 7d --label my-project", "those of one folder"],
+      ["gateway sessions show last", "the agents of the session that is running now"],
+    ],
+    run: async (period, flags) =>
+      (await import("../cli/money/sessions/sessions-run.ts")).listSessionSpending(addPeriod(period, flags)),
+    commands: {
+      show: {
+        about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
+        args: [["<id>", "the session's id, the beginning of it, or `last`"]],
+        flags: [["--turns", "list each request"], JSON_FORM, LEDGER],
+        examples: [
+          ["gateway sessions show last", "the session of the last request"],
+          ["gateway sessions show db7f03b5 --turns", "with each of its requests"],
+        ],
+        run: async (id, flags) =>
+          (await import("../cli/money/sessions/sessions-run.ts")).showSession(id, flags),
+      },
+    },
+  },
+  cache: {
+    about: "show what prompts missed in their upstreams' caches, why, and what it cost",
+    args: [PERIOD],
+    flags: [
+      OF_KEY,
+      OF_GROUP,
+      OF_MODEL,
+      OF_CHANNEL,
+      ["--tool <name>", "only requests of this tool: claude-code, codex, …"],
+      ["--session <id>", "only requests of this session"],
+      OF_LABEL,
+      ...SPAN,
+      JSON_FORM,
+      LEDGER,
+    ],
+    remark:
+      "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
+    examples: [
+      ["gateway cache today", "what was missed today, by session"],
+      ["gateway cache 7d --tool claude-code", "of one tool, in the last week"],
+      ["gateway cache 2026-11 --json", "for scripts, with every cause of every session"],
+    ],
+    run: async (period, flags) =>
+      (await import("../cli/money/cache/cache-run.ts")).showCache(addPeriod(period, flags)),
+  },
+  statusline: {
+    about: "print one line for an agent's status bar, from the session on its stdin",
+    flags: [
+      ["--format <text>", "{model}, {session}, {today}, {cached}, {left} and {limit} in your own text"],
+      ["--session <id>", "the session, where stdin does not name it"],
+      ["--key <name>", "whose limits count before the session's first request"],
+      ["--ledger <file>", "the ledger of the running gateway, in place of the config"],
+    ],
+    remark:
+      "It asks the running gateway, and prints an empty line when none runs. `gateway run claude --statusline` puts it into Claude Code, for that run only.",
+    examples: [
+      ["gateway statusline", "for `statusLine` in the settings of Claude Code"],
+      ["gateway statusline --format 'today {today}'", "for tmux, starship and other bars"],
+    ],
+    run: async (flags) => (await import("../cli/money/sessions/statusline-run.ts")).printStatusline(flags),
+  },
+  models: {
+    about: "list the available models with their prices",
+    flags: [
+      ["--group <name>", "only the models of this group"],
+      ["--key-name <name>", "only the models that this key can call"],
+      JSON_FORM,
+    ],
+    examples: [
+      ["gateway models --group claude", "the models that the keys of a group can call"],
+      ["gateway models --json | jq -r '.[].id'", "only the ids"],
+    ],
+    run: async (flags) => (await import("../cli/catalog/models-run.ts")).showModels(flags),
+  },
+  ledger: {
+    about: "verify, explain and follow the ledger of charges",
+    examples: [
+      ["gateway ledger verify", "check every amount, and that no line is missing"],
+      ["gateway ledger show req_01k…", "explain one charge"],
+      ["gateway ledger tail", "follow new lines"],
+    ],
+    commands: {
+      verify: {
+        about: "recompute every amount and check the chain of hashes through all files",
+        flags: [
+          ...OF_LEDGER,
+          ["--partial", "accept that the oldest files are missing"],
+          ["--anchor <anchor>", "check that the ledger still has the lines of an anchor"],
+        ],
+        examples: [
+          ["gateway ledger verify", "exit status 1 if an amount or a link of the chain is wrong"],
+          ["gateway ledger verify --ledger backup/ledger.jsonl", "check a copy"],
+        ],
+        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).verify(flags),
+      },
+      anchor: {
+        about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
+        flags: [...OF_LEDGER],
+        examples: [
+          ["gateway ledger anchor", "the number of lines and the hash of the last one"],
+          ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
+        ],
+        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).anchor(flags),
+      },
+      show: {
+        about: "explain one request: usage × price, multiplier, rounding, attempts",
+        args: [["<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`"]],
+        flags: [...OF_LEDGER, ["--key <name>", "with `last`: the last request of this key"]],
+        examples: [
+          ["gateway ledger show req_01k…", "explain its charge"],
+          ["gateway ledger show last --key laptop", "explain the key's last request"],
+        ],
+        run: async (id, flags) => (await import("../cli/money/ledger/ledger-run.ts")).show(id, flags),
+      },
+      tail: {
+        about: "show the last lines, then new lines until interrupted",
+        flags: [
+          ...OF_LEDGER,
+          ["-n, --lines <count>", "how many of the last lines to show", { default: "10" }],
+          ["-f, --follow", "continue with new lines (the default)"],
+          ["--no-follow", "stop after the last lines"],
+        ],
+        examples: [
+          ["gateway ledger tail", "follow new lines"],
+          [
+            "gateway ledger tail --no-follow -n 100 --json | jq .charge_usd",
+            "the last hundred charges, for a script",
+          ],
+        ],
+        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).tail(flags),
+      },
+      reprice: {
+        about: "append corrections for requests whose price is missing or has changed",
+        flags: [
+          ...OF_LEDGER,
+          [
+            "--since <when>",
+            "7d (the last seven days, including today), 12h, 2w, or a date",
+            { required: true },
+          ],
+          UNTIL,
+          ["--dry-run", "show what would change, and write nothing"],
+        ],
+        examples: [
+          ["gateway ledger reprice --since 7d --dry-run", "show what would change"],
+          [
+            "gateway ledger reprice --since 2026-11-01 --until 2026-11-30",
+            "apply a new price to all of November",
+          ],
+        ],
+        run: async (flags) => (await import("../cli/money/ledger/reprice.ts")).repriceLedger(flags),
+      },
+    },
+  },
+};

@@ -1,0 +1,303 @@
+// `gateway keys`, `groups`, `plans`, `channels` and `prices`.
+
+import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
+import { KEYS_ROW, LIMITS } from "./keys.ts";
+
+const GROUP: Parameter = ["<name>", "the group's name"];
+const PLAN: Parameter = ["<name>", "the plan's name"];
+const CHANNEL: Parameter = ["<name>", "the channel"];
+const NEW_STATE: Parameter = ["--json", "the channel's new state, as JSON on stdout"];
+const CREDENTIAL: readonly Parameter[] = [
+  ["--credential <->", "read the credential from stdin"],
+  ["--no-check", "do not check the credential"],
+];
+const MODEL: Parameter = ["<model>", "as a client or an upstream names it"];
+const FROM: Parameter = [
+  "--from <place>",
+  "a file or an address with the price data; without it, where the price package publishes it",
+];
+
+export const MANAGE: CommandTable = {
+  keys: KEYS_ROW,
+  groups: {
+    about: "show and change the groups that keys are bound to",
+    examples: [["gateway groups list", "with platform, multiplier and channels"]],
+    commands: {
+      list: {
+        about: "list the groups that a key can be bound to",
+        flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
+        examples: [
+          ["gateway groups list", "with platform, multiplier and channels"],
+          ["gateway groups list --all --json", "all groups, for a script"],
+        ],
+        run: async (flags) => (await import("../cli/catalog/groups-list.ts")).listGroups(flags),
+      },
+      add: {
+        about: "add a group of channels that keys can be bound to",
+        args: [GROUP],
+        flags: [
+          ["--channel <name...>", "its channels, which are of one platform"],
+          ["--multiplier <decimal>", "what official amounts are multiplied by (default: 1)"],
+          ["--description <text>", "what the dropdown of groups shows"],
+          ["--exclusive", "only while a plan that includes it is active"],
+        ],
+        examples: [
+          [
+            "gateway groups add cheap --channel anthropic-main --multiplier 0.8",
+            "the same channel at another rate",
+          ],
+          ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
+        ],
+        run: async (name, flags) =>
+          (await import("../cli/catalog/groups-change-run.ts")).addGroup(name, flags),
+      },
+      set: {
+        about: "change settings of a group in the config file",
+        args: [
+          GROUP,
+          ["<settings...>", "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive"],
+        ],
+        examples: [
+          [
+            "gateway groups set claude multiplier=0.9 'description=Anthropic, discounted'",
+            "two settings at once",
+          ],
+          ["gateway groups set claude channels=anthropic-main,anthropic-second", "other channels"],
+        ],
+        run: async (name, settings, flags) =>
+          (await import("../cli/catalog/groups-change-run.ts")).setGroup(name, settings, flags),
+      },
+      remove: {
+        about: "remove a group to which no key is bound",
+        args: [GROUP],
+        flags: [YES],
+        examples: [["gateway groups remove cheap --yes", "without a prompt"]],
+        run: async (name, flags) =>
+          (await import("../cli/catalog/groups-change-run.ts")).removeGroup(name, flags),
+      },
+      limit: {
+        about: "set or remove limits of a group, for all of its keys together",
+        args: [GROUP, LIMITS],
+        examples: [["gateway groups limit claude usd_per_month=200", "at most $200 a month"]],
+        run: async (name, limits, flags) =>
+          (await import("../cli/keys/limits.ts")).limitGroup(name, limits, flags),
+      },
+    },
+  },
+  plans: {
+    about: "manage subscription plans, which unlock exclusive groups",
+    examples: [
+      ["gateway plans list", "which plans are active, and until when"],
+      ["gateway plans activate max --until 2027-01-31", "a plan that was bought until the end of January"],
+    ],
+    commands: {
+      list: {
+        about: "list the plans and their groups",
+        flags: [JSON_FORM],
+        examples: [["gateway plans list", "which plans are active, and until when"]],
+        run: async (flags) => (await import("../cli/catalog/plans-run.ts")).listPlans(flags),
+      },
+      add: {
+        about: "add a plan that unlocks exclusive groups while it is active",
+        args: [PLAN],
+        flags: [
+          ["--group <name...>", "the groups that it includes"],
+          ["--active", "it is bought already"],
+        ],
+        examples: [["gateway plans add max --group claude-max --active", "a plan that was bought"]],
+        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).addPlan(name, flags),
+      },
+      activate: {
+        about: "mark a plan as bought: its exclusive groups become selectable",
+        args: [PLAN],
+        flags: [["--until <when>", "when the plan ends: a date, 30d, or never"]],
+        examples: [
+          ["gateway plans activate max", "from now on keys can use its exclusive groups"],
+          ["gateway plans activate max --until 2027-01-31", "until the end of January"],
+        ],
+        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).activatePlan(name, flags),
+      },
+      deactivate: {
+        about: "end a plan: the gateway refuses keys of its exclusive groups",
+        args: [PLAN],
+        examples: [
+          ["gateway plans deactivate max", "keys of its groups get a clear error until it is active again"],
+        ],
+        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).deactivatePlan(name, flags),
+      },
+      remove: {
+        about: "remove a plan; without another one, nobody can use its exclusive groups",
+        args: [PLAN],
+        flags: [YES],
+        examples: [["gateway plans remove max --yes", "without a prompt"]],
+        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).removePlan(name, flags),
+      },
+    },
+  },
+  channels: {
+    about: "show the availability of each channel; exit status 1 if a group has none",
+    flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
+    examples: [
+      ["gateway channels", "the state of every channel in the running gateway"],
+      ["gateway channels --watch", "the same, live"],
+      ["gateway channels disable anthropic-main", "stop using a channel"],
+    ],
+    run: async (flags) => (await import("../cli/channels/run.ts")).showChannels(flags),
+    commands: {
+      disable: {
+        about: "send nothing to a channel until it is enabled again",
+        args: [CHANNEL],
+        flags: [NEW_STATE],
+        examples: [["gateway channels disable anthropic-main", "prints the new state"]],
+        run: async (name, flags) =>
+          (await import("../cli/channels/run.ts")).actOnChannel("disable", name, flags),
+      },
+      enable: {
+        about: "use a channel again, and clear its cooldown",
+        args: [CHANNEL],
+        flags: [NEW_STATE],
+        examples: [["gateway channels enable anthropic-main", "prints the new state"]],
+        run: async (name, flags) =>
+          (await import("../cli/channels/run.ts")).actOnChannel("enable", name, flags),
+      },
+      probe: {
+        about: "check a channel now by fetching its model list, free of charge",
+        args: [CHANNEL],
+        flags: [NEW_STATE],
+        examples: [["gateway channels probe anthropic-main", "prints the new state"]],
+        run: async (name, flags) =>
+          (await import("../cli/channels/run.ts")).actOnChannel("probe", name, flags),
+      },
+      add: {
+        about: "add an upstream: a provider that the gateway knows, or a URL",
+        args: [
+          [
+            "<preset|url>",
+            "anthropic, openai, google, openrouter, deepseek, moonshot, zai, xai, ollama, lmstudio, or a base URL",
+          ],
+        ],
+        flags: [
+          ["--name <name>", "the channel's name"],
+          ["--platform <platform>", "for a URL: its platform"],
+          ["--group <group>", "add it to this group (default: a new group)"],
+          ...CREDENTIAL,
+          ["--json", "the new channel as JSON on stdout"],
+        ],
+        examples: [
+          [
+            "gateway channels add deepseek",
+            "asks for the credential, checks it, and adds a channel and a group",
+          ],
+          [
+            "gateway channels add openai --group codex --credential - < key.txt",
+            "a second channel of a group",
+          ],
+          ["gateway channels add https://relay.example.com --platform relay", "any other upstream"],
+        ],
+        run: async (what, flags) =>
+          (await import("../cli/setup/channels/add-run.ts")).addChannel(what, flags),
+      },
+      set: {
+        about: "change settings of a channel in the config file",
+        args: [
+          CHANNEL,
+          [
+            "[settings...]",
+            "NAME=VALUE or NAME=none; names: base_url, credential, priority, weight, models, aliases.NAME, headers.NAME, proxy, ca, timeouts.first_byte, timeouts.idle, timeouts.connect, probe, warm, websocket, price_provider, free, disabled",
+          ],
+        ],
+        flags: [...CREDENTIAL],
+        examples: [
+          [
+            "gateway channels set anthropic-main priority=2 timeouts.idle=20m",
+            "other values for two settings",
+          ],
+          ["gateway channels set anthropic-main --credential - < key.txt", "a new credential, checked first"],
+          [
+            "gateway channels set relay-main 'models=claude-*,gemini-*' aliases.fast=claude-haiku-4-5",
+            "lists and names",
+          ],
+          ["gateway channels set anthropic-main proxy=none", "remove a setting"],
+        ],
+        run: async (name, settings, flags) =>
+          (await import("../cli/setup/channels/change-run.ts")).setChannel(name, settings, flags),
+      },
+      remove: {
+        about: "remove a channel from the config file and from its groups",
+        args: [CHANNEL],
+        flags: [YES],
+        examples: [["gateway channels remove old-relay --yes", "without a prompt"]],
+        run: async (name, flags) =>
+          (await import("../cli/setup/channels/change-run.ts")).removeChannel(name, flags),
+      },
+    },
+  },
+  prices: {
+    about: "show, check and update the prices that charges are made from",
+    examples: [
+      ["gateway prices show claude-sonnet-5", "what a model costs, and where that is from"],
+      ["gateway prices check", "which models in use have no price?"],
+      ["gateway prices update", "take the newest prices, without a new build"],
+    ],
+    commands: {
+      show: {
+        about: "show a model's prices at every provider that sells it, each with its source and first day",
+        args: [MODEL],
+        flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
+        examples: [
+          ["gateway prices show claude-sonnet-5", "wherever it is sold"],
+          ["gateway prices show deepseek-v4-pro --provider deepseek", "at its maker"],
+        ],
+        run: async (model, flags) =>
+          (await import("../cli/money/prices/prices-show.ts")).showPrices(model, flags),
+      },
+      check: {
+        about: "list the models in use that have no price: exit status 1 if there are any",
+        flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
+        examples: [
+          ["gateway prices check", "of the models in the ledger and in the config"],
+          ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
+        ],
+        run: async (flags) => (await import("../cli/money/prices/prices-show.ts")).checkPrices(flags),
+      },
+      set: {
+        about: "set a model's prices in the config file, before those of the price book",
+        args: [
+          MODEL,
+          [
+            "<prices...>",
+            "KIND=VALUE or KIND=none, in USD per million tokens; kinds: input, output, cache_read, …",
+          ],
+        ],
+        examples: [
+          [
+            "gateway prices set my-model input=3 output=15 cache_read=0.3",
+            "a model that the book does not have",
+          ],
+          ["gateway prices set my-model cache_read=none", "no longer a price for this kind"],
+        ],
+        run: async (model, prices, flags) =>
+          (await import("../cli/money/prices/prices-set.ts")).setPrices(model, prices, flags),
+      },
+      diff: {
+        about: "show what an update would change for the models that this ledger has seen",
+        flags: [JSON_FORM, CONFIG, FROM, ["--all", "for every model of the book"], OTHER_LEDGER],
+        examples: [
+          ["gateway prices diff", "what would change, and nothing is written"],
+          ["gateway prices diff --from data.json --all", "with every model, from a file"],
+        ],
+        run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).diffPrices(flags),
+      },
+      update: {
+        about: "check newer price data, show what changes, ask, and keep it beside the config",
+        flags: [JSON_FORM, CONFIG, FROM, ["--yes", "without asking, as a script needs it"], OTHER_LEDGER],
+        examples: [
+          ["gateway prices update", "from where the price package publishes its data"],
+          ["gateway prices update --from data.json --yes", "from a file, in a script"],
+        ],
+        run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).updatePrices(flags),
+      },
+    },
+  },
+};

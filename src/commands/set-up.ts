@@ -1,0 +1,117 @@
+// `gateway init`, `doctor`, `service`, `schema` and `completions`.
+
+import type { AdoptFlags } from "../cli/setup/init/adopt-run.ts";
+import type { InitFlags } from "../cli/setup/init/init-run.ts";
+import type { CommandTable } from "../cli/terminal/command.ts";
+import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
+
+export const SET_UP: CommandTable = {
+  init: {
+    about: "write a config file from the credentials in the environment",
+    flags: [
+      [
+        "--adopt <file>",
+        "make this file and its ledger your config, after showing where it sends credentials",
+      ],
+      ["--yes", "ask nothing and use the credentials in the environment"],
+      ["--json", "the new keys as one JSON document on stdout"],
+      ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
+    ],
+    examples: [
+      ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
+      ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
+      ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
+    ],
+    run: async ({ adopt, ...flags }: InitFlags & Partial<AdoptFlags>) =>
+      adopt === undefined
+        ? (await import("../cli/setup/init/init-run.ts")).init(flags)
+        : (await import("../cli/setup/init/adopt-run.ts")).adopt({ ...flags, adopt }),
+  },
+  doctor: {
+    about: "check everything the gateway needs, free of charge, and show how to fix problems",
+    flags: [JSON_FORM],
+    examples: [
+      ["gateway doctor", "exit status 1 if anything is wrong"],
+      ["gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'", "only the problems"],
+    ],
+    run: async (flags) => (await import("../cli/doctor/run.ts")).runDoctor(flags),
+  },
+  service: {
+    about: "run the gateway in the background: a systemd user unit, or a launchd agent on macOS",
+    examples: [
+      ["gateway service install --enable", "run it now and at every login"],
+      ["gateway service status", "show whether it runs"],
+    ],
+    commands: {
+      install: {
+        about: "write the unit; with --enable, also start it",
+        flags: [
+          ["--enable", "start it now and at every login"],
+          ["--config <file>", "the config file of the service"],
+        ],
+        examples: [
+          ["gateway service install", "write the unit, but start nothing"],
+          ["gateway service install --enable --config ~/gateway.yaml", "run it now and at every login"],
+        ],
+        run: async (flags) => (await import("../cli/setup/service-run.ts")).installUnit(flags),
+      },
+      uninstall: {
+        about: "stop it and remove the unit; config and ledger stay",
+        flags: [UNREAD_CONFIG],
+        examples: [["gateway service uninstall", "run nothing in the background"]],
+        run: async () => (await import("../cli/setup/service-run.ts")).uninstallUnit(),
+      },
+      status: {
+        about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
+        flags: [UNREAD_CONFIG, JSON_FORM],
+        examples: [["gateway service status --json", "for a script"]],
+        run: async (flags) => (await import("../cli/setup/service-run.ts")).showStatus(flags),
+      },
+    },
+  },
+  schema: {
+    about: "print the JSON schema of the config file, of a ledger line, or of a command's --json output",
+    args: [
+      [
+        "<document>",
+        "the document",
+        {
+          choices: [
+            "config",
+            "ledger",
+            "keys",
+            "groups",
+            "plans",
+            "channels",
+            "models",
+            "usage",
+            "sessions",
+            "cache",
+            "env",
+            "doctor",
+          ],
+        },
+      ],
+    ],
+    flags: [UNREAD_CONFIG],
+    examples: [
+      [
+        "gateway schema config > gateway.schema.json",
+        "for editors: begin gateway.yaml with `# yaml-language-server: $schema=gateway.schema.json`",
+      ],
+      ["gateway schema ledger", "the fields of a ledger line"],
+    ],
+    run: async (document) => (await import("../cli/setup/schema-print.ts")).printSchema(document),
+  },
+  completions: {
+    about: "print shell completions of commands, flags, keys, groups, channels and models",
+    args: [["<shell>", "the shell", { choices: ["bash", "zsh", "fish"] }]],
+    flags: [UNREAD_CONFIG],
+    examples: [
+      ["echo 'eval \"$(gateway completions bash)\"' >> ~/.bashrc", "bash"],
+      ["echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc", "zsh, after compinit"],
+      ["gateway completions fish > ~/.config/fish/completions/gateway.fish", "fish"],
+    ],
+    run: async (shell) => (await import("../cli/completions/scripts.ts")).printScript(shell),
+  },
+};

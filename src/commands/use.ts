@@ -1,0 +1,128 @@
+// `gateway run`, `env`, `serve`, `open` and `console`.
+
+import { InvalidArgumentError } from "commander";
+import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { SHELLS } from "../cli/tools/environment/shells.ts";
+import { readListenHost } from "../config/yaml/scalars.ts";
+import { JSON_FORM } from "./flags.ts";
+
+const TOOLS =
+  "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)";
+
+const KEY_FLAGS: readonly Parameter[] = [
+  ["--key <name>", "the key's name; with --new, the new key's"],
+  ["--secret <secret>", "the key's secret, - for stdin (default: GATEWAY_KEY)"],
+  ["--new", "create a key for this tool"],
+  ["--group <group>", "the group of the tool's own or new key"],
+  ["--url <url>", "the gateway's address, if it differs from the config"],
+];
+
+export const USE: CommandTable = {
+  run: {
+    about: "start a tool that uses this gateway, with a key of its own",
+    usage: "[options] <tool> [args...]",
+    args: [
+      ["[tool]", TOOLS],
+      ["[args...]", "the tool's own arguments; for an SDK, the command that uses it"],
+    ],
+    flags: [
+      ["--statusline", "show spending in Claude Code's status line, for this run"],
+      ["--list", "list the tools, and which are installed"],
+      ["--json", "with --list: one JSON document on stdout"],
+      ["--yes", "agree that a tool with a subscription login uses metered API billing"],
+      ...KEY_FLAGS,
+    ],
+    examples: [
+      ["gateway run claude", "Claude Code; options after the tool's name are the tool's own"],
+      ["gateway run --group cheap claude", "with a key in another group; the gateway's options come first"],
+      ['gateway run codex exec "say hello"', "one prompt to Codex"],
+      ["gateway run openai python app.py", "a program that uses the OpenAI SDK"],
+      ["gateway run --list", "the tools, and which are installed"],
+    ],
+    run: async (tool, args, flags) => (await import("../cli/tools/run-tool.ts")).runTool(tool, args, flags),
+    passesOptions: true,
+  },
+  env: {
+    about: "print the settings with which a tool uses this gateway",
+    args: [
+      ["<tool>", TOOLS],
+      ["[key]", "a key's name or secret; it can also come before the tool"],
+    ],
+    flags: [
+      ["--shell <shell>", "the shell to write for (default: yours)", { choices: SHELLS }],
+      JSON_FORM,
+      ...KEY_FLAGS,
+    ],
+    examples: [
+      ['eval "$(gateway env claude --new)"', "set up Claude Code in this shell, with a new key"],
+      ["gateway env codex laptop --secret - < secret.txt", "use the key laptop, with its secret from a file"],
+      ["GATEWAY_KEY=sk-… gateway env openai --json", "the OpenAI SDK's variables, for a script"],
+      ["gateway env gemini --shell fish | source", "in fish"],
+    ],
+    run: async (tool, key, flags) => (await import("../cli/tools/env-print.ts")).printEnv([tool, key], flags),
+  },
+  serve: {
+    about: "run the gateway",
+    flags: [
+      CONFIG,
+      ["--port <n>", "listen on this port instead of the config's (0: any free one)", { read: readPort }],
+      ["--host <host>", "listen on this address instead of the config's", { read: readHost }],
+      ["--demo", "use simulated upstreams: no config, account or network needed"],
+      ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
+      [
+        "--log <form>",
+        "print a line for each request",
+        { choices: ["text", "json", "off"], default: "text" },
+      ],
+    ],
+    examples: [
+      ["gateway serve --demo", "try it without config, account or network"],
+      ["gateway serve --demo --curl", "with a request to paste for each endpoint"],
+      ["gateway serve", "use the default config"],
+      [
+        "gateway serve --config ~/gateway.yaml --log json > requests.jsonl",
+        "log one JSON document per request",
+      ],
+    ],
+    run: async (flags) => (await import("../cli/serve/run.ts")).serve(flags),
+  },
+  open: {
+    about: "open the console's page in the browser, signed in",
+    flags: [
+      ["--print", "print the link instead; it works once, within a minute"],
+      ["--url <url>", "the gateway at this address, instead of the config's"],
+      ["--ledger <file>", "the gateway that writes this ledger, instead of the config's"],
+    ],
+    examples: [
+      ["gateway open", "spending, live requests, keys and channels in the browser"],
+      ["gateway open --url http://127.0.0.1:8790", "a gateway with another config, or a demo"],
+      ["gateway open --print", "for a browser that this program cannot start"],
+    ],
+    run: async (flags) => (await import("../cli/console/open-run.ts")).openPage(flags),
+  },
+  console: {
+    about: "interactive menus for keys, limits, groups, plans, channels, models, prices and spending",
+    remark:
+      "Plain `gateway` on a terminal does the same. Escape goes back, Ctrl-C ends the session. Everything in the menus is also available as a command with flags.",
+    examples: [
+      ["gateway console", "use the default config"],
+      ["gateway console --config ~/gateway.yaml", "use another config"],
+    ],
+    run: async (flags) => (await import("../cli/console/run.ts")).runConsole(flags),
+  },
+};
+
+function readPort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError("A port is a number from 0 to 65535.");
+  return port;
+}
+
+function readHost(text: string): string {
+  try {
+    return readListenHost(text);
+  } catch {
+    throw new InvalidArgumentError("A host is a name or an address without scheme and port.");
+  }
+}
