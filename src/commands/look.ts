@@ -1,6 +1,6 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
-import type { WhatIfFlags } from "../cli/money/usage/what-if-run.ts";
+import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 
@@ -34,7 +34,7 @@ export const LOOK: CommandTable = {
       ["gateway top > now.txt", "print the current state once"],
       ["gateway top --json | jq .streams", "for scripts"],
     ],
-    run: async (flags) => (await import("../cli/live/top-run.ts")).showTop(flags),
+    run: async (flags) => (await import("../cli/live/top.ts")).showTop(flags),
   },
   usage: {
     about: "show totals from the ledger: requests, tokens by kind, official and charged USD",
@@ -85,8 +85,8 @@ export const LOOK: CommandTable = {
     run: async (period: string | undefined, flags: WhatIfFlags) => {
       const all = addPeriod(period, flags);
       return flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined
-        ? (await import("../cli/money/usage/usage-run.ts")).showUsage(all)
-        : (await import("../cli/money/usage/what-if-run.ts")).showWhatIf(all);
+        ? (await import("../cli/money/usage/usage.ts")).showUsage(all)
+        : (await import("../cli/money/usage/what-if.ts")).showWhatIf(all);
     },
   },
   sessions: {
@@ -109,7 +109,7 @@ export const LOOK: CommandTable = {
       ["gateway sessions show last", "the agents of the session that is running now"],
     ],
     run: async (period, flags) =>
-      (await import("../cli/money/sessions/sessions-run.ts")).listSessionSpending(addPeriod(period, flags)),
+      (await import("../cli/money/sessions/sessions.ts")).listSessionSpending(addPeriod(period, flags)),
     commands: {
       show: {
         about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
@@ -119,8 +119,7 @@ export const LOOK: CommandTable = {
           ["gateway sessions show last", "the session of the last request"],
           ["gateway sessions show db7f03b5 --turns", "with each of its requests"],
         ],
-        run: async (id, flags) =>
-          (await import("../cli/money/sessions/sessions-run.ts")).showSession(id, flags),
+        run: async (id, flags) => (await import("../cli/money/sessions/sessions.ts")).showSession(id, flags),
       },
     },
   },
@@ -147,7 +146,7 @@ export const LOOK: CommandTable = {
       ["gateway cache 2026-11 --json", "for scripts, with every cause of every session"],
     ],
     run: async (period, flags) =>
-      (await import("../cli/money/cache/cache-run.ts")).showCache(addPeriod(period, flags)),
+      (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
   },
   statusline: {
     about: "print one line for an agent's status bar, from the session on its stdin",
@@ -163,7 +162,7 @@ export const LOOK: CommandTable = {
       ["gateway statusline", "for `statusLine` in the settings of Claude Code"],
       ["gateway statusline --format 'today {today}'", "for tmux, starship and other bars"],
     ],
-    run: async (flags) => (await import("../cli/money/sessions/statusline-run.ts")).printStatusline(flags),
+    run: async (flags) => (await import("../cli/money/sessions/statusline.ts")).printStatusline(flags),
   },
   models: {
     about: "list the available models with their prices",
@@ -176,7 +175,7 @@ export const LOOK: CommandTable = {
       ["gateway models --group claude", "the models that the keys of a group can call"],
       ["gateway models --json | jq -r '.[].id'", "only the ids"],
     ],
-    run: async (flags) => (await import("../cli/catalog/models-run.ts")).showModels(flags),
+    run: async (flags) => (await import("../cli/catalog/models.ts")).showModels(flags),
   },
   ledger: {
     about: "verify, explain and follow the ledger of charges",
@@ -197,7 +196,7 @@ export const LOOK: CommandTable = {
           ["gateway ledger verify", "exit status 1 if an amount or a link of the chain is wrong"],
           ["gateway ledger verify --ledger backup/ledger.jsonl", "check a copy"],
         ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).verify(flags),
+        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).verify(flags),
       },
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
@@ -206,7 +205,7 @@ export const LOOK: CommandTable = {
           ["gateway ledger anchor", "the number of lines and the hash of the last one"],
           ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
         ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).anchor(flags),
+        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).anchor(flags),
       },
       show: {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
@@ -216,7 +215,7 @@ export const LOOK: CommandTable = {
           ["gateway ledger show req_01k…", "explain its charge"],
           ["gateway ledger show last --key laptop", "explain the key's last request"],
         ],
-        run: async (id, flags) => (await import("../cli/money/ledger/ledger-run.ts")).show(id, flags),
+        run: async (id, flags) => (await import("../cli/money/ledger/ledger.ts")).show(id, flags),
       },
       tail: {
         about: "show the last lines, then new lines until interrupted",
@@ -233,7 +232,7 @@ export const LOOK: CommandTable = {
             "the last hundred charges, for a script",
           ],
         ],
-        run: async (flags) => (await import("../cli/money/ledger/ledger-run.ts")).tail(flags),
+        run: async (flags) => (await import("../cli/money/ledger/ledger.ts")).tail(flags),
       },
       reprice: {
         about: "append corrections for requests whose price is missing or has changed",

@@ -49,8 +49,7 @@ export const MANAGE: CommandTable = {
           ],
           ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
         ],
-        run: async (name, flags) =>
-          (await import("../cli/catalog/groups-change-run.ts")).addGroup(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/groups-change.ts")).addGroup(name, flags),
       },
       set: {
         about: "change settings of a group in the config file",
@@ -66,7 +65,7 @@ export const MANAGE: CommandTable = {
           ["gateway groups set claude channels=anthropic-main,anthropic-second", "other channels"],
         ],
         run: async (name, settings, flags) =>
-          (await import("../cli/catalog/groups-change-run.ts")).setGroup(name, settings, flags),
+          (await import("../cli/catalog/groups-change.ts")).setGroup(name, settings, flags),
       },
       remove: {
         about: "remove a group to which no key is bound",
@@ -74,7 +73,7 @@ export const MANAGE: CommandTable = {
         flags: [YES],
         examples: [["gateway groups remove cheap --yes", "without a prompt"]],
         run: async (name, flags) =>
-          (await import("../cli/catalog/groups-change-run.ts")).removeGroup(name, flags),
+          (await import("../cli/catalog/groups-change.ts")).removeGroup(name, flags),
       },
       limit: {
         about: "set or remove limits of a group, for all of its keys together",
@@ -96,7 +95,7 @@ export const MANAGE: CommandTable = {
         about: "list the plans and their groups",
         flags: [JSON_FORM],
         examples: [["gateway plans list", "which plans are active, and until when"]],
-        run: async (flags) => (await import("../cli/catalog/plans-run.ts")).listPlans(flags),
+        run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
       },
       add: {
         about: "add a plan that unlocks exclusive groups while it is active",
@@ -106,7 +105,7 @@ export const MANAGE: CommandTable = {
           ["--active", "it is bought already"],
         ],
         examples: [["gateway plans add max --group claude-max --active", "a plan that was bought"]],
-        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).addPlan(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).addPlan(name, flags),
       },
       activate: {
         about: "mark a plan as bought: its exclusive groups become selectable",
@@ -116,7 +115,7 @@ export const MANAGE: CommandTable = {
           ["gateway plans activate max", "from now on keys can use its exclusive groups"],
           ["gateway plans activate max --until 2027-01-31", "until the end of January"],
         ],
-        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).activatePlan(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).activatePlan(name, flags),
       },
       deactivate: {
         about: "end a plan: the gateway refuses keys of its exclusive groups",
@@ -124,14 +123,14 @@ export const MANAGE: CommandTable = {
         examples: [
           ["gateway plans deactivate max", "keys of its groups get a clear error until it is active again"],
         ],
-        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).deactivatePlan(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).deactivatePlan(name, flags),
       },
       remove: {
         about: "remove a plan; without another one, nobody can use its exclusive groups",
         args: [PLAN],
         flags: [YES],
         examples: [["gateway plans remove max --yes", "without a prompt"]],
-        run: async (name, flags) => (await import("../cli/catalog/plans-run.ts")).removePlan(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/plans.ts")).removePlan(name, flags),
       },
     },
   },
@@ -143,7 +142,7 @@ export const MANAGE: CommandTable = {
       ["gateway channels --watch", "the same, live"],
       ["gateway channels disable anthropic-main", "stop using a channel"],
     ],
-    run: async (flags) => (await import("../cli/channels/run.ts")).showChannels(flags),
+    run: async (flags) => (await import("../cli/channels/channels.ts")).showChannels(flags),
     commands: {
       disable: {
         about: "send nothing to a channel until it is enabled again",
@@ -151,7 +150,7 @@ export const MANAGE: CommandTable = {
         flags: [NEW_STATE],
         examples: [["gateway channels disable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
-          (await import("../cli/channels/run.ts")).actOnChannel("disable", name, flags),
+          (await import("../cli/channels/channels.ts")).actOnChannel("disable", name, flags),
       },
       enable: {
         about: "use a channel again, and clear its cooldown",
@@ -159,7 +158,7 @@ export const MANAGE: CommandTable = {
         flags: [NEW_STATE],
         examples: [["gateway channels enable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
-          (await import("../cli/channels/run.ts")).actOnChannel("enable", name, flags),
+          (await import("../cli/channels/channels.ts")).actOnChannel("enable", name, flags),
       },
       probe: {
         about: "check a channel now by fetching its model list, free of charge",
@@ -167,7 +166,7 @@ export const MANAGE: CommandTable = {
         flags: [NEW_STATE],
         examples: [["gateway channels probe anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
-          (await import("../cli/channels/run.ts")).actOnChannel("probe", name, flags),
+          (await import("../cli/channels/channels.ts")).actOnChannel("probe", name, flags),
       },
       add: {
         about: "add an upstream: a provider that the gateway knows, or a URL",
@@ -195,8 +194,7 @@ export const MANAGE: CommandTable = {
           ],
           ["gateway channels add https://relay.example.com --platform relay", "any other upstream"],
         ],
-        run: async (what, flags) =>
-          (await import("../cli/setup/channels/add-run.ts")).addChannel(what, flags),
+        run: async (what, flags) => (await import("../cli/setup/channels/add.ts")).addChannel(what, flags),
       },
       set: {
         about: "change settings of a channel in the config file",
@@ -221,7 +219,7 @@ export const MANAGE: CommandTable = {
           ["gateway channels set anthropic-main proxy=none", "remove a setting"],
         ],
         run: async (name, settings, flags) =>
-          (await import("../cli/setup/channels/change-run.ts")).setChannel(name, settings, flags),
+          (await import("../cli/setup/channels/change.ts")).setChannel(name, settings, flags),
       },
       remove: {
         about: "remove a channel from the config file and from its groups",
@@ -229,7 +227,7 @@ export const MANAGE: CommandTable = {
         flags: [YES],
         examples: [["gateway channels remove old-relay --yes", "without a prompt"]],
         run: async (name, flags) =>
-          (await import("../cli/setup/channels/change-run.ts")).removeChannel(name, flags),
+          (await import("../cli/setup/channels/change.ts")).removeChannel(name, flags),
       },
     },
   },

@@ -1,7 +1,7 @@
 // `gateway init`, `doctor`, `service`, `schema` and `completions`.
 
-import type { AdoptFlags } from "../cli/setup/init/adopt-run.ts";
-import type { InitFlags } from "../cli/setup/init/init-run.ts";
+import type { AdoptFlags } from "../cli/setup/init/adopt.ts";
+import type { InitFlags } from "../cli/setup/init/init.ts";
 import type { CommandTable } from "../cli/terminal/command.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 
@@ -24,8 +24,8 @@ export const SET_UP: CommandTable = {
     ],
     run: async ({ adopt, ...flags }: InitFlags & Partial<AdoptFlags>) =>
       adopt === undefined
-        ? (await import("../cli/setup/init/init-run.ts")).init(flags)
-        : (await import("../cli/setup/init/adopt-run.ts")).adopt({ ...flags, adopt }),
+        ? (await import("../cli/setup/init/init.ts")).init(flags)
+        : (await import("../cli/setup/init/adopt.ts")).adopt({ ...flags, adopt }),
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
@@ -34,7 +34,7 @@ export const SET_UP: CommandTable = {
       ["gateway doctor", "exit status 1 if anything is wrong"],
       ["gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'", "only the problems"],
     ],
-    run: async (flags) => (await import("../cli/doctor/run.ts")).runDoctor(flags),
+    run: async (flags) => (await import("../cli/doctor/doctor.ts")).runDoctor(flags),
   },
   service: {
     about: "run the gateway in the background: a systemd user unit, or a launchd agent on macOS",
@@ -53,19 +53,19 @@ export const SET_UP: CommandTable = {
           ["gateway service install", "write the unit, but start nothing"],
           ["gateway service install --enable --config ~/gateway.yaml", "run it now and at every login"],
         ],
-        run: async (flags) => (await import("../cli/setup/service-run.ts")).installUnit(flags),
+        run: async (flags) => (await import("../cli/setup/service.ts")).installUnit(flags),
       },
       uninstall: {
         about: "stop it and remove the unit; config and ledger stay",
         flags: [UNREAD_CONFIG],
         examples: [["gateway service uninstall", "run nothing in the background"]],
-        run: async () => (await import("../cli/setup/service-run.ts")).uninstallUnit(),
+        run: async () => (await import("../cli/setup/service.ts")).uninstallUnit(),
       },
       status: {
         about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
         flags: [UNREAD_CONFIG, JSON_FORM],
         examples: [["gateway service status --json", "for a script"]],
-        run: async (flags) => (await import("../cli/setup/service-run.ts")).showStatus(flags),
+        run: async (flags) => (await import("../cli/setup/service.ts")).showStatus(flags),
       },
     },
   },
@@ -101,7 +101,7 @@ export const SET_UP: CommandTable = {
       ],
       ["gateway schema ledger", "the fields of a ledger line"],
     ],
-    run: async (document) => (await import("../cli/setup/schema-print.ts")).printSchema(document),
+    run: async (document) => (await import("../cli/setup/schema.ts")).printSchema(document),
   },
   completions: {
     about: "print shell completions of commands, flags, keys, groups, channels and models",

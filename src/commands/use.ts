@@ -39,7 +39,7 @@ export const USE: CommandTable = {
       ["gateway run openai python app.py", "a program that uses the OpenAI SDK"],
       ["gateway run --list", "the tools, and which are installed"],
     ],
-    run: async (tool, args, flags) => (await import("../cli/tools/run-tool.ts")).runTool(tool, args, flags),
+    run: async (tool, args, flags) => (await import("../cli/tools/run.ts")).runTool(tool, args, flags),
     passesOptions: true,
   },
   env: {
@@ -59,7 +59,7 @@ export const USE: CommandTable = {
       ["GATEWAY_KEY=sk-… gateway env openai --json", "the OpenAI SDK's variables, for a script"],
       ["gateway env gemini --shell fish | source", "in fish"],
     ],
-    run: async (tool, key, flags) => (await import("../cli/tools/env-print.ts")).printEnv([tool, key], flags),
+    run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv([tool, key], flags),
   },
   serve: {
     about: "run the gateway",
@@ -84,7 +84,7 @@ export const USE: CommandTable = {
         "log one JSON document per request",
       ],
     ],
-    run: async (flags) => (await import("../cli/serve/run.ts")).serve(flags),
+    run: async (flags) => (await import("../cli/serve/serve.ts")).serve(flags),
   },
   open: {
     about: "open the console's page in the browser, signed in",
@@ -98,7 +98,7 @@ export const USE: CommandTable = {
       ["gateway open --url http://127.0.0.1:8790", "a gateway with another config, or a demo"],
       ["gateway open --print", "for a browser that this program cannot start"],
     ],
-    run: async (flags) => (await import("../cli/console/open-run.ts")).openPage(flags),
+    run: async (flags) => (await import("../cli/console/open.ts")).openPage(flags),
   },
   console: {
     about: "interactive menus for keys, limits, groups, plans, channels, models, prices and spending",
@@ -108,7 +108,7 @@ export const USE: CommandTable = {
       ["gateway console", "use the default config"],
       ["gateway console --config ~/gateway.yaml", "use another config"],
     ],
-    run: async (flags) => (await import("../cli/console/run.ts")).runConsole(flags),
+    run: async (flags) => (await import("../cli/console/console.ts")).runConsole(flags),
   },
 };
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { ANY_SELLER } from "../../src/billing/prices/sellers.ts";
 import { findModel } from "../../src/billing/prices.ts";
 import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
-import { quote } from "../../src/cli/money/usage/usage-run.ts";
+import { quote } from "../../src/cli/money/usage/usage.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { dropKey } from "../../src/dialects/path.ts";

@@ -32,13 +32,13 @@ function load(...entries: readonly string[]): Loaded {
   return { files, modules };
 }
 
-const SERVE = load("main.ts", "cli/serve/run.ts");
+const SERVE = load("main.ts", "cli/serve/serve.ts");
 
 const RARELY_NEEDED = [
   "cli/serve/demo.ts",
   "cli/serve/second-gateway.ts",
   "cli/serve/survey.ts",
-  "cli/setup/init/init-run.ts",
+  "cli/setup/init/init.ts",
   "cli/tools/programs/",
   "demo/",
   "web/assets.ts",
@@ -63,7 +63,7 @@ const COUNT_SCHEMAS = `
     if (name === "_zod") schemas += 1;
     return defineProperty(object, name, property);
   };
-  await import("./cli/serve/run.ts");
+  await import("./cli/serve/serve.ts");
   console.log(schemas);
 `;
 

@@ -16,7 +16,7 @@ export interface Served {
   stop(graceMs: number): Promise<void>;
 }
 
-/** The same as cli/serve/run.ts, without a terminal. */
+/** The same as cli/serve/serve.ts, without a terminal. */
 export function serve(configPath: string, observer: Observer): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });

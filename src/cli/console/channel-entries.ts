@@ -1,11 +1,11 @@
 // The menu of `gateway console` for channels. Each entry calls the same function as the command.
 
 import { readSecretText } from "../../config/yaml/scalars.ts";
-import { actOnChannel, type ChannelAction, showChannels } from "../channels/run.ts";
+import { actOnChannel, type ChannelAction, showChannels } from "../channels/channels.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { addChannel } from "../setup/channels/add-run.ts";
-import { CHANNEL_SETTINGS, removeChannel, setChannel } from "../setup/channels/change-run.ts";
-import { complain } from "../setup/init/init-run.ts";
+import { addChannel } from "../setup/channels/add.ts";
+import { CHANNEL_SETTINGS, removeChannel, setChannel } from "../setup/channels/change.ts";
+import { complain } from "../setup/init/init.ts";
 import { needsAddress, PRESETS } from "../setup/presets.ts";
 import { askOne, askSecret, askText } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";

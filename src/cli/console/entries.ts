@@ -3,15 +3,15 @@
 import type { Dimension } from "../../billing/report/report.ts";
 import type { Key } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
-import { showModels } from "../catalog/models-run.ts";
+import { showModels } from "../catalog/models.ts";
 import { findKey } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
 import { addKeys } from "../keys/add.ts";
 import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
 import { limitKeys } from "../keys/limits.ts";
 import { showKey } from "../keys/list.ts";
-import { verify } from "../money/ledger/ledger-run.ts";
-import { showUsage } from "../money/usage/usage-run.ts";
+import { verify } from "../money/ledger/ledger.ts";
+import { showUsage } from "../money/usage/usage.ts";
 import { askOne, askYes, type Choice } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
 import { askLimit, askWhen } from "./questions.ts";

@@ -4,7 +4,7 @@ import type { Limits } from "../../config/catalog.ts";
 import { listLimits, readFuture } from "../../config/changes/names.ts";
 import { findChoices, LIMIT_NAMES, readLimits } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
-import { complain } from "../setup/init/init-run.ts";
+import { complain } from "../setup/init/init.ts";
 import { askOne, askText } from "../terminal/terminal.ts";
 
 export function askWhen(message: string, initial: string): Promise<string> {

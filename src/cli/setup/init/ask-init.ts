@@ -14,7 +14,7 @@ export async function findOrCreateConfig(flag: string | undefined): Promise<stri
     if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
     if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
       throw error;
-    const { init } = await import("./init-run.ts");
+    const { init } = await import("./init.ts");
     await init({});
     return findConfig(flag, process.env);
   }

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { CHANNEL_SETTINGS } from "../../../../src/cli/setup/channels/change-run.ts";
+import { CHANNEL_SETTINGS } from "../../../../src/cli/setup/channels/change.ts";
 import { listSettings } from "../../../../src/config/yaml/problems.ts";
 import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../../src/demo/upstream.ts";

@@ -29,7 +29,7 @@ import {
   reportUnreadable,
   type UsageFlags,
   type UsageQuery,
-} from "./usage-run.ts";
+} from "./usage.ts";
 
 export interface WhatIfFlags extends UsageFlags {
   readonly as?: string;

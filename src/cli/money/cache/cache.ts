@@ -15,7 +15,7 @@ import { type Column, formatTable } from "../../terminal/table.ts";
 import { print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { adviseOn, describeCause } from "./cache-advice.ts";
-import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage-run.ts";
+import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
 
 export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
   readonly tool?: string;

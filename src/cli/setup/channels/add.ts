@@ -24,7 +24,7 @@ import {
 } from "../../terminal/terminal.ts";
 import { describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
-import { askProvider, checkProvider, type Provider, referTo } from "../init/init-run.ts";
+import { askProvider, checkProvider, type Provider, referTo } from "../init/init.ts";
 import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {

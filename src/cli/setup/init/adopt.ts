@@ -12,7 +12,7 @@ import { placeConfig } from "../../../config/file/find.ts";
 import { type Path, parseSource } from "../../../config/yaml/source.ts";
 import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
 import { isObject } from "../../../lib/json/json.ts";
-import { refuseOverwrite, writeNew } from "./init-run.ts";
+import { refuseOverwrite, writeNew } from "./init.ts";
 import type { ConfigFlags } from "../../access/config.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { formatTable } from "../../terminal/table.ts";

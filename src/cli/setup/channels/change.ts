@@ -10,7 +10,7 @@ import { type Change, planChanges, readChanges, type Settings } from "../../acce
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
-import { nameVariable, readGivenCredential } from "./add-run.ts";
+import { nameVariable, readGivenCredential } from "./add.ts";
 
 /** Not `platform`: a group has channels of one platform. */
 export const CHANNEL_SETTINGS: Settings = {

@@ -24,8 +24,8 @@ import {
 } from "../../../billing/report/sessions.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
-import { describeQuery, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage-run.ts";
-import type { UsageFlags } from "../usage/usage-run.ts";
+import { describeQuery, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage.ts";
+import type { UsageFlags } from "../usage/usage.ts";
 import { type Column, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";

@@ -5,15 +5,15 @@ import { channelEntries } from "./channel-entries.ts";
 import { keyEntries, showSomeModels, spendingEntries } from "./entries.ts";
 import { groupEntries, planEntries } from "./group-entries.ts";
 import { priceEntries } from "./price-entries.ts";
-import { showChannels } from "../channels/run.ts";
+import { showChannels } from "../channels/channels.ts";
 import { listGroups } from "../catalog/groups-list.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, type Menu, runMenu } from "./menu.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { listPlans } from "../catalog/plans-run.ts";
+import { listPlans } from "../catalog/plans.ts";
 import { canPrompt, Cancelled, refuseUsage } from "../terminal/terminal.ts";
-import { watchTop } from "../live/top-run.ts";
+import { watchTop } from "../live/top.ts";
 
 export async function runConsole({ config }: ConfigFlags): Promise<void> {
   if (!canPrompt() || !process.stdout.isTTY)
