@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
+import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
 import type { LedgerOptions } from "../../../src/billing/ledger/writer.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
@@ -60,6 +61,12 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
     attempts: [{ channel: "anthropic-main", status: 200 }],
     ...more,
   };
+}
+
+/** A request from its opening to its line. */
+export async function bill(ledger: Ledger, id: string, more: Partial<LineDraft> = {}): Promise<void> {
+  await ledger.open(intentOf(id));
+  ledger.append(draftOf(id, more));
 }
 
 /** The journal as if the machine had been started again since: a power cut ends it, a kill does not. */

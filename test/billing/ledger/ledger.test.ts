@@ -24,6 +24,7 @@ import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/
 import { formatUsd } from "../../../src/lib/money.ts";
 import {
   asOfAnotherBoot,
+  bill,
   draftOf,
   filesOf,
   intentOf,
@@ -31,11 +32,6 @@ import {
   optionsFor,
   readWholeLedger,
 } from "./ledger-samples.ts";
-
-async function bill(ledger: Ledger, id: string, more: Parameters<typeof draftOf>[1] = {}): Promise<void> {
-  await ledger.open(intentOf(id));
-  ledger.append(draftOf(id, more));
-}
 
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {

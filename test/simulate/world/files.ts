@@ -276,12 +276,15 @@ class Files {
   }
 
   fdatasync(fd: number, done: (error: Error | null) => void): void {
-    const { inode, path } = this.#take(fd, "fdatasync");
+    const file = this.#take(fd, "fdatasync");
+    const { inode, path } = file;
     this.#host.step(`sync ${path}`);
     const { disk, scheduler } = this.#host;
     const takes = disk.random.between(50, Math.max(50, disk.trouble.slowSync));
     const end = this.#host.beginSync(inode);
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
+      // On a real disk, the sync of this descriptor may not have begun, and would be that of the file that has it now.
+      if (this.#host.files.get(fd) !== file) throw new Error(`${path} was closed while its sync ran`);
       if (disk.random.chance(disk.trouble.failingSyncs)) {
         done(fail("EIO", "fdatasync"));
         return;
