@@ -11,7 +11,7 @@ import { createClient } from "../lib/http1/client/client.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { createChannels } from "./channels/channels.ts";
-import type { Console, OpenConsole } from "./control/console.ts";
+import { type Console, type Follow, FOLLOWS_NOTHING, type OpenConsole } from "./control/console.ts";
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
@@ -48,6 +48,8 @@ export interface RunningGateway {
 export interface StartOptions {
   /** Shown on the control path. Null if there is no file (a demo). */
   readonly configPath?: string | null;
+  /** Without it, the file is read once. */
+  readonly follow?: Follow;
   /** Without it, there is no page. */
   readonly openConsole?: OpenConsole;
 }
@@ -55,7 +57,7 @@ export interface StartOptions {
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  { configPath = null, openConsole }: StartOptions = {},
+  { configPath = null, openConsole, follow = FOLLOWS_NOTHING }: StartOptions = {},
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
   const prices = loadPriceBook(configPath);
@@ -105,11 +107,11 @@ export function startGateway(
       return metrics.render(gauges, detail);
     },
   };
-  const console = openConsole?.({ gateway, activity, port: () => server.port, configPath }) ?? null;
+  const console = openConsole?.({ gateway, activity, port: () => server.port, configPath, follow }) ?? null;
   if (console !== null) listeners.push(console.observer);
   const server: RunningServer = startServer(gateway, catalog.listen, console);
   const address = { port: server.port, config: configPath };
-  const control = openControl({ gateway, activity, address, console });
+  const control = openControl({ gateway, activity, address, console, follow });
   return run(gateway, halt, { server, control, console, configPath });
 }
 

@@ -223,6 +223,8 @@ export interface KeyChange {
 }
 
 export interface KeysChanged extends KeysReply {
+  /** Why the gateway does not use the changed file; null: it does. */
+  readonly problem: string | null;
   /** The only reply that ever has a secret. */
   readonly secret?: { readonly name: string; readonly text: string; readonly connect: readonly Connect[] };
 }

@@ -14,6 +14,7 @@ import {
 import { changeLimits, readLimits } from "../config/changes/limits.ts";
 import { findKey, formatMoment, listLimits, readExpiry } from "../config/changes/names.ts";
 import { loadConfig } from "../config/file/load.ts";
+import { type ConfigFile, editConfig } from "../config/file/replace.ts";
 import { PLATFORM_ROWS } from "../dialects/platforms.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
@@ -51,7 +52,7 @@ export interface Keys {
 /** `command`: how the user starts this program. */
 export function createKeyPages(parts: ConsoleParts, command: string): Keys {
   const list = (): KeysReply => listKeys(parts);
-  const show = (name: string, group: string, secret: string): KeysChanged => ({
+  const show = (name: string, group: string, secret: string): Omit<KeysChanged, "problem"> => ({
     ...list(),
     secret: { name, text: secret, connect: writeConnections(parts, command, { group, secret }) },
   });
@@ -62,7 +63,8 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
       const now = new Date();
       const secret = newSecret();
       const { name, group } = wish;
-      await createKeys(requireFile(parts), {
+      const { file, problem } = openFile(parts);
+      await createKeys(file, {
         names: [name],
         group,
         secrets: [secret],
@@ -70,29 +72,32 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
         limits: dropNulls(readLimits(writeWords(wish.limits))),
         now,
       });
-      return show(name, group, secret);
+      return { ...show(name, group, secret), problem: problem() };
     },
     change: async (body) => {
       const change = read(changeSchema, body);
-      const path = requireFile(parts);
+      const { file, problem } = openFile(parts);
       if (change.action !== "rotate") {
-        await applyChange(path, change);
-        return list();
+        await applyChange(file, change);
+        return { ...list(), problem: problem() };
       }
       const secret = newSecret();
       const { key } = findKey(readCatalog(parts), change.name);
-      await replaceSecret(path, change.name, secret, undefined);
-      return show(change.name, key.group.name, secret);
+      await replaceSecret(file, change.name, secret, undefined);
+      return { ...show(change.name, key.group.name, secret), problem: problem() };
     },
   };
 }
 
-async function applyChange(path: string, { name, action, group, limits: changes }: Change): Promise<void> {
-  if (action === "move") await bindKey(path, name, group ?? refuseUsage("The group is missing."), new Date());
-  else if (action === "remove") await removeKeys(path, [name]);
+async function applyChange(
+  file: ConfigFile,
+  { name, action, group, limits: changes }: Change,
+): Promise<void> {
+  if (action === "move") await bindKey(file, name, group ?? refuseUsage("The group is missing."), new Date());
+  else if (action === "remove") await removeKeys(file, [name]);
   else if (action === "limit")
-    await changeLimits(path, { kind: "key", name }, readLimits(writeWords(changes ?? {})));
-  else await switchKeys(path, [name], action === "disable");
+    await changeLimits(file, { kind: "key", name }, readLimits(writeWords(changes ?? {})));
+  else await switchKeys(file, [name], action === "disable");
 }
 
 function read<T>(schema: z.ZodType<T>, body: unknown): T {
@@ -104,11 +109,27 @@ function read<T>(schema: z.ZodType<T>, body: unknown): T {
 
 const NO_FILE = "A demo has no config file, so its keys cannot be changed.";
 
-function requireFile({ configPath }: ConsoleParts): string {
-  return configPath ?? fail(NO_FILE);
+interface OpenFile {
+  readonly file: ConfigFile;
+  /** Why the gateway does not use the changed file; null: it does. */
+  readonly problem: () => string | null;
 }
 
-/** As the file is now: the gateway applies a change within a second, the page shows it at once. */
+/** The gateway uses the changed file before the page gets its answer. */
+function openFile({ configPath, follow }: ConsoleParts): OpenFile {
+  const path = configPath ?? fail(NO_FILE);
+  let problem: string | null = null;
+  const edit: ConfigFile["edit"] = async (decide) => {
+    const { catalog, sha256 } = await editConfig(path, process.env, decide);
+    const outcome = await follow.config(sha256);
+    if (outcome?.kind === "refused")
+      problem = `The change is in the file, but the gateway refuses the file: ${outcome.message}`;
+    return catalog;
+  };
+  return { file: { path, edit }, problem: () => problem };
+}
+
+/** As the file is: the gateway may have refused it. */
 function readCatalog({ gateway, configPath }: ConsoleParts): Catalog {
   if (configPath === null) return gateway.catalog;
   return loadConfig(configPath, process.env, { missing: "keep" }).catalog;

@@ -20,7 +20,7 @@ export interface Served {
 export function serve(configPath: string, observer: Observer): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });
-  const stopWatching = watchConfig(loaded, process.env, {
+  const watch = watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       running.reload(catalog);
       observer.notice("note", "config: the changed file is in force");
@@ -31,7 +31,7 @@ export function serve(configPath: string, observer: Observer): Served {
     running,
     stop: async (graceMs) => {
       await running.stop(graceMs);
-      stopWatching();
+      watch.end();
     },
   };
 }

@@ -1,6 +1,7 @@
 // The live feed: what each open page gets, and what is kept for a page that reads nothing.
 
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
+import { FOLLOWS_NOTHING } from "../../src/gateway/control/console.ts";
 import { createActivity } from "../../src/gateway/observe/activity.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import type { Exchange } from "../../src/lib/http1/types.ts";
@@ -17,6 +18,7 @@ beforeEach(() => {
     activity: createActivity(Date.now),
     port: () => gateway.port,
     configPath: null,
+    follow: FOLLOWS_NOTHING,
   });
 });
 afterEach(async () => {

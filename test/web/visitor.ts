@@ -9,6 +9,10 @@ export interface Visitor {
   readonly token: string;
 }
 
+interface Listening {
+  readonly port: number;
+}
+
 export interface Visit {
   readonly method?: string;
   readonly body?: unknown;
@@ -20,12 +24,12 @@ function readCode(link: string): string {
 }
 
 /** As a page of this origin sends it. */
-export function ownFields({ port }: { readonly port: number }): Record<string, string> {
+export function ownFields({ port }: Listening): Record<string, string> {
   const host = `127.0.0.1:${port}`;
   return { host, origin: `http://${host}`, "sec-fetch-site": "same-origin" };
 }
 
-export function visit(gateway: InsideGateway, target: string, { method, body, fields = {} }: Visit = {}) {
+export function visit(gateway: Listening, target: string, { method, body, fields = {} }: Visit = {}) {
   const type = body === undefined ? {} : { "content-type": "application/json" };
   return rawRequest(gateway.port, {
     method: method ?? (body === undefined ? "GET" : "POST"),
@@ -35,18 +39,21 @@ export function visit(gateway: InsideGateway, target: string, { method, body, fi
   });
 }
 
-export async function trySignIn(gateway: InsideGateway, link: string) {
+export async function trySignIn(gateway: Listening, link: string) {
   const body = { code: readCode(link) };
   return visit(gateway, "/console/api/sign-in", { body, fields: ownFields(gateway) });
 }
 
-export async function signIn(gateway: InsideGateway): Promise<Visitor> {
-  const link = gateway.running.console?.createLink() ?? "";
+export function signIn(gateway: InsideGateway): Promise<Visitor> {
+  return signInBy(gateway, gateway.running.console?.createLink() ?? "");
+}
+
+export async function signInBy(gateway: Listening, link: string): Promise<Visitor> {
   const answer = await trySignIn(gateway, link);
   const [cookie = ""] = (answer.field("set-cookie") ?? "").split(";");
   return { cookie, token: JSON.parse(answer.text).token };
 }
 
-export function knownFields(gateway: InsideGateway, { cookie, token }: Visitor): Record<string, string> {
+export function knownFields(gateway: Listening, { cookie, token }: Visitor): Record<string, string> {
   return { ...ownFields(gateway), cookie, [TOKEN_HEADER]: token };
 }

@@ -1,10 +1,10 @@
 // The actions of `gateway groups add`, `set` and `remove`. The file keeps its comments and order.
 
 import type { Catalog, Group } from "../../config/catalog.ts";
-import { editConfig } from "../../config/file/replace.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { findGroup, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { planChanges, readChanges, type Settings } from "../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
 
@@ -28,7 +28,7 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
   const { channel = [], multiplier, description, exclusive } = flags;
   const [first] = channel;
   if (first === undefined) return refuseUsage("--channel is missing: a group needs at least one.");
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     requireNewName("group", name, current.groups);
     const { platform } = current.channels.get(first) ?? refuseUnknown("channel", first, current.channels);
     const value = {
@@ -48,7 +48,7 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
 export async function setGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
   const changes = readChanges(words, GROUP_SETTINGS);
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     findGroup(current, name);
     return planChanges(["groups", name], changes);
   });
@@ -69,7 +69,7 @@ export async function removeGroup(name: string, flags: RemoveGroupFlags): Promis
     if (!canPrompt()) refuseUsage(`--yes is missing: removing the group "${name}" cannot be undone.`);
     if (!(await askYes(`Remove the group "${name}" for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) => planRemoval(current, name));
+  await openConfigFile(path).edit((current) => planRemoval(current, name));
   printNote(`Removed the group "${name}". The ledger keeps its lines.`);
 }
 

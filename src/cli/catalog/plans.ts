@@ -2,7 +2,6 @@
 
 import { type Catalog, isPlanInForce, type Plan } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { editConfig } from "../../config/file/replace.ts";
 import {
   formatMoment,
   readFuture,
@@ -11,6 +10,7 @@ import {
   requireNewName,
 } from "../../config/changes/names.ts";
 import { type ConfigFlags, formatDay, openConfig } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { printTable } from "../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
@@ -51,7 +51,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
   const until = readUntil(flags.until, now);
   const { path } = openConfig(flags);
   let groups: readonly string[] = [];
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     const plan = findPlan(current, name);
     groups = plan.groups;
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
@@ -69,7 +69,7 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
 
 export async function deactivatePlan(name: string, flags: PlansFlags): Promise<void> {
   const { path } = openConfig(flags);
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     findPlan(current, name);
     return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
   });
@@ -85,7 +85,7 @@ export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> 
   const { path } = openConfig(flags);
   const { group: groups = [], active } = flags;
   if (groups.length === 0) refuseUsage("--group is missing: a plan needs at least one.");
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     requireNewName("plan", name, current.plans);
     for (const group of groups) findGroup(current, group);
     return [{ kind: "set", path: ["plans", name], value: { groups, active: String(active === true) } }];
@@ -105,7 +105,7 @@ export async function removePlan(name: string, flags: RemovePlanFlags): Promise<
     if (!canPrompt()) refuseUsage(`--yes is missing: removing the plan "${name}" cannot be undone.`);
     if (!(await askYes(`Remove the plan "${name}" for good?`))) fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     findPlan(current, name);
     return [{ kind: "remove", path: ["plans", name] }];
   });

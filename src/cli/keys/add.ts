@@ -8,6 +8,7 @@ import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { checkKeyName, formatMoment, readExpiry } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
 import { printSecrets } from "./print-secrets.ts";
@@ -36,7 +37,7 @@ export async function addKeys(flags: AddFlags): Promise<void> {
   const own = await readGivenSecret(flags);
   const secrets = names.map(() => own ?? newSecret());
   const wanted = { names, group: groupName, secrets, expires, limits, now };
-  const { created, group } = await createKeys(path, wanted);
+  const { created, group } = await createKeys(openConfigFile(path), wanted);
   const added = names.map((each, index) => ({
     name: each,
     group: groupName,

@@ -12,6 +12,7 @@ import { chooseGroup } from "./group-choice.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
 import { findKey, formatMoment, readExpiry } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { printSecrets } from "./print-secrets.ts";
 import { askYes, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 
@@ -39,7 +40,7 @@ export async function removeKeys(names: readonly string[], flags: RemoveFlags): 
     if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
     if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
   }
-  await removeFromFile(path, unique);
+  await removeFromFile(openConfigFile(path), unique);
   printNote(`Removed ${what}.`);
 }
 
@@ -49,7 +50,7 @@ export async function setKeysDisabled(
   flags: ChangeFlags,
 ): Promise<void> {
   const { path } = openConfig(flags);
-  await switchKeys(path, names, disabled);
+  await switchKeys(openConfigFile(path), names, disabled);
   printNote(`${disabled ? "Disabled" : "Enabled"} ${listNames(names)}.`);
 }
 
@@ -63,7 +64,7 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
   }
   const own = await readGivenSecret(flags);
   const secret = own ?? newSecret();
-  await replaceSecret(path, name, secret, flags.expires === undefined ? undefined : expires);
+  await replaceSecret(openConfigFile(path), name, secret, flags.expires === undefined ? undefined : expires);
   const { group } = key;
   const { platform, multiplier } = group;
   const dates = { rotated: formatMoment(now), ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -81,7 +82,7 @@ export async function moveKey(name: string, flags: MoveFlags): Promise<void> {
   const { catalog, path } = openConfig(flags);
   findKey(catalog, name);
   const group = await chooseGroup(flags.group, catalog, now);
-  await bindKey(path, name, group, now);
+  await bindKey(openConfigFile(path), name, group, now);
   printNote(
     `The key "${name}" is bound to ${group} (${describeGroup(requireSelectable(catalog, group, now))}).`,
   );

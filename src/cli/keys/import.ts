@@ -5,12 +5,12 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
 import { parseEnvFile } from "../../config/file/env-file.ts";
-import { editConfig } from "../../config/file/replace.ts";
 import { readMoment } from "../../config/yaml/scalars.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { checkKeyName, findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -34,7 +34,7 @@ export async function importKeys(file: string, flags: ImportFlags): Promise<void
     refuseUsage(
       "There is nothing to import: expected NAME=secret lines, or JSON as `gateway keys add --json` prints it.",
     );
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     entries.forEach((entry, index) => checkImportedKey(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
   });

@@ -9,11 +9,12 @@ import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { PLATFORMS } from "../../config/schema.ts";
-import { watchConfig } from "../../config/file/watch.ts";
+import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { type Follow, FOLLOWS_NOTHING } from "../../gateway/control/console.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
-import { type RunningGateway, startGateway } from "../../gateway/start.ts";
+import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/start.ts";
 import { createConsole } from "../../web/console.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
@@ -59,21 +60,21 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath: configPath ?? catalog.ledger.path,
       warn: (text) => screen.observer.notice("warning", text),
     });
-    const running = await start(catalog, [addAlertCommand(screen.observer, alertCommand)], configPath);
+    let follow = FOLLOWS_NOTHING;
+    const running = await start(catalog, [addAlertCommand(screen.observer, alertCommand)], {
+      configPath,
+      follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
+    });
+    const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
+    if (watches !== null) follow = watches;
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
     const stopped = waitForStop(running, screen);
     await announce(running, source, flags, screen);
-    const watches =
-      source.kind === "file"
-        ? [
-            watch(source.loaded, running, flags, screen),
-            watchPrices(source.loaded.path, running, screen),
-            surveySoon(running, screen),
-          ]
-        : [];
+    const endSurvey = source.kind === "file" ? surveySoon(running, screen) : null;
     await stopped;
-    for (const end of watches) end();
+    endSurvey?.();
+    watches?.end();
     await alertCommand.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
@@ -87,11 +88,11 @@ export async function serve(flags: ServeFlags): Promise<void> {
 async function start(
   catalog: Catalog,
   observers: readonly Observer[],
-  configPath: string | null,
+  options: StartOptions,
 ): Promise<RunningGateway> {
   try {
     return startGateway(catalog, observers, {
-      configPath,
+      ...options,
       openConsole: (parts) => createConsole(parts, nameOwnCommand()),
     });
   } catch (error) {
@@ -219,13 +220,16 @@ function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {
   });
 }
 
-function watch(
+/** The config, and the price book beside it. */
+function watchFiles(
   loaded: LoadedConfig,
   running: RunningGateway,
   flags: ServeFlags,
-  { warn }: LogScreen,
-): () => void {
-  return watchConfig(loaded, process.env, {
+  screen: LogScreen,
+): Follow & Pick<ConfigWatch, "end"> {
+  const { warn } = screen;
+  const prices = watchPrices(loaded.path, running, screen);
+  const config = watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       const waiting = running.reload(override(catalog, flags)).join(" and ");
       const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
@@ -234,26 +238,45 @@ function watch(
     onProblem: (error) =>
       warn(`config: the changed file is invalid; the running configuration stays.\n${error.message}`),
   });
+  return {
+    config: config.follow,
+    prices: prices.look,
+    end: () => {
+      prices.end();
+      config.end();
+    },
+  };
+}
+
+interface PriceWatch {
+  readonly look: () => ConfigOutcome;
+  readonly end: () => void;
 }
 
 /** `gateway prices update` replaces the book in one step, so a changed file is whole. */
-function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): () => void {
+function watchPrices(configPath: string, running: RunningGateway, { warn }: LogScreen): PriceWatch {
   const path = placeOfBook(configPath);
   const readStamp = (): string => {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
     return stats === undefined ? "" : `${stats.ino}:${stats.size}:${stats.mtimeNs}`;
   };
   let stamp = readStamp();
-  return everySecond(() => {
+  let outcome: ConfigOutcome = { kind: "applied" };
+  const look = (): ConfigOutcome => {
     const now = readStamp();
-    if (now === stamp) return;
+    if (now === stamp) return outcome;
     stamp = now;
     try {
       warn(`prices: ${running.reloadPrices()} is in force`);
+      outcome = { kind: "applied" };
     } catch (error) {
-      warn(`prices: the new book is not applied, the prices stay as they were. ${getErrorMessage(error)}`);
+      const message = getErrorMessage(error);
+      warn(`prices: the new book is not applied, the prices stay as they were. ${message}`);
+      outcome = { kind: "refused", message };
     }
-  });
+    return outcome;
+  };
+  return { look, end: everySecond(look) };
 }
 
 /** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without

@@ -71,7 +71,6 @@ export async function connect(
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
   const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
-  if (key.isNew && address !== null) await waitUntilKeyIsKnown(key.name, catalog);
   const { relayPrefix } = catalog;
   const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret, label: ascii };
   const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
@@ -95,19 +94,6 @@ async function findOrStart(
 /** Null where they are not needed or not known. */
 async function fetchModels(tool: Tool, target: Omit<Connection, "models">): Promise<string[] | null> {
   return tool.needsModels === true ? fetchModelNames(target) : null;
-}
-
-const spendSchema = z.object({ spend: z.object({ by_key: z.record(z.string(), z.unknown()) }) });
-const KEY_RELOAD_WAIT_MS = 3000;
-
-/** A running gateway refuses the new key until it has reloaded its config. */
-async function waitUntilKeyIsKnown(key: string, { ledger }: Catalog): Promise<void> {
-  const deadline = performance.now() + KEY_RELOAD_WAIT_MS;
-  while (performance.now() < deadline) {
-    const state = spendSchema.safeParse(await tryGateway({ ledgerPath: ledger.path }, "GET", "/state"));
-    if (!state.success || Object.hasOwn(state.data.spend.by_key, key)) return;
-    await Bun.sleep(50);
-  }
 }
 
 /** An address and a secret are enough without a config. */

@@ -5,7 +5,6 @@ import { adviseRotation } from "../../config/advice.ts";
 import { type Catalog, type Group, type Key, isGroupOpen } from "../../config/catalog.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { readConfigText } from "../../config/file/load.ts";
-import { editConfig } from "../../config/file/replace.ts";
 import { expandTree } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getField } from "../../lib/json/json.ts";
@@ -14,6 +13,7 @@ import { listSelectableGroups, requireSelectable } from "../../config/changes/ke
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
 import { checkKeyName, findKey, formatMoment, refuseUnknown } from "../../config/changes/names.ts";
 import { describeGroup } from "../access/config.ts";
+import { openConfigFile } from "../access/config-file.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
 
@@ -183,7 +183,7 @@ async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Prom
   const secret = newSecret();
   let created = "";
   let rival: ToolKey | null = null;
-  await editConfig(path, process.env, (current): Edit[] => {
+  await openConfigFile(path).edit((current): Edit[] => {
     // Another `run` may have created the key while this one waited for the lock.
     rival =
       owns && flags.new !== true ? findOwnKey(tool, group.name, { ...context, catalog: current }) : null;

@@ -1,11 +1,11 @@
-// Creates and changes keys in the config file, for the commands and for the console's page. A running gateway applies
-// the changed file by itself. Secrets are made by the caller, who shows them once; the file gets their hashes.
+// Creates and changes keys in the config file, for the commands and for the console's page. Secrets are made by the
+// caller, who shows them once; the file gets their hashes.
 
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import { adviseActivation } from "../advice.ts";
 import { type Catalog, type Group, isGroupOpen } from "../catalog.ts";
-import { editConfig } from "../file/replace.ts";
+import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { checkKeyName, findGroup, findKey, formatMoment } from "./names.ts";
 import { removeToolSecrets, replaceToolSecret } from "./tool-secrets.ts";
@@ -40,10 +40,10 @@ export interface NewKeys {
 }
 
 /** All or none. Returns their group, and when they were created, as the file says it. */
-export async function createKeys(path: string, keys: NewKeys): Promise<CreatedKeys> {
+export async function createKeys(file: ConfigFile, keys: NewKeys): Promise<CreatedKeys> {
   const { names, group, secrets, expires, limits, now } = keys;
   const created = formatMoment(now);
-  const { groups } = await editConfig(path, process.env, (current) => {
+  const { groups } = await file.edit((current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);
     const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
@@ -75,20 +75,24 @@ function requireUnusedSecret(secret: string, catalog: Catalog): string {
   return other === undefined ? digest : fail(`The key "${other.name}" already has that secret.`);
 }
 
-export async function removeKeys(path: string, names: readonly string[]): Promise<void> {
-  await editConfig(path, process.env, (current) => {
+export async function removeKeys(file: ConfigFile, names: readonly string[]): Promise<void> {
+  await file.edit((current) => {
     const edits = names
       .map((name) => findKey(current, name).index)
       // From the end, so that the indexes still to come stay valid.
       .sort((a, b) => b - a)
       .map((index): Edit => ({ kind: "remove", path: ["keys", index] }));
-    removeToolSecrets(names, path);
+    removeToolSecrets(names, file.path);
     return edits;
   });
 }
 
-export async function switchKeys(path: string, names: readonly string[], disabled: boolean): Promise<void> {
-  await editConfig(path, process.env, (current) =>
+export async function switchKeys(
+  file: ConfigFile,
+  names: readonly string[],
+  disabled: boolean,
+): Promise<void> {
+  await file.edit((current) =>
     [...new Set(names)].flatMap((name): Edit[] => {
       const { key, index } = findKey(current, name);
       if (key.disabled === disabled) return [];
@@ -100,12 +104,12 @@ export async function switchKeys(path: string, names: readonly string[], disable
 
 /** `expires`: null for never, undefined to keep what it is. */
 export async function replaceSecret(
-  path: string,
+  file: ConfigFile,
   name: string,
   secret: string,
   expires: Date | null | undefined,
 ): Promise<void> {
-  await editConfig(path, process.env, (current) => {
+  await file.edit((current) => {
     const { index } = findKey(current, name);
     const at = (setting: string) => ["keys", index, setting];
     const edits: Edit[] = [
@@ -115,13 +119,13 @@ export async function replaceSecret(
     if (expires === null) edits.push({ kind: "remove", path: at("expires") });
     else if (expires !== undefined)
       edits.push({ kind: "set", path: at("expires"), value: formatMoment(expires) });
-    replaceToolSecret(name, secret, path);
+    replaceToolSecret(name, secret, file.path);
     return edits;
   });
 }
 
-export async function bindKey(path: string, name: string, group: string, now: Date): Promise<void> {
-  await editConfig(path, process.env, (current) => {
+export async function bindKey(file: ConfigFile, name: string, group: string, now: Date): Promise<void> {
+  await file.edit((current) => {
     requireSelectable(current, group, now);
     const { key, index } = findKey(current, name);
     return key.group.name === group ? [] : [{ kind: "set", path: ["keys", index, "group"], value: group }];

@@ -4,7 +4,7 @@ import { refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog } from "../catalog.ts";
 import { COUNT_LIMITS, LIMIT_CHOICES, USD_LIMITS } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
-import { editConfig } from "../file/replace.ts";
+import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 
@@ -75,8 +75,8 @@ export function findLimits(catalog: Catalog, { kind, name }: LimitHolder): Secti
 }
 
 /** Returns the changed catalog. */
-export function changeLimits(path: string, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
-  return editConfig(path, process.env, (current) => planEdits(findLimits(current, holder), changes));
+export function changeLimits(file: ConfigFile, holder: LimitHolder, changes: LimitChanges): Promise<Catalog> {
+  return file.edit((current) => planEdits(findLimits(current, holder), changes));
 }
 
 function planEdits({ path }: Section, changes: LimitChanges): Edit[] {

@@ -14,7 +14,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { getErrorCode } from "../../lib/errors.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { openPlain, readPlain } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -34,6 +34,8 @@ export interface LoadedConfig {
   readonly path: string;
   /** The hash of the text: it shows whether the file has changed. */
   readonly sha256: string;
+  /** The hash of gateway.env beside it. */
+  readonly variables: string;
   /** For people. The file can be used in spite of them. */
   readonly warnings: readonly string[];
 }
@@ -48,7 +50,16 @@ export interface LoadOptions {
 export function loadConfig(path: string, env: Environment, options: LoadOptions = {}): LoadedConfig {
   const file = resolve(path);
   const text = readConfigText(file);
-  return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text) };
+  const variables = hashVariables(file);
+  return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text), variables };
+}
+
+export function hashVariables(path: string): string {
+  try {
+    return sha256Hex(JSON.stringify(readEnvFile(path)));
+  } catch (error) {
+    return getErrorMessage(error);
+  }
 }
 
 export function readConfigText(path: string): string {

@@ -6,6 +6,7 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { type Owner, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { sha256Hex } from "../../lib/secret.ts";
 import type { Catalog } from "../catalog.ts";
 import { applyEdits, type Edit } from "../yaml/edit.ts";
 import type { Environment } from "../yaml/expand.ts";
@@ -21,14 +22,30 @@ export interface EditOptions {
   readonly lockWaitMs?: number;
 }
 
-/** `decide` gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing.
- *  Resolves with what the file means afterwards. */
+/** Gets the file as it is while the lock is held. It returns what to change, and may throw to change nothing. */
+export type Decide = (catalog: Catalog) => readonly Edit[];
+
+/** A config file, as commands and the console's page change it: a running gateway uses the changed file before `edit`
+ *  resolves. */
+export interface ConfigFile {
+  readonly path: string;
+  /** Resolves with what the file means afterwards. */
+  edit(decide: Decide): Promise<Catalog>;
+}
+
+export interface EditedConfig {
+  readonly catalog: Catalog;
+  /** The hash of the text as it is in the file. */
+  readonly sha256: string;
+}
+
+/** Changes the file. It waits for no gateway: commands use `cli/access/config-file.ts`. */
 export async function editConfig(
   path: string,
   env: Environment,
-  decide: (catalog: Catalog) => readonly Edit[],
+  decide: Decide,
   { lockWaitMs = LOCK_WAIT_MS }: EditOptions = {},
-): Promise<Catalog> {
+): Promise<EditedConfig> {
   const { file, lock } = await lockConfig(path, lockWaitMs);
   try {
     removeDrafts(file);
@@ -36,12 +53,12 @@ export async function editConfig(
       const before = readConfigText(file);
       const { catalog } = checkConfigText(before, path, env, { missing: "keep" });
       const after = applyEdits(before, decide(catalog));
-      if (after === before) return catalog;
+      if (after === before) return { catalog, sha256: sha256Hex(before) };
       const changed = checkConfigText(after, path, env, { missing: "keep" });
       // An editor takes no lock: what the user saved in the meantime must not be lost.
       if (readConfigText(file) !== before) continue;
       replaceConfig(file, after);
-      return changed.catalog;
+      return { catalog: changed.catalog, sha256: sha256Hex(after) };
     }
   } finally {
     lock.release();

@@ -1,21 +1,33 @@
-// Notices when the content of the config file changes, however it was changed:
-// written in place, replaced by a rename, or a link that now leads elsewhere. The
-// caller decides what to do with the new Catalog.
+// Notices when the content of the config file, or of gateway.env beside it, changes, however it was changed: written in
+// place, replaced by a rename, or a link that now leads elsewhere. The caller decides what to do with the new Catalog.
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Environment } from "../yaml/expand.ts";
-import { checkConfigText, type LoadedConfig, readConfigText } from "./load.ts";
+import { placeEnvFile } from "./env-file.ts";
+import { checkConfigText, hashVariables, type LoadedConfig, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 import { checkInBackground, MAX_QUICK_LENGTH } from "../reload/check.ts";
 
 export interface ConfigListener {
   /** If it throws, the error is passed to `onProblem`. */
-  onChange(loaded: LoadedConfig): void;
+  onChange(loaded: Pick<LoadedConfig, "catalog" | "warnings">): void;
   /** Called once for each different bad content. The running configuration stays. */
   onProblem(error: ConfigError): void;
+}
+
+/** What became of the newest content. */
+export type ConfigOutcome =
+  | { readonly kind: "applied" }
+  | { readonly kind: "refused"; readonly message: string };
+
+export interface ConfigWatch {
+  /** Reads the file now. Resolves when the content, or one that is newer still, is applied or refused. Null: the file is
+   *  not watched. `written`: the hash of a text that was put in place whole, so that there is no writer to wait for. */
+  readonly follow: (written: string) => Promise<ConfigOutcome | null>;
+  readonly end: () => void;
 }
 
 /** The file is polled (docs/decisions/0010-config-is-polled.md). To notice a replaced file, events must be watched on its
@@ -24,36 +36,43 @@ export interface ConfigListener {
  *  editor is still writing. */
 const SETTLE_MS = 50;
 
-/** `loaded`: the running configuration. Returns a function that ends the watch. The watch does not keep the process alive. */
-export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): () => void {
+/** `loaded`: the running configuration. The watch does not keep the process alive. */
+export function watchConfig(loaded: LoadedConfig, env: Environment, listener: ConfigListener): ConfigWatch {
   const { path } = loaded;
   // Tools for secrets pass the config through a pipe, which was read already. Reading again would wait for a writer.
-  if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true) return () => {};
-  let seen = loaded.sha256;
+  if (statSync(path, { throwIfNoEntry: false })?.isFIFO() === true)
+    return { follow: () => Promise.resolve(null), end: () => {} };
+  let seen = nameContent(loaded);
+  let outcome: Promise<ConfigOutcome | null> = Promise.resolve({ kind: "applied" });
   let candidate: string | null = null;
   let stamp = stampOf(path);
   let timer: ReturnType<typeof setTimeout> | null = null;
   /** Ends the check of a long text that has changed again. */
   let check = new AbortController();
+  const ended = new AbortController();
 
-  const look = (): void => {
-    timer = null;
+  /** False if somebody may still be writing. */
+  const look = (written: string | null = null): boolean => {
     const reading = readConfig(path);
-    if (reading.sha256 === seen) {
-      candidate = null;
-    } else if (reading.sha256 === candidate) {
-      seen = reading.sha256;
-      candidate = null;
-      check.abort();
-      check = new AbortController();
-      report(reading, { path, env, signal: check.signal }, listener);
-    } else {
-      candidate = reading.sha256;
+    const content = nameContent(reading);
+    if (content !== seen && content !== candidate && reading.sha256 !== written) {
+      candidate = content;
       schedule();
+      return false;
     }
+    candidate = null;
+    if (content === seen) return true;
+    seen = content;
+    check.abort();
+    check = new AbortController();
+    outcome = report(reading, { path, env, signal: check.signal }, listener);
+    return true;
   };
   const schedule = (): void => {
-    if (timer === null) timer = setTimeout(look, SETTLE_MS).unref();
+    timer ??= setTimeout(() => {
+      timer = null;
+      look();
+    }, SETTLE_MS).unref();
   };
   const endPolls = everySecond(() => {
     const now = stampOf(path);
@@ -63,28 +82,43 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
     if (candidate !== null && isSettled(path)) look();
   });
   // It may have changed since it was loaded.
-  schedule();
-  return () => {
-    endPolls();
-    check.abort();
-    if (timer !== null) clearTimeout(timer);
+  look();
+  return {
+    follow: async (written) => {
+      while (!ended.signal.aborted) {
+        const result = look(written) ? await outcome : null;
+        if (result !== null) return result;
+        await Bun.sleep(SETTLE_MS);
+      }
+      return null;
+    },
+    end: () => {
+      ended.abort();
+      endPolls();
+      check.abort();
+      if (timer !== null) clearTimeout(timer);
+    },
   };
 }
 
-interface Reading {
-  readonly sha256: string;
+interface Reading extends Pick<LoadedConfig, "sha256" | "variables"> {
   readonly text: string | null;
   readonly error: ConfigError | null;
 }
 
 function readConfig(path: string): Reading {
+  const variables = hashVariables(path);
   try {
     const text = readConfigText(path);
-    return { sha256: sha256Hex(text), text, error: null };
+    return { sha256: sha256Hex(text), variables, text, error: null };
   } catch (error) {
     const refusal = asConfigError(error);
-    return { sha256: refusal.message, text: null, error: refusal };
+    return { sha256: refusal.message, variables, text: null, error: refusal };
   }
+}
+
+function nameContent({ sha256, variables }: Pick<LoadedConfig, "sha256" | "variables">): string {
+  return `${variables} ${sha256}`;
 }
 
 interface Place {
@@ -94,23 +128,27 @@ interface Place {
   readonly signal: AbortSignal;
 }
 
-function report(reading: Reading, { path, env, signal }: Place, listener: ConfigListener): void {
-  const { text, sha256 } = reading;
-  const accept = (checked: Pick<LoadedConfig, "catalog" | "warnings">): void => {
-    if (!signal.aborted) listener.onChange({ ...checked, path, sha256 });
-  };
-  const refuse = (error: unknown): void => {
-    if (!signal.aborted) listener.onProblem(asConfigError(error));
-  };
-  if (text !== null && text.length > MAX_QUICK_LENGTH) {
-    checkInBackground({ text, file: path, env }, signal).then(accept).catch(refuse);
-    return;
-  }
+/** Null if the text changed again while it was checked. */
+async function report(
+  { text, error }: Reading,
+  { path, env, signal }: Place,
+  listener: ConfigListener,
+): Promise<ConfigOutcome | null> {
   try {
-    if (text === null) throw reading.error;
-    accept(checkConfigText(text, path, env));
-  } catch (error) {
-    refuse(error);
+    if (text === null) throw error;
+    const isLong = text.length > MAX_QUICK_LENGTH;
+    // No `await` for a short text: it is in force before anything else happens.
+    const checked = isLong
+      ? await checkInBackground({ text, file: path, env }, signal)
+      : checkConfigText(text, path, env);
+    if (signal.aborted) return null;
+    listener.onChange(checked);
+    return { kind: "applied" };
+  } catch (failure) {
+    if (signal.aborted) return null;
+    const problem = asConfigError(failure);
+    listener.onProblem(problem);
+    return { kind: "refused", message: problem.message };
   }
 }
 
@@ -119,13 +157,26 @@ function asConfigError(error: unknown): ConfigError {
   return new ConfigError(getErrorMessage(error));
 }
 
+function listFiles(path: string): string[] {
+  return [path, placeEnvFile(path)];
+}
+
 /** The system sets the time of the last change, so copying a file with its times cannot fake it. */
 function isSettled(path: string): boolean {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats !== undefined && Date.now() - stats.ctimeMs > SETTLE_MS;
+  const [config, ...others] = listFiles(path).map(
+    (file) => statSync(file, { throwIfNoEntry: false })?.ctimeMs,
+  );
+  // A config that is gone may be on its way: some editors move the old one away first.
+  return (
+    config !== undefined && Date.now() - Math.max(config, ...others.map((each) => each ?? 0)) > SETTLE_MS
+  );
 }
 
 function stampOf(path: string): string {
+  return listFiles(path).map(stampOfFile).join(" ");
+}
+
+function stampOfFile(path: string): string {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined
     ? "gone"

@@ -41,7 +41,7 @@ export interface CheckedConfig {
   readonly warnings: readonly string[];
 }
 
-/** Rejects with a ConfigError. After `signal` was aborted, it never settles. */
+/** Rejects with a ConfigError, and with an AbortError when `signal` is aborted. */
 export async function checkInBackground(
   question: CheckQuestion,
   signal: AbortSignal,
@@ -71,14 +71,14 @@ function askThread(question: CheckQuestion, signal: AbortSignal): Promise<CheckA
   const worker = new Worker(locateWorker());
   // The gateway's process may end while it runs.
   worker.unref();
-  const end = (): void => worker.terminate();
+  const end = (): void => answer.reject(signal.reason);
   worker.addEventListener("message", ({ data }: MessageEvent<CheckAnswer>) => answer.resolve(data));
   worker.addEventListener("error", () => answer.resolve(null));
   signal.addEventListener("abort", end);
   worker.postMessage(question);
   return answer.promise.finally(() => {
     signal.removeEventListener("abort", end);
-    end();
+    worker.terminate();
   });
 }
 

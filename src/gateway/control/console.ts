@@ -1,6 +1,7 @@
 // The console's page, as the gateway sees it. web/ makes it, which is right of this folder: start.ts gets it as a
 // parameter.
 
+import type { ConfigOutcome } from "../../config/file/watch.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { Gateway } from "../gateway.ts";
 import type { UnroutedCall } from "../intake/call.ts";
@@ -29,6 +30,16 @@ export interface ConsoleParts {
   readonly port: () => number;
   /** Null for a demo. */
   readonly configPath: string | null;
+  readonly follow: Follow;
 }
+
+/** Has changed files applied at once, as after a second without it. Null: this gateway follows no file. */
+export interface Follow {
+  /** `written`: the hash of the text that was put in place. */
+  readonly config: (written: string) => Promise<ConfigOutcome | null>;
+  readonly prices: () => ConfigOutcome | null;
+}
+
+export const FOLLOWS_NOTHING: Follow = { config: () => Promise.resolve(null), prices: () => null };
 
 export type OpenConsole = (parts: ConsoleParts) => Console;

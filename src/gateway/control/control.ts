@@ -5,17 +5,19 @@
 //   POST /channels/NAME/disable|enable|probe
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
+//   POST /config                         reads the config now, and answers when it is applied or refused
+//   POST /prices                         the same with the price book beside the config
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { getField, getName, parseJson } from "../../lib/json/json.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
-import type { Console } from "./console.ts";
+import type { Console, Follow } from "./console.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
 import { buildStatus } from "./status.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
@@ -33,6 +35,7 @@ export interface ControlParts {
   readonly activity: Activity;
   readonly address: GatewayAddress;
   readonly console: Console | null;
+  readonly follow: Follow;
 }
 
 export function openControl(parts: ControlParts): Control {
@@ -96,21 +99,55 @@ function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
   });
 }
 
-async function answer(
+/** `words`: of the path, without the first one. */
+type Route = (
   request: Request,
-  { gateway, activity, address, console }: ControlParts,
-): Promise<Response> {
-  const { pathname, searchParams } = new URL(request.url);
-  const parts = pathname.split("/").slice(1);
-  const route = `${request.method} ${parts[0] ?? ""}`;
-  if (route === "GET state") return Response.json(buildState(gateway, activity, address));
-  if (route === "GET status")
-    return Response.json(buildStatus(searchParams.get("session"), searchParams.get("key"), gateway));
-  if (route === "POST channels" && parts.length === 3)
-    return answerAction(decodeURIComponent(parts[1] ?? ""), parts[2] ?? "", gateway);
-  if (route === "POST corrections" && parts.length === 1) return correct(await request.text(), gateway);
-  if (route === "POST console" && parts[1] === "link") return answerLink(console);
+  words: readonly string[],
+  parts: ControlParts,
+) => Response | Promise<Response>;
+
+/** By the method and the first word of the path. */
+const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
+  [
+    "GET state",
+    (_, __, { gateway, activity, address }) => Response.json(buildState(gateway, activity, address)),
+  ],
+  ["GET status", answerStatus],
+  [
+    "POST channels",
+    (_, [name = "", action = ""], { gateway }) => answerAction(decodeURIComponent(name), action, gateway),
+  ],
+  ["POST corrections", async (request, _, { gateway }) => correct(await request.text(), gateway)],
+  ["POST console", (_, [word], { console }) => (word === "link" ? answerLink(console) : refuseAddress())],
+  ["POST config", answerConfig],
+  [
+    "POST prices",
+    (_, __, { address, follow }) => Response.json({ config: address.config, outcome: follow.prices() }),
+  ],
+]);
+
+async function answer(request: Request, parts: ControlParts): Promise<Response> {
+  const [first = "", ...words] = new URL(request.url).pathname.split("/").slice(1);
+  const route = ROUTES.get(`${request.method} ${first}`);
+  return route === undefined ? refuseAddress() : route(request, words, parts);
+}
+
+function refuseAddress(): Response {
   return refuse(404, "The control path has no such address.");
+}
+
+function answerStatus(request: Request, _: readonly string[], { gateway }: ControlParts): Response {
+  const { searchParams } = new URL(request.url);
+  return Response.json(buildStatus(searchParams.get("session"), searchParams.get("key"), gateway));
+}
+
+async function answerConfig(
+  request: Request,
+  _: readonly string[],
+  { address, follow }: ControlParts,
+): Promise<Response> {
+  const written = getName(getField(parseJson(await request.text()), "sha256")) ?? "";
+  return Response.json({ config: address.config, outcome: await follow.config(written) });
 }
 
 function refuse(status: number, message: string): Response {

@@ -3,6 +3,7 @@ import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync
 import { join } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../../src/config/file/load.ts";
 import { watchConfig } from "../../../src/config/file/watch.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
@@ -16,7 +17,7 @@ function openWatch(path: string) {
     if (next === undefined) shown.push(value);
     else next(value);
   };
-  const stop = watchConfig(
+  const { follow, end: stop } = watchConfig(
     loadConfig(path, {}),
     {},
     {
@@ -30,7 +31,7 @@ function openWatch(path: string) {
       ? new Promise<number | string>((resolve) => waiting.push(resolve))
       : Promise.resolve(value);
   };
-  return { next, stop, shown };
+  return { next, follow, stop, shown };
 }
 
 const open: Array<() => void> = [];
@@ -132,6 +133,56 @@ describe("a bad file", () => {
     writeFileSync(path, write(7));
     expect(await watch.next()).toBe(7);
   });
+});
+
+describe("a watch that is asked to follow", () => {
+  test("applies at once what a command has written whole", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, write(2));
+    expect(await watch.follow(sha256Hex(write(2)))).toEqual({ kind: "applied" });
+    expect(watch.shown).toEqual([2]);
+  });
+
+  test("applies what another program has written meanwhile, once it has stopped writing", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, "listen: { port:");
+    const followed = watch.follow(sha256Hex(write(2)));
+    writeFileSync(path, write(3));
+    expect(await followed).toEqual({ kind: "applied" });
+    expect(watch.shown).toEqual([3]);
+  });
+
+  test("says why it refuses a file, as often as it is asked", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    writeFileSync(path, write("many"));
+    for (const written of [write("many"), write("many"), ""]) {
+      const outcome = await watch.follow(sha256Hex(written));
+      expect(outcome).toEqual({ kind: "refused", message: expect.stringContaining("listen.port") });
+    }
+    expect(watch.shown).toHaveLength(1);
+  });
+
+  test("says nothing more after its end", async () => {
+    const { path } = setUp();
+    const watch = start(path);
+    watch.stop();
+    writeFileSync(path, write(2));
+    expect(await watch.follow(sha256Hex(write(2)))).toBe(null);
+    expect(watch.shown).toEqual([]);
+  });
+});
+
+test("a changed line of gateway.env beside the config is applied", async () => {
+  const { folder, path } = setUp();
+  const variables = join(folder, "gateway.env");
+  writeFileSync(variables, "PORT=8\n", { mode: 0o600 });
+  writeFileSync(path, write('"${PORT}"'));
+  const watch = start(path);
+  writeFileSync(variables, "PORT=9\n", { mode: 0o600 });
+  expect(await watch.next()).toBe(9);
 });
 
 test("a watch does not keep a process alive", async () => {

@@ -31,8 +31,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "look at a changed config only once",
     "src/config/file/watch.ts",
-    "      candidate = reading.sha256;\n      schedule();",
-    "      candidate = reading.sha256;",
+    "      candidate = content;\n      schedule();",
+    "      candidate = content;",
   ),
   plant(
     "keep a cooldown of a clock that was set back",

@@ -1,8 +1,8 @@
 // The action of `gateway prices set`. The file keeps its comments and order.
 
-import { editConfig } from "../../../config/file/replace.ts";
 import { PRICE_KINDS } from "../../../config/schema.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { openConfigFile } from "../../access/config-file.ts";
 import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { printNote } from "../../terminal/terminal.ts";
 
@@ -17,7 +17,7 @@ export async function setPrices(
 ): Promise<void> {
   const changes = readChanges(words, PRICES);
   const { path } = openConfig(flags);
-  const catalog = await editConfig(path, process.env, () => planChanges(["prices", model], changes));
+  const catalog = await openConfigFile(path).edit(() => planChanges(["prices", model], changes));
   const prices = Object.entries(catalog.prices.get(model) ?? {});
   const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");
   printNote(

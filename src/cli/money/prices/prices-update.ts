@@ -23,6 +23,7 @@ import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
+import { waitForGateway } from "../../access/config-file.ts";
 import { printTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
 
@@ -65,6 +66,7 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   } catch (error) {
     fail(`${path} cannot be written: ${getErrorCode(error) || getErrorMessage(error)}.`);
   }
+  await waitForGateway(loaded.path, loaded.catalog, { kind: "prices" });
   printNote(
     `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
   );

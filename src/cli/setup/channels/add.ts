@@ -4,7 +4,6 @@
 import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
-import { editConfig } from "../../../config/file/replace.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
 import { suggestValue } from "../../../config/yaml/problems.ts";
@@ -12,6 +11,7 @@ import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { findGroup } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { openConfigFile } from "../../access/config-file.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
@@ -48,7 +48,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
   await addVariables(path, provider.variables);
-  await editConfig(path, process.env, edits);
+  await openConfigFile(path).edit(edits);
   const { channel, platform, baseUrl } = preset;
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });

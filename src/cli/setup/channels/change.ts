@@ -2,10 +2,10 @@
 
 import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
-import { editConfig } from "../../../config/file/replace.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { openConfigFile } from "../../access/config-file.ts";
 import { type Change, planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
@@ -61,7 +61,7 @@ export async function setChannel(
   // The variable comes first: a running gateway applies the config as soon as it changes.
   if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
   await addVariables(path, variables);
-  await editConfig(path, process.env, (current) => {
+  await openConfigFile(path).edit((current) => {
     requireChannel(current, name);
     return edits;
   });
@@ -127,7 +127,7 @@ export async function removeChannel(name: string, flags: RemoveChannelFlags): Pr
     if (!(await askYes(`Remove the channel "${name}"${describeGroups(groups)} for good?`)))
       fail("Nothing was removed.");
   }
-  await editConfig(path, process.env, (current) => planRemoval(current, name));
+  await openConfigFile(path).edit((current) => planRemoval(current, name));
   printNote(`Removed the channel "${name}"${describeGroups(groups)}. The ledger keeps its lines.`);
 }
 

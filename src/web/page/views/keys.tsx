@@ -15,12 +15,14 @@ const REFRESH_MS = 3000;
 export function KeysView({ route }: { readonly route: Route }) {
   const { data, error, load, set } = useData<KeysReply>("keys");
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
   useFresh(REFRESH_MS, load);
   const close = (): void => go(hrefOf(["keys"]), "replace");
   const finish = (changed: KeysChanged): void => {
-    const { secret: made, ...keys } = changed;
+    const { secret: made, problem: late, ...keys } = changed;
     set(keys);
     setSecret(made ?? null);
+    setProblem(late);
     close();
   };
   if (data === null)
@@ -29,6 +31,7 @@ export function KeysView({ route }: { readonly route: Route }) {
     <>
       <h1 class="hidden">Keys</h1>
       {error !== null && <Failure text={error} retry={load} />}
+      {problem !== null && <Failure text={problem} />}
       <div class="toolbar">
         <p class="quiet">{data.fixed ?? "A key is what a tool sends. Each is bound to one group."}</p>
         {data.fixed === null && (

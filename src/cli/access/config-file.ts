@@ -1,0 +1,78 @@
+// Changes the config for a command, and waits until the running gateway uses it: a key works when the command that created
+// it returns, and is dead when the command that disabled it returns.
+
+import { realpathSync } from "node:fs";
+import { z } from "zod";
+import type { Catalog } from "../../config/catalog.ts";
+import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { printNote } from "../terminal/terminal.ts";
+import { tryGateway } from "./control.ts";
+
+const MAX_WAIT_MS = 2000;
+
+export function openConfigFile(path: string): ConfigFile {
+  return {
+    path,
+    edit: async (decide) => {
+      const { catalog, sha256 } = await editConfig(path, process.env, decide);
+      await waitForGateway(path, catalog, { kind: "config", sha256 });
+      return catalog;
+    },
+  };
+}
+
+const replySchema = z.object({
+  /** The file that the gateway uses. */
+  config: z.string().nullable(),
+  outcome: z
+    .union([
+      z.object({ kind: z.literal("applied") }),
+      z.object({ kind: z.literal("refused"), message: z.string() }),
+    ])
+    .nullable(),
+});
+
+/** `sha256`: the hash of the text that a command has written. */
+type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
+
+/** `path`: the config file. Says so if the gateway does not use the change, which stays in its file. */
+export async function waitForGateway(
+  path: string,
+  { ledger }: Pick<Catalog, "ledger">,
+  changed: Changed,
+): Promise<void> {
+  // No command can reach a gateway there. It follows within a second.
+  if (process.platform === "win32") return;
+  try {
+    const call = { ledgerPath: ledger.path, signal: AbortSignal.timeout(MAX_WAIT_MS), body: changed };
+    const reply = await tryGateway(call, "POST", `/${changed.kind}`);
+    if (reply === null) return;
+    const { config, outcome } = replySchema.parse(reply);
+    if (config === null || !isSameFile(config, path))
+      printNote(
+        `The running gateway uses another config file (${config}), so it does not follow this change.`,
+      );
+    else if (outcome?.kind === "refused") refuseLate(outcome.message);
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === "TimeoutError";
+    const why = isLate ? `no answer in ${MAX_WAIT_MS / 1000} s` : getErrorMessage(error).replace(/\.$/, "");
+    printNote(`The running gateway has not confirmed that it uses the change: ${why}. It may follow later.`);
+  }
+}
+
+/** The command goes on, because it may have a secret to print. */
+function refuseLate(message: string): void {
+  process.exitCode = 1;
+  printNote(
+    `The change is in the file, but the running gateway refuses the file, and goes on with what it had before: ${message}`,
+  );
+}
+
+function isSameFile(one: string, other: string): boolean {
+  try {
+    return realpathSync(one) === realpathSync(other);
+  } catch {
+    return one === other;
+  }
+}
