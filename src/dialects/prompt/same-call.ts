@@ -1,32 +1,37 @@
-// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Read from
-// the request's bytes in one pass. A client's retry has the same conversation, so that it does not count. Where the upstream
-// keeps the conversation, the calls and the count until then come from the response that the request continues.
+// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. The body is
+// parsed for it, so that it runs only for keys with this limit. A client's retry has the same conversation, so that it does
+// not count. Where the upstream keeps the conversation, the calls and the count until then come from the response that the
+// request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
+import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
+import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { readString, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
-import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
-import { ItemReader } from "./item.ts";
 import type { Layout } from "./layouts.ts";
-
-/** Names and ids are shorter. */
-const MAX_TEXT_BYTES = 512;
-const MAX_NAME_BYTES = 40;
-const OPEN_BRACE = 0x7b;
-
-/** The members of a message that have its parts. */
-const LISTS: ReadonlySet<string> = new Set(["content", "parts", "tool_calls"]);
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
 const OUTPUTS = ["content", "output", "response"] as const;
+/** Where parts of a message have a call or a result in an object of its own. */
+const CALLS = ["function", "custom", "functionCall", "function_call"] as const;
+const RESULTS = ["functionResponse", "function_response"] as const;
+/** The members of a message that have its parts. */
+const LISTS = ["content", "parts", "tool_calls"] as const;
 
 /** What tools add to a result that differs each time: how long a command took, and the number of its process. Codex:
  *  `"chunk_id":"3c9d10"` and `Wall time 0.4 seconds`, Copilot: `<shellId: 310 completed`, Gemini CLI: `PGID: 26330`. */
 const NOISE =
   /(?:chunk[_ ]id|wall[_ ]time(?:_seconds)?|duration_seconds)\W{1,6}[\w.-]+|(?:shellId|PGID): \d+/gi;
 /** A longer result is compared as it is. */
-const MAX_CLEANED_BYTES = 64 * 1024;
+const MAX_CLEANED_LENGTH = 64 * 1024;
+
+/** What tools write beside results in the user's name. Claude Code and opencode: `<system-reminder>`, and Claude Code
+ *  `<task-notification>`; Cline: `<environment_details>`. All other text is the user's. */
+const ADDED_BY_TOOLS = /<(system-reminder|task-notification|environment_details)>/g;
+/** Claude Code puts what the user writes during a turn into a reminder. */
+const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:/;
+
+const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
 /** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `before`: the
  *  conversation that the request continues, as far as it is known. */
@@ -35,7 +40,20 @@ export function countSameCalls(
   { members, mark }: Layout,
   before: CallChain | null = null,
 ): LastPairs {
-  return new CallReader(body, mark, before).read(members);
+  const request = parseJson(new TextDecoder().decode(body));
+  if (!isObject(request)) return NO_PAIRS;
+  const reader = new CallReader(mark, before);
+  for (const [name, role] of members) {
+    if (role !== "messages" || request[name] === undefined) continue;
+    for (const message of listOf(request[name])) reader.readMessage(message);
+  }
+  try {
+    return reader.countEqual();
+  } catch (error) {
+    // A call or a result is nested too deeply to be written as JSON again. No tool's is.
+    if (error instanceof RangeError) return NO_PAIRS;
+    throw error;
+  }
 }
 
 /** The id of the response that the request continues. */
@@ -51,62 +69,31 @@ export function findPrevious(body: Uint8Array, { members }: Layout): string | nu
 
 /** The same for a call in a request and for the same call in a response. */
 export function hashCall(name: string, input: unknown): string {
-  return `${name} ${addHash("", Bun.hash.wyhash(JSON.stringify(input)))}`;
+  return `${name} ${Bun.hash.wyhash(JSON.stringify(input) ?? "")}`;
 }
-
-function addHash(hashes: string, hash: bigint): string {
-  return String(Bun.hash.wyhash(`${hashes} ${hash}`));
-}
-
-const NO_PAIRS: LastPairs = { hash: "", count: 0 };
-
-type Members = ReadonlyMap<string, Span>;
-
-interface Call {
-  readonly name: string;
-  readonly input: Span | undefined;
-}
-
-/** The hash of a call in an earlier response. */
-type EarlierCall = string;
 
 interface Pair {
-  readonly call: Call | EarlierCall;
-  readonly output: Span | undefined;
-  readonly isError: string;
+  /** The call, or the hash of a call in an earlier response. */
+  readonly call: object | string;
+  readonly result: object;
 }
 
 class CallReader {
-  readonly #bytes: Uint8Array;
-  readonly #item: ItemReader;
+  readonly #mark: string;
+  readonly #before: CallChain | null;
   /** The calls without a result, by id, or by name where calls have no id. */
-  readonly #open = new Map<string, Call[]>();
+  readonly #open = new Map<unknown, object[]>();
   /** Since the user's last text. */
   #pairs: Pair[] = [];
-  readonly #before: CallChain | null;
   /** Nothing in the request ended the pairs of the conversation that it continues. */
   #continues = true;
-  /** The message that is being read has a result. */
-  #hasResult = false;
 
-  constructor(bytes: Uint8Array, mark: string, before: CallChain | null) {
-    this.#bytes = bytes;
+  constructor(mark: string, before: CallChain | null) {
+    this.#mark = mark;
     this.#before = before;
-    this.#item = new ItemReader(bytes, mark);
   }
 
-  read(roles: Layout["members"]): LastPairs {
-    const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
-      if (roles.get(this.#readKey(keyStart, keyEnd)) !== "messages") return skipValue(this.#bytes, value);
-      // Of two lists, most parsers take the last.
-      this.#pairs = [];
-      this.#continues = true;
-      return walkElements(this.#bytes, value, (message) => this.#readMessage(message));
-    });
-    return end < 0 ? NO_PAIRS : this.#countEqual();
-  }
-
-  #countEqual(): LastPairs {
+  countEqual(): LastPairs {
     const last = this.#pairs.at(-1);
     const before = this.#continues && this.#before !== null ? this.#before.pairs : NO_PAIRS;
     if (last === undefined) return before;
@@ -117,142 +104,106 @@ class CallReader {
     return { hash, count: isSame ? before.count + count : count };
   }
 
-  #readMessage(start: number): number {
-    if (this.#bytes[start] !== OPEN_BRACE) {
-      this.#break();
-      return skipValue(this.#bytes, start);
-    }
-    const parts: Members[] = [];
-    const { members, end } = this.#readMembers(start, parts);
-    if (end < 0) return -1;
-    const role = this.#text(members, "role");
-    this.#hasResult = false;
-    if (role === "tool") this.#noteResult(members, this.#text(members, "tool_call_id"));
-    else if (role === "") this.#readItem(members);
-    if (role !== "tool") for (const part of parts) this.#readPart(part);
-    const isUser = role === "user" || (role === "" && members.has("parts"));
-    // The text beside a result is the tool's own reminder. Text alone is the user's.
-    if (isUser && !this.#hasResult) this.#break();
-    return end;
-  }
-
-  #readPart(part: Members): void {
-    const id = this.#text(part, "id");
-    const type = this.#text(part, "type");
-    if (type === "tool_use") this.#noteCall(part, id);
-    else if (type === "tool_result") this.#noteResult(part, this.#text(part, "tool_use_id"));
-    else this.#readNested(part, id);
-  }
-
-  /** Two dialects have the call in an object of its own. */
-  #readNested(part: Members, id: string): void {
-    const nested = (...names: string[]): Members | null => {
-      const span = names.map((name) => part.get(name)).find((each) => each !== undefined);
-      return span === undefined ? null : this.#readMembers(span.start).members;
-    };
-    const call = nested("function", "custom", "functionCall", "function_call");
-    if (call !== null) this.#noteCall(call, id === "" ? this.#idOf(call) : id);
-    const result = nested("functionResponse", "function_response");
-    if (result !== null) this.#noteResult(result, this.#idOf(result));
-  }
-
-  #idOf(members: Members): string {
-    const id = this.#text(members, "id");
-    return id === "" ? this.#text(members, "name") : id;
+  readMessage(message: unknown): void {
+    if (!isObject(message)) return this.#startAnew();
+    const role = message["role"];
+    if (role === "tool") return this.#noteResult(message, message["tool_call_id"]);
+    if (role === undefined) this.#readItem(message);
+    const parts = LISTS.flatMap((name) => listOf(message[name] ?? []));
+    let hasResult = false;
+    for (const part of parts) if (isObject(part) && this.#readPart(part)) hasResult = true;
+    const isUser = role === "user" || (role === undefined && message["parts"] !== undefined);
+    if (isUser && isNew(parts, hasResult)) this.#startAnew();
   }
 
   /** An item of the responses dialect. */
-  #readItem(item: Members): void {
-    const type = this.#text(item, "type");
-    const id = this.#text(item, "call_id");
-    if (id === "") return;
+  #readItem(item: object): void {
+    const [type, id] = [String(getField(item, "type")), getField(item, "call_id")];
     if (type.endsWith("_call")) this.#noteCall(item, id);
     else if (type.endsWith("_call_output")) this.#noteResult(item, id);
   }
 
-  #noteCall(call: Members, id: string): void {
-    const known = this.#open.get(id) ?? [];
-    known.push({ name: this.#text(call, "name"), input: findAny(call, CALL_INPUTS) });
-    this.#open.set(id, known);
+  /** Whether the part is a result. */
+  #readPart(part: object): boolean {
+    const [type, id] = [getField(part, "type"), getField(part, "id")];
+    const call = type === "tool_use" ? part : findAny(part, CALLS);
+    if (isObject(call)) this.#noteCall(call, id ?? idOf(call));
+    const result = type === "tool_result" ? part : findAny(part, RESULTS);
+    if (!isObject(result)) return false;
+    this.#noteResult(result, type === "tool_result" ? getField(part, "tool_use_id") : idOf(result));
+    return true;
   }
 
-  #noteResult(result: Members, id: string): void {
-    this.#hasResult = true;
-    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(id));
+  #noteCall(call: object, id: unknown): void {
+    const known = this.#open.get(id);
+    if (known === undefined) this.#open.set(id, [call]);
+    else known.push(call);
+  }
+
+  #noteResult(result: object, id: unknown): void {
+    const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(String(id)));
     // The call is not in this request: nothing shows what it was.
-    if (call === undefined) return this.#break();
-    const isError = this.#text(result, "is_error");
-    this.#pairs.push({ call, output: findAny(result, OUTPUTS), isError });
+    if (call === undefined) this.#startAnew();
+    else this.#pairs.push({ call, result });
   }
 
-  #break(): void {
+  #startAnew(): void {
     this.#pairs = [];
     this.#continues = false;
   }
 
-  #hashPair({ call, output, isError }: Pair): string {
-    const earlier = typeof call === "string";
-    const called = earlier ? call : `${call.name} ${this.#hashParts(call.input, Bun.hash.wyhash)}`;
-    return String(Bun.hash.wyhash(`${called} ${this.#hashParts(output, hashCleaned)} ${isError}`));
+  #hashPair({ call, result }: Pair): string {
+    const name = getField(call, "name");
+    const called =
+      typeof call === "string"
+        ? call
+        : hashCall(typeof name === "string" ? name : "", findAny(call, CALL_INPUTS));
+    const output = this.#writeOutput(result);
+    const clean = output.length > MAX_CLEANED_LENGTH ? output : output.replace(NOISE, "");
+    return String(Bun.hash.wyhash(`${called} ${getField(result, "is_error") === true} ${clean}`));
   }
 
-  /** A value's parts, without marks for the cache. */
-  #hashParts(value: Span | undefined, hash: (bytes: Uint8Array) => bigint): string {
-    if (value === undefined) return "";
-    let hashes = "";
-    walkElements(this.#bytes, value.start, (element) => {
-      const end = skipValue(this.#bytes, element);
-      if (end >= 0) hashes = addHash(hashes, hash(this.#item.cut(element, end)));
-      return end;
-    });
-    return hashes;
-  }
-
-  /** `parts` gets the members of each part of a message: of blocks, parts, or the calls of the chat dialect. */
-  #readMembers(
-    start: number,
-    parts: Members[] | null = null,
-  ): { readonly members: Members; readonly end: number } {
-    const members = new Map<string, Span>();
-    const end = walkMembers(this.#bytes, start, (keyStart, keyEnd, value) => {
-      const name = this.#readKey(keyStart, keyEnd);
-      const valueEnd =
-        parts !== null && LISTS.has(name) ? this.#readList(value, parts) : skipValue(this.#bytes, value);
-      if (valueEnd >= 0) members.set(name, { start: value, end: valueEnd });
-      return valueEnd;
-    });
-    return { members, end };
-  }
-
-  #readList(start: number, parts: Members[]): number {
-    return walkElements(this.#bytes, start, (part) => {
-      if (this.#bytes[part] !== OPEN_BRACE) return skipValue(this.#bytes, part);
-      const { members, end } = this.#readMembers(part);
-      parts.push(members);
-      return end;
-    });
-  }
-
-  #readKey(keyStart: number, keyEnd: number): string {
-    if (keyEnd - keyStart > MAX_NAME_BYTES) return "";
-    return asBuffer(this.#bytes).toString("latin1", keyStart + 1, keyEnd - 1);
-  }
-
-  /** A string without its quotes, or a literal as it is. Empty: there is none. */
-  #text(members: Members, name: string): string {
-    const span = members.get(name);
-    if (span === undefined || span.end - span.start > MAX_TEXT_BYTES) return "";
-    const text = asBuffer(this.#bytes).toString("latin1", span.start, span.end);
-    return text.startsWith('"') ? text.slice(1, -1) : text;
+  /** Without the marks for the cache, which move from result to result. */
+  #writeOutput(result: object): string {
+    const drop = (name: string, value: unknown): unknown => (name === this.#mark ? undefined : value);
+    return JSON.stringify(findAny(result, OUTPUTS), drop) ?? "";
   }
 }
 
-function findAny(members: Members, names: readonly string[]): Span | undefined {
-  return names.map((name) => members.get(name)).find((each) => each !== undefined);
+/** Whether a message of the user is more than the results of its calls and what the tool itself adds. */
+function isNew(parts: readonly unknown[], hasResult: boolean): boolean {
+  const texts = parts.map((part) => (typeof part === "string" ? part : getField(part, "text")));
+  const own = texts.map((text) => (typeof text === "string" ? dropAdded(text) : ""));
+  if (own.some((text) => text.trim() !== "")) return true;
+  return !hasResult && texts.every((text, at) => text === own[at] || text === undefined);
 }
 
-/** The same for results that differ only in their noise. */
-function hashCleaned(bytes: Uint8Array): bigint {
-  if (bytes.length > MAX_CLEANED_BYTES) return Bun.hash.wyhash(bytes);
-  return Bun.hash.wyhash(asBuffer(bytes).toString("latin1").replace(NOISE, ""));
+/** A text without what tools added to it. */
+function dropAdded(text: string): string {
+  let own = "";
+  let at = 0;
+  for (const { 0: opening, 1: name, index } of text.matchAll(ADDED_BY_TOOLS)) {
+    if (index < at) continue;
+    const start = index + opening.length;
+    const end = text.indexOf(`</${name}>`, start);
+    if (end < 0) break;
+    own += text.slice(at, index);
+    const added = text.slice(start, end);
+    if (WRITTEN_BY_USER.test(added)) own += added;
+    at = end + `</${name}>`.length;
+  }
+  return own + text.slice(at);
+}
+
+function idOf(part: object): unknown {
+  return getField(part, "id") ?? getField(part, "name");
+}
+
+/** A list, or any other value as the only element of one. */
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? getList(value) : [value];
+}
+
+function findAny(from: unknown, names: readonly string[]): unknown {
+  return names.map((name) => getField(from, name)).find((each) => each !== undefined);
 }

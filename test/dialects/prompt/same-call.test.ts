@@ -172,12 +172,68 @@ test("the mark for the cache moves from result to result", () => {
       role: "user",
       content: [
         { type: "tool_result", tool_use_id: id, content: [{ type: "text", text: "no", ...mark }] },
-        { type: "text", text: `<reminder ${id}>` },
+        { type: "text", text: `<system-reminder>${id}</system-reminder>` },
       ],
     },
   ];
   const turns = [{ role: "user", content: "go" }, ...pair("a", {}), ...pair("b", {}), ...pair("c", MARK)];
   expect(countPairs(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout)).toBe(3);
+});
+
+describe("text of the user beside the last result", () => {
+  const count = (...texts: string[]): number => {
+    const step = (id: string, beside: readonly string[]): Value[] => [
+      { role: "assistant", content: [{ type: "tool_use", id, name: "Bash", input: {} }] },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: id, content: "no" },
+          ...beside.map((text) => ({ type: "text", text })),
+        ],
+      },
+    ];
+    const turns = [{ role: "user", content: "go" }, ...step("a", []), ...step("b", texts)];
+    return countPairs(Buffer.from(JSON.stringify({ messages: turns })), messages.promptLayout);
+  };
+  const REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>";
+
+  test.each([
+    ["alone", ["Go on."]],
+    ["after a reminder of the tool", [REMINDER, "Go on."]],
+    ["in one text with a reminder", [`${REMINDER}\nGo on.`]],
+    ["that names the tag without closing it", ["Write <system-reminder> at the end."]],
+    [
+      "that Claude Code passes on in a reminder",
+      ["<system-reminder>\nThe user sent a new message while you were working:\nStop.</system-reminder>"],
+    ],
+  ])("%s begins anew", (_, texts) => {
+    expect(count(...texts)).toBe(0);
+  });
+
+  test.each([
+    ["a reminder", [REMINDER]],
+    ["several reminders and space between them", [`${REMINDER}\n\n${REMINDER}\n`, REMINDER]],
+    ["a notice of a task", ["<task-notification>done</task-notification>"]],
+    ["Cline's environment", ["<environment_details>\n12:03\n</environment_details>"]],
+    ["an empty text", [""]],
+  ])("%s is the tool's own, and the count goes on", (_, texts) => {
+    expect(count(...texts)).toBe(2);
+  });
+
+  test("a reminder in a message of its own is not the user's either", () => {
+    const call = WORDS[0]!.call;
+    const turns = [WORDS[0]!.user("go"), ...call(LOOP, "a"), WORDS[0]!.user(REMINDER), ...call(LOOP, "b")];
+    expect(countPairs(write(WORDS[0]!, turns), messages.promptLayout)).toBe(2);
+  });
+});
+
+test("a byte order mark, escapes and any depth of a result change nothing", () => {
+  const turns = [WORDS[0]!.user("go"), ...WORDS[0]!.call(LOOP, "a"), ...WORDS[0]!.call(LOOP, "b")];
+  const text = JSON.stringify({ messages: turns }).replace('"output"', '"outp\\u0075t"');
+  expect(countPairs(Buffer.from(`\ufeff${text}`), messages.promptLayout)).toBe(2);
+  const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+  const nested = text.replaceAll(JSON.stringify(LOOP.output), deep);
+  expect(countPairs(Buffer.from(nested), messages.promptLayout)).toBe(0);
 });
 
 test("calls in parallel belong to their own results", () => {
