@@ -12,7 +12,7 @@ import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
-import type { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import type { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
@@ -41,8 +41,8 @@ export interface Gateway {
   readonly background: BackgroundResponses;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
-  /** Reads prompts for the analysis of their caches, and keeps their hashes. */
-  readonly prompts: PromptReader;
+  /** Prompts for the analysis of their caches: during the answer, and as hashes after it. */
+  readonly prompts: HeldPrompts;
   readonly cacheMemory: CacheMemory;
   /** What is known of the channels' WebSockets. */
   readonly sockets: SocketSupport;

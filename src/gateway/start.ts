@@ -16,7 +16,7 @@ import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
-import { PromptReader } from "../dialects/prompt/read-prompt.ts";
+import { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
@@ -94,7 +94,7 @@ export function startGateway(
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(ledger.recent),
-    prompts: new PromptReader(),
+    prompts: new HeldPrompts(),
     cacheMemory: new CacheMemory(),
     sockets: new SocketSupport(),
     observer,

@@ -40,6 +40,14 @@ export function goOn(conversation: Conversation, answer: string, next: string): 
   conversation.turns.push({ role: "assistant", text: answer }, { role: "user", text: next });
 }
 
+/** JSON as Python's `json.dumps` writes it by default: with a space after each comma and colon. */
+export function writeAsPython(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(writeAsPython).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}: ${writeAsPython(member)}`).join(", ")}}`;
+}
+
 const MARK = { cache_control: { type: "ephemeral" } };
 
 /** As Claude Code does: marks at the end of the system prompt and of the last message. */

@@ -10,7 +10,7 @@ import { checkConfigText } from "../../src/config/file/load.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { dropKey } from "../../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
-import { PromptReader } from "../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../src/dialects/prompt/read-prompt.ts";
 import { readClient } from "../../src/gateway/intake/client.ts";
 import { readConversation } from "../../src/gateway/intake/conversation.ts";
 import { readNames } from "../../src/gateway/intake/body.ts";
@@ -504,40 +504,44 @@ const CONFIGS = CONFIG_TEXTS.map(([name, size, write]): Case => [
   },
 ]);
 
-/** A new reader each time: it remembers system prompts. */
-const readPrompt = (text: string) => {
+const preparePrompt = (text: string) => {
   const body = bytesOf(text);
-  return () => new PromptReader().read(body, MESSAGES_LAYOUT);
+  return () => readPrompt(body, MESSAGES_LAYOUT);
 };
 const MARKED = '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}';
 const PROMPTS: readonly Case[] = [
-  ["open brackets in a message", 200_000, (size) => readPrompt(`{"messages":[${"[".repeat(size)}`)],
+  ["open brackets in a message", 200_000, (size) => preparePrompt(`{"messages":[${"[".repeat(size)}`)],
   [
     "nested objects in a tool",
     100_000,
-    (size) => readPrompt(`{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`),
+    (size) => preparePrompt(`{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`),
   ],
   [
     "marked blocks",
     7000,
-    (size) => readPrompt(`{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`),
+    (size) =>
+      preparePrompt(`{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`),
   ],
   [
     "marks in one block",
     20_000,
-    (size) => readPrompt(`{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`),
+    (size) => preparePrompt(`{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`),
   ],
   [
     "a text that names the mark",
     50_000,
-    (size) => readPrompt(`{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`),
+    (size) => preparePrompt(`{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`),
   ],
   [
     "a system prompt of digits and letters",
     100_000,
-    (size) => readPrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
+    (size) => preparePrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
   ],
-  ["more messages than are read", 50_000, (size) => readPrompt(`{"messages":[${'"a",'.repeat(size)}"a"]}`)],
+  [
+    "more messages than are read",
+    50_000,
+    (size) => preparePrompt(`{"messages":[${'"a",'.repeat(size)}"a"]}`),
+  ],
 ];
 
 describe.each([

@@ -174,11 +174,13 @@ function getObject(value: unknown): Counters {
   return isObject(value) ? value : {};
 }
 
+/** The upstream's words for: it could not compare. */
+const NOT_COMPARED: ReadonlySet<string> = new Set(["previous_message_not_found", "unavailable"]);
+
 /** https://platform.claude.com/docs/en/build-with-claude/cache-diagnostics */
 function readCacheReason(reported: unknown): Reading["cacheReason"] {
   const because = getName(getField(reported, "type"));
-  // The upstream could not compare.
-  if (because === undefined || !because.endsWith("_changed")) return undefined;
+  if (because === undefined || NOT_COMPARED.has(because)) return undefined;
   return { because, missed: getCount(getField(reported, "cache_missed_input_tokens")) ?? null };
 }
 

@@ -1,22 +1,22 @@
-// Reads the parts of a prompt from a request's bytes, in one pass. Each part becomes a hash; nothing else is kept.
+// Reads the parts of a prompt from a request's bytes, in one pass. Each part becomes a hash; nothing else is kept. White
+// space between the tokens of the JSON makes no difference to what is found.
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { equalsAt, findStringEnd, type Span } from "../../lib/json/json-spans.ts";
+import { equalsAt, type Span } from "../../lib/json/json-spans.ts";
 import {
   findStart,
+  matchTokens,
   skipValue,
   type VisitElement,
   type VisitMember,
   walkElements,
-  walkLaterMembers,
   walkMembers,
 } from "../../lib/json/json-walk.ts";
 import { ItemReader } from "./item.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
-import { MAX_SHAPED_BYTES, ShapeMemory } from "./shape.ts";
 
-/** A prompt with more parts, or with more members beside them, is not read: that would take more than 2 ms. Agents send
+/** A prompt with more parts, or with more members beside them, is not read: that would take more than 4 ms. Agents send
  *  some thousand parts at most. */
 const MAX_PARTS = 10_240;
 const MAX_MEMBERS = 16_384;
@@ -27,44 +27,47 @@ const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
 const MAX_EDITS_BYTES = 4096;
 /** Of a longer system prompt, or of one in more parts, only the beginning is read for its shape. */
 const MAX_SHAPED_PARTS = 64;
+const MAX_SHAPED_BYTES = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
 
-const TOOLS = 0;
-const SYSTEM = 1;
-const MESSAGES = 2;
+const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
 const HOUR_MS = 3_600_000;
 const QUOTE = 0x22;
-const OPEN_BRACKET = 0x5b;
 
-const FUNCTIONS_FIRST = '{"function';
-const FUNCTIONS = ['"functionDeclarations":', '"function_declarations":'];
-const ROLE_FIRST = '{"role":"';
-const USER_FIRST = 'user","content":';
-const ASSISTANT_FIRST = 'assistant","content":';
 const SYSTEM_ROLES = ['"system"', '"developer"'];
-const NO_SETTINGS: ReadonlyMap<string, number> = new Map();
+/** The content dialect groups its functions. */
+const FUNCTION_LISTS = ['"functionDeclarations"', '"function_declarations"'];
+/** How blocks begin, as clients write them. Results and thoughts come first in their messages. */
+const RESULTS = [
+  ["{", '"type"', ":", '"tool_result"'],
+  ["{", '"tool_use_id"', ":"],
+];
+const THOUGHTS = [
+  ["{", '"type"', ":", '"thinking"'],
+  ["{", '"type"', ":", '"redacted_thinking"'],
+];
 
-export class PromptReader {
-  readonly #shapes = new ShapeMemory();
+/** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
+const ATTRIBUTION = "x-anthropic-billing-header";
+export const ATTRIBUTION_SHAPE = -1;
+/** The line is a text or the text of a block, so that it begins near the start of the part. */
+const MAX_FRAME_BYTES = 64;
 
-  /** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
-  read(body: Uint8Array, layout: Layout): Prompt | null {
-    if (body.length > MAX_PROMPT_BYTES) return null;
-    return new Reading(body, layout, this.#shapes).read();
-  }
+/** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
+export function readPrompt(body: Uint8Array, layout: Layout): Prompt | null {
+  return body.length > MAX_PROMPT_BYTES ? null : new PromptReader(body, layout).read();
 }
 
-class Reading {
+class PromptReader {
   readonly #bytes: Uint8Array;
   readonly #layout: Layout;
-  readonly #shapeMemory: ShapeMemory;
   readonly #item: ItemReader;
-  readonly #seen: string[] = [];
+  readonly #seen = new Set<string>();
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
-  #settings: Map<string, number> | null = null;
+  readonly #settings = new Map<string, number>();
   readonly #marks: Mark[] = [];
   #tier = 0;
   #continues: number | null = null;
@@ -76,7 +79,7 @@ class Reading {
   #wholeMark: number | null | undefined;
   /** Messages that were read so far. */
   #count = 0;
-  /** Members that were looked at: of the request, and of messages in the messages dialect. */
+  /** Members that were looked at: of the request, and of messages in the messages dialect beside role and content. */
   #members = 0;
   #isOpening = true;
   /** In parts of the system prompt. */
@@ -88,46 +91,31 @@ class Reading {
   /** Of the message that is read now. */
   #isUser = false;
   #firstBlock = -1;
-  // A prompt may have thousands of messages, so that these are no new functions for each.
-  readonly #readBlocksMember: VisitMember = (keyStart, keyEnd, value) => {
-    if (this.#countMember() > MAX_MEMBERS) return -1;
-    if (this.#isKey(keyStart, keyEnd, '"role"')) {
-      this.#isUser = equalsAt(this.#bytes, value, '"user"');
-      return findStringEnd(this.#bytes, value);
-    }
-    if (!this.#isKey(keyStart, keyEnd, '"content"')) return skipValue(this.#bytes, value);
-    return walkElements(this.#bytes, value, this.#readBlock);
-  };
-  readonly #readBlock: VisitElement = (block) => {
-    if (this.#firstBlock < 0) this.#firstBlock = block;
-    return this.#readPart(block, MESSAGES);
-  };
 
-  constructor(bytes: Uint8Array, layout: Layout, shapes: ShapeMemory) {
+  constructor(bytes: Uint8Array, layout: Layout) {
     this.#bytes = bytes;
     this.#layout = layout;
-    this.#shapeMemory = shapes;
     this.#item = new ItemReader(bytes, layout.mark);
   }
 
   read(): Prompt | null {
     const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
-      if (this.#countMember() > MAX_MEMBERS) return -1;
+      if (!this.#countMember()) return -1;
       const name = this.#findName(keyStart, keyEnd);
       const role = this.#layout.members.get(name);
       if (role === undefined) return skipValue(this.#bytes, value);
       // Parsers disagree on which of two members counts.
-      if (this.#seen.includes(name)) return -1;
-      this.#seen.push(name);
+      if (this.#seen.has(name)) return -1;
+      this.#seen.add(name);
       return this.#readMember(role, name, value);
     });
-    if (end < 0 || !this.#hasParts()) return null;
+    if (end < 0 || this.#parts[SYSTEM].length + this.#parts[MESSAGES].length === 0) return null;
     if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
     return {
       parts: this.#parts,
       shapes: this.#shapes,
       numbers: this.#numbers,
-      settings: this.#settings ?? NO_SETTINGS,
+      settings: this.#settings,
       tier: this.#tier,
       marks: this.#marks,
       lifetimeMs: this.#lifetimeMs,
@@ -137,17 +125,9 @@ class Reading {
     };
   }
 
-  #hasParts(): boolean {
-    return this.#parts[SYSTEM].length + this.#parts[MESSAGES].length > 0;
-  }
-
-  #countMember(): number {
+  #countMember(): boolean {
     this.#members += 1;
-    return this.#members;
-  }
-
-  #isKey(start: number, end: number, key: string): boolean {
-    return end - start === key.length && equalsAt(this.#bytes, start, key);
+    return this.#members <= MAX_MEMBERS;
   }
 
   /** The name of a member that counts; empty for others. */
@@ -160,7 +140,12 @@ class Reading {
   #readMember(role: Role, name: string, value: number): number {
     if (role === "tools") return walkElements(this.#bytes, value, (start) => this.#readTool(start));
     if (role === "system") return walkElements(this.#bytes, value, (start) => this.#readSystem(start));
-    if (role === "messages") return walkElements(this.#bytes, value, (start) => this.#readMessage(start));
+    if (role === "messages") {
+      const read: VisitElement = this.#layout.byBlock
+        ? (start) => this.#readBlocks(start)
+        : (start) => this.#readMessage(start);
+      return walkElements(this.#bytes, value, read);
+    }
     const end = skipValue(this.#bytes, value);
     if (end < 0 || equalsAt(this.#bytes, value, "null")) return end;
     // The upstream has the conversation, and nothing here shows what is in it.
@@ -179,28 +164,21 @@ class Reading {
         this.#continues = hash;
         break;
       case "edits":
-        this.#noteEdits(
-          asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + MAX_EDITS_BYTES)),
-        );
+        this.#noteEdits(this.#text(start, end, MAX_EDITS_BYTES));
         break;
       case "mark":
-        this.#wholeMark = this.#readLifetime(start, end);
+        this.#wholeMark = readLifetime(this.#text(start, end));
         break;
       case "lifetime":
-        this.#lifetimeMs = this.#readLifetime(start, end) ?? this.#lifetimeMs;
+        this.#lifetimeMs = readLifetime(this.#text(start, end)) ?? this.#lifetimeMs;
         break;
       case "named":
         this.#named = true;
-        this.#addSetting(name, hash);
+        this.#settings.set(name, hash);
         break;
       case "setting":
-        this.#addSetting(name, hash);
+        this.#settings.set(name, hash);
     }
-  }
-
-  #addSetting(name: string, hash: number): void {
-    this.#settings ??= new Map();
-    this.#settings.set(name, hash);
   }
 
   /** Claude Code always sends a rule for old thinking, which keeps all of it. */
@@ -210,33 +188,18 @@ class Reading {
       /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.#keepsThinking);
   }
 
-  /** `"24h"`, or an object with a `ttl`. */
-  #readLifetime(start: number, end: number): number | null {
-    const text = asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + 256));
-    const [, hours] = /"(\d{1,2})h"/.exec(text) ?? [];
-    return hours === undefined ? null : Number(hours) * HOUR_MS;
+  #text(start: number, end: number, mostBytes = 256): string {
+    return asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + mostBytes));
   }
 
   /** A tool, or a list of functions inside one. */
   #readTool(start: number): number {
-    const functions = this.#findFunctions(start);
-    if (functions >= 0) return this.#readFunctions(start, functions);
-    return this.#readPart(start, 0);
-  }
-
-  /** The content dialect groups its functions: `{"functionDeclarations":[…]}`. Returns the position of the list. */
-  #findFunctions(start: number): number {
-    if (!equalsAt(this.#bytes, start, FUNCTIONS_FIRST)) return -1;
-    const name = FUNCTIONS.find((key) => equalsAt(this.#bytes, start + 1, key)) ?? "";
-    const list = start + 1 + name.length;
-    return this.#bytes[list] === OPEN_BRACKET ? list : -1;
-  }
-
-  #readFunctions(start: number, list: number): number {
+    const isGroup = FUNCTION_LISTS.some(
+      (name) => matchTokens(this.#bytes, start, ["{", name, ":", "["]) >= 0,
+    );
+    if (!isGroup) return this.#readPart(start, TOOLS);
     return walkMembers(this.#bytes, start, (_keyStart, _keyEnd, value) =>
-      value === list
-        ? walkElements(this.#bytes, value, (element) => this.#readPart(element, 0))
-        : this.#readPart(value, 0),
+      walkElements(this.#bytes, value, (element) => this.#readPart(element, TOOLS)),
     );
   }
 
@@ -246,24 +209,22 @@ class Reading {
     return end;
   }
 
+  /** What stays the same when only the part's digits change: a date, a time, a counter. */
   #addShape(start: number, end: number): void {
-    const hash = this.#parts[SYSTEM].at(-1) ?? 0;
     const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
     this.#shapedBytes += end - start;
-    this.#shapes.push(isShaped ? this.#shapeMemory.find(hash, this.#bytes, { start, end }) : hash);
+    if (!isShaped) return void this.#shapes.push(this.#parts[SYSTEM].at(-1) ?? 0);
+    const text = this.#text(start, end, MAX_SHAPED_BYTES);
+    const place = text.indexOf(ATTRIBUTION);
+    const isLine = place >= 0 && place < MAX_FRAME_BYTES;
+    this.#shapes.push(isLine ? ATTRIBUTION_SHAPE : Number(Bun.hash.wyhash(text.replace(/\d+/g, "0"))));
   }
 
   #readMessage(start: number): number {
     this.#count += 1;
-    if (this.#layout.byBlock) return this.#readBlocks(start);
-    const before = this.#parts[MESSAGES].length;
-    const end = this.#readPart(start, MESSAGES);
-    if (end < 0) return -1;
     const section = this.#isOpening ? this.#findSection(start) : MESSAGES;
     this.#isOpening = section !== MESSAGES && this.#count < MAX_OPENING;
-    if (section !== MESSAGES) this.#moveTo(section, before);
-    if (section === SYSTEM) this.#addShape(start, end);
-    return end;
+    return section === SYSTEM ? this.#readSystem(start) : this.#readPart(start, section);
   }
 
   /** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
@@ -278,50 +239,44 @@ class Reading {
     return found;
   }
 
-  #moveTo(section: 0 | 1, index: number): void {
-    this.#parts[section].push(...this.#parts[MESSAGES].splice(index));
-    this.#numbers.splice(index);
-  }
-
+  /** A message of the messages dialect, which is cached block by block. */
   #readBlocks(start: number): number {
+    this.#count += 1;
     if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
     this.#firstBlock = -1;
-    const content = this.#findContent(start);
-    const end =
-      content < 0
-        ? walkMembers(this.#bytes, start, this.#readBlocksMember)
-        : walkLaterMembers(
-            this.#bytes,
-            walkElements(this.#bytes, content, this.#readBlock),
-            this.#readBlocksMember,
-          );
-    const isUser = this.#isUser;
-    const first = this.#firstBlock;
-    // Results and thoughts come first in their messages.
-    this.#endsWithText = isUser && (first < 0 || !isResult(this.#bytes, first));
-    this.#hasThinking ||= !isUser && first >= 0 && isThought(this.#bytes, first);
+    this.#isUser = false;
+    const end = walkMembers(this.#bytes, start, this.#readBlocksMember);
+    this.#endsWithText = this.#isUser && !this.#beginsWith(RESULTS);
+    this.#hasThinking ||= !this.#isUser && this.#beginsWith(THOUGHTS);
     return end;
   }
 
-  /** The content of a message that begins as most do; -1: it begins in another way. */
-  #findContent(start: number): number {
-    const bytes = this.#bytes;
-    const role = start + ROLE_FIRST.length;
-    this.#isUser = false;
-    if (!equalsAt(bytes, start, ROLE_FIRST)) return -1;
-    if (equalsAt(bytes, role, ASSISTANT_FIRST)) return role + ASSISTANT_FIRST.length;
-    this.#isUser = equalsAt(bytes, role, USER_FIRST);
-    return this.#isUser ? role + USER_FIRST.length : -1;
+  // A prompt may have thousands of messages, so that these are no new functions for each.
+  readonly #readBlocksMember: VisitMember = (keyStart, _keyEnd, value) => {
+    if (equalsAt(this.#bytes, keyStart, '"content"'))
+      return walkElements(this.#bytes, value, this.#readBlock);
+    if (equalsAt(this.#bytes, keyStart, '"role"')) this.#isUser = equalsAt(this.#bytes, value, '"user"');
+    else if (!this.#countMember()) return -1;
+    return skipValue(this.#bytes, value);
+  };
+  readonly #readBlock: VisitElement = (block) => {
+    if (this.#firstBlock < 0) this.#firstBlock = block;
+    return this.#readPart(block, MESSAGES);
+  };
+
+  #beginsWith(openings: readonly (readonly string[])[]): boolean {
+    const first = this.#firstBlock;
+    return first >= 0 && openings.some((tokens) => matchTokens(this.#bytes, first, tokens) >= 0);
   }
 
   #readPart(start: number, section: 0 | 1 | 2): number {
     const item = this.#item;
-    const end = item.read(start);
     const parts = this.#parts[section];
-    if (end < 0 || parts.length >= MAX_PARTS || item.isCrowded) return -1;
+    const end = item.read(start);
+    if (end < 0 || parts.length >= MAX_PARTS || item.hasTooMany) return -1;
     parts.push(item.hash);
     if (section === MESSAGES) this.#numbers.push(this.#count);
-    if (item.isMarked) this.#mark(section, item.isLong ? HOUR_MS : null);
+    if (item.mark !== null) this.#mark(section, readLifetime(item.mark));
     return end;
   }
 
@@ -330,11 +285,13 @@ class Reading {
   }
 }
 
-/** Blocks begin so, as clients write them. */
-function isResult(bytes: Uint8Array, start: number): boolean {
-  return equalsAt(bytes, start, '{"type":"tool_result"') || equalsAt(bytes, start, '{"tool_use_id"');
+/** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
+function readLifetime(text: string): number | null {
+  const [, hours] = /"(\d{1,2})h"/.exec(text) ?? [];
+  return hours === undefined ? null : Number(hours) * HOUR_MS;
 }
 
-function isThought(bytes: Uint8Array, start: number): boolean {
-  return equalsAt(bytes, start, '{"type":"thinking"') || equalsAt(bytes, start, '{"type":"redacted_th');
+/** Whether an upstream leaves Claude Code's line about itself out of the prompt. */
+export function dropsAttribution({ hostname }: URL): boolean {
+  return hostname === "api.anthropic.com";
 }

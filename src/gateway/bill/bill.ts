@@ -16,7 +16,7 @@ import { countSameCalls, findPrevious } from "../../dialects/prompt/same-call.ts
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
-import type { PendingPrompt } from "../observe/cache/pending-prompt.ts";
+import type { HeldPrompt } from "../observe/cache/held-prompts.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
@@ -50,7 +50,7 @@ export interface Bill {
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null;
   /** The prompt, for the analysis of its cache; null: it is not analysed. */
-  prompt: PendingPrompt | null;
+  prompt: HeldPrompt | null;
   /** Gets the tool calls of the response; undefined: no limit needs them. */
   readonly calls: CallListener | undefined;
   /** What the limits reserve for this request. It is released when its line is written. */

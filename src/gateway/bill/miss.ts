@@ -5,44 +5,47 @@ import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
-import { dropsAttribution } from "../../dialects/prompt/shape.ts";
+import { dropsAttribution } from "../../dialects/prompt/read-prompt.ts";
 import { getList } from "../../lib/json/json.ts";
 import type { Miss } from "../observe/cache/judge.ts";
-import { PendingPrompt } from "../observe/cache/pending-prompt.ts";
+import type { HeldPrompt } from "../observe/cache/held-prompts.ts";
 import type { Turn } from "../observe/cache/turn.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Bill } from "./bill.ts";
 
-/** Called when an upstream has responded, before the body is released. Null: the prompt is not analysed. */
-export function holdPrompt(
-  { call, body, prompt }: Job,
-  status: number,
-  gateway: Gateway,
-): PendingPrompt | null {
+/** Remembers the prompt until the answer has ended. Called when an upstream has responded, before the body is released.
+ *  Null: the prompt is not analysed. */
+export function holdPrompt({ call, prompt }: Job, status: number, gateway: Gateway): HeldPrompt | null {
   const { dialect, purpose } = call.target.endpoint;
   if (prompt === null || purpose !== "generate" || status >= 400 || !gateway.catalog.cacheAnalysis)
     return null;
-  return new PendingPrompt(gateway.prompts, dialect.promptLayout, prompt, body.stream);
+  return gateway.prompts.hold(prompt, dialect.promptLayout);
 }
 
 /** What the request's usage would cost if it were `usage`. */
 export type Reprice = (usage: Usage) => Charge;
 
+export interface AnsweredRequest {
+  readonly bill: Bill;
+  readonly prompt: HeldPrompt;
+  readonly reading: Reading;
+  readonly reprice: Reprice;
+}
+
 /** The line with what was missed, if anything was. */
-export function addMiss(
-  line: LineDraft,
-  bill: Bill,
-  { reading, reprice }: { readonly reading: Reading; readonly reprice: Reprice },
-  gateway: Gateway,
-): LineDraft {
+export function addMiss(line: LineDraft, request: AnsweredRequest, gateway: Gateway): LineDraft {
+  const { cacheMemory, observer } = gateway;
   try {
-    const turn = describeTurn(line, bill, reading);
-    const miss = turn && gateway.cacheMemory.learn(nameSession(bill), turn);
-    return miss === null ? line : priceMiss(line, miss, reprice);
+    const facts = describeTurn(line, request);
+    const session = nameSession(request.bill);
+    if (facts === null || !cacheMemory.needsPrompt(session, facts)) return line;
+    const prompt = request.prompt.read();
+    const miss = prompt === null ? null : cacheMemory.learn(session, { prompt, ...facts });
+    return miss === null ? line : priceMiss(line, miss, request.reprice);
   } catch (fault) {
-    reportFault(fault, gateway.observer);
+    reportFault(fault, observer);
     return line;
   }
 }
@@ -53,17 +56,16 @@ function nameSession({ match, client }: Bill): string {
 }
 
 /** Null if the prompt's tokens are not known, or if several passes share them. */
-function describeTurn(line: LineDraft, bill: Bill, reading: Reading): Turn | null {
-  const pending = bill.prompt;
-  if (pending === null || !isCounted(line, reading)) return null;
-  const prompt = pending.read();
+function describeTurn(
+  line: LineDraft,
+  { bill, prompt, reading }: AnsweredRequest,
+): Omit<Turn, "prompt"> | null {
   const tokens = countPrompt(line.usage);
-  if (prompt === null || tokens.total === 0) return null;
+  if (tokens.total === 0 || !isCounted(line, reading)) return null;
   const { call, client, match, firstByteMs } = bill;
   const { service_tier = "", speed = "" } = reading.tariff;
   return {
-    prompt,
-    rules: pending.layout.rules,
+    rules: prompt.layout.rules,
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
     model: match.model ?? "",

@@ -92,10 +92,16 @@ export function recordBill(closed: ClosedBill, gateway: Gateway): void {
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
 
 function analyseCache({ bill, ending: { reading }, draft }: ClosedBill, gateway: Gateway): LineDraft | null {
-  if (draft === null || reading === null || bill.prompt === null) return draft;
+  const { prompt } = bill;
+  if (prompt === null || draft === null || reading === null) {
+    prompt?.release();
+    return draft;
+  }
   const reprice = (usage: Usage): Charge =>
     chargeFor(bill, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
-  return addMiss(draft, bill, { reading, reprice }, gateway);
+  const line = addMiss(draft, { bill, prompt, reading, reprice }, gateway);
+  prompt.release();
+  return line;
 }
 
 /** The owner is warned if a limit is near now. */

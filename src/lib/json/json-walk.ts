@@ -2,7 +2,14 @@
 // element and says where its value ends, because it may have walked into it. Work is linear, and the depth is the
 // visitors' own.
 
-import { findMemberValue, findStringEnd, findValueEnd, skipByteOrderMark, skipSpace } from "./json-spans.ts";
+import {
+  equalsAt,
+  findMemberValue,
+  findStringEnd,
+  findValueEnd,
+  skipByteOrderMark,
+  skipSpace,
+} from "./json-spans.ts";
 
 /** Gets the positions of a key (quotes included) and of its value. Returns the index after the value, or -1 to stop. */
 export type VisitMember = (keyStart: number, keyEnd: number, valueStart: number) => number;
@@ -23,26 +30,17 @@ export function findStart(bytes: Uint8Array): number {
 /** Returns the index after the object at `start`, or -1 if there is none, or the visitor stopped. */
 export function walkMembers(bytes: Uint8Array, start: number, visit: VisitMember): number {
   if (bytes[start] !== OPEN_BRACE) return -1;
-  const at = skipSpace(bytes, start + 1);
+  let at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACE) return at + 1;
-  const keyEnd = findStringEnd(bytes, at);
-  const value = findMemberValue(bytes, keyEnd);
-  return value < 0 ? -1 : walkLaterMembers(bytes, visit(at, keyEnd, value), visit);
-}
-
-/** The same for the members after one whose value ends at `valueEnd`. */
-export function walkLaterMembers(bytes: Uint8Array, valueEnd: number, visit: VisitMember): number {
-  let end = valueEnd;
   for (;;) {
-    if (end < 0) return -1;
-    const next = skipSpace(bytes, end);
-    if (bytes[next] === CLOSE_BRACE) return next + 1;
-    if (bytes[next] !== COMMA) return -1;
-    const at = skipSpace(bytes, next + 1);
     const keyEnd = findStringEnd(bytes, at);
     const value = findMemberValue(bytes, keyEnd);
-    if (value < 0) return -1;
-    end = visit(at, keyEnd, value);
+    const end = value < 0 ? -1 : visit(at, keyEnd, value);
+    if (end < 0) return -1;
+    at = skipSpace(bytes, end);
+    if (bytes[at] === CLOSE_BRACE) return at + 1;
+    if (bytes[at] !== COMMA) return -1;
+    at = skipSpace(bytes, at + 1);
   }
 }
 
@@ -65,4 +63,14 @@ export function walkElements(bytes: Uint8Array, start: number, visit: VisitEleme
 /** Skips a value. */
 export function skipValue(bytes: Uint8Array, start: number): number {
   return findValueEnd(bytes, start);
+}
+
+/** The start of what follows these tokens, which may have white space between them; -1 if they are not at `start`. */
+export function matchTokens(bytes: Uint8Array, start: number, tokens: readonly string[]): number {
+  let at = skipSpace(bytes, start);
+  for (const token of tokens) {
+    if (!equalsAt(bytes, at, token)) return -1;
+    at = skipSpace(bytes, at + token.length);
+  }
+  return at;
 }

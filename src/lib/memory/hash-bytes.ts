@@ -2,9 +2,9 @@
 // Of a short part it is computed here: a view of the part and a native call would take longer than the work on its bytes.
 
 /** The hash of a longer part is native. */
-export const MAX_SHORT_BYTES = 160;
+const MAX_SHORT_BYTES = 160;
 /** Two words, one for each half of the hash: they are independent, so that a processor works on both at once. */
-export const STEP_BYTES = 8;
+const STEP_BYTES = 8;
 
 const FACTOR_LOW = 0x9e3779b1;
 const FACTOR_HIGH = 0x85ebca6b;
@@ -27,23 +27,23 @@ export function hashBytes(bytes: Uint8Array, start: number, end: number): number
 
 // Each step can be undone, so that two parts which differ in one word never have the same hash.
 
-export function mixLow(low: number, word: number): number {
+function mixLow(low: number, word: number): number {
   const mixed = Math.imul(low ^ word, FACTOR_LOW);
   return mixed ^ (mixed >>> 15);
 }
 
-export function mixHigh(high: number, word: number): number {
+function mixHigh(high: number, word: number): number {
   const mixed = Math.imul(high ^ word, FACTOR_HIGH);
   return mixed ^ (mixed >>> 13);
 }
 
-export function joinHalves(low: number, high: number, length: number): number {
+function joinHalves(low: number, high: number, length: number): number {
   const left = mixHigh(high, low ^ length);
   const right = mixLow(low, high ^ (high >>> 16));
   return (left & HIGH_BITS) * WORD_VALUES + (right >>> 0);
 }
 
-export function readWord(bytes: Uint8Array, at: number): number {
+function readWord(bytes: Uint8Array, at: number): number {
   return (
     (bytes[at] ?? 0) |
     ((bytes[at + 1] ?? 0) << 8) |

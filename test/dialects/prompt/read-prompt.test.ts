@@ -9,10 +9,9 @@ import {
   RESPONSES_LAYOUT,
 } from "../../../src/dialects/prompt/layouts.ts";
 import { findLastMark } from "../../../src/dialects/prompt/prompt.ts";
-import { PromptReader } from "../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../src/dialects/prompt/read-prompt.ts";
 
-const reader = new PromptReader();
-const read = (text: string, layout: Layout = MESSAGES_LAYOUT) => reader.read(Buffer.from(text), layout);
+const read = (text: string, layout: Layout = MESSAGES_LAYOUT) => readPrompt(Buffer.from(text), layout);
 const sizesOf = (text: string, layout: Layout): number[] | undefined =>
   read(text, layout)?.parts.map(({ length }) => length);
 
@@ -75,7 +74,16 @@ describe("the parts of a prompt", () => {
     ])
       expect(hashOf(marked)).toBe(plain);
     expect(hashOf('{"type":"image","source":{"a":2}}')).not.toBe(plain);
+    const spaced = hashOf('{"type": "image", "source": {"a": 1}}');
+    for (const marked of [
+      '{"type": "image", "source": {"a": 1}, "cache_control": {"type": "ephemeral"}}',
+      '{"type": "image", "cache_control": {"type": "ephemeral"}, "source": {"a": 1}}',
+      '{"cache_control": {"type": "ephemeral"}, "type": "image", "source": {"a": 1}}',
+    ])
+      expect(hashOf(marked)).toBe(spaced);
     const text = hashOf('"hello"');
+    expect(hashOf('{"type": "text", "text": "hello", "cache_control": {"type": "ephemeral"}}')).toBe(text);
+    expect(hashOf('{ "cache_control": null, "text": "hello", "type": "text" }')).toBe(text);
     expect(hashOf('{"type":"text","text":"hello"}')).toBe(text);
     expect(hashOf(`{"type":"text","text":"hello",${MARK}}`)).toBe(text);
     expect(hashOf('{"type":"text","text":"hello","citations":[]}')).not.toBe(text);
@@ -97,7 +105,7 @@ describe("the work on a prompt of 1 MB", () => {
   ])("hashes each byte once at most, and short parts without a native call: %s", (_, text) => {
     const bytes = Buffer.from(text);
     const hash = spyOn(Bun.hash, "wyhash");
-    expect(reader.read(bytes, MESSAGES_LAYOUT)).not.toBeNull();
+    expect(readPrompt(bytes, MESSAGES_LAYOUT)).not.toBeNull();
     const lengths = hash.mock.calls.map(([part]) => (part instanceof Uint8Array ? part.length : 0));
     hash.mockRestore();
     expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(bytes.length);

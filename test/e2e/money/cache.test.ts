@@ -177,8 +177,16 @@ test("a first request after a restart has the upstream's reason and count", asyn
     const { line } = await session.ask(talk, { diagnostics: { cache_miss_reason: reason } });
     const usd = costOf("messages", 900);
     expect(line["cache"]).toEqual({ missed: 900, usd, because: "tools_changed", reported: true });
-    const pending = await session.ask(talk, { diagnostics: { cache_miss_reason: null } });
-    expect(pending.line).not.toHaveProperty("cache");
+    for (const type of ["previous_message_not_found", "unavailable", null]) {
+      const nothing = type && { type, cache_missed_input_tokens: 900 };
+      const { line: silent } = await session.ask(talk, { diagnostics: { cache_miss_reason: nothing } });
+      expect(silent).not.toHaveProperty("cache");
+    }
+    const other = { type: "cache_evicted", cache_missed_input_tokens: 900 };
+    const begun = openConversation("b", textOf(2400, "first"));
+    const fields = { "x-claude-code-session-id": "s-2" };
+    const { line: evicted } = await session.ask(begun, { diagnostics: { cache_miss_reason: other } }, fields);
+    expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
   });
 });
 
@@ -298,9 +306,12 @@ test("a client that leaves is charged and judged by what the stream had reported
     const { target, fields } = makeRequest("messages", true);
     const running = await world.begin({ target, fields: { ...fields, ...CLIENT }, body });
     await running.client.until("content_block_delta");
+    const { prompts } = world.gateway.running.gateway;
+    expect(prompts.heldBytes).toBe(JSON.stringify(body).length);
     running.client.reset();
     const { lines } = await running.over();
     gate.open();
+    expect(prompts.heldBytes).toBe(0);
     expect(lines).toMatchObject([
       {
         outcome: "client_closed",

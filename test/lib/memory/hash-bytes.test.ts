@@ -1,7 +1,6 @@
 // The hash of a part of some bytes depends on the part and on nothing else.
 
 import { describe, expect, test } from "bun:test";
-import { StringHasher } from "../../../src/lib/json/json-string-hash.ts";
 import { hashBytes } from "../../../src/lib/memory/hash-bytes.ts";
 
 const LENGTHS = [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 100, 159, 160, 161, 1000];
@@ -31,13 +30,6 @@ describe.each(LENGTHS)("a part of %d bytes", (length) => {
     hashes.add(hashBytes(Buffer.concat([bytes, Buffer.alloc(1)]), 0, length + 1));
     expect(hashes.size).toBe(2 * length + 2);
   });
-
-  test("has the same hash as a string of JSON that holds it", () => {
-    const hasher = new StringHasher();
-    const text = Buffer.from(`["${bytes.toString()}",1]`);
-    expect(hasher.read(text, 1)).toBe(length + 3);
-    expect(hasher.hash).toBe(hashBytes(bytes, 0, length));
-  });
 });
 
 test("two changes do not cancel out", () => {
@@ -46,23 +38,4 @@ test("two changes do not cancel out", () => {
   for (const a of pairs)
     for (const b of pairs) hashes.add(hashBytes(Buffer.from(`${a} of the tests and ${b} more`), 0, 24));
   expect(hashes.size).toBeGreaterThan(39_000);
-});
-
-describe("a string of JSON is read to its end", () => {
-  const hasher = new StringHasher();
-  const escapes = ['\\"', "\\\\", "\\n", "\\u0022"];
-  test.each(escapes)("a string of JSON with %s anywhere in it is read to its end", (escape) => {
-    for (let at = 0; at < 200; at += 1) {
-      const inner = `${makeText(at)}${escape}${makeText(200 - at)}`;
-      const text = Buffer.from(`"${inner}","next"`);
-      expect(hasher.read(text, 0)).toBe(inner.length + 2);
-      expect(hasher.hash).toBe(hashBytes(Buffer.from(inner), 0, inner.length));
-    }
-  });
-
-  test("a text that is cut, or none, has no end", () => {
-    const text = Buffer.from(`"${makeText(300)}"`);
-    for (let end = 0; end < text.length; end += 1) expect(hasher.read(text.subarray(0, end), 0)).toBe(-1);
-    for (const other of ["", "1", "[]", "\\"]) expect(hasher.read(Buffer.from(other), 0)).toBe(-1);
-  });
 });

@@ -1,6 +1,6 @@
 // Finds the first part in which a prompt differs from an earlier one of the same conversation. Pure.
 
-import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/shape.ts";
+import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/read-prompt.ts";
 import type { Prompt } from "../../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 

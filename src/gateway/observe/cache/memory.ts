@@ -4,7 +4,7 @@ import type { Prompt } from "../../../dialects/prompt/prompt.ts";
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
-import { type PastTurn, keepTurn, type Turn } from "./turn.ts";
+import { isShort, type PastTurn, keepTurn, type Turn } from "./turn.ts";
 
 /** Conversations of one session: its agents, and small requests beside them. */
 const MAX_KEPT_PER_SESSION = 16;
@@ -20,6 +20,13 @@ export class CacheMemory {
 
   get size(): { readonly sessions: number; readonly kept: number; readonly parts: number } {
     return { sessions: this.#sessions.size, kept: this.#kept, parts: this.#parts };
+  }
+
+  /** False if nothing can be missed, and nothing is left that is known: then the prompt need not be read. */
+  needsPrompt(session: string, turn: Omit<Turn, "prompt">): boolean {
+    const { tokens, reason } = turn;
+    const isCached = tokens.read + tokens.written > 0;
+    return isCached || reason !== null || !isShort(turn) || this.#sessions.has(session);
   }
 
   /** Whether the turn missed its cache, and remembers it for the next one. */

@@ -64,7 +64,8 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
   return { turn, tokens: left, end, exact, proven, lifetimeMs: findLifetime(turn, mark), earlier };
 }
 
-function isShort({ rules, model, tokens }: Turn): boolean {
+/** Upstreams cache no prompt as short as this. */
+export function isShort({ rules, model, tokens }: Omit<Turn, "prompt">): boolean {
   return tokens.total < rules.minimumTokens(model);
 }
 

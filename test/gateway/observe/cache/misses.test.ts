@@ -96,9 +96,13 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
 };
 
-describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
+const CLIENTS = DIALECTS.flatMap((dialect) =>
+  (["JavaScript", "Python"] as const).map((writer) => [dialect, writer] as const),
+);
+
+describe.each(CLIENTS)("a changed prompt in the dialect %s, as %s writes it,", (dialect, writer) => {
   test.each(Object.entries(MUTATIONS))("names %s, and how much it cost", (_name, { change, expected }) => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
     change(talk);
@@ -111,7 +115,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
   });
 
   test("a conversation of one message that changes", () => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(4000, "one"), "gemini-2.5-pro");
     session.ask(talk);
     const left = leftBy(dialect, session.last);
@@ -122,7 +126,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
   });
 
   test("a time in the system prompt", () => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = openConversation("a", textOf(400, "one"), "gemini-2.5-pro");
     talk.system[0] = `It is 2026-11-20T10:00:01Z. ${talk.system[0]}`;
     session.ask(talk);
@@ -132,7 +136,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
   });
 
   test("the lifetime has passed", () => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
     session.now += 5 * 60 * SECOND;
@@ -140,7 +144,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
   });
 
   test("the upstream lost it", () => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = growing(session);
     const left = leftBy(dialect, session.last);
     session.upstream.lose();
@@ -148,7 +152,7 @@ describe.each(DIALECTS)("a changed prompt in the dialect %s", (dialect) => {
   });
 
   test("the model, the channel or the tier changed", () => {
-    const session = new Session(dialect);
+    const session = new Session(dialect, writer);
     const talk = growing(session);
     const again = (change: Change): Miss | null => {
       const miss = session.ask(talk, change);

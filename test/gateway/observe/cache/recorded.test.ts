@@ -8,7 +8,7 @@ import { chat } from "../../../../src/dialects/formats/chat.ts";
 import { content } from "../../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../../src/dialects/dialect.ts";
 import { messages } from "../../../../src/dialects/formats/messages.ts";
-import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
 import { responses } from "../../../../src/dialects/formats/responses.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import {
@@ -42,9 +42,8 @@ function groupSessions(): Map<string, Fixture[]> {
 
 describe.skipIf(!hasFixtures)("recorded requests", () => {
   test("can all be read as prompts, if they have messages", () => {
-    const reader = new PromptReader();
     const unread = recorded.filter(
-      (fixture) => reader.read(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout) === null,
+      (fixture) => readPrompt(readRequest(fixture), DIALECT_OF[fixture.family].promptLayout) === null,
     );
     const known = /count|compact|embed|conversation|retrieve|cancel|input_items/i;
     expect(unread.map(({ id }) => id).filter((id) => !known.test(id))).toEqual([
@@ -54,7 +53,6 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
   });
 
   test("sessions with the usage that was reported", () => {
-    const reader = new PromptReader();
     const memory = new CacheMemory();
     const misses: unknown[] = [];
     let now = Date.UTC(2026, 10, 20);
@@ -66,7 +64,7 @@ describe.skipIf(!hasFixtures)("recorded requests", () => {
         );
         meter.see(readFixture(fixture));
         const { parts, stored, loops = false, cacheReason = null } = meter.read();
-        const prompt = reader.read(readRequest(fixture), dialect.promptLayout);
+        const prompt = readPrompt(readRequest(fixture), dialect.promptLayout);
         now += 10_000;
         if (prompt === null || parts.length !== 1 || loops) continue;
         const miss = memory.learn(session, {

@@ -2,22 +2,22 @@
 
 import { describe, expect, test } from "bun:test";
 import { MESSAGES_LAYOUT, RESPONSES_LAYOUT } from "../../../../src/dialects/prompt/layouts.ts";
-import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
+import { FACTS, type Writer, WRITERS } from "./session.ts";
 
 type Value = Record<string, unknown>;
 type Given = Partial<Omit<Turn, "prompt" | "rules" | "tokens">>;
 
-const reader = new PromptReader();
 const MARK = { cache_control: { type: "ephemeral" } };
 const HOUR = { cache_control: { type: "ephemeral", ttl: "1h" } };
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 10, 20);
 
 /** One session. `counts`: read, written and plain tokens, in thousands. */
-function openSession(layout = MESSAGES_LAYOUT) {
+function openSession(layout = MESSAGES_LAYOUT, writer: Writer = "JavaScript") {
   const memory = new CacheMemory();
   let at = START;
   return {
@@ -25,21 +25,13 @@ function openSession(layout = MESSAGES_LAYOUT) {
     wait: (ms: number) => void (at += ms),
     ask: (body: Value, [read, written, input]: readonly number[], given: Given = {}): Miss | null => {
       at += 10_000;
-      const prompt = reader.read(Buffer.from(JSON.stringify(body)), layout);
+      const prompt = readPrompt(Buffer.from(WRITERS[writer](body)), layout);
       const [r = 0, w = 0, i = 0] = [read, written, input].map((count = 0) => count * 1000);
       return memory.learn("s", {
         prompt: prompt!,
         rules: layout.rules,
-        agent: null,
-        inferred: false,
-        model: "m",
-        channel: "main",
-        served: "",
         tokens: { read: r, written: w, total: r + w + i },
-        reason: null,
-        isKeptLong: false,
-        dropsAttribution: false,
-        responseId: null,
+        ...FACTS,
         at,
         readyAt: at + 1000,
         ...given,
@@ -53,9 +45,11 @@ const user = (...content: Value[]): Value => ({ role: "user", content });
 const model = (...content: Value[]): Value => ({ role: "assistant", content });
 const SYSTEM = [text("system", MARK)];
 
-describe("messages", () => {
+describe.each(["JavaScript", "Python"] as const)("messages, as %s writes them,", (writer) => {
+  const open = () => openSession(MESSAGES_LAYOUT, writer);
+
   test("a mark that moves, and a text that becomes a block, change nothing", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const first = { system: "system", messages: [user(text("one", MARK))] };
     const next = {
       system: [text("system", MARK)],
@@ -67,7 +61,7 @@ describe("messages", () => {
   });
 
   test("a mark inside a tool's result is left out too", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const result = (more: Value): Value =>
       user({ type: "tool_result", tool_use_id: "t", content: [text("out", more)] });
     expect(ask({ system: SYSTEM, messages: [result(MARK)] }, [0, 20])).toBeNull();
@@ -76,7 +70,7 @@ describe("messages", () => {
   });
 
   test("what comes after the last mark may change", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const body = (last: string): Value => ({
       system: SYSTEM,
       messages: [user(text("one", MARK), text(last))],
@@ -86,13 +80,13 @@ describe("messages", () => {
   });
 
   test("without a mark near enough, the upstream does not find what it has", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const opening = user(text("one", MARK));
     ask({ system: "s", messages: [opening] }, [0, 20]);
     const many = Array.from({ length: 30 }, (_, index) => text(`part ${index}`));
     const far = { system: "s", messages: [user(text("one")), model(...many), user(text("two", MARK))] };
     expect(ask(far, [0, 23])).toEqual({ missed: 20_000, because: "marks_changed" });
-    const { ask: other } = openSession();
+    const { ask: other } = open();
     other({ system: "s", messages: [opening] }, [0, 20]);
     const none = { system: "s", messages: [user(text("one")), model(text("x")), user(text("two"))] };
     expect(other(none, [0, 0, 21])).toEqual({ missed: 20_000, because: "marks_changed" });
@@ -106,7 +100,7 @@ describe("messages", () => {
       [HOUR, 59, "upstream_lost"],
       [HOUR, 60, "lifetime_passed"],
     ] as const) {
-      const { ask, wait } = openSession();
+      const { ask, wait } = open();
       ask(body(mark), [0, 20]);
       wait(MINUTE);
       ask(body(mark), [20]);
@@ -120,14 +114,14 @@ describe("messages", () => {
     const talk = [user(text("one")), model(thought, { type: "tool_use", id: "t", name: "R", input: {} })];
     const result = user({ type: "tool_result", tool_use_id: "t", content: "out", ...MARK });
     const unmarked = user({ type: "tool_result", tool_use_id: "t", content: "out" });
-    const { ask } = openSession();
+    const { ask } = open();
     ask({ system: SYSTEM, messages: [...talk, result] }, [0, 30]);
     const next = {
       system: SYSTEM,
       messages: [...talk, unmarked, model(text("done")), user(text("two", MARK))],
     };
     expect(ask(next, [20, 12])).toBeNull();
-    const { ask: edited } = openSession();
+    const { ask: edited } = open();
     const context_management = { edits: [{ type: "clear_tool_uses_20250919" }] };
     const before = { system: SYSTEM, messages: [user(text("one", MARK))], context_management };
     edited(before, [0, 30]);
@@ -136,7 +130,7 @@ describe("messages", () => {
   });
 
   test("a rule that keeps all thinking removes none, as in every request of Claude Code", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const context_management = { edits: [{ type: "clear_thinking_20251015", keep: "all" }] };
     const thought = { type: "thinking", thinking: "hm", signature: "x" };
     ask({ system: SYSTEM, messages: [user(text("one", MARK))], context_management }, [0, 30]);
@@ -153,7 +147,7 @@ describe("messages", () => {
       messages: [user(text("one", MARK))],
       tool_choice,
     });
-    const { ask } = openSession();
+    const { ask } = open();
     ask(body({ type: "auto" }), [0, 30]);
     expect(ask(body({ type: "any" }), [20, 10])).toEqual({
       missed: 10_000,
@@ -163,7 +157,7 @@ describe("messages", () => {
   });
 
   test("what a shorter prompt does not send any more was not missed", () => {
-    const { ask } = openSession();
+    const { ask } = open();
     const messages = [user(text("one", MARK))];
     ask({ tools: [{ name: "a" }, { name: "b" }], system: SYSTEM, messages }, [0, 30]);
     expect(ask({ system: SYSTEM, messages }, [0, 20])).toEqual({
@@ -180,10 +174,10 @@ describe("messages", () => {
       messages: [user(text(first)), model(text("a")), user(text("two", MARK))],
     });
     const changed = { because: "system_changed", at: 1, detail: "attribution" };
-    const { ask } = openSession();
+    const { ask } = open();
     ask(body(1), [0, 30]);
     expect(ask(body(2), [0, 30])).toEqual({ missed: 30_000, ...changed });
-    const { ask: own } = openSession();
+    const { ask: own } = open();
     own(body(1), [0, 30], { dropsAttribution: true });
     expect(own(body(2), [30], { dropsAttribution: true })).toBeNull();
     expect(own(body(3, "other"), [20, 10], { dropsAttribution: true })).toMatchObject({
@@ -198,7 +192,7 @@ describe("messages", () => {
       system: [text(`x-anthropic-billing-header: cch=${at}`), text("system", MARK)],
       messages: [user(text("one")), model(text("a")), user(text("two", MARK))],
     });
-    const { ask } = openSession();
+    const { ask } = open();
     ask(body(1), [0, 0, 30]);
     expect(ask(body(2), [0, 0, 30])).toMatchObject({ missed: 30_000, detail: "attribution", unproven: true });
     // It is not known that it caches, so nothing was lost.
@@ -210,7 +204,7 @@ describe("messages", () => {
       system: [text(`It is ${time}. You help.`, MARK)],
       messages: [user(text(question))],
     });
-    const { ask, wait } = openSession();
+    const { ask, wait } = open();
     expect(ask(body("10:00", "a"), [0, 20, 1])).toBeNull();
     expect(ask(body("10:00", "b"), [20, 0, 1])).toBeNull();
     expect(ask(body("10:01", "c"), [0, 20, 1])).toEqual({
@@ -227,7 +221,7 @@ describe("messages", () => {
 
   test("agents and requests at the same time have caches of their own", () => {
     const body = (...messages: Value[]): Value => ({ system: SYSTEM, messages });
-    const { ask } = openSession();
+    const { ask } = open();
     ask(body(user(text("one", MARK))), [0, 30]);
     expect(ask(body(user(text("one", MARK))), [0, 30], { agent: "a" })).toBeNull();
     // It came before the first response had begun.
@@ -243,7 +237,7 @@ describe("messages", () => {
       })),
     });
     const inferred = { inferred: true };
-    const { ask } = openSession();
+    const { ask } = open();
     ask(body("hello", "hi", "A"), [0, 20], inferred);
     ask(body("other"), [0, 20], inferred);
     expect(ask(body("hello", "hi", "B", "b", "C"), [10, 12], inferred)).toBeNull();
@@ -350,8 +344,24 @@ describe("responses", () => {
 
   test("a conversation that the upstream holds is not analysed", () => {
     const body = { input: [item("one")], conversation: "conv_1" };
-    expect(reader.read(Buffer.from(JSON.stringify(body)), RESPONSES_LAYOUT)).toBeNull();
+    expect(readPrompt(Buffer.from(JSON.stringify(body)), RESPONSES_LAYOUT)).toBeNull();
   });
+});
+
+test("a prompt need not be read where nothing can be missed, and nothing is left", () => {
+  const short = { rules: MESSAGES_LAYOUT.rules, model: "m", reason: null };
+  const { memory, ask } = openSession();
+  const needs = (tokens: Turn["tokens"], given: Given = {}): boolean =>
+    memory.needsPrompt("s", { ...FACTS, ...short, at: START, readyAt: START, tokens, ...given });
+  const body = { system: SYSTEM, messages: [user(text("one", MARK))] };
+  expect(needs({ read: 0, written: 0, total: 4095 })).toBe(false);
+  expect(ask(body, [0, 0, 4.095])).toBeNull();
+  expect(memory.size.sessions).toBe(0);
+  expect(needs({ read: 0, written: 0, total: 4096 })).toBe(true);
+  expect(needs({ read: 0, written: 1, total: 100 })).toBe(true);
+  expect(needs({ read: 0, written: 0, total: 100 }, { reason: { because: "a", missed: 1 } })).toBe(true);
+  expect(ask(body, [0, 20])).toBeNull();
+  expect(needs({ read: 0, written: 0, total: 100 })).toBe(true);
 });
 
 test("memory is bounded, by prompts of a session, by prompts and by parts", () => {
@@ -360,22 +370,15 @@ test("memory is bounded, by prompts of a session, by prompts and by parts", () =
   const learn = (session: string, count: number, first: string): void => {
     const many = Array.from({ length: count }, (_, index) => text(`${first} ${index}`));
     const body = { system: SYSTEM, messages: [user(...many, text("end", MARK))] };
-    const prompt = reader.read(Buffer.from(JSON.stringify(body)), MESSAGES_LAYOUT)!;
+    const prompt = readPrompt(Buffer.from(JSON.stringify(body)), MESSAGES_LAYOUT)!;
     memory.learn(session, {
       prompt,
       rules,
-      agent: first,
-      inferred: false,
-      model: "m",
-      channel: "c",
-      served: "",
       tokens: { read: 0, written: 9000, total: 9000 },
-      reason: null,
-      isKeptLong: false,
-      dropsAttribution: false,
-      responseId: null,
+      ...FACTS,
       at: START,
       readyAt: START,
+      agent: first,
     });
   };
   for (let index = 0; index < 40; index += 1) learn("one", 1, `a${index}`);

@@ -8,7 +8,7 @@ import {
   MESSAGES_LAYOUT,
   RESPONSES_LAYOUT,
 } from "../../../../src/dialects/prompt/layouts.ts";
-import { PromptReader } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
 import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
@@ -18,7 +18,7 @@ import {
   CachingUpstream,
   type Counted,
 } from "../../../harness/upstreams/caching-upstream.ts";
-import { type Conversation, writeRequest } from "../../../harness/conversation.ts";
+import { type Conversation, writeAsPython, writeRequest } from "../../../harness/conversation.ts";
 
 const LAYOUTS = {
   messages: MESSAGES_LAYOUT,
@@ -29,18 +29,36 @@ const LAYOUTS = {
 export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
 export const SECOND = 1000;
 
+/** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */
+export const WRITERS = { JavaScript: JSON.stringify, Python: writeAsPython };
+export type Writer = keyof typeof WRITERS;
+
 export type Change = Partial<Omit<Turn, "prompt" | "rules" | "tokens">>;
+
+/** What most requests have in common. */
+export const FACTS = {
+  agent: null,
+  inferred: false,
+  model: "m",
+  channel: "main",
+  served: "",
+  reason: null,
+  isKeptLong: false,
+  dropsAttribution: false,
+  responseId: null,
+} as const;
 
 export class Session {
   readonly upstream = new CachingUpstream();
   readonly memory = new CacheMemory();
-  readonly reader = new PromptReader();
   readonly dialect: CachingDialect;
+  readonly #write: (value: unknown) => string;
   now = Date.UTC(2026, 10, 20);
   last: Counted = { total: 0, read: 0, written: 0 };
 
-  constructor(dialect: CachingDialect) {
+  constructor(dialect: CachingDialect, writer: Writer = "JavaScript") {
     this.dialect = dialect;
+    this.#write = WRITERS[writer];
   }
 
   ask(conversation: Conversation, change: Change = {}, session = "s"): Miss | null {
@@ -54,8 +72,8 @@ export class Session {
     const at = (this.now += 20 * SECOND);
     this.last = this.upstream.serve(this.dialect, body, `${model} ${channel} ${change.served}`, at);
     const { total, read, written } = this.last;
-    const bytes = Buffer.from(JSON.stringify(body));
-    const prompt = this.reader.read(bytes, LAYOUTS[this.dialect]);
+    const bytes = Buffer.from(this.#write(body));
+    const prompt = readPrompt(bytes, LAYOUTS[this.dialect]);
     // Nor is an ordinary turn a loop.
     expect(countSameCalls(bytes, LAYOUTS[this.dialect]).count).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
@@ -63,16 +81,10 @@ export class Session {
     return this.memory.learn(session, {
       prompt: prompt!,
       rules,
-      agent: null,
-      inferred: false,
+      tokens: countPrompt(usage),
+      ...FACTS,
       model,
       channel,
-      served: "",
-      tokens: countPrompt(usage),
-      reason: null,
-      isKeptLong: false,
-      dropsAttribution: false,
-      responseId: null,
       at,
       readyAt: at + SECOND,
       ...change,
