@@ -48,6 +48,10 @@ export type UsageKind = (typeof USAGE_KINDS)[number];
 export const CALL_KINDS = [
   "web_search",
   "web_search_preview",
+  "x_search",
+  "x_posts",
+  "x_users",
+  "document_search",
   "file_search",
   "code_interpreter",
   "hosted_shell",

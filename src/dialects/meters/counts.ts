@@ -1,7 +1,7 @@
 // Reads token counts, and notes those that cannot be trusted: a count that cannot be read is never taken for zero.
 
 import type { CountFault, Usage } from "../../billing/usage.ts";
-import { getCount, getField } from "../../lib/json/json.ts";
+import { getCount, getField, isObject } from "../../lib/json/json.ts";
 
 /** What is wrong with a count, and what that makes of the line. Without a total the amount is unknown. Without a detail the
  *  tokens are still counted, but perhaps at the wrong price. */
@@ -15,6 +15,9 @@ const FAULTS = {
   unknown_calls: { basis: "suspect", text: "counts something whose price is not known" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
 } as const;
+
+/** A name from elsewhere is cut. */
+const MAX_NAME_LENGTH = 60;
 
 export class CountReader {
   readonly #faults: CountFault[] = [];
@@ -42,6 +45,18 @@ export class CountReader {
     let sum = 0;
     for (const part of parts) sum += part ?? 0;
     if (total > 0 && Math.abs(total - sum) > total / 10) this.note("total_differs", name);
+  }
+
+  /** A tool that is newer than this program may have a fee. */
+  noteUnknownCalls(from: unknown, name: string, known: (tool: string) => boolean): void {
+    const called = getField(from, name);
+    if (!isObject(called)) return;
+    for (const tool in called) {
+      const count = called[tool];
+      if (known(tool) || typeof count !== "number" || count === 0) continue;
+      this.note("unknown_calls", `${name}.${tool.slice(0, MAX_NAME_LENGTH)}`);
+      return;
+    }
   }
 
   note(kind: keyof typeof FAULTS, name: string): void {

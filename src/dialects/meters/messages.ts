@@ -267,7 +267,7 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 
 /** Thinking, and tool calls with a fee. */
 function readExtras(counters: Counters, counts: CountReader): Usage {
-  noteUnknownCalls(counters["server_tool_use"], counts);
+  counts.noteUnknownCalls(counters, "server_tool_use", (name) => KNOWN_CALLS.has(name));
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   const extras: Usage = {};
@@ -282,20 +282,6 @@ const KNOWN_CALLS: ReadonlySet<string> = new Set([
   "web_fetch_requests",
   "tool_search_requests",
 ]);
-/** A name from elsewhere is cut. */
-const MAX_NAME_LENGTH = 60;
-
-/** A tool that is newer than this program may have a fee. */
-function noteUnknownCalls(called: unknown, counts: CountReader): void {
-  if (!isObject(called)) return;
-  for (const name in called) {
-    const count = called[name];
-    if (KNOWN_CALLS.has(name) || typeof count !== "number" || count === 0) continue;
-    counts.note("unknown_calls", `server_tool_use.${name.slice(0, MAX_NAME_LENGTH)}`);
-    return;
-  }
-}
-
 function readTariff(counters: Counters): Tariff {
   const service_tier = getName(counters["service_tier"]);
   const inference_geo = getName(counters["inference_geo"]);

@@ -1,7 +1,7 @@
 // The usage object of the responses and chat dialects, and of embeddings. Only its names differ.
 
-import type { Usage } from "../../billing/usage.ts";
-import { getField } from "../../lib/json/json.ts";
+import type { CallKind, Usage } from "../../billing/usage.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
 import { type CountReader, dropZeros } from "./counts.ts";
 
 interface Names {
@@ -71,7 +71,40 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
     output: Math.max(0, made - audioOut),
     output_audio: audioOut,
     reasoning,
+    ...readServerTools(usage, counts),
   });
+}
+
+const SERVER_TOOLS = "server_side_tool_usage_details";
+/** Null: calls of it cost only their tokens. */
+const SERVER_TOOL_KINDS: ReadonlyMap<string, CallKind | null> = new Map([
+  ["web_search_calls", "web_search"],
+  ["x_search_calls", "x_search"],
+  ["x_posts_fetched", "x_posts"],
+  ["x_users_fetched", "x_users"],
+  ["code_interpreter_calls", "code_interpreter"],
+  ["file_search_calls", "file_search"],
+  ["document_search_calls", "document_search"],
+  ["image_generation_calls", "image_generation"],
+  ["mcp_calls", null],
+]);
+
+/** xAI counts the calls of its tools itself, and bills those: the answer also shows calls that failed.
+ *  https://docs.x.ai/developers/tools/tool-usage-details */
+export function countsServerTools(usage: unknown): boolean {
+  return isObject(getField(usage, SERVER_TOOLS));
+}
+
+function readServerTools(usage: unknown, counts: CountReader): Usage {
+  if (!countsServerTools(usage)) return {};
+  const details = getField(usage, SERVER_TOOLS);
+  counts.noteUnknownCalls(usage, SERVER_TOOLS, (name) => SERVER_TOOL_KINDS.has(name));
+  const calls: Usage = {};
+  for (const [name, kind] of SERVER_TOOL_KINDS)
+    if (kind !== null) calls[kind] = counts.readDetail(details, name);
+  // Since 2026-09-21, a search on X costs what it fetched: https://docs.x.ai/developers/pricing
+  const isByItem = getField(details, "x_posts_fetched") !== undefined;
+  return isByItem ? { ...calls, x_search: 0 } : calls;
 }
 
 function noteMissing(usage: unknown, { input, output, hasNoOutput }: Names, counts: CountReader): void {

@@ -5,7 +5,7 @@ import { getCount, getField, getList, getName, isObject } from "../../lib/json/j
 import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
-import { readOpenaiUsage } from "./openai.ts";
+import { countsServerTools, readOpenaiUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
   return openMeter(contentType, new ResponsesReader(calls));
@@ -163,7 +163,7 @@ class ResponsesReader implements UsageReader {
     const counts = new CountReader();
     const tokens = readOpenaiUsage(this.#raw, "responses", counts);
     if (tokens !== null && this.#lacksUsage) counts.note("usage_early", "usage");
-    const calls = this.#countCalls();
+    const calls = tokens !== null && countsServerTools(this.#raw) ? {} : this.#countCalls();
     const counted = tokens !== null || Object.keys(calls).length > 0;
     return {
       model: this.#model,
@@ -271,6 +271,8 @@ function readBilledCall(item: unknown): BilledCall | null {
       const action = getName(getField(getField(item, "action"), "type"));
       return action === undefined || action === "search" ? { kind: "web_search", feeKey: "" } : null;
     }
+    case "x_search_call":
+      return { kind: "x_search", feeKey: "" };
     case "file_search_call":
       return { kind: "file_search", feeKey: "" };
     case "image_generation_call":

@@ -5,9 +5,11 @@ import { assess } from "../../../src/billing/assess.ts";
 import { computeCharge } from "../../../src/billing/charge.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
+import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
+import { parseDecimal } from "../../../src/lib/money.ts";
 
 function readJson(open: (contentType: string) => Meter, body: unknown): Reading {
   const meter = open("application/json");
@@ -21,7 +23,7 @@ function readEvents(open: (contentType: string) => Meter, ...list: readonly unkn
   return meter.read();
 }
 
-function billOf(reading: Reading, model: string) {
+function billOf(reading: Reading, model: string, at = new Date("2026-11-20T12:00:00Z")) {
   const { parts, basis, suspect, unbilled } = assess({
     outcome: "complete",
     status: 200,
@@ -36,7 +38,7 @@ function billOf(reading: Reading, model: string) {
     requested: model,
     book: loadPriceBook(),
     overrides: new Map(),
-    at: new Date("2026-11-20T12:00:00Z"),
+    at,
     multiplier: "1",
     unbilled,
   });
@@ -223,3 +225,88 @@ test.each([{ input_tokens: 100 }, { input_tokens: 100, output_tokens: null }])(
     expect(readEvents(openMessagesMeter, start, end, later, stop).faults).toBeUndefined();
   },
 );
+
+describe("xAI's own tools", () => {
+  const JUNE = new Date("2026-06-20T12:00:00Z");
+  const NOVEMBER = new Date("2026-11-20T12:00:00Z");
+  const usage = (input: number, cached: number, output: number, tools: Readonly<Record<string, number>>) => ({
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: cached },
+    output_tokens: output,
+    total_tokens: input + output,
+    server_side_tool_usage_details: { web_search_calls: 0, x_search_calls: 0, mcp_calls: 0, ...tools },
+  });
+  const answer = (used: object, output: readonly unknown[] = []) =>
+    readJson(openResponsesMeter, {
+      object: "response",
+      status: "completed",
+      model: "grok-4.20-0309-reasoning",
+      output,
+      usage: used,
+    });
+
+  // Counts and cost_in_usd_ticks of published answers: a tick is a ten thousand millionth of a dollar.
+  test.each([
+    [7583, 3072, 3192, 3, 292_331_500],
+    [12_190, 3072, 4801, 5, 490_144_000],
+    [33_069, 20_224, 1439, 11, 786_985_500],
+    [25_370, 9792, 3648, 15, 1_055_509_000],
+    [31_769, 13_824, 5556, 8, 790_860_500],
+    [25_627, 11_776, 2272, 9, 703_489_500],
+  ])("cost what xAI billed: %d in, %d of it cached, %d out, %d searches on X", (...counts) => {
+    const [input, cached, output, searches, ticks] = counts;
+    const reading = answer(usage(input, cached, output, { x_search_calls: searches }));
+    const bill = billOf(reading, "grok-4.20", JUNE);
+    expect(bill.usage.x_search).toBe(searches);
+    const { units, scale } = parseDecimal(bill.official ?? "");
+    expect(units * 10n ** BigInt(10 - scale)).toBe(BigInt(ticks));
+  });
+
+  test("are counted as xAI counts them, and not by the calls that the answer shows", () => {
+    const calls = Array.from({ length: 4 }, (_, index) => ({
+      type: "web_search_call",
+      id: `ws_${index}`,
+      status: "failed",
+      action: { type: "search" },
+    }));
+    const counted = billOf(answer(usage(1000, 0, 100, { web_search_calls: 1 }), calls), "grok-4.7");
+    expect(counted).toMatchObject({ basis: "exact", usage: { web_search: 1 } });
+    const { server_side_tool_usage_details: _, ...bare } = usage(1000, 0, 100, {});
+    expect(billOf(answer(bare, calls), "grok-4.7").usage.web_search).toBe(4);
+  });
+
+  test("charge a search on X by what it fetched since 2026-09-21, and no longer by the call", () => {
+    const fetched = { x_search_calls: 3, x_posts_fetched: 20, x_users_fetched: 2 };
+    const bill = billOf(answer(usage(1000, 0, 100, fetched)), "grok-4.20", NOVEMBER);
+    expect(bill).toMatchObject({ usage: { x_posts: 20, x_users: 2 }, official: "0.1215" });
+    expect(bill.usage.x_search).toBeUndefined();
+    // Without the counts that are billed, the amount is not known.
+    const silent = billOf(answer(usage(1000, 0, 100, { x_search_calls: 3 })), "grok-4.20", NOVEMBER);
+    expect(silent).toMatchObject({ official: null, unpricedUsage: { x_search: 3 } });
+  });
+
+  test("have prices for code and collections; files have none that is known, and MCP costs tokens only", () => {
+    const known = { code_interpreter_calls: 2, file_search_calls: 4, mcp_calls: 9 };
+    expect(billOf(answer(usage(1000, 0, 100, known)), "grok-4.20").official).toBe("0.0215");
+    const files = billOf(answer(usage(1000, 0, 100, { document_search_calls: 1 })), "grok-4.20");
+    expect(files).toMatchObject({ official: null, unpricedUsage: { document_search: 1 } });
+  });
+
+  test("that are newer than the gateway make the line suspect", () => {
+    const bill = billOf(answer(usage(10, 0, 10, { time_travel_calls: 1 })), "grok-4.7");
+    expect(bill.suspect).toContain("server_side_tool_usage_details.time_travel_calls");
+  });
+
+  test("are read from Chat Completions too", () => {
+    const reading = readJson(openChatMeter, {
+      model: "grok-4.7",
+      choices: [{ finish_reason: "stop", message: { content: "hello" } }],
+      usage: {
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        server_side_tool_usage_details: { web_search_calls: 2 },
+      },
+    });
+    expect(reading.parts[0]?.usage).toEqual({ input: 10, output: 5, web_search: 2 });
+  });
+});
