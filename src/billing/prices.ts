@@ -156,7 +156,8 @@ const NOTHING: Rates = { input: "0", output: "0", cache_read: "0", cache_write: 
 
 function freeVariant(book: PriceBook, model: string, provider: string): FoundPrice {
   const price = { rates: NOTHING, tiers: [], factors: {} };
-  const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
+  const always = { from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY };
+  const period = { ...always, hours: null, weekend: null, price };
   const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";
   const booked: BookedModel = { provider, ids: [model], periods: [period], source };
   return describeFound(booked, `${book.label} ${provider}`);

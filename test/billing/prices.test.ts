@@ -3,7 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { computeCharge } from "../../src/billing/charge.ts";
 import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
+import { openBook } from "../../src/billing/prices/book.ts";
 import { buildBook } from "../../src/billing/prices/build.ts";
+import { makeBook } from "../../src/billing/prices/convert.ts";
+import { isMovingName } from "../../src/billing/prices/names.ts";
+import { publishedSchema } from "../../src/billing/prices/published.ts";
 import type { Usage } from "../../src/billing/usage.ts";
 import { getField, getList } from "../../src/lib/json/json.ts";
 import { parseDecimal } from "../../src/lib/money.ts";
@@ -33,6 +37,75 @@ test("every number in the book is a plain decimal", () => {
   });
   expect(numbers.length).toBeGreaterThan(500);
   for (const number of numbers) expect(parseDecimal(String(number)).units).toBeGreaterThanOrEqual(0n);
+});
+
+/** Names that move from version to version, and their periods. */
+function listMoving(lines: readonly unknown[]) {
+  return lines.flatMap((entry) =>
+    getList(getField(entry, "ids"))
+      .map(String)
+      .filter((id) => id.endsWith("-latest"))
+      .map((id) => ({ id, periods: getList(getField(entry, "periods")) })),
+  );
+}
+
+describe("a name that moves from version to version", () => {
+  test("never has a price without a date, in the whole book", () => {
+    const moving = listMoving(entries);
+    expect(moving.map(({ id }) => id)).toContain("mistral-large-latest");
+    for (const { id, periods } of moving) {
+      expect([id, isMovingName(id)]).toEqual([id, true]);
+      for (const period of periods) expect([id, getField(period, "from")]).toEqual([id, expect.any(String)]);
+    }
+  });
+
+  test("has none in a newer book either, unless that dates it", () => {
+    const model = (id: string, prices: unknown) => ({ id, match: { equals: id }, prices });
+    const published = publishedSchema.parse([
+      {
+        id: "mistral",
+        models: [
+          model("nova-latest", { input_mtok: 1 }),
+          model("nova-3-latest", { input_mtok: 2 }),
+          model("other-latest", [
+            { prices: { input_mtok: 3 } },
+            { constraint: { start_date: "2026-12-01" }, prices: { input_mtok: 4 } },
+          ]),
+        ],
+      },
+    ]);
+    const lines = makeBook(published, { date: "2026-12-24", source: "test" }).trimEnd().split("\n").slice(1);
+    const names = ["nova-latest", "nova-3-latest", "other-latest"];
+    const priceOn = (id: string, day: string) =>
+      findPrice(
+        {
+          book: openBook(
+            ['{"date":"2026-12-24","source":"test","providers":{"mistral":[]}}', ...lines].join("\n"),
+          ),
+          overrides: none,
+        },
+        id,
+        new Date(day),
+      )?.rates["input"] ?? null;
+    expect(names.map((id) => priceOn(id, "2026-11-30"))).toEqual([null, "2", null]);
+    expect(names.map((id) => priceOn(id, "2026-12-01"))).toEqual([null, "2", "4"]);
+  });
+
+  test("pays what the model that the answer names costs", () => {
+    const priced = (model: string) =>
+      computeCharge({
+        parts: [{ model: null, pass: "message", usage: { input: 1_000_000 } }],
+        tariff: {},
+        model,
+        requested: "gemini-flash-latest",
+        book,
+        overrides: none,
+        at: AT,
+        multiplier: "1",
+      });
+    expect(priced("gemini-2.5-flash")).toMatchObject({ official: "0.3", pricedAs: null });
+    expect(priced("gemini-flash-latest")).toMatchObject({ official: null });
+  });
 });
 
 describe("a model's price is found", () => {
@@ -141,10 +214,13 @@ describe("the book agrees with the package that it is made from", () => {
     expect(compared).toBeGreaterThan(5000);
   });
 
-  /** The package's provider with this model only: several of its patterns fit some of its own ids. */
+  /** The package's provider with this model only: several of its patterns fit some of its own ids. The book leaves out
+   *  some of its ids. */
   function packageWith(provider: string, id: string): Provider {
     const found = findProvider({ providerId: provider });
-    const model = found?.models.find((each) => each.id === id);
+    const named = (each: Provider["models"][number]) =>
+      each.id === `${id}-latest` || JSON.stringify(each.match).includes(JSON.stringify(id));
+    const model = found?.models.find((each) => each.id === id) ?? found?.models.find(named);
     if (found === undefined || model === undefined) throw new Error(`the package has no ${provider} ${id}`);
     return { ...found, models: [{ ...model, match: { equals: id } }] };
   }

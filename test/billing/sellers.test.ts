@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../src/billing/prices.ts";
 import { openBook } from "../../src/billing/prices/book.ts";
+import overlay from "../../src/billing/prices/overlay.json";
 import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../src/billing/prices/sellers.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
 
@@ -33,6 +34,7 @@ describe("an address decides whose prices are paid", () => {
     ["https://openrouter.ai/api/v1", "openrouter"],
     ["https://api.groq.com/openai/v1", "groq"],
     ["https://api.cerebras.ai/v1", "cerebras"],
+    ["https://dashscope-intl.aliyuncs.com/apps/anthropic", "alibaba"],
     ["https://router.huggingface.co/nebius/v1", "huggingface_nebius"],
   ])("%s: %s", (url, provider) => {
     expect(findProvider(new URL(url))).toBe(provider);
@@ -54,7 +56,7 @@ describe("an address decides whose prices are paid", () => {
     const text = readFileSync(new URL(import.meta.resolve("@pydantic/genai-prices")), "utf8");
     const ids = [...text.matchAll(/^ {4}id: "([^"]+)",?$/gm)].flatMap(([, id]) => id ?? []);
     expect(ids.length).toBeGreaterThan(40);
-    expect([...KNOWN_PROVIDERS].toSorted()).toEqual([...new Set(ids)].toSorted());
+    expect([...KNOWN_PROVIDERS].toSorted()).toEqual([...new Set([...ids, ...overlay.providers])].toSorted());
     // The package has patterns. Those that mean one address are compared.
     for (const id of ids) {
       const pattern = packageProvider({ providerId: id })?.api_pattern ?? "";
@@ -96,23 +98,34 @@ describe("a channel", () => {
 
 describe("the same name has the price of who sells it", () => {
   test.each([
-    ["deepseek-v4-pro", { provider: "fireworks" }, "1.74", "book 2026-11-21 fireworks"],
-    ["deepseek-v4-pro", { provider: "quicksilverpro" }, "0.435", "book 2026-11-21 quicksilverpro"],
-    ["deepseek-v4-pro", { provider: "deepseek" }, "0.66", "book 2026-11-21 deepseek"],
-    ["deepseek-v4-pro", { provider: null }, "0.66", "book 2026-11-21 deepseek (by name)"],
-    ["kimi-k3", { provider: "moonshotai" }, "3", "book 2026-11-21 moonshotai"],
-    ["anthropic/claude-sonnet-4.5", { provider: "openrouter" }, "3", "book 2026-11-21 openrouter"],
-    ["gpt-5", { provider: "azure" }, "1.25", "book 2026-11-21 openai"],
-    ["claude-sonnet-4-5@20250929", { provider: "google" }, "3", "book 2026-11-21 anthropic"],
-    ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3.3", "book 2026-11-21 aws"],
-    ["global.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3", "book 2026-11-21 aws"],
+    ["deepseek-v4-pro", { provider: "fireworks" }, "1.74", "book 2026-11-23 fireworks"],
+    ["deepseek-v4-pro", { provider: "quicksilverpro" }, "0.435", "book 2026-11-23 quicksilverpro"],
+    ["deepseek-v4-pro", { provider: "deepseek" }, "0.66", "book 2026-11-23 deepseek"],
+    ["deepseek-v4-pro", { provider: null }, "0.66", "book 2026-11-23 deepseek (by name)"],
+    ["glm-4.6", { provider: "zai" }, "0.6", "book 2026-11-23 zai"],
+    ["glm-4.6", { provider: null }, "0.6", "book 2026-11-23 zai (by name)"],
+    ["glm-5.1", { provider: null }, "1.4", "book 2026-11-23 zai (by name)"],
+    ["qwen3-coder-plus", { provider: "alibaba" }, "1", "book 2026-11-23 alibaba"],
+    ["qwen3.8-max", { provider: null }, "2", "book 2026-11-23 alibaba (by name)"],
+    ["grok-4.7", { provider: "x-ai" }, "2", "book 2026-11-23 x-ai"],
+    ["mistral-large-4", { provider: "mistral" }, "1.36", "book 2026-11-23 mistral"],
+    ["mistral-large-latest", { provider: "mistral" }, "0.5", "book 2026-11-23 mistral"],
+    ["mistral-small-latest", { provider: "mistral" }, "0.15", "book 2026-11-23 mistral"],
+    ["deepseek-v4-flash", { provider: "deepseek" }, "0.15", "book 2026-11-23 deepseek"],
+    ["deepseek-flash", { provider: "deepseek" }, "0.15", "book 2026-11-23 deepseek"],
+    ["kimi-k3", { provider: "moonshotai" }, "3", "book 2026-11-23 moonshotai"],
+    ["anthropic/claude-sonnet-4.5", { provider: "openrouter" }, "3", "book 2026-11-23 openrouter"],
+    ["gpt-5", { provider: "azure" }, "1.25", "book 2026-11-23 openai"],
+    ["claude-sonnet-4-5@20250929", { provider: "google" }, "3", "book 2026-11-23 anthropic"],
+    ["us.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3.3", "book 2026-11-23 aws"],
+    ["global.anthropic.claude-sonnet-4-5-20250929-v1:0", { provider: "aws" }, "3", "book 2026-11-23 aws"],
     [
       "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
       { provider: null },
       "3",
-      "book 2026-11-21 anthropic (by name)",
+      "book 2026-11-23 anthropic (by name)",
     ],
-    ["qwen/qwq-32b:free", { provider: "openrouter" }, "0", "book 2026-11-21 openrouter"],
+    ["qwen/qwq-32b:free", { provider: "openrouter" }, "0", "book 2026-11-23 openrouter"],
   ])("%s at %j: %s", (model, seller, input, source) => {
     const price = priceOf(model, seller);
     expect([price?.rates["input"], price?.source]).toEqual([input, source]);
@@ -175,5 +188,27 @@ describe("the same name has the price of who sells it", () => {
     expect(at("2026-11-21T02:00:00Z")).toBe("0.66");
     expect(at("2026-11-22T02:00:00Z")).toBe("0.66");
     expect(at("2026-11-23T02:00:00Z")).toBe("1.32");
+  });
+
+  test("and has no peak on a public holiday, which begins and ends in the seller's time zone", () => {
+    const at = (time: string) =>
+      priceOf("deepseek-flash", { provider: "deepseek" }, new Date(time))?.rates["input"] ?? null;
+    expect(at("2026-09-09T15:59:59Z")).toBeNull();
+    // A Thursday, and a Friday that is a holiday.
+    expect(at("2026-09-24T02:00:00Z")).toBe("0.3");
+    expect(at("2026-09-25T02:00:00Z")).toBe("0.15");
+    expect(at("2026-09-28T02:00:00Z")).toBe("0.3");
+    expect(at("2026-10-01T02:00:00Z")).toBe("0.15");
+    expect(at("2026-10-07T09:59:59Z")).toBe("0.15");
+    expect(at("2026-10-08T01:00:00Z")).toBe("0.3");
+    expect(at("2027-01-01T02:00:00Z")).toBe("0.15");
+    expect(at("2027-01-04T02:00:00Z")).toBe("0.3");
+  });
+
+  test("and a retired name has none any more", () => {
+    const at = (time: string) => priceOf("deepseek-chat", {}, new Date(time))?.rates["input"] ?? null;
+    expect(at("2026-04-23T23:59:59Z")).toBe("0.28");
+    expect(at("2026-07-24T15:58:59Z")).toBe("0.14");
+    expect(at("2026-07-24T15:59:00Z")).toBeNull();
   });
 });

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
+import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -228,6 +229,24 @@ describe("configs of docs/coming-from.md", () => {
     const { catalog } = checkConfigText(text, "/nonexistent/gateway.yaml", env);
     expect(catalog.groups.size).toBeGreaterThan(0);
   });
+});
+
+test("no config in a document or an example gives a model a price that the price book has", () => {
+  const yaml = [
+    ...documents.flatMap((file) =>
+      [...read(file).matchAll(/^```ya?ml\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text),
+    ),
+    ...new Glob("examples/*.yaml").scanSync(ROOT),
+  ].map((text) => (text.startsWith("examples/") ? read(text) : text));
+  const book = loadBuiltInBook();
+  const sold = new Set(book.providers.flatMap((name) => book.listModels(name).flatMap(({ ids }) => ids)));
+  const priced = [...yaml, read("config.example.yaml")].flatMap((text) => {
+    // Not parsed: the contract's example leaves things out.
+    const [, prices = ""] = /^prices:.*\n((?:(?: .*)?\n)*)/m.exec(`${text}\n`) ?? [];
+    return [...prices.matchAll(/^ {2}["']?([^\s"'#:]+)["']?:/gm)].flatMap(([, model]) => model ?? []);
+  });
+  expect(priced).toContain("my-model");
+  expect(priced.filter((model) => sold.has(model))).toEqual([]);
 });
 
 test("nothing but tests looks outside of a clone, and nothing names a registry", () => {

@@ -23,6 +23,8 @@ export interface Price {
 export interface Period {
   /** The first moment; -Infinity: always. */
   readonly from: number;
+  /** The moment at which it ends; Infinity: it has no known end. */
+  readonly until: number;
   /** Minutes of the day (UTC) from and until which it is paid; null: all day. */
   readonly hours: readonly [from: number, until: number] | null;
   /** Paid at weekends only, in a time zone this many hours ahead of UTC; null: on every day. */
@@ -143,6 +145,7 @@ function readModel(line: unknown, provider: string, source: string): BookedModel
 
 function readPeriod(period: unknown, factors: Rates): Period {
   const from = getField(period, "from");
+  const until = getField(period, "until");
   const [start, end] = getList(getField(period, "hours")).map(readMinute);
   const weekend = getField(period, "weekend");
   const tiers = getList(getField(period, "tiers")).map((tier) => ({
@@ -151,6 +154,7 @@ function readPeriod(period: unknown, factors: Rates): Period {
   }));
   return {
     from: typeof from === "string" ? Date.parse(from) : Number.NEGATIVE_INFINITY,
+    until: typeof until === "string" ? Date.parse(until) : Number.POSITIVE_INFINITY,
     hours: start === undefined || end === undefined ? null : [start, end],
     weekend: typeof weekend === "number" ? weekend : null,
     price: {
@@ -183,8 +187,8 @@ const DAY_MINUTES = 1440;
 const HOUR_MS = 3_600_000;
 const WEEKEND = new Set([0, 6]);
 
-function isPaid({ from, hours, weekend }: Period, at: Date): boolean {
-  if (at.getTime() < from) return false;
+function isPaid({ from, until, hours, weekend }: Period, at: Date): boolean {
+  if (at.getTime() < from || at.getTime() >= until) return false;
   if (weekend !== null && !WEEKEND.has(new Date(at.getTime() + weekend * HOUR_MS).getUTCDay())) return false;
   if (hours === null) return true;
   const [start, end] = hours;

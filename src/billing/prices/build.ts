@@ -11,7 +11,7 @@ import { KNOWN_PROVIDERS } from "./sellers.ts";
 export const PACKAGE = "@pydantic/genai-prices 0.1.8";
 
 export function buildBook(): string {
-  const providers = KNOWN_PROVIDERS.map((providerId) => findProvider({ providerId }));
+  const providers = KNOWN_PROVIDERS.flatMap((providerId) => findProvider({ providerId }) ?? []);
   return makeBook(publishedSchema.parse(providers), {
     date: overlay.revision,
     source: PACKAGE,

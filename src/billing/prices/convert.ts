@@ -9,6 +9,7 @@ import {
   type PublishedRates,
   readProvider,
 } from "./published.ts";
+import { isMovingName, LATEST } from "./names.ts";
 
 interface Rule {
   readonly provider: string;
@@ -56,12 +57,40 @@ function changeIds(making: Making): void {
 function addRates(making: Making): void {
   for (const rule of overlay.rates) {
     const rates = readRates(rule.rates);
-    for (const period of entriesOf(rule, making).flatMap((entry) => entry.periods)) {
+    const long = readRates("over" in rule && rule.over !== undefined ? rule.over : rule.rates);
+    for (const period of entriesOf(rule, making).flatMap((entry) => periodsWithin(entry, rule))) {
       addTo(period.rates, rates, making.strict);
-      const long = readRates("over" in rule && rule.over !== undefined ? rule.over : rule.rates);
       for (const tier of period.tiers ?? []) addTo(tier.rates, long, making.strict);
     }
   }
+}
+
+/** From a moment on, or until then: the periods are divided there. */
+interface Span {
+  readonly from?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+function periodsWithin(entry: PublishedEntry, { from, until }: Span): readonly PublishedPeriod[] {
+  for (const moment of [from, until]) if (moment !== undefined) beginPeriod(entry, moment);
+  return entry.periods.filter(
+    (period) =>
+      (from === undefined || beginningOf(period) >= Date.parse(from)) &&
+      (until === undefined || beginningOf(period) < Date.parse(until)),
+  );
+}
+
+function beginningOf({ from }: PublishedPeriod): number {
+  return from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
+}
+
+/** The last period is paid until then, and goes on as one of its own. */
+function beginPeriod({ provider, ids, periods }: PublishedEntry, from: string): void {
+  const last = periods.at(-1);
+  if (last === undefined || beginningOf(last) === Date.parse(from)) return;
+  if (beginningOf(last) > Date.parse(from) || last.until !== undefined)
+    throw new Error(`overlay: ${provider} ${ids[0]} has a later price than ${from}`);
+  periods.push({ ...structuredClone(last), from });
 }
 
 function addTo(rates: PublishedRates, added: PublishedRates, replaces: boolean): void {
@@ -84,7 +113,6 @@ function addFactors(making: Making): void {
   }
 }
 
-/** From a day on: the last period is paid until then, and goes on with the factor. */
 function addFactor(
   entry: PublishedEntry,
   rule: { readonly from?: string; readonly factors: OverlayObject },
@@ -94,9 +122,7 @@ function addFactor(
     Object.assign(entry.factors, factors);
     return;
   }
-  const last = entry.periods.at(-1);
-  if (last !== undefined)
-    entry.periods.push({ ...last, from: rule.from, factors: { ...last.factors, ...factors } });
+  for (const period of periodsWithin(entry, rule)) period.factors = { ...period.factors, ...factors };
 }
 
 /** Google has one price for text, images, video and audio wherever it does not list audio apart. */
@@ -110,31 +136,76 @@ function nameAudio({ entries }: Making): void {
   }
 }
 
-interface WrittenPeriod {
-  readonly from?: string;
-  readonly hours?: readonly string[];
-  readonly weekend?: number;
-  readonly rates: OverlayObject;
-  readonly tiers?: readonly { readonly over: number; readonly rates: OverlayObject }[];
+/**
+ * `…-latest` never has a fixed price for ever. Where the name says a version, the version's price is found by the name
+ * without its end (names.ts). Otherwise the name moves: only prices with a date are kept. Without one, the model that
+ * the answer names is priced.
+ */
+function dateMovingNames({ entries }: Making): PublishedEntry[] {
+  const known = new Set(entries.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
+  return entries.flatMap((entry): PublishedEntry[] => {
+    const { provider, ids, periods } = entry;
+    const moving = ids.filter(isMovingName);
+    const dated = periods.filter(({ from }) => from !== undefined);
+    const fixed = ids
+      .filter((id) => !moving.includes(id))
+      .flatMap((id) => {
+        const version = id.endsWith(LATEST) ? id.slice(0, -LATEST.length) : id;
+        return version !== id && known.has(`${provider} ${version}`) ? [] : [version];
+      });
+    const aliases = moving.length > 0 && dated.length > 0 ? [{ ...entry, ids: moving, periods: dated }] : [];
+    return [{ ...entry, ids: fixed }, ...aliases];
+  });
 }
 
-function readPeriod({ from, hours, weekend, rates, tiers }: WrittenPeriod): PublishedPeriod {
-  const [start, end] = hours ?? [];
-  return {
+interface WrittenPeriod {
+  readonly from?: string;
+  readonly until?: string;
+  readonly rates: OverlayObject;
+  readonly tiers?: readonly { readonly over: number; readonly rates: OverlayObject }[];
+  readonly peak?: Peak;
+}
+
+/** Other prices in some hours of the day (UTC). */
+interface Peak {
+  readonly hours: readonly (readonly string[])[];
+  readonly rates: OverlayObject;
+  /** On workdays in China only. Absent: on all days. */
+  readonly workdays?: string;
+}
+
+/** The last of those that apply is paid: peak hours come after the day's price, and days without a peak after them. */
+function readPeriod({ from, until, rates, tiers, peak }: WrittenPeriod): PublishedPeriod[] {
+  const base: PublishedPeriod = {
     ...(from === undefined ? {} : { from }),
-    ...(start === undefined || end === undefined ? {} : { hours: [start, end] as const }),
-    ...(weekend === undefined ? {} : { weekend }),
+    ...(until === undefined ? {} : { until }),
     rates: readRates(rates),
     ...(tiers === undefined
       ? {}
       : { tiers: tiers.map((tier) => ({ over: tier.over, rates: readRates(tier.rates) })) }),
   };
+  if (peak === undefined) return [base];
+  const peaks = peak.hours.flatMap(([start, end]) =>
+    start === undefined || end === undefined
+      ? []
+      : [{ ...base, hours: [start, end] as const, rates: readRates(peak.rates) }],
+  );
+  if (peak.workdays === undefined) return [base, ...peaks];
+  const { offset, holidays } = overlay.workdays.china;
+  const free = holidays
+    .filter(([, end = ""]) => Date.parse(end) > beginningOf(base))
+    .map(([start = "", end = ""]) => ({ ...base, from: laterOf(start, from ?? start), until: end }));
+  return [base, ...peaks, { ...base, weekend: offset }, ...free];
+}
+
+function laterOf(one: string, other: string): string {
+  return Date.parse(one) > Date.parse(other) ? one : other;
 }
 
 /** Models that the package lacks, or whose prices it can't express. It is the newer of the two where it is not strict. */
 function addModels(entries: readonly PublishedEntry[], strict: boolean): PublishedEntry[] {
   const added = overlay.add.map(({ periods, provider, ids, source }): PublishedEntry => {
-    return { provider, ids: [...ids], periods: periods.map(readPeriod), factors: {}, source };
+    return { provider, ids: [...ids], periods: periods.flatMap(readPeriod), factors: {}, source };
   });
   const known = new Set(entries.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   const fresh = strict
@@ -159,14 +230,15 @@ function makeEntries(published: PublishedData, strict: boolean): PublishedEntry[
   // A newer book has newer prices than those that the overlay puts in their place.
   const rules = overlay.drop.filter((rule) => strict || !("only" in rule));
   const dropped = new Set(rules.flatMap((rule) => entriesOf(rule, dropping)));
-  const making: Making = {
+  const added: Making = {
     entries: addModels(
       read.filter((entry) => !dropped.has(entry)),
       strict,
     ),
     strict,
   };
-  changeIds(making);
+  changeIds(added);
+  const making: Making = { entries: dateMovingNames(added), strict };
   addRates(making);
   flatten(making);
   addFactors(making);
@@ -200,8 +272,9 @@ function compare(a: string, b: string): number {
 export function makeBook(published: PublishedData, { date, source, strict = false }: BookDetails): string {
   const entries = makeEntries(published, strict);
   const listed = new Set(entries.map(({ provider }) => provider));
+  const own = overlay.providers.map((id) => ({ id, fallback_model_providers: [] }));
   const providers = Object.fromEntries(
-    published.flatMap(({ id, fallback_model_providers: fallbacks }) =>
+    [...own, ...published].flatMap(({ id, fallback_model_providers: fallbacks }) =>
       listed.has(id) || (fallbacks ?? []).length > 0 ? [[id, fallbacks ?? []]] : [],
     ),
   );

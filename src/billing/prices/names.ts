@@ -42,6 +42,16 @@ const OPENROUTER = "https://openrouter.ai/docs/guides/routing/model-variants";
 const VERTEX = "https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude";
 const BEDROCK = "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-profiles-support.html";
 
+/** A part of a name with a number: `gpt-5`, `4o`, `2512`. Not a size: `8b`. */
+const VERSION = /(?:^|[-/.~])(?!\d+(?:\.\d+)?[bm](?![a-z0-9]))[a-z]*\d/;
+
+/** `mistral-large-latest` moves on from version to version. `grok-4-latest` is another name of one version. */
+export function isMovingName(id: string): boolean {
+  return id.endsWith(LATEST) && !VERSION.test(id);
+}
+
+export const LATEST = "-latest";
+
 const PREFIXES: readonly Rule[] = [
   { pattern: /^models\//, source: "https://ai.google.dev/api/models: the resource name of a model" },
   { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
@@ -92,6 +102,8 @@ const SUFFIXES: readonly Rule[] = [
   },
   {
     pattern: /-latest$/,
+    // Without a version, nobody knows which model that is: isMovingName.
+    when: VERSION,
     source: "https://platform.claude.com/docs/en/about-claude/models/overview: an alias of the model",
   },
   {

@@ -12,6 +12,8 @@ export type PublishedRates = Record<string, string>;
 
 export interface PublishedPeriod {
   from?: string | undefined;
+  /** The moment at which it ends. */
+  until?: string;
   /** UTC, `01:00`. */
   hours?: readonly [string, string];
   weekend?: number;
@@ -22,7 +24,7 @@ export interface PublishedPeriod {
 
 export interface PublishedEntry {
   provider: string;
-  ids: string[];
+  ids: readonly string[];
   periods: PublishedPeriod[];
   factors: PublishedRates;
   /** Null: the package. */

@@ -45,11 +45,13 @@ export const ALL_MAKERS: readonly string[] = [
   "perplexity",
   "voyageai",
   "arcee",
+  "alibaba",
 ];
 
 /**
- * Host (`*` is one or more labels, or a part of one) and path → provider. The same as the address patterns of the
- * price package, which a test holds it against, but for whole hosts: api.anthropic.com.example is not Anthropic.
+ * Host (`*` is one or more labels, or a part of one) and path → provider. These are the address patterns of the price
+ * package (a test compares them) for whole hosts, so that api.anthropic.com.example is not Anthropic, and the addresses
+ * of the overlay's own providers.
  */
 const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: string]> = [
   ["api.anthropic.com", "anthropic"],
@@ -57,6 +59,8 @@ const ADDRESSES: ReadonlyArray<readonly [host: string, provider: string, path?: 
   ["*.api.openai.com", "openai"],
   ["generativelanguage.googleapis.com", "google"],
   ["*googleapis.com", "google"],
+  // Singapore, in dollars. Mainland China has other prices.
+  ["dashscope-intl.aliyuncs.com", "alibaba"],
   ["api.arcee.ai", "arcee"],
   ["api.avian.io", "avian"],
   ["bedrock-runtime.*.amazonaws.com", "aws"],

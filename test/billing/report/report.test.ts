@@ -295,7 +295,13 @@ describe("the explanation of a request", () => {
 describe("repricing", () => {
   const rates = { input: "4", output: "20", cache_read: "0.4", cache_write_1h: "8", cache_write_5m: "5" };
   const price: Omit<Price, "source"> = { rates, tiers: [], factors: { "service_tier=flex": "0.5" } };
-  const period = { from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price };
+  const period = {
+    from: Number.NEGATIVE_INFINITY,
+    until: Number.POSITIVE_INFINITY,
+    hours: null,
+    weekend: null,
+    price,
+  };
   const model = { provider: "anthropic", ids: ["claude-sonnet-4-5"], periods: [period], source: "test" };
   const book: PriceBook = {
     date: "test",

@@ -46,7 +46,15 @@ const makeBook = (): PriceBook => {
         provider: "anthropic",
         ids: [id],
         source: "test",
-        periods: [{ from: Number.NEGATIVE_INFINITY, hours: null, weekend: null, price }],
+        periods: [
+          {
+            from: Number.NEGATIVE_INFINITY,
+            until: Number.POSITIVE_INFINITY,
+            hours: null,
+            weekend: null,
+            price,
+          },
+        ],
       },
     ]),
   );

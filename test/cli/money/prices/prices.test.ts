@@ -25,7 +25,7 @@ interface Provider {
 /** What the package publishes, as it is today, with other prices of some models. */
 function publish(changes: Readonly<Record<string, unknown>> = {}): Provider[] {
   const providers: unknown = JSON.parse(
-    JSON.stringify(KNOWN_PROVIDERS.map((id) => findProvider({ providerId: id }))),
+    JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])),
   );
   if (!Array.isArray(providers)) throw new Error("no providers");
   return providers.map((provider: Provider) => ({
