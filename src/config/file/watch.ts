@@ -78,6 +78,8 @@ export function watchConfig(loaded: LoadedConfig, env: Environment, listener: Co
     const now = stampOf(path);
     if (now === stamp) return;
     stamp = now;
+    // A look is due: this one could be so soon after the last that an editor has written nothing in between.
+    if (timer !== null) return;
     look();
     if (candidate !== null && isSettled(path)) look();
   });

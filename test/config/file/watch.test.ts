@@ -1,9 +1,10 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../../src/config/file/load.ts";
 import { watchConfig } from "../../../src/config/file/watch.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
+import { everySecond } from "../../../src/lib/time/heartbeat.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 
 const write = (port: number | string) => `listen: { port: ${port} }\n`;
@@ -109,6 +110,28 @@ describe("a running gateway notices a changed file", () => {
     writeFileSync(path, write(1));
     expect(await watch.next()).toBe(1);
   });
+});
+
+test("a file that is written in pieces is applied when it is whole, and not before", async () => {
+  const { path } = setUp();
+  const watch = start(path);
+  // By this clock the last change is never long ago, however busy the machine is.
+  setSystemTime(Date.now() - 3_600_000);
+  let pieces = 0;
+  // The next piece is always due before the second look at this one.
+  const writer = setInterval(() => writeFileSync(path, write(10_000 + (pieces += 1))), 5);
+  try {
+    const polls = Promise.withResolvers<void>();
+    let count = 0;
+    open.push(everySecond(() => (count += 1) === 3 && polls.resolve()));
+    await polls.promise;
+  } finally {
+    clearInterval(writer);
+    setSystemTime();
+  }
+  expect([pieces > 0, watch.shown]).toEqual([true, []]);
+  writeFileSync(path, write(2));
+  expect(await watch.next()).toBe(2);
 });
 
 describe("a bad file", () => {
