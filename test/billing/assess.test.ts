@@ -179,6 +179,16 @@ describe("a whole answer", () => {
   });
 });
 
+test.each([
+  [100, 800, false],
+  [100, 801, true],
+  [1, 256, false],
+  [1, 257, true],
+])("an answer that reports %p output tokens where %p were seen: suspect is %p", (output, seen, suspect) => {
+  const reading = readingOf({ input: 5, output }, { ...FINAL, estimatedOutput: seen });
+  expect(judge(reading, { outcome: "complete" }).suspect).toBe(suspect);
+});
+
 describe("an answer that says it failed", () => {
   const failed = { outcome: "upstream_error" } as const;
   const assessFailed = (reading: Reading) =>

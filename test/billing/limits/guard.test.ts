@@ -122,6 +122,16 @@ describe("agents", () => {
     expect(refusal({ agent: "a" })).not.toBeNull();
   });
 
+  test("a clock that is set back does not keep agents open that have ended", () => {
+    const { clock, enter, refusal } = openGuard(keyWith({ agents: 2 }));
+    clock.now = 60 * MINUTE;
+    enter({ agent: "a" })?.();
+    clock.now -= 5 * MINUTE - 1;
+    expect(refusal({ agent: "b" })).not.toBeNull();
+    clock.now -= 1;
+    expect(refusal({ agent: "b" })).toBeNull();
+  });
+
   test("an agent is open while one that it started is", () => {
     const { clock, enter, refusal } = openGuard(keyWith({ agents: 3 }));
     enter({ agent: "a" })?.();

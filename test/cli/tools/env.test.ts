@@ -19,6 +19,15 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   powershell: ["pwsh", "-NoProfile", "-Command"],
 };
 
+test("in fish, a backslash and a quote are the only characters that are escaped", () => {
+  const env = { A: `a\\b'c`, B: "\\", C: '$HOME "x"' };
+  expect(writeSetting("fish", null, { env, unset: [], args: [] })).toEqual([
+    String.raw`set -gx A 'a\\b\'c'`,
+    String.raw`set -gx B '\\'`,
+    `set -gx C '$HOME "x"'`,
+  ]);
+});
+
 describe("shells", () => {
   for (const shell of SHELLS) {
     const [program = "", ...flags] = PROGRAMS[shell];

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { openRaw, parseAnswer, type RawAnswer, rawRequest } from "../../harness/raw.ts";
-import { bearer, openWorld, type World } from "../world.ts";
+import { bearer, makeRequest, openWorld, type World } from "../world.ts";
 
 type Shape = "messages" | "openai" | "content";
 
@@ -178,6 +178,25 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
     expect(bytes.toString()).toEndWith("\r\n\r\n");
     expect(bytes.toString()).toMatch(/x-request-id: req_/);
   });
+});
+
+test("a request that seven gateways have passed on goes upstream with one mark more, and after eight it ends", async () => {
+  const marks = Array.from({ length: 8 }, (_, index) => `mark-${index}`);
+  const passThrough = (count: number) =>
+    world.trace({
+      ...makeRequest("messages"),
+      fields: { ...bearer("messages"), "x-gateway-hop": marks.slice(0, count).join(", ") },
+    });
+  const { answer, received } = await passThrough(7);
+  expect(answer.status).toBe(200);
+  expect(received?.field("x-gateway-hop")?.split(", ")).toEqual([
+    ...marks.slice(0, 7),
+    expect.stringMatching(/^\w{8}$/),
+  ]);
+  const sent = world.upstream.requests.length;
+  const last = await passThrough(8);
+  expect([last.answer.status, world.upstream.requests.length - sent]).toEqual([502, 0]);
+  expect(last.answer.text).toContain("leads back to it");
 });
 
 test("a page of an allowed origin may read why its request was refused", async () => {

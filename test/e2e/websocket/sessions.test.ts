@@ -547,6 +547,30 @@ describe("an end", () => {
     ]);
   });
 
+  test("of a request that is refused while another response runs on its stream leaves that one as it is", async () => {
+    const refusal = { type: "error", status: 429, error: { code: "rate_limit_exceeded", message: "No" } };
+    let rest: object[] = [];
+    const upstream = startUpstream({
+      reply: (event, socket) => {
+        const [created, ...others] = responseEvents(event);
+        const events = rest.length === 0 ? [created] : [refusal, ...rest];
+        if (rest.length === 0) rest = others;
+        for (const each of events) socket.send(JSON.stringify(each));
+      },
+    });
+    const gateway = startGateway({ main: upstream });
+    const client = await openSocket(gateway.port, KEY);
+    client.send(create());
+    await client.next("response.created");
+    client.send(create({ model: "gpt-5.4-mini" }));
+    await client.next("response.completed");
+    const lines = await linesAfter(gateway, 2);
+    expect(lines.toSorted((a, b) => String(a["model"]).length - String(b["model"]).length)).toMatchObject([
+      { model: "gpt-5.4", status: 200, outcome: "complete", basis: "exact", usage: { output: 2 } },
+      { model: "gpt-5.4-mini", status: 429, outcome: "upstream_error", charge_usd: "0" },
+    ]);
+  });
+
   test("of the gateway lets running responses finish and asks for a new connection at the next one", async () => {
     const gate = Promise.withResolvers<void>();
     const upstream = startUpstream({
