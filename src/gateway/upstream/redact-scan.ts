@@ -1,26 +1,10 @@
-// Finds secrets in bytes, in one walk and in every form that redact.ts names. From each byte, the walk follows both
-// the byte as it is and the character that an escape there stands for, and remembers how much of a secret has been
-// read so far. It keeps at most one number for each character of a secret, so its work is linear in the bytes.
+// Finds secrets in bytes, in every form that redact.ts names. `redact-openings.ts` finds the few places where a match may
+// begin, and a walk reads on from there. From each byte, the walk follows both the byte as it is and the character that an
+// escape there stands for, and remembers how much of a secret has been read so far. It keeps at most one number for each
+// character of a secret, so its work is linear in the bytes.
 
-import {
-  AMPERSAND,
-  HASH,
-  isLetter,
-  ESCAPE_STARTS,
-  LOWER_U,
-  PERCENT,
-  readDigit,
-  readEscapes,
-  skipBackslashes,
-  ZERO,
-} from "../../lib/text/escapes.ts";
-
-export interface Secret {
-  /** Visible ASCII. */
-  readonly text: string;
-  /** How many of its first characters are public. */
-  readonly publicLength: number;
-}
+import { ESCAPE_STARTS, readEscapes } from "../../lib/text/escapes.ts";
+import { listForms, Openings, planOpenings, type OpeningPlan, type Secret } from "./redact-openings.ts";
 
 export interface ByteRange {
   readonly start: number;
@@ -34,17 +18,12 @@ export interface Scan {
   readonly holdFrom: number;
 }
 
-/** A form to find: the secret itself, or the part of its base64 that does not depend on the bytes beside it. */
-interface Form {
-  readonly text: string;
-  readonly publicLength: number;
-  readonly base64: boolean;
-}
-
 /** All forms joined to one text. Each index stands for one character of one form. */
 export interface Patterns {
   /** By byte: the indexes of the characters that it can be. */
   readonly places: readonly (readonly number[])[];
+  /** By byte: those indexes with which a match can begin. */
+  readonly first: readonly (readonly number[])[];
   /** By index: the start of its form, and the start of the secret part of that form. */
   readonly starts: readonly number[];
   readonly secretStarts: readonly number[];
@@ -54,10 +33,7 @@ export interface Patterns {
   readonly shortest: number;
   /** Only whole secrets count. */
   readonly whole: boolean;
-  /** By byte: whether a match can begin with it, as a character (`PLAIN`) or as an escape (`ESCAPED`). */
-  readonly firsts: Uint8Array;
-  /** By a hash of three bytes: whether a match can begin with them. */
-  readonly openings: Uint8Array;
+  readonly openings: OpeningPlan;
   /** For the next search: no rows, and rows that are empty. */
   readonly rows: Map<number, Row>;
   readonly spare: Row[];
@@ -65,93 +41,36 @@ export interface Patterns {
 
 /** `pieceLength`: how many secret characters count as a find; null: only a whole secret does. */
 export function compileSecrets(secrets: readonly Secret[], pieceLength: number | null): Patterns {
-  const forms = secrets.flatMap(listForms);
+  const forms = secrets.flatMap((secret) => listForms(secret, pieceLength));
   const places: number[][] = Array.from({ length: 256 }, () => []);
   const starts: number[] = [];
   const secretStarts: number[] = [];
   const enough: number[] = [];
   for (const form of forms) {
     const start = starts.length;
-    const whole = form.text.length - form.publicLength;
-    const piece = form.base64 ? Math.ceil(((pieceLength ?? 0) * 4) / 3) : (pieceLength ?? 0);
-    for (const character of form.text) {
-      for (const code of spell(character, form)) places[code]?.push(starts.length);
+    for (const codes of form.codes) {
+      for (const code of codes) places[code]?.push(starts.length);
       starts.push(start);
       secretStarts.push(start + form.publicLength);
-      enough.push(pieceLength === null ? whole : Math.min(piece, whole));
+      enough.push(form.enough);
     }
   }
   const whole = pieceLength === null;
-  const isShort = enough.some((count) => count < OPENING_LENGTH);
-  const opening = listOpenings(forms, { whole, isShort });
+  const first = whole ? places.map((all) => all.filter((index) => starts[index] === index)) : places;
+  const openings = planOpenings(secrets, forms, whole);
   const shortest = Math.min(...enough);
-  return { places, starts, secretStarts, enough, shortest, whole, ...opening, rows: new Map(), spare: [] };
-}
-
-/** The base64 of a shorter secret appears by chance. */
-const MIN_ENCODED_LENGTH = 8;
-const PLAIN = 1;
-const ESCAPED = 2;
-const OPENING_LENGTH = 3;
-const OPENINGS = 1 << 15;
-
-function listForms({ text, publicLength }: Secret): Form[] {
-  // Escapes add backslashes. The search ignores all of them, so the backslashes of a secret are left out too.
-  const plain = text.replaceAll("\\", "");
-  const shifts = text.length < MIN_ENCODED_LENGTH ? [] : [0, 1, 2];
-  const coded = shifts.map((shift): Form => {
-    const base64 = Buffer.from("\0".repeat(shift) + text).toString("base64");
-    const from = Math.ceil((shift * 8) / 6);
-    const to = Math.floor(((shift + text.length) * 8) / 6);
-    const known = Math.ceil(((shift + publicLength) * 8) / 6) - from;
-    return { text: base64.slice(from, to), publicLength: publicLength === 0 ? 0 : known, base64: true };
-  });
-  const texts = plain === text ? [text] : [plain, encodeURIComponent(text)];
-  return [...texts.map((each) => ({ text: each, publicLength, base64: false })), ...coded];
-}
-
-/** The two base64 alphabets differ in two characters. */
-const OTHER_ALPHABET = new Map([
-  ["+", "-"],
-  ["/", "_"],
-]);
-
-function spell(character: string, { base64 }: Form): number[] {
-  const code = character.charCodeAt(0);
-  const other = base64 ? OTHER_ALPHABET.get(character) : undefined;
-  return other === undefined ? [code] : [code, other.charCodeAt(0)];
-}
-
-/** A piece can begin with any character of a form, a whole secret only with the first one. `isShort`: a match may have
- *  fewer than three characters, so that more of it is not known. */
-function listOpenings(forms: readonly Form[], { whole, isShort }: { whole: boolean; isShort: boolean }) {
-  const firsts = new Uint8Array(256);
-  const openings = new Uint8Array(OPENINGS).fill(isShort ? 1 : 0);
-  for (const form of forms) {
-    const codes = Array.from(form.text, (character) => spell(character, form));
-    for (const [first, second, third] of listTriples(whole ? codes.slice(0, OPENING_LENGTH) : codes)) {
-      firsts[first] = PLAIN;
-      openings[hashOpening(first, second, third)] = 1;
-    }
-    if (isShort) for (const first of codes.flat()) firsts[first] = PLAIN;
-  }
-  for (const lead of ESCAPE_STARTS) firsts[lead] = ESCAPED;
-  return { firsts, openings };
-}
-
-/** Each three characters that follow one another. A character may have several codes. */
-function listTriples(codes: readonly (readonly number[])[]): [number, number, number][] {
-  return codes.slice(OPENING_LENGTH - 1).flatMap((thirds, at) => {
-    const [firsts = [], seconds = []] = codes.slice(at);
-    const pairs = firsts.flatMap((first) => seconds.map((second) => [first, second] as const));
-    return pairs.flatMap(([first, second]) =>
-      thirds.map((third): [number, number, number] => [first, second, third]),
-    );
-  });
-}
-
-function hashOpening(first: number, second: number, third: number): number {
-  return ((first << 10) ^ (second << 5) ^ third) & (OPENINGS - 1);
+  return {
+    places,
+    first,
+    starts,
+    secretStarts,
+    enough,
+    shortest,
+    whole,
+    openings,
+    rows: new Map(),
+    spare: [],
+  };
 }
 
 /** How much of each form has matched up to one offset. */
@@ -164,27 +83,25 @@ interface Row {
 }
 
 export function scan(bytes: Buffer, patterns: Patterns): Scan {
-  const first = findOpening(bytes, 0, patterns);
+  const openings = new Openings(bytes, patterns.openings);
+  const first = openings.next(0);
   if (first === bytes.length) return { found: [], holdFrom: first };
-  return new Walk(bytes, patterns).run(first);
-}
-
-/** True for nearly all pieces: nothing in the bytes can be a secret, or the beginning of one. */
-export function isPlain(bytes: Buffer, patterns: Patterns): boolean {
-  return findOpening(bytes, 0, patterns) === bytes.length;
+  return new Walk(bytes, patterns, openings).run(first);
 }
 
 class Walk {
   readonly #bytes: Buffer;
   readonly #patterns: Patterns;
+  readonly #openings: Openings;
   readonly #found: ByteRange[] = [];
   /** Rows of offsets that the walk has not reached yet. */
   readonly #rows: Map<number, Row>;
   #holdFrom: number;
 
-  constructor(bytes: Buffer, patterns: Patterns) {
+  constructor(bytes: Buffer, patterns: Patterns, openings: Openings) {
     this.#bytes = bytes;
     this.#patterns = patterns;
+    this.#openings = openings;
     this.#rows = patterns.rows;
     this.#holdFrom = bytes.length;
   }
@@ -192,7 +109,7 @@ class Walk {
   run(first: number): Scan {
     const { length } = this.#bytes;
     for (let offset = first; offset <= length; offset += 1) {
-      if (this.#rows.size === 0) offset = findOpening(this.#bytes, offset, this.#patterns);
+      if (this.#rows.size === 0) offset = this.#openings.next(offset);
       const row = this.#arrive(offset);
       if (offset < length) this.#leave(offset, row);
       else this.#hold(offset, row);
@@ -241,18 +158,23 @@ class Walk {
     const code = this.#bytes[offset] ?? 0;
     this.#read(row, code, offset, offset + 1);
     if (!ESCAPE_STARTS.has(code)) return;
-    const cut = readEscapes(this.#bytes, offset, (read, end) => this.#read(row, read, offset, end));
+    const { quoted } = this.#patterns.openings;
+    const cut = readEscapes(this.#bytes, offset, quoted, (read, end) => this.#read(row, read, offset, end));
     if (cut) this.#hold(offset, row);
   }
 
   /** Extends the matches: the bytes from `offset` to `end` stand for one character. */
   #read(row: Row | null, code: number, offset: number, end: number): void {
+    if (row === null) {
+      for (const index of this.#patterns.first[code] ?? []) this.#put(end, index, 1, offset);
+      return;
+    }
     const { places, starts, whole } = this.#patterns;
     for (const index of places[code] ?? []) {
-      const before = index === starts[index] ? 0 : (row?.lengths[index - 1] ?? 0);
-      if (before === 0 && whole && index !== starts[index]) continue;
-      const from = before === 0 ? offset : (row?.froms[index - 1] ?? offset);
-      this.#put(end, index, before + 1, from);
+      const isFirst = index === starts[index];
+      const before = isFirst ? 0 : (row.lengths[index - 1] ?? 0);
+      if (before > 0) this.#put(end, index, before + 1, row.froms[index - 1] ?? offset);
+      else if (isFirst || !whole) this.#put(end, index, 1, offset);
     }
   }
 
@@ -287,40 +209,4 @@ class Walk {
     for (const index of row?.live ?? []) from = Math.min(from, row?.froms[index] ?? from);
     this.#holdFrom = Math.min(this.#holdFrom, from);
   }
-}
-
-/** The next offset where a match may begin. This skips nearly all bytes of most bodies. */
-function findOpening(bytes: Buffer, from: number, patterns: Patterns): number {
-  const { length } = bytes;
-  const { firsts } = patterns;
-  for (let at = from; at < length; at += 1) {
-    if (firsts[bytes[at] ?? 0] === 0) continue;
-    if (at + 2 >= length || mayOpen(bytes, at, patterns)) return at;
-  }
-  return length;
-}
-
-function mayOpen(bytes: Buffer, at: number, { firsts, openings, places }: Patterns): boolean {
-  const code = byteAt(bytes, at);
-  if (firsts[code] === ESCAPED) return (places[code]?.length ?? 0) > 0 || mayEscape(bytes, at, firsts);
-  const second = byteAt(bytes, at + 1);
-  const third = byteAt(bytes, at + 2);
-  // An escape can stand for any character.
-  if (firsts[second] === ESCAPED || firsts[third] === ESCAPED) return true;
-  return openings[hashOpening(code, second, third)] === 1;
-}
-
-function byteAt(bytes: Uint8Array, at: number): number {
-  return bytes[at] ?? 0;
-}
-
-/** Most escapes in JSON stand for quotes, line ends or characters that no secret contains. */
-function mayEscape(bytes: Buffer, at: number, firsts: Uint8Array): boolean {
-  const next = byteAt(bytes, at + 1);
-  if (bytes[at] === PERCENT) return readDigit(next, 16) >= 0 || firsts[next] === ESCAPED;
-  if (bytes[at] === AMPERSAND) return next === HASH || isLetter(next) || firsts[next] === ESCAPED;
-  const end = skipBackslashes(bytes, at + 1);
-  if (end === null) return false;
-  if (end + 2 >= bytes.length || firsts[byteAt(bytes, end)] !== 0) return true;
-  return bytes[end] === LOWER_U && bytes[end + 1] === ZERO && bytes[end + 2] === ZERO;
 }

@@ -8,7 +8,8 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
-import { compileSecrets, isPlain, scan, type Patterns, type Secret, type ByteRange } from "./redact-scan.ts";
+import type { Secret } from "./redact-openings.ts";
+import { compileSecrets, scan, type Patterns, type ByteRange } from "./redact-scan.ts";
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -208,9 +209,8 @@ const MAX_PLAIN_NAMES = 1000;
 const MAX_PLAIN_LENGTH = 64;
 
 /** True for a name, such as a model's, that holds no piece of a secret. Names come again and again. */
-function isPlainName(name: string, channel: SecretHolder): boolean {
+function isPlainName(name: string, { plain, namePieces }: Redaction): boolean {
   if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
-  const { plain, namePieces } = redactionOf(channel);
   if (plain.has(name)) return true;
   if (scan(Buffer.from(name), namePieces).found.length > 0) return false;
   if (plain.size < MAX_PLAIN_NAMES && name.length <= MAX_PLAIN_LENGTH) plain.add(name);
@@ -248,7 +248,6 @@ export class StreamRedactor {
   }
 
   pass(chunk: Uint8Array): Uint8Array {
-    if (this.#held.length === 0 && isPlain(asBuffer(chunk), this.#patterns)) return chunk;
     const joined = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const { found, holdFrom } = scan(asBuffer(joined), this.#patterns);
     const clean = mask(joined, found);
@@ -275,25 +274,26 @@ const MAX_USAGE_DEPTH = 16;
  *  object if nothing in it holds one. */
 export function redactReading(reading: Reading, channel: Channel): Reading {
   const { model, raw, tariff, cacheReason, refusal } = reading;
-  if (isClean([model, raw, tariff, cacheReason, refusal], channel, MAX_USAGE_DEPTH)) return reading;
+  const redaction = redactionOf(channel);
+  const isPlain = (value: unknown): boolean => isClean(value, redaction, MAX_USAGE_DEPTH);
+  if (isPlain(model) && isPlain(raw) && isPlain(tariff) && isPlain(cacheReason) && isPlain(refusal))
+    return reading;
   return {
     ...reading,
-    model: model === null || isPlainName(model, channel) ? model : redactText(model, channel),
-    raw: isClean(raw, channel, MAX_USAGE_DEPTH) ? raw : redactRaw(raw, channel),
-    tariff: isClean(tariff, channel, MAX_USAGE_DEPTH) ? tariff : {},
-    cacheReason: isClean(cacheReason, channel, MAX_USAGE_DEPTH) ? cacheReason : undefined,
-    refusal: isClean(refusal, channel, MAX_USAGE_DEPTH) ? refusal : { category: null },
+    model: model === null || isPlain(model) ? model : redactText(model, channel),
+    raw: isPlain(raw) ? raw : redactRaw(raw, channel),
+    tariff: isPlain(tariff) ? tariff : {},
+    cacheReason: isPlain(cacheReason) ? cacheReason : undefined,
+    refusal: isPlain(refusal) ? refusal : { category: null },
   };
 }
 
-function isClean(value: unknown, channel: Channel, depth: number): boolean {
-  if (typeof value === "string") return isPlainName(value, channel);
+function isClean(value: unknown, redaction: Redaction, depth: number): boolean {
+  if (typeof value === "string") return isPlainName(value, redaction);
   if (typeof value !== "object" || value === null) return true;
   if (depth === 0) return false;
-  for (const name in value) {
-    const each: unknown = Reflect.get(value, name);
-    if (!isPlainName(name, channel) || !isClean(each, channel, depth - 1)) return false;
-  }
+  for (const [name, each] of Object.entries(value))
+    if (!isPlainName(name, redaction) || !isClean(each, redaction, depth - 1)) return false;
   return true;
 }
 
@@ -301,5 +301,5 @@ function isClean(value: unknown, channel: Channel, depth: number): boolean {
 function redactRaw(raw: unknown, channel: Channel): unknown {
   const text = redactText(JSON.stringify(raw), channel);
   const clean = parseJson(text);
-  return isClean(clean, channel, MAX_USAGE_DEPTH) ? (clean ?? null) : null;
+  return isClean(clean, redactionOf(channel), MAX_USAGE_DEPTH) ? (clean ?? null) : null;
 }

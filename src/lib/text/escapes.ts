@@ -1,12 +1,11 @@
 // Decodes escapes of JSON, URLs and HTML, also nested ones. The bytes need not be valid text of any of these formats.
 
-const BACKSLASH = 0x5c;
-export const PERCENT = 0x25;
-export const AMPERSAND = 0x26;
-export const HASH = 0x23;
+export const BACKSLASH = 0x5c;
+const PERCENT = 0x25;
+const AMPERSAND = 0x26;
+const HASH = 0x23;
 const SEMICOLON = 0x3b;
-export const ZERO = 0x30;
-export const LOWER_U = 0x75;
+const LOWER_U = 0x75;
 const LOWER_X = 0x78;
 /** Every escape starts with one of these bytes. */
 export const ESCAPE_STARTS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
@@ -34,13 +33,20 @@ type Next = (from: number) => Unit | "cut";
 /** A URL inside HTML inside JSON has three layers of escapes. */
 const MAX_LAYERS = 3;
 
-/** Decodes the escape at `at`, layer by layer, and passes each layer's character to `found`. True: the bytes end inside it. */
-export function readEscapes(bytes: Buffer, at: number, found: (code: number, end: number) => void): boolean {
+/** Decodes the escape at `at`, layer by layer, and passes each layer's character to `found`. `quoted`: by character,
+ *  whether it is escaped by a backslash alone. True: the bytes end inside the escape. */
+export function readEscapes(
+  bytes: Buffer,
+  at: number,
+  quoted: Uint8Array,
+  found: (code: number, end: number) => void,
+): boolean {
   let unit: Unit = { code: bytes[at] ?? 0, end: at + 1 };
   for (let layer = 1; layer <= MAX_LAYERS && ESCAPE_STARTS.has(unit.code); layer += 1) {
     if (unit.code === BACKSLASH) {
       const escaped = skipBackslashes(bytes, unit.end);
-      if (escaped !== null && escaped < bytes.length) found(bytes[escaped] ?? 0, escaped + 1);
+      const code = bytes[escaped ?? bytes.length] ?? 0;
+      if (escaped !== null && quoted[code] === 1) found(code, escaped + 1);
     }
     const escape = readEscape(bytes, unit, MAX_LAYERS - 1);
     if (escape === "cut") return true;
@@ -49,6 +55,35 @@ export function readEscapes(bytes: Buffer, at: number, found: (code: number, end
     unit = escape;
   }
   return false;
+}
+
+/** The character of an escape that has no escapes within, and begins none: `%41`, `\u0041`. -1: no escape begins here.
+ *  Null: more of it has to be read. */
+export function readPlainEscape(bytes: Buffer, at: number): number | null {
+  const lead = bytes[at];
+  if (lead === AMPERSAND) return readPlainName(bytes, at + 1);
+  if (lead === PERCENT) return readPlainNumber(bytes, at + 1, 2);
+  return lead === BACKSLASH && bytes[at + 1] === LOWER_U ? readPlainNumber(bytes, at + 2, 4) : null;
+}
+
+function readPlainNumber(bytes: Buffer, from: number, digits: number): number | null {
+  let code = 0;
+  for (let at = from; at < from + digits; at += 1) {
+    const next = bytes[at];
+    const digit = readDigit(next ?? 0, 16);
+    if (digit < 0) return next === undefined || ESCAPE_STARTS.has(next) ? null : -1;
+    code = code * 16 + digit;
+  }
+  return ESCAPE_STARTS.has(code) ? null : code;
+}
+
+/** Most ampersands stand for themselves. */
+function readPlainName(bytes: Buffer, from: number): -1 | null {
+  let at = from;
+  while (isLetter(bytes[at] ?? 0)) at += 1;
+  const end = bytes[at];
+  if (end === HASH || end === SEMICOLON) return null;
+  return end === undefined || ESCAPE_STARTS.has(end) ? null : -1;
 }
 
 /** The character at an offset, after decoding at most this many layers. */
@@ -80,7 +115,7 @@ function readEscape(bytes: Buffer, lead: Unit, layers: number): Escape {
 const MAX_BACKSLASHES = 8;
 
 /** Null if there are more than an escape can have. */
-export function skipBackslashes(bytes: Buffer, from: number): number | null {
+function skipBackslashes(bytes: Buffer, from: number): number | null {
   let at = from;
   while (bytes[at] === BACKSLASH) {
     at += 1;
@@ -190,3 +225,7 @@ function readEntityName(next: Next, from: number): Escape {
   }
   return null;
 }
+
+/** The bytes of an escape whose end has not come, if none of its own characters is escaped: a lead and a name in each
+ *  layer. */
+export const MAX_BROKEN_LENGTH = MAX_LAYERS * (MAX_BACKSLASHES + 1 + MAX_NAME_LENGTH);

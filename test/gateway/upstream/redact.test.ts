@@ -59,6 +59,26 @@ const carried = (secret: string) =>
       .map(([before, alphabet]) => encodeWithin(secret, before, alphabet)),
   );
 
+/** Escapes, and what looks like them, that no secret of letters, digits and few signs contains. */
+const NOISE = [
+  "\\n",
+  '\\"',
+  '\\\\\\"',
+  "\\u00e9",
+  "\\u0430",
+  "\\u003c",
+  "\\u0026\\u0026",
+  "&str",
+  "a & b && c",
+  "100%",
+  "%d",
+  "%20",
+  "%C3%A9",
+  "&nbsp;",
+  "&#8217;",
+];
+const ORDINARY = `${NOISE.join(" ")} `;
+
 const surroundings = fc.constantFrom(
   "",
   " ",
@@ -185,6 +205,59 @@ describe("a secret in a successful body", () => {
       expect(reported).toBe(cleanBody(text));
       expect(JSON.parse(reported).a).toMatch(/^\n\*+\n$/);
     }
+  });
+
+  test("is masked wherever one of its characters is escaped and wherever the body is cut", () => {
+    const secret = "sk-Ab1/cd2_eF3+gh4-ij5=kl";
+    const channel = channelOf(secret);
+    for (const [at, character] of Array.from(secret).entries()) {
+      for (const escape of Object.values(ESCAPES)) {
+        const spelled = secret.slice(0, at) + escape(character) + secret.slice(at + 1);
+        const text = `${ORDINARY}${spelled}${ORDINARY}`;
+        const expected = `${ORDINARY}${"*".repeat(spelled.length)}${ORDINARY}`;
+        for (let end = ORDINARY.length; end <= ORDINARY.length + spelled.length; end += 1)
+          expect(pass([text.slice(0, end), text.slice(end)], channel).join("")).toBe(expected);
+      }
+    }
+  });
+
+  test("is masked if only parts of its escapes are escaped again", () => {
+    const secret = "orgYlpxLOVhorhl"; // neither it nor its base64 has an f, an F or a u
+    const json = ESCAPES["JSON"] ?? String;
+    for (const spelled of [
+      `\\u00${json("6")}f`,
+      `\\u006${json("f")}`,
+      `\\u006${json("F")}`,
+      "\\&#117;006f",
+      `&#x6${json("f")};`,
+      `&#x6f${json(";")}`,
+      `%6${json("f")}`,
+    ]) {
+      const text = `${ORDINARY}${spelled}${secret.slice(1)} `;
+      expect(cleanBody(text, secret)).toBe(`${ORDINARY}${"*".repeat(text.length - ORDINARY.length - 1)} `);
+    }
+  });
+
+  test("is masked in a large chunk at any distance from escapes that matter and from those that do not", () => {
+    const around = fc
+      .array(fc.constantFrom(...NOISE, PREFIX, SECRET.slice(0, 30), "A", "x".repeat(300)), { maxLength: 40 })
+      .map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(around, carriers, around, fc.nat(2000), (before, { secret, text }, after, cutAt) => {
+        const body = `${before} ${text} ${after}`;
+        const expected = `${before} ${cleanBody(text, secret)} ${after}`;
+        expect(cleanBody(body, secret)).toBe(expected);
+        expect(pass(cut(body, [cutAt]), channelOf(secret)).join("")).toBe(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is masked if Markdown's backslashes escape its signs, but a backslash before a letter is not an escape of it", () => {
+    const escaped = "Ab1\\+cD2e\\/3\\_gH4iJ5kL6mN7\\=oP8qR9sT0uVwXyZ";
+    expect(cleanBody(`x ${escaped}`, HIDDEN)).toBe(`x ${"*".repeat(escaped.length)}`);
+    for (const text of ["hu\\nter4242", "hunter\\u4242", "\\hunter4242"])
+      expect(cleanBody(text, "hunter4242")).toBe(text.replace("hunter4242", "**********"));
   });
 
   const letters = (lengths: { minLength: number; maxLength: number }) =>
