@@ -2,8 +2,7 @@
 // or on a real terminal.
 
 import { join } from "node:path";
-
-export const ENTRY = join(import.meta.dir, "../../src/main.ts");
+import { PROGRAM } from "../harness/program.ts";
 
 export interface Outcome {
   readonly status: number;
@@ -29,7 +28,7 @@ function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): 
 export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9" };
 
 export async function run({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
-  const child = Bun.spawn([process.execPath, ENTRY, ...args], {
+  const child = Bun.spawn([...PROGRAM, ...args], {
     cwd: folder,
     env: cleanEnv(folder, env),
     stdin: stdin === undefined ? "ignore" : new Blob([stdin]),
@@ -76,7 +75,7 @@ export function runOnTerminal(
     wake.resolve();
     wake = Promise.withResolvers();
   };
-  const command = [process.execPath, ENTRY, ...args];
+  const command = [...PROGRAM, ...args];
   const shell = ["sh", "-c", 'out=$1; shift; exec "$@" > "$out"', "sh", captured ?? "", ...command];
   const child = Bun.spawn(captured === undefined ? command : shell, {
     cwd: folder,

@@ -3,7 +3,6 @@
 // folder of their own, a free port, and a ledger that can be read.
 
 import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { LimitWarning } from "../../src/billing/limits/alerts.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
 import { type Platform, PLATFORMS } from "../../src/config/schema.ts";
@@ -13,9 +12,7 @@ import { createConsole } from "../../src/web/console.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { startGateway as startInside, type RunningGateway } from "../../src/gateway/start.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "./temp.ts";
-
-const MAIN = join(import.meta.dir, "../../src/main.ts");
-const COMMAND = [process.execPath, MAIN] as const;
+import { PROGRAM } from "./program.ts";
 
 export type { Platform };
 
@@ -97,7 +94,7 @@ export interface ChildGateway extends Prepared {
 export async function startGateway(
   options: GatewayOptions & {
     readonly args?: readonly string[];
-    /** The command to run; without it, bun on main.ts. */
+    /** The command to run; without it, the program under test. */
     readonly command?: readonly string[];
     /** Called at once, long before it is ready: for tests that end it while it starts. */
     readonly spawned?: (child: { kill(name: NodeJS.Signals): void }) => void;
@@ -105,7 +102,7 @@ export async function startGateway(
 ): Promise<ChildGateway> {
   const prepared = prepare(options);
   const args = ["serve", "--config", prepared.configPath, "--log", "json", ...(options.args ?? [])];
-  const child = Bun.spawn([...(options.command ?? COMMAND), ...args], {
+  const child = Bun.spawn([...(options.command ?? PROGRAM), ...args], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

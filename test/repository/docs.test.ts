@@ -7,9 +7,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
+import { PROGRAM } from "../harness/program.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-const MAIN = join(ROOT, "src/main.ts");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 
 const documents = [
@@ -103,7 +103,7 @@ interface CommandHelp {
 const tree = new Map<string, CommandHelp>();
 
 async function readTree(path: readonly string[]): Promise<void> {
-  const child = Bun.spawn([process.execPath, MAIN, ...path, "--help"], { stdout: "pipe", stderr: "ignore" });
+  const child = Bun.spawn([...PROGRAM, ...path, "--help"], { stdout: "pipe", stderr: "ignore" });
   const help = await child.stdout.text();
   const [, list = ""] = /^Commands:\n((?: .*\n)+)/m.exec(help) ?? [];
   const subcommands = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
@@ -205,7 +205,7 @@ describe("commands", () => {
     ["config", "Settings of the config file"],
     ["ledger", "Fields of a ledger line"],
   ])("what the contract lists as not built is not in the schema of the %s", (document, kind) => {
-    const { stdout } = Bun.spawnSync([process.execPath, MAIN, "schema", document]);
+    const { stdout } = Bun.spawnSync([...PROGRAM, "schema", document]);
     const names = new Set([...stdout.toString().matchAll(/"(\w+)":/g)].map(([, name]) => name));
     expect(names.size).toBeGreaterThan(10);
     expect(listPlanned(kind).filter((name) => names.has(name))).toEqual([]);

@@ -8,12 +8,12 @@ import { checkConfigText } from "../../src/config/file/load.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
 import { type ChildGateway, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
+import { PROGRAM } from "../harness/program.ts";
 
 // A script runs a dozen commands and requests, one after the other: minutes on a busy machine.
 setDefaultTimeout(300_000);
 
 const FOLDER = join(import.meta.dir, "../../examples");
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const files = readdirSync(FOLDER);
 const configs = files.filter((file) => file.endsWith(".yaml"));
 const scripts = files.filter((file) => file.endsWith(".sh"));
@@ -58,7 +58,10 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
   beforeAll(async () => {
     folder = makeTempFolder();
     mkdirSync(folder.join("bin"));
-    writeFileSync(folder.join("bin/gateway"), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`);
+    writeFileSync(
+      folder.join("bin/gateway"),
+      `#!/bin/sh\nexec ${PROGRAM.map((word) => `"${word}"`).join(" ")} "$@"\n`,
+    );
     chmodSync(folder.join("bin/gateway"), 0o755);
     upstream = startDemoUpstream();
     const channel = { platform: "messages", base_url: upstream.url, credential: "demo-credential" };
@@ -154,14 +157,14 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
 
   test("failover-test.sh fails if no channel is left", async () => {
     const words = ["--config", gateway.configPath];
-    const off = Bun.spawnSync([process.execPath, MAIN, "channels", "disable", "second", ...words]);
+    const off = Bun.spawnSync([...PROGRAM, "channels", "disable", "second", ...words]);
     expect(off.exitCode).toBe(0);
     const found = await runScript("failover-test.sh", ["first", "claude-haiku-4-5", gateway.url], {
       GATEWAY_KEY: SECRET,
     });
     expect(found).toMatchObject({ status: 1, stdout: "" });
     expect(found.stderr).toMatch(/^no other channel answered: status 503, request req_\S+$/m);
-    Bun.spawnSync([process.execPath, MAIN, "channels", "enable", "second", ...words]);
+    Bun.spawnSync([...PROGRAM, "channels", "enable", "second", ...words]);
   });
 
   test.each([

@@ -2,7 +2,6 @@
 //   test.skipIf(!hasBrowser)("…", …)
 
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import {
   type Browser,
   type BrowserContext,
@@ -11,9 +10,9 @@ import {
   type Page,
 } from "playwright-core";
 import type { ChildGateway } from "../harness/gateway.ts";
+import { PROGRAM } from "../harness/program.ts";
 
 const PATIENCE_MS = 60_000;
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const program = [process.env["CHROMIUM"] ?? "", ...PLACES].find((path) => path !== "" && existsSync(path));
@@ -26,7 +25,7 @@ export function openBrowser(): Promise<Browser> {
 }
 
 export async function makeLink({ configPath }: ChildGateway): Promise<string> {
-  const child = Bun.spawn([process.execPath, MAIN, "open", "--print", "--config", configPath], {
+  const child = Bun.spawn([...PROGRAM, "open", "--print", "--config", configPath], {
     stdout: "pipe",
     env: { ...process.env, GATEWAY_CONFIG: undefined },
   });

@@ -2,7 +2,6 @@
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
@@ -18,9 +17,9 @@ import { rawRequest } from "../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { draftOf } from "../billing/ledger/ledger-samples.ts";
 import { hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "./browser.ts";
+import { PROGRAM } from "../harness/program.ts";
 
 setDefaultTimeout(120_000);
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
 let browser: Browser;
@@ -197,7 +196,7 @@ test.skipIf(!hasBrowser)("a key is created, used, seen live, and its charge is e
   expect(page.url()).toBe(`${gateway.url}/console/live/${id}`);
   await page.getByText(`Request ${id}`).waitFor();
   const shown = (await page.getByRole("region", { name: "Derivation" }).textContent()) ?? "";
-  const command = Bun.spawn([process.execPath, MAIN, "ledger", "show", id, "--config", gateway.configPath], {
+  const command = Bun.spawn([...PROGRAM, "ledger", "show", id, "--config", gateway.configPath], {
     stdout: "pipe",
   });
   for (const text of (await command.stdout.text()).split("\n")) expect(shown).toContain(text.trim());

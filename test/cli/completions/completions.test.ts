@@ -2,17 +2,18 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
-
-const MAIN = join(import.meta.dir, "../../../src/main.ts");
+import { PROGRAM } from "../../harness/program.ts";
 
 let folder: TempFolder;
 
 beforeAll(() => {
   folder = makeTempFolder();
-  writeFileSync(folder.join("gateway"), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
+  writeFileSync(
+    folder.join("gateway"),
+    `#!/bin/sh\nexec ${PROGRAM.map((word) => `'${word}'`).join(" ")} "$@"\n`,
+  );
   chmodSync(folder.join("gateway"), 0o755);
   const config = {
     channels: {

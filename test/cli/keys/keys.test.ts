@@ -7,6 +7,7 @@ import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-sampl
 import { passMidnight } from "../../harness/day.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 const LAPTOP = "sk-laptop-0123456789";
 
@@ -237,7 +238,7 @@ describe("keys add", () => {
 });
 
 test.skipIf(!existsSync("/dev/full"))("a failed write to stdout is an error with a sentence", async () => {
-  const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "keys", "list"], {
+  const child = Bun.spawn([...PROGRAM, "keys", "list"], {
     cwd: folder.path,
     env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
     stdout: Bun.file("/dev/full"),

@@ -2,8 +2,9 @@ import { chmodSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { writeCurlLines, writeFirstRequest } from "../../../src/cli/serve/demo.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { ENTRY, run } from "../driving.ts";
+import { run } from "../driving.ts";
 import { watch } from "../../harness/terminal/watching.ts";
+import { MAIN, PROGRAM } from "../../harness/program.ts";
 
 const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
 const LINES = [
@@ -33,7 +34,7 @@ test.each([
   async (columns, first) => {
     using folder = makeTempFolder();
     symlinkSync(process.execPath, folder.join("bun"));
-    symlinkSync(ENTRY, folder.join("gateway"));
+    symlinkSync(MAIN, folder.join("gateway"));
     const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path };
     const demo = watch({ folder: folder.path, env, columns, rows: 24 }, "serve", "--demo", "--port", "0");
     try {
@@ -84,7 +85,7 @@ test("a demo that cannot listen ends with an error", async () => {
 
 /** Its stderr, and what it has left in the temporary folder. */
 async function runDemo(folder: TempFolder, use: (output: string) => Promise<void>) {
-  const child = Bun.spawn([process.execPath, ENTRY, "serve", "--demo", "--port", "0"], {
+  const child = Bun.spawn([...PROGRAM, "serve", "--demo", "--port", "0"], {
     cwd: folder.path,
     env: { PATH: process.env["PATH"] ?? "", HOME: folder.path, TMPDIR: folder.path },
     stdin: "ignore",

@@ -10,6 +10,7 @@ import { keyOf, makeConfig } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
 import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
 import { type Watched, watch } from "../../harness/terminal/watching.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 let folder: TempFolder;
 let upstream: DemoUpstream;
@@ -184,7 +185,7 @@ describe("gateway serve on a terminal", () => {
 
 describe("gateway serve into a pipe", () => {
   async function servePiped(...args: string[]) {
-    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "serve", ...args], {
+    const child = Bun.spawn([...PROGRAM, "serve", ...args], {
       cwd: folder.path,
       env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
       stdin: "ignore",
@@ -247,11 +248,15 @@ describe("gateway serve into a pipe", () => {
 
 test("gateway serve continues when the reader of its log has left", async () => {
   const out = folder.join("out");
-  const line = '{ "$0" "$1" serve 3>&-; echo "ended with $?" >&3; } 3>"$2" | head -1 > "$3"';
-  const main = `${import.meta.dir}/../../../src/main.ts`;
-  const shell = Bun.spawn(["sh", "-c", line, process.execPath, main, out, folder.join("address")], {
+  const line = '{ "$@" serve 3>&-; echo "ended with $?" >&3; } 3>"$OUT" | head -1 > "$ADDRESS"';
+  const shell = Bun.spawn(["sh", "-c", line, "sh", ...PROGRAM], {
     cwd: folder.path,
-    env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      GATEWAY_CONFIG: folder.join("gateway.yaml"),
+      OUT: out,
+      ADDRESS: folder.join("address"),
+    },
     stdin: "ignore",
     stdout: "ignore",
     stderr: "ignore",
@@ -271,7 +276,7 @@ test("gateway serve continues when the reader of its log has left", async () => 
 test.skipIf(!existsSync("/dev/full"))(
   "gateway serve continues when the disk of its log is full",
   async () => {
-    const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../../src/main.ts`, "serve"], {
+    const child = Bun.spawn([...PROGRAM, "serve"], {
       cwd: folder.path,
       env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: folder.join("gateway.yaml") },
       stdin: "ignore",

@@ -6,7 +6,8 @@ import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
-import { ENTRY, KEYS, run, runOnTerminal } from "../driving.ts";
+import { KEYS, run, runOnTerminal } from "../driving.ts";
+import { MAIN } from "../../harness/program.ts";
 
 const SECRET = "sk-of-the-laptop";
 const CREDENTIAL = "sk-ant-of-the-user";
@@ -113,7 +114,7 @@ describe("a stranger's gateway.yaml in the current folder", () => {
       // By the first line of the file, as npm's `bin` has it; `bun` is the one that runs this test.
       symlinkSync(process.execPath, home.join("bin", "bun"));
       const env = { HOME, ANTHROPIC_API_KEY, PATH: inProject().env.PATH };
-      const child = Bun.spawn([ENTRY, "keys", "list"], {
+      const child = Bun.spawn([MAIN, "keys", "list"], {
         cwd: home.join("project"),
         env,
         stdout: "pipe",

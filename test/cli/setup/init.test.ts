@@ -6,6 +6,7 @@ import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 let folder: TempFolder;
 beforeEach(() => {
@@ -114,7 +115,7 @@ describe("gateway init", () => {
 
   test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {
     const none = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
-    const words = [process.execPath, `${import.meta.dir}/../../../src/main.ts`, "init"];
+    const words = [...PROGRAM, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
       cwd: folder.path,
       env: { ...OFFLINE, PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { OFFLINE, ENTRY, type Outcome, run } from "../driving.ts";
+import { OFFLINE, type Outcome, run } from "../driving.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 const CONFIG = `channels:
   a: { platform: messages, base_url: https://a.example, credential: \${UNSET_HERE} }
@@ -25,7 +26,7 @@ const keys = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep"
 
 /** With a shell that opens stdout as `way` says. */
 async function runInto(way: string, ...words: string[]): Promise<Omit<Outcome, "stdout">> {
-  const child = Bun.spawn(["sh", "-c", `exec "$0" "$@" ${way}`, process.execPath, ENTRY, ...words], {
+  const child = Bun.spawn(["sh", "-c", `exec "$0" "$@" ${way}`, ...PROGRAM, ...words], {
     cwd: folder.path,
     env: {
       PATH: process.env["PATH"] ?? "",

@@ -18,8 +18,8 @@ import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
-const MAIN = join(import.meta.dir, "../../../src/main.ts");
 const WHERE = ["--url", "http://gw:1", "--secret", "sk-s"];
 
 /** A program of this name on the PATH. */
@@ -201,7 +201,7 @@ describe("the tool", () => {
       const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; for i in $(seq 100); do sleep 0.1; done`;
       const env = standIn(folder, "claude", catching);
       const words = ["run", ...WHERE, "claude"];
-      const child = Bun.spawn([process.execPath, MAIN, ...words], { env, stdin: "ignore", stdout: "pipe" });
+      const child = Bun.spawn([...PROGRAM, ...words], { env, stdin: "ignore", stdout: "pipe" });
       let shown = "";
       for await (const chunk of child.stdout) {
         shown += new TextDecoder().decode(chunk);

@@ -7,10 +7,10 @@ import { type ChildGateway, makeConfig, startGateway } from "../../harness/gatew
 import { openRaw, parseAnswer, type RawAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
 import { startUpstream } from "../../lib/http1/peers.ts";
 import { makeRequest } from "../world.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
-const MAIN = new URL("../../../src/main.ts", import.meta.url).pathname;
 const FILES = 64;
-const COMMAND = ["sh", "-c", `ulimit -n ${FILES}; exec "$0" "$@"`, process.execPath, MAIN];
+const COMMAND = ["sh", "-c", `ulimit -n ${FILES}; exec "$0" "$@"`, ...PROGRAM];
 const ANSWER = JSON.stringify({
   type: "message",
   model: "claude-haiku-4-5",

@@ -183,8 +183,6 @@ function sumCounted(path: string): { readonly counted: Record<Owner, number>; re
   return { counted, lines: texts.length };
 }
 
-/** The executable instead of the source: `dist/gateway`. */
-const EXECUTABLE = process.env["GATEWAY_TEST_EXECUTABLE"];
 const SEEDS = process.env["LONG_TESTS"] === "1" ? 25 : 1;
 const CASES = Array.from({ length: SEEDS }, (_, seed): [strict: boolean, seed: number][] => [
   [false, 4 * seed + 1],
@@ -200,9 +198,8 @@ test.each(CASES)("no limit is passed, strict: %p (seed %d)", async (strict, seed
   const limits = { usd_total: String(LIMIT), strict };
   const base = makeConfig(upstream);
   const config = { ...base, prices: PRICES, keys: base.keys.map((key) => ({ ...key, limits })) };
-  const command = EXECUTABLE === undefined ? {} : { command: [EXECUTABLE] };
   for (const last of [false, false, false, true]) {
-    const gateway = await startGateway({ config, folder, ...command });
+    const gateway = await startGateway({ config, folder });
     await runRound(gateway, upstream, roll, last ? "goes on" : roll() < 0.7 ? "is killed" : "is stopped");
     if (last) await gateway.stop();
   }

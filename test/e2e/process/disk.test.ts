@@ -22,8 +22,8 @@ import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../h
 import { openRaw, parseAnswer, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
 import { bearer, type DialectName, makeRequest } from "../world.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
-const MAIN = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
 const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
 
 /** A disk that a test can fill and empty while a gateway writes on it. */
@@ -48,7 +48,7 @@ function limitFiles(folder: TempFolder): Disk {
     expect(Bun.spawnSync(["prlimit", "--pid", String(pid), `--fsize=${bytes}:`]).success).toBe(true);
   };
   return {
-    command: ["bash", "-c", `trap '' XFSZ; exec "$0" "$@"`, process.execPath, MAIN],
+    command: ["bash", "-c", `trap '' XFSZ; exec "$0" "$@"`, ...PROGRAM],
     path,
     // In the middle of the next line.
     fill: (gateway) => setLimit(gateway, readFileSync(path).length + 100),
@@ -71,8 +71,7 @@ function mountSmall(folder: TempFolder): Disk {
       "-c",
       `mount -t tmpfs -o size=256k tmpfs "$0" && exec "$@"`,
       folder.join("disk"),
-      process.execPath,
-      MAIN,
+      ...PROGRAM,
     ],
     path,
     fill: (gateway) => {

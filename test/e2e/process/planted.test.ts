@@ -22,9 +22,10 @@ import { dirname } from "node:path";
 import { editConfig } from "../../../src/config/file/replace.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
-import { ENTRY, run } from "../../cli/driving.ts";
+import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 const WINDOWS = process.platform === "win32";
 const UPSTREAM = startDemoUpstream({ credential: CREDENTIAL });
@@ -297,7 +298,7 @@ describe.skipIf(WINDOWS)("a config that is a link", () => {
       writeFileSync(real, text);
       symlinkSync(real, folder.join("gateway.yaml"));
       for (const each of [folder, other]) chmodSync(each.path, 0o777);
-      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, ENTRY];
+      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...PROGRAM];
       const { exitCode, stderr } = Bun.spawnSync(
         [...words, "keys", "disable", "messages", "--config", folder.join("gateway.yaml")],
         { stdin: "ignore" },

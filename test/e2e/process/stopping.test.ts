@@ -9,6 +9,7 @@ import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../h
 import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { DIALECTS, inWorld, makeRequest } from "../world.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 interface Served {
   readonly upstream: DemoUpstream;
@@ -154,9 +155,8 @@ function serveTo(folder: TempFolder, stdout: Sink, stderr: Sink): Bun.Subprocess
   const upstream = { url: "http://127.0.0.1:9" };
   const config = folder.join("gateway.yaml");
   writeFileSync(config, JSON.stringify({ listen: { port: 0 }, ...makeConfig(upstream) }), { mode: 0o600 });
-  const main = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
   const log = stdout === "pipe" ? "text" : "json";
-  return Bun.spawn([process.execPath, main, "serve", "--config", config, "--log", log], {
+  return Bun.spawn([...PROGRAM, "serve", "--config", config, "--log", log], {
     stdin: "ignore",
     stdout,
     stderr,
@@ -184,8 +184,7 @@ interface Ended {
 
 /** Runs `gateway serve` to its end. */
 async function serve(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
-  const main = Bun.fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
-  const child = Bun.spawn([process.execPath, main, "serve", ...args], {
+  const child = Bun.spawn([...PROGRAM, "serve", ...args], {
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",

@@ -1,17 +1,11 @@
 // The released tools on this machine, and how tests start them.
 
 import { existsSync, mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 
 /** Empty: the tests of this folder are skipped. "1": the tools are downloaded. Otherwise the folder of the tools. */
 export const WANTED = process.env["REAL_CLIS"] ?? "";
-
-/** The gateway under test: an executable that was built (`REAL_CLIS_GATEWAY=dist/gateway`), or the source. */
-export const GATEWAY: readonly string[] =
-  process.env["REAL_CLIS_GATEWAY"] === undefined
-    ? [process.execPath, join(import.meta.dir, "../../../src/main.ts")]
-    : [resolve(process.env["REAL_CLIS_GATEWAY"])];
 
 const PACKAGES = [
   "@anthropic-ai/claude-code",

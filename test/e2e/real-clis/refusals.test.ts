@@ -9,7 +9,8 @@ import type { Answer } from "../../../src/demo/answers/answer.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { findTools, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
+import { findTools, hasTool, startProgram, WANTED } from "./installed.ts";
+import { PROGRAM } from "../../harness/program.ts";
 import { type Maker, type Refusal, REFUSALS } from "./refusals.ts";
 
 const MAX_MS = 200_000;
@@ -164,7 +165,7 @@ async function runThrough(run: Case, tools: string): Promise<Seen> {
   const gateway = await startGateway({
     config: makeConfig(upstream),
     env: { XDG_RUNTIME_DIR: folder.path },
-    command: GATEWAY,
+    command: PROGRAM,
   });
   const where = ["--config", gateway.configPath];
   const seen = await runTool(run, { where, tools, folder: folder.path, arrivals: upstream.arrivals });
@@ -192,7 +193,7 @@ interface Place {
 async function runTool({ tool, platform, args }: Case, { where, tools, folder, arrivals }: Place) {
   const words = ["run", "--yes", ...where, "--secret", keyOf(platform), tool, ...args];
   const around = { tools, folder, env: fixRandom(folder), mostMs: MAX_MS };
-  const { stdout, stderr, wasEnded } = await startProgram([...GATEWAY, ...words], around);
+  const { stdout, stderr, wasEnded } = await startProgram([...PROGRAM, ...words], around);
   const [first = 0] = arrivals;
   const seconds = (performance.now() - first) / 1000;
   return {

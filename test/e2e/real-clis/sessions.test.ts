@@ -7,7 +7,8 @@ import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/l
 import type { DemoUpstream } from "../../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
+import { findTools, type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+import { PROGRAM } from "../../harness/program.ts";
 import { readPrompt, startScriptedModel } from "./scripted-model.ts";
 
 const PATIENCE_MS = 300_000;
@@ -127,7 +128,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     gateway = await startGateway({
       config: { ...config, keys },
       env: { XDG_RUNTIME_DIR: folder.path },
-      command: GATEWAY,
+      command: PROGRAM,
     });
   }, PATIENCE_MS);
 
@@ -152,7 +153,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       tool,
       ...args,
     ];
-    return startProgram([...GATEWAY, ...words], { tools, folder: folder.path, mostMs: PATIENCE_MS / 4 });
+    return startProgram([...PROGRAM, ...words], { tools, folder: folder.path, mostMs: PATIENCE_MS / 4 });
   }
 
   test.each(TALKS.map((talk) => [`${talk.tool} (${talk.platform})`, talk] as const))(

@@ -10,12 +10,13 @@ import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { findTools, type Finished, GATEWAY, hasTool, startProgram, WANTED } from "./installed.ts";
+import { findTools, type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+import { PROGRAM } from "../../harness/program.ts";
 
 const PATIENCE_MS = 120_000;
 /** The simulated model answers, or calls a tool that it knows and answers then. */
 const ANSWER = /a simulated model, and I have counted every word|Thank you, that is all I needed/;
-const QUOTED = GATEWAY.map((word) => `'${word}'`).join(" ");
+const QUOTED = PROGRAM.map((word) => `'${word}'`).join(" ");
 
 let folder: TempFolder;
 let tools = "";
@@ -34,7 +35,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     gateway = await startGateway({
       config: makeConfig(upstream),
       env: { XDG_RUNTIME_DIR: folder.path },
-      command: GATEWAY,
+      command: PROGRAM,
     });
   }, 300_000);
 
@@ -82,7 +83,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       async () => {
         const before = gateway.ledger().length;
         const words = runWords(tool, platform, args);
-        const { status, stdout } = await start([...GATEWAY, ...words]);
+        const { status, stdout } = await start([...PROGRAM, ...words]);
         expect(stdout).toMatch(ANSWER);
         expect(status).toBe(0);
         expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-run-"))).toEqual([]);
@@ -100,7 +101,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       "a provider of its config",
       () => {
         const words = runWords("codex", "responses", ["exec"]);
-        return [...GATEWAY, ...words, "-c", "model_providers.gateway.supports_websockets=true"];
+        return [...PROGRAM, ...words, "-c", "model_providers.gateway.supports_websockets=true"];
       },
     ],
   ];
@@ -140,7 +141,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       await Bun.write(join(home, ".config/opencode/opencode.json"), JSON.stringify(opencode));
       for (const [tool, platform, args] of prompts.filter(([, each]) => each !== "relay").slice(0, 4)) {
         const words = runWords(tool, platform, args);
-        const { stdout } = await start([...GATEWAY, ...words], { HOME: home });
+        const { stdout } = await start([...PROGRAM, ...words], { HOME: home });
         expect({ tool, stdout }).toEqual({
           tool,
           stdout: expect.stringMatching(ANSWER),
@@ -172,7 +173,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {
       const words = ["env", "gemini", keyOf("content"), "--json", "--config", gateway.configPath];
-      const { stdout } = await start([...GATEWAY, ...words]);
+      const { stdout } = await start([...PROGRAM, ...words]);
       const { env, file } = JSON.parse(stdout);
       await Bun.write(file.path, JSON.stringify(file.content));
       const answer = await start(["gemini", "-p", "hello"], env);
@@ -219,7 +220,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         async () => {
           const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
           const words = [...where, "--secret", keyOf(platform), tool, ...args];
-          expectAllAtGateway(await start([...GATEWAY, ...words], hostile), platform);
+          expectAllAtGateway(await start([...PROGRAM, ...words], hostile), platform);
         },
         PATIENCE_MS,
       );
@@ -265,7 +266,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
 
   test("a key of the wrong platform is refused before the tool starts", async () => {
     const words = runWords("codex", "messages", ["exec", "x"]);
-    const { status, stderr } = await start([...GATEWAY, ...words]);
+    const { status, stderr } = await start([...PROGRAM, ...words]);
     expect(status).toBe(1);
     expect(stderr).toContain("Keys that fit: responses");
   });
@@ -274,7 +275,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     "a tool's own failure is the exit status",
     async () => {
       const words = runWords("codex", "responses", ["--no-such-flag"]);
-      expect((await start([...GATEWAY, ...words])).status).toBe(2);
+      expect((await start([...PROGRAM, ...words])).status).toBe(2);
     },
     PATIENCE_MS,
   );

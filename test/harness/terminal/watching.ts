@@ -2,8 +2,7 @@
 
 import { join } from "node:path";
 import { createScreen, type Screen } from "./screen.ts";
-
-const MAIN = join(import.meta.dir, "../../../src/main.ts");
+import { PROGRAM } from "../program.ts";
 
 export interface Watched {
   readonly screen: Screen;
@@ -44,7 +43,7 @@ export function watch(
     held = held.slice(end);
     stir();
   };
-  const child = Bun.spawn([process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...PROGRAM, ...args], {
     cwd: folder,
     env: {
       PATH: process.env["PATH"] ?? "",

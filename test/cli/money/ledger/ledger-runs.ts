@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
-import { ENTRY } from "../../driving.ts";
+import { PROGRAM } from "../../../harness/program.ts";
 
 export interface Ran {
   readonly status: number;
@@ -27,7 +27,7 @@ export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: str
 }
 
 export function spawnCommand(args: readonly string[]) {
-  return Bun.spawn([process.execPath, ENTRY, ...args], {
+  return Bun.spawn([...PROGRAM, ...args], {
     stdout: "pipe",
     stderr: "pipe",
     stdin: "ignore",

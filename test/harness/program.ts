@@ -1,0 +1,11 @@
+// The program under test, as tests start it: the executable that `npm test` has built, or else the source.
+
+import { join } from "node:path";
+
+export const MAIN = join(import.meta.dir, "../../src/main.ts");
+
+const built = process.env["GATEWAY_TEST_EXECUTABLE"];
+
+/** The words that begin each command line. The executable starts in a third of the time that the source needs. */
+export const PROGRAM: readonly [string, ...string[]] =
+  built === undefined || built === "" ? [process.execPath, MAIN] : [built];
