@@ -1,9 +1,10 @@
 // `bun run build` makes dist/gateway for this machine; `bun run build --all` one
-// for every platform that we ship to, with checksums. The executable needs nothing beside it.
+// for every platform that we ship to, with checksums; `bun .ci/build.ts FILE` only that file. The executable needs nothing beside it.
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
+import { parseArgs } from "node:util";
 
 const TARGETS = [
   "bun-linux-x64",
@@ -55,7 +56,15 @@ async function buildAll(): Promise<void> {
   await writeFile("dist/SHA256SUMS", `${lines.join("\n")}\n`);
 }
 
-await rm("dist", { recursive: true, force: true });
-await mkdir("dist", { recursive: true });
-if (process.argv.includes("--all")) await buildAll();
-else await compile(process.platform === "win32" ? "dist/gateway.exe" : "dist/gateway");
+const { positionals, values } = parseArgs({
+  options: { all: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const [outfile] = positionals;
+if (outfile !== undefined) await compile(outfile);
+else {
+  await rm("dist", { recursive: true, force: true });
+  await mkdir("dist", { recursive: true });
+  if (values.all) await buildAll();
+  else await compile(process.platform === "win32" ? "dist/gateway.exe" : "dist/gateway");
+}
