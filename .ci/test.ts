@@ -9,7 +9,7 @@ const SLOW = ["test/{cli,e2e,repository,simulate,web}/**", "test/**/{crash,many-
 /** A test that hangs fails after this time. The slowest one takes a tenth of it on a quiet machine. */
 const TIMEOUT_MS = 60_000;
 
-const BUILD = join(import.meta.dir, "../.ci/build.ts");
+const BUILD = join(import.meta.dir, "build.ts");
 
 const words = process.argv.slice(2);
 const isFast = words[0] === "--fast";
