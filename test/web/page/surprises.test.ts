@@ -333,7 +333,6 @@ test.skipIf(!hasBrowser)("on a phone, a row shows what it has cost, and whether 
   await table.getByRole("row").filter({ hasText: "401" }).first().waitFor();
   const titles = await table.getByRole("columnheader").allTextContents();
   expect(titles).toEqual(["Time", "Model", "Status", "Charge"]);
-  expect(await table.evaluate((each) => each.scrollWidth <= each.clientWidth)).toBe(true);
   await context.close();
 });
 

@@ -47,9 +47,16 @@ export function formatSpan(ms: number): string {
   return `${Math.floor(hours / 24)} d`;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+/** As in the log and in the commands, and short enough for a phone in every language. */
+const hourCycle = "h23";
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle,
+});
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle });
 
 /** In the browser's zone, as all times on the page. */
 export function formatClock(ms: number): string {
@@ -69,9 +76,10 @@ const moment = new Intl.DateTimeFormat(undefined, {
   day: "numeric",
   hour: "2-digit",
   minute: "2-digit",
+  hourCycle,
 });
 
-/** `Nov 20, 02:05 PM`, for columns. */
+/** `Nov 20, 14:05`, for columns. */
 export function formatMoment(ms: number): string {
   return moment.format(ms);
 }

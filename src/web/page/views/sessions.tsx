@@ -232,7 +232,7 @@ function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
                 <time title={formatFull(Date.parse(time))}>{formatMoment(Date.parse(time))}</time>
               </a>
             </td>
-            <td>{because.replaceAll("_", " ")}</td>
+            <td class="text">{because.replaceAll("_", " ")}</td>
             <td class="number">{formatCount(tokens)}</td>
             <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
           </tr>
