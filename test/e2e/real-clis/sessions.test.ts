@@ -98,15 +98,42 @@ const TALKS: readonly Talk[] = [
   })),
 ];
 
-const LOOPS: ReadonlyArray<readonly [tool: string, platform: Platform, args: readonly string[]]> = [
-  ["claude", "messages", ["-p", "--allowedTools=Bash", "[loop]"]],
-  ["codex", "responses", codex("[loop]")],
-  ["opencode", "messages", ["run", "[loop]"]],
-  ["opencode", "responses", ["run", "[loop]"]],
-  ["opencode", "content", ["run", "[loop]"]],
-  ["gemini", "content", ["-y", "-p", "[loop]"]],
-  ["copilot", "messages", ["--allow-all-tools", "-p", "[loop]"]],
-  ["copilot", "responses", ["--allow-all-tools", "-p", "[loop]"]],
+interface Loop {
+  readonly tool: string;
+  readonly platform: Platform;
+  readonly args: readonly string[];
+  /** The user's next words in the same session. */
+  readonly next: readonly string[];
+}
+
+const copilot = (...words: string[]): string[] => ["--allow-all-tools", ...words];
+
+const LOOPS: readonly Loop[] = [
+  {
+    tool: "claude",
+    platform: "messages",
+    args: ["-p", "--allowedTools=Bash", "[loop]"],
+    next: ["-p", "-c", "--allowedTools=Bash", "Go on."],
+  },
+  { tool: "codex", platform: "responses", args: codex("[loop]"), next: codex("resume", "--last", "Go on.") },
+  ...(["messages", "responses", "content"] as const).map((platform) => ({
+    tool: "opencode",
+    platform,
+    args: ["run", "[loop]"],
+    next: ["run", "-c", "Go on."],
+  })),
+  {
+    tool: "gemini",
+    platform: "content",
+    args: ["-y", "-p", "[loop]"],
+    next: ["-y", "--resume", "latest", "-p", "Go on."],
+  },
+  ...(["messages", "responses"] as const).map((platform) => ({
+    tool: "copilot",
+    platform,
+    args: copilot("-p", "[loop]"),
+    next: copilot("--continue", "-p", "Go on."),
+  })),
 ];
 
 describe.skipIf(WANTED === "")("real tools", () => {
@@ -184,25 +211,29 @@ describe.skipIf(WANTED === "")("real tools", () => {
     PATIENCE_MS,
   );
 
-  test.each(LOOPS)(
-    "a loop is refused at the fourth equal result, and the tool stops: %s (%s)",
-    async (tool, platform, args) => {
+  test.each(LOOPS.map((loop) => [loop.tool, loop.platform, loop] as const))(
+    "a loop is refused at the fourth equal result, the tool stops, and new words of the user begin anew: %s (%s)",
+    async (tool, platform, { args, next }) => {
       if (!hasTool(tool)) return;
-      const [request, record] = [model.requests.length, gateway.records().length];
-      const { wasEnded } = await runTool({ tool, platform }, args);
-      const refused = gateway
-        .records()
-        .slice(record)
-        .filter(({ status }) => status === 429);
-      const [first, last] = [refused[0], refused.at(-1)].map((each) => Date.parse(String(each?.time)));
-      const ms = (last ?? 0) - (first ?? 0);
-      rows.push(`| ${tool} (${platform}) | ${refused.length} | ${ms} ms |`);
-      expect({ wasEnded, refusals: refused[0]?.problem }).toEqual({
-        wasEnded: false,
-        refusals: expect.stringContaining("the same tool call 4 times in a row"),
-      });
-      const sent = model.requests.slice(request).map(({ json }) => JSON.stringify(json));
-      expect(sent.filter((text) => text.includes("[loop]") && text.includes('"tools":')).length).toBe(4);
+      for (const words of [args, next]) {
+        const [request, record] = [model.requests.length, gateway.records().length];
+        const { wasEnded } = await runTool({ tool, platform }, words);
+        const refused = gateway
+          .records()
+          .slice(record)
+          .filter(({ status }) => status === 429);
+        const [first, last] = [refused[0], refused.at(-1)].map((each) => Date.parse(String(each?.time)));
+        const ms = (last ?? 0) - (first ?? 0);
+        rows.push(
+          `| ${tool} (${platform}) | ${words === args ? "" : "goes on"} | ${refused.length} | ${ms} ms |`,
+        );
+        expect({ wasEnded, refusals: refused[0]?.problem }).toEqual({
+          wasEnded: false,
+          refusals: expect.stringContaining("the same tool call 4 times in a row"),
+        });
+        const sent = model.requests.slice(request).map(({ json }) => JSON.stringify(json));
+        expect(sent.filter((text) => text.includes("[loop]") && text.includes('"tools":')).length).toBe(4);
+      }
     },
     PATIENCE_MS,
   );
