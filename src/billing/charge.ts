@@ -2,6 +2,7 @@
 // and charge. Exact integer arithmetic; the official amount is never rounded,
 // the charge once, half away from zero, at twelve decimals.
 
+import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import {
   addDecimals,
   CHARGE_PLACES,
@@ -162,13 +163,12 @@ function multiplyUp(official: Decimal, multiplier: string): string {
 }
 
 const MAX_CACHED = 4096;
-const cached = new Map<string, Decimal>();
+const cached = new BoundedMap<string, Decimal>(MAX_CACHED);
 
 /** The same few prices come again and again. */
 function readCached(text: string): Decimal {
   const known = cached.get(text);
   if (known !== undefined) return known;
-  if (cached.size >= MAX_CACHED) cached.clear();
   const value = parseDecimal(text);
   cached.set(text, value);
   return value;

@@ -5,6 +5,7 @@
 // an address that nobody knows, the model's name decides: first in the lists of the makers that the platform is
 // for, then in those of all makers, if exactly one has it. A line says when the name decided: `(by name)`.
 
+import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
 import { suggestNearest } from "../config/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
@@ -95,13 +96,12 @@ const MAX_KEPT_LENGTH = 200;
 function lookUp(book: PriceBook, seller: Seller, model: string): LookedUp {
   const ofBook = lookedUp.get(book) ?? new WeakMap<Seller, Map<string, LookedUp>>();
   lookedUp.set(book, ofBook);
-  const kept = ofBook.get(seller) ?? new Map<string, LookedUp>();
+  const kept = ofBook.get(seller) ?? new BoundedMap<string, LookedUp>(MAX_KEPT);
   ofBook.set(seller, kept);
   const known = kept.get(model);
   if (known !== undefined) return known;
   const names = listNames(model, seller.provider);
   const fresh = { names: names.names, found: findBooked(book, seller, model, names) };
-  if (kept.size >= MAX_KEPT) kept.clear();
   if (model.length <= MAX_KEPT_LENGTH) kept.set(model, fresh);
   return fresh;
 }

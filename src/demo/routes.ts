@@ -4,12 +4,12 @@ import { answerJson, answerStream, type Answer } from "./answers/answer.ts";
 import { chat } from "./answers/chat.ts";
 import { content } from "./answers/content.ts";
 import type { Family, FamilyName } from "./answers/family.ts";
-import { decodeName, pick, pickList, pickNumber, readText, type Json } from "./json.ts";
+import { decodeName, pick, pickList, pickNumber, pickText, readText, type Json } from "./json.ts";
 import { messages } from "./answers/messages.ts";
 import { filterIds, writeList, writeModel, type DemoPlatform, type ListShape } from "./models.ts";
 import { answerError } from "./answers/errors.ts";
 import { responses } from "./answers/responses.ts";
-import { answerStored, compact, storeResponse, type StoredResponse } from "./answers/stored.ts";
+import { answerStored, compact, type StoredResponses } from "./answers/stored.ts";
 import { composeCompletion, countTokens, type ModelRequest, type Memory } from "./answers/completion.ts";
 
 /** A request as the routes receive it. */
@@ -29,7 +29,7 @@ export interface DemoState {
   readonly models: readonly string[];
   readonly credential: string | null;
   readonly memory: Memory;
-  readonly stored: Map<string, StoredResponse>;
+  readonly stored: StoredResponses;
 }
 
 interface DemoRoute {
@@ -122,7 +122,8 @@ function generate(
   if (modelRequest.model === "") return answerError(family.name, 400, "The model is missing.");
   const completion = composeCompletion(modelRequest, state.memory, request.words);
   const reply = family.writeReply(completion, body);
-  if (family.name === "responses" && reply["store"] === true) storeResponse(state.stored, { reply, body });
+  if (family.name === "responses" && reply["store"] === true)
+    state.stored.set(pickText(reply, "id"), { reply, body });
   return modelRequest.stream
     ? answerStream(family.name, family.writeEvents(completion, body))
     : answerJson(family.name, reply);

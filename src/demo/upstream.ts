@@ -2,6 +2,7 @@
 // `serve --demo`, the tests and the benchmark use it.
 
 import type { Answer } from "./answers/answer.ts";
+import { createStore } from "./answers/stored.ts";
 import { applyAnswerFault, applyWireFault, type FaultName } from "./faults.ts";
 import { listIds, type DemoPlatform } from "./models.ts";
 import { readBody, readControl } from "./control.ts";
@@ -141,7 +142,7 @@ function openDemoState({ platform, models, credential }: DemoOptions): DemoState
     models: models ?? listIds(platform ?? null),
     credential: credential ?? null,
     memory: { next: () => (serial += 1), cached: new Set() },
-    stored: new Map(),
+    stored: createStore(),
   };
 }
 

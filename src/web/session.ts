@@ -2,7 +2,7 @@
 // and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
 // pages of this very origin can read the token. Both end with this run of the gateway.
 
-import { dropOldest } from "../lib/memory/oldest.ts";
+import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../lib/secret.ts";
 
 const CODE_MS = 60_000;
@@ -35,13 +35,12 @@ export interface Sessions {
 
 export function createSessions(now: () => number): Sessions {
   /** By the hashes of codes and cookies: comparing a secret byte by byte would show how much of it is right. */
-  const codes = new Map<string, Code>();
-  const tokens = new Map<string, string>();
+  const codes = new BoundedMap<string, Code>(MAX_CODES);
+  const tokens = new BoundedMap<string, string>(MAX_SESSIONS);
   return {
     createCode: () => {
       const code = newSecret(CODE_BYTES);
       codes.set(sha256Hex(code), { until: now() + CODE_MS, session: null });
-      dropOldest(codes, MAX_CODES);
       return code;
     },
     signIn: (text) => {
@@ -56,7 +55,6 @@ export function createSessions(now: () => number): Sessions {
       const token = newSecret(SECRET_BYTES);
       code.session = sha256Hex(cookie);
       tokens.set(code.session, sha256Hex(token));
-      dropOldest(tokens, MAX_SESSIONS);
       return { cookie, token };
     },
     has: (cookie, token) =>

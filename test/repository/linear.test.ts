@@ -12,7 +12,7 @@ import { dropKey } from "../../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
 import { readPrompt } from "../../src/dialects/prompt/read-prompt.ts";
 import { readClient } from "../../src/gateway/intake/client.ts";
-import { readConversation } from "../../src/gateway/intake/conversation.ts";
+import { nameConversation } from "../../src/gateway/intake/conversation.ts";
 import { readNames } from "../../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
 import { redactBody, redactError, redactFields, StreamRedactor } from "../../src/gateway/upstream/redact.ts";
@@ -198,7 +198,7 @@ const BODIES: readonly Case[] = [
     50_000,
     (size) => {
       const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
-      return () => [scanTopLevel(body, ["models"]), readConversation(() => undefined, body)];
+      return () => [scanTopLevel(body, ["models"]), nameConversation({}, body)];
     },
   ],
   [

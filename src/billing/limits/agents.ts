@@ -1,6 +1,7 @@
 // Which agents of a session are open. An agent is open while one of its requests runs, for five minutes after its last
 // one ended, and while an agent that it started is open. The main agent always counts: it waits for the others.
 
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
 
 /** Between two of its requests, an agent runs a tool. */
@@ -24,7 +25,7 @@ const MAIN = "";
 
 export class OpenAgents {
   /** By limit and session; the least recently used come first. */
-  readonly #families = new Map<string, Family>();
+  readonly #families = new BoundedMap<string, Family>(MAX_FAMILIES);
 
   /** How many agents are open once this one is. */
   countWith(owner: string, ids: AgentIds, now: number): number {
@@ -54,19 +55,8 @@ export class OpenAgents {
     const own = `${owner} ${ids.session ?? ""}`;
     const of = ids.agent === undefined && ids.parent !== undefined ? `${owner} ${ids.parent}` : own;
     const family = this.#families.get(of) ?? this.#families.get(own) ?? new Map<string, Agent>();
-    for (const id of [of, own]) {
-      this.#families.delete(id);
-      this.#families.set(id, family);
-    }
-    this.#forget();
+    for (const id of [of, own]) this.#families.set(id, family);
     return family;
-  }
-
-  #forget(): void {
-    for (const id of this.#families.keys()) {
-      if (this.#families.size <= MAX_FAMILIES) return;
-      this.#families.delete(id);
-    }
   }
 }
 

@@ -2,7 +2,7 @@
 // the response's calls and not the calls themselves, so they are remembered from the response: as hashes, in memory, and
 // only for keys with this limit.
 
-import { dropOldest } from "../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { CallListener } from "../usage.ts";
 
 /** How a conversation ends: with `count` pairs of call and result of this hash. */
@@ -25,7 +25,9 @@ const MAX_CALLS = 64;
 export class CallChains {
   /** By key and response. It is never changed after its response, so that requests which continue the same response, and
    *  those that a client repeats, do not change each other's count. */
-  readonly #chains = new Map<string, CallChain & { readonly calls: Map<string, string> }>();
+  readonly #chains = new BoundedMap<string, CallChain & { readonly calls: Map<string, string> }>(
+    MAX_RESPONSES,
+  );
 
   get size(): number {
     return this.#chains.size;
@@ -45,9 +47,7 @@ export class CallChains {
         const name = nameChain(key, responseId);
         calls = pairs === null ? this.#chains.get(name)?.calls : new Map();
         if (pairs === null || calls === undefined) return;
-        this.#chains.delete(name);
         this.#chains.set(name, { pairs, calls });
-        dropOldest(this.#chains, MAX_RESPONSES);
       },
       add: (callId, hash) => {
         if (calls !== undefined && calls.size < MAX_CALLS) calls.set(hashId(callId), hash);

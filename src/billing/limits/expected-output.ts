@@ -1,7 +1,7 @@
 // How many output tokens a response of a model will probably have: what the longest 1 % of its recent responses
 // used. Agents send caps of 128,000 tokens and use a few hundred, so a cap says little (docs/contract.md, "Limits").
 
-import { dropOldest } from "../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
 /** A percentile of 1 % needs some hundred values. Older ones say less about the model's present use. */
 const MAX_SAMPLES = 500;
@@ -16,15 +16,13 @@ interface Samples {
 
 export class OutputHistory {
   /** By the client's name of the model; the one used longest ago comes first. */
-  readonly #models = new Map<string, Samples>();
+  readonly #models = new BoundedMap<string, Samples>(MAX_MODELS);
 
   add(model: string, output: number): void {
     const samples = this.#models.get(model) ?? { outputs: [], next: 0 };
     samples.outputs[samples.next] = output;
     samples.next = (samples.next + 1) % MAX_SAMPLES;
-    this.#models.delete(model);
     this.#models.set(model, samples);
-    dropOldest(this.#models, MAX_MODELS);
   }
 
   /** Null: the model has no recent response. */

@@ -1,8 +1,9 @@
 // Stored responses and the requests about them.
 
 import { answerJson, type Answer } from "./answer.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { isObject } from "../../lib/json/json.ts";
-import { pickText, type Json } from "../json.ts";
+import type { Json } from "../json.ts";
 import { answerError } from "./errors.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";
 import type { Completion } from "./completion.ts";
@@ -12,20 +13,15 @@ export interface StoredResponse {
   readonly body: unknown;
 }
 
-/** The oldest responses beyond this number are dropped. */
+export type StoredResponses = Map<string, StoredResponse>;
+
 const MAX_STORED = 1000;
 
-export function storeResponse(stored: Map<string, StoredResponse>, one: StoredResponse): void {
-  stored.set(pickText(one.reply, "id"), one);
-  const [oldest] = stored.keys();
-  if (stored.size > MAX_STORED && oldest !== undefined) stored.delete(oldest);
+export function createStore(): StoredResponses {
+  return new BoundedMap(MAX_STORED);
 }
 
-export function answerStored(
-  stored: Map<string, StoredResponse>,
-  id: string,
-  what: string | undefined,
-): Answer {
+export function answerStored(stored: StoredResponses, id: string, what: string | undefined): Answer {
   const found = stored.get(id);
   if (found === undefined) return answerError("responses", 404, `Response with id '${id}' not found.`);
   switch (what ?? "read") {

@@ -3,7 +3,7 @@
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { createNamer, UTC } from "../../lib/text/zone.ts";
@@ -29,12 +29,12 @@ import { type ChannelView, describeChannel, updateCondition } from "./view.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";
-import { readConversation, Conversations } from "../intake/conversation.ts";
+import { nameConversation, Conversations } from "../intake/conversation.ts";
 import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rules.ts";
 
 /** The parts of a job that identify its conversation. */
 interface ConversationSource {
-  readonly call: { readonly exchange: Pick<Exchange, "field"> };
+  readonly client: ClientIdentity;
   readonly body: Pick<RequestBody, "plain">;
 }
 
@@ -43,7 +43,7 @@ export interface Choice {
   /** Best first; empty if none is available now. */
   readonly candidates: readonly Candidate[];
   /** The conversation, if the order depends on it. */
-  readonly session: string | null;
+  readonly conversation: string | null;
 }
 
 /** How a request ended after a channel had begun to respond. */
@@ -99,7 +99,7 @@ export function createChannels(options: ChannelsOptions): Channels {
 
 class ChannelBook implements Channels {
   readonly #options: ChannelsOptions;
-  readonly #sessions = new Conversations();
+  readonly #conversations = new Conversations();
   readonly #store: ChannelStore;
   #memories = new Map<string, ChannelMemory>();
   #dayNamer = createNamer("day", UTC);
@@ -114,11 +114,11 @@ class ChannelBook implements Channels {
 
   choose(source: ConversationSource, match: Match, now: number): Choice {
     const { candidates } = match;
-    const isFixed = candidates.length === 1 || !(hasTie(candidates) || this.#sessions.size > 0);
-    const session = isFixed ? null : this.#nameSession(source, match);
-    const current = session === null ? null : this.#sessions.find(session, now);
+    const isFixed = candidates.length === 1 || !(hasTie(candidates) || this.#conversations.size > 0);
+    const conversation = isFixed ? null : this.#nameConversation(source, match);
+    const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);
-    return { candidates: this.#admit(ordered, now), session };
+    return { candidates: this.#admit(ordered, now), conversation };
   }
 
   /** The candidates without a cooldown; if there are none, those that may have a trial. */
@@ -133,11 +133,10 @@ class ChannelBook implements Channels {
     return admittanceOf(this.#recall(channel), model, now) !== "closed";
   }
 
-  #nameSession(source: ConversationSource, match: Match): string | null {
-    const { exchange } = source.call;
-    const session = readConversation((name) => exchange.field(name), source.body.plain);
+  #nameConversation({ client, body }: ConversationSource, match: Match): string | null {
+    const name = nameConversation(client, body.plain);
     // Prompt caches belong to one model, and so do most cooldowns.
-    return session === null ? null : `${match.group.name}/${match.model ?? ""}/${session}`;
+    return name === null ? null : `${match.group.name}/${match.model ?? ""}/${name}`;
   }
 
   explainNone(match: Match, now: number): GatewayError {
@@ -194,9 +193,10 @@ class ChannelBook implements Channels {
   keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void {
     const { candidates } = match;
     if (candidates.length === 1) return;
-    const moved = choice.session !== null || candidate !== candidates[0] || hasTie(candidates);
-    const session = moved ? (choice.session ?? this.#nameSession(source, match)) : null;
-    if (session !== null) this.#sessions.keep(session, candidate.channel.name, this.#options.now());
+    const moved = choice.conversation !== null || candidate !== candidates[0] || hasTie(candidates);
+    const conversation = moved ? (choice.conversation ?? this.#nameConversation(source, match)) : null;
+    if (conversation === null) return;
+    this.#conversations.keep(conversation, candidate.channel.name, this.#options.now());
   }
 
   reportEnd(channel: Channel, { how, problem, chargeUsd }: RequestEnd, now: number): void {

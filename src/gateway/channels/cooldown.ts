@@ -1,6 +1,7 @@
 // What the gateway remembers of one channel: its cooldowns and its recent results. This file decides how long the
 // cooldown after each failure is. Pure, except that it changes the memory that it is given.
 
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { type Usd, ZERO_USD } from "../../lib/money.ts";
 import { ChannelWindow } from "./recent.ts";
 import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "../upstream/failure-rules.ts";
@@ -60,7 +61,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     strikes: 0,
     breaks: 0,
     cooldown: null,
-    models: new Map(),
+    models: new BoundedMap(MAX_MODELS),
     window: new ChannelWindow(),
     lastAnswer: 0,
     lastFailure: null,
@@ -134,11 +135,8 @@ export function noteFailure(memory: ChannelMemory, seen: FailureSeen): void {
     coolWholeChannel(memory, rule, seen, { count: memory.strikes, isLate, afterBreaks: false });
   } else {
     const repeats = (before?.strikes ?? 0) - (isLate ? 1 : 0);
-    setModelCooldown(
-      memory.models,
-      target,
-      extendCooldown(before, createCooldown(rule, seen, repeats), isLate),
-    );
+    const cooldown = createCooldown(rule, seen, repeats);
+    memory.models.set(target, extendCooldown(before, cooldown, isLate));
   }
 }
 
@@ -170,12 +168,6 @@ function coolWholeChannel(
   if (count < rule.strikes && givenWaitOf(seen.failure) === null) return;
   const cooldown = { ...createCooldown(rule, seen, count - rule.strikes), afterBreaks };
   memory.cooldown = extendCooldown(memory.cooldown, cooldown, isLate);
-}
-
-function setModelCooldown(models: Map<string, Cooldown>, model: string, cooldown: Cooldown): void {
-  models.delete(model);
-  models.set(model, cooldown);
-  if (models.size > MAX_MODELS) models.delete(models.keys().next().value ?? model);
 }
 
 /** During a cooldown only trials are sent. Any other request that fails was sent before the cooldown began, and does not

@@ -2,7 +2,7 @@
 // refusal each time, and the channel that made each response.
 
 import type { Channel } from "../../config/catalog.ts";
-import { dropOldest } from "../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
 /** Providers add it from time to time. */
 const ASK_AGAIN_MS = 10 * 60_000;
@@ -15,7 +15,7 @@ export class SocketSupport {
   readonly #refusedUntil = new Map<string, number>();
 
   /** Response id → the channel's name. */
-  readonly #homes = new Map<string, string>();
+  readonly #homes = new BoundedMap<string, string>(MAX_HOMES);
 
   /** The channel that made a response, as far as it was made on a WebSocket here and not long ago. */
   homeOf(responseId: string): string | undefined {
@@ -23,9 +23,7 @@ export class SocketSupport {
   }
 
   keepHome(responseId: string, channel: string): void {
-    if (this.#homes.has(responseId)) return;
-    this.#homes.set(responseId, channel);
-    dropOldest(this.#homes, MAX_HOMES);
+    if (!this.#homes.has(responseId)) this.#homes.set(responseId, channel);
   }
 
   mayOffer(channel: Channel, now: number): boolean {

@@ -6,7 +6,7 @@ import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
-import { dropOldest } from "../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 
@@ -27,25 +27,22 @@ interface ToolRow {
   readonly userAgent: RegExp;
   /** A header field that only this tool sends, if its user agent is that of an SDK. */
   readonly mark?: string;
-  readonly read: (source: ClientSource) => Partial<FoundIds>;
+  readonly read?: (source: ClientSource) => Partial<FoundIds>;
 }
 
 /** The first row that matches counts. docs/decisions/0018-who-sent-it.md has the evidence for each. */
 const TOOLS: readonly ToolRow[] = [
   // Qwen Code calls itself claude-cli on the messages dialect, with a version below 1.
-  { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/, read: readCommon },
+  { tool: "qwen-code", userAgent: /^(?:QwenCode\/|claude-cli\/0\.)/ },
   { tool: "claude-code", userAgent: /^claude-(?:cli|code)\//, read: readClaudeCode },
   { tool: "codex", userAgent: /^codex[_-]/, read: readCodex },
   {
     tool: "opencode",
     userAgent: /^opencode\//,
-    read: ({ field }) => ({
-      session: field("x-session-id") ?? field("x-session-affinity") ?? field("session-id"),
-      parent: field("x-parent-session-id"),
-    }),
+    read: ({ field }) => ({ parent: field("x-parent-session-id") }),
   },
-  { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/, read: readCommon },
-  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, mark: "x-initiator", read: readCommon },
+  { tool: "gemini-cli", userAgent: /^GeminiCLI[-/]/ },
+  { tool: "copilot", userAgent: /^(?:copilot|GitHubCopilot)/i, mark: "x-initiator" },
 ];
 
 /** The name before the first slash of an unknown user agent, or all of a short one, is the best name for the tool. */
@@ -58,10 +55,11 @@ export function readClient(source: ClientSource): ClientIdentity {
       pattern.test(userAgent) || (mark !== undefined && source.field(mark) !== undefined),
   );
   const tool = row?.tool ?? readProduct(userAgent);
-  const ids = (row?.read ?? readCommon)(source);
+  const ids = row?.read?.(source) ?? {};
+  const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
     tool,
-    session: storeId(ids.session),
+    session: storeId(session),
     agent: storeId(ids.agent),
     parent: storeId(ids.parent),
     label: storeLabel(source.field("x-gateway-label")),
@@ -133,8 +131,9 @@ function readCodex({ field, member }: ClientSource): Partial<FoundIds> {
   return { session, agent: thread, parent: parent === session ? undefined : parent };
 }
 
-/** Names that several tools use for the same thing. A user can add one to a tool that names no session. */
+/** The names of a session that tools and users send. A user can add one to a tool that names no session. */
 const SESSION_FIELDS = [
+  "x-claude-code-session-id",
   "x-session-id",
   "session-id",
   "session_id",
@@ -142,14 +141,16 @@ const SESSION_FIELDS = [
   "x-conversation-id",
   "conversation-id",
   "conversation_id",
+  "thread-id",
+  "thread_id",
 ];
 
-function readCommon({ field }: ClientSource): Partial<FoundIds> {
+function findSession({ field }: ClientSource): string | undefined {
   for (const name of SESSION_FIELDS) {
     const session = field(name);
-    if (session !== undefined && session !== "") return { session };
+    if (session !== undefined && session !== "") return session;
   }
-  return {};
+  return undefined;
 }
 
 function textOf(value: unknown): string | undefined {
@@ -211,13 +212,13 @@ function nameSender({ tool, label }: ClientIdentity, key: string): string {
 /** Gives the requests of a tool that names no session one: by key, tool and time. */
 export class InferredSessions {
   /** By key and tool, the least recently used first. */
-  readonly #sessions = new Map<string, InferredSession>();
+  readonly #sessions = new BoundedMap<string, InferredSession>(MAX_INFERRED_SESSIONS);
 
   /** `recent`: the requests before the start. Their sessions continue. */
   constructor(recent: readonly SentRequest[] = []) {
     for (const { client, key, time } of recent) {
       if (client?.session === undefined || client.inferred !== true) continue;
-      this.#keep(nameSender(client, key), { id: client.session, lastAt: Date.parse(time) });
+      this.#sessions.set(nameSender(client, key), { id: client.session, lastAt: Date.parse(time) });
     }
   }
 
@@ -230,13 +231,7 @@ export class InferredSessions {
       ? { id: `inferred-${sha256Hex(`${name}\n${now}`).slice(0, 16)}`, lastAt: now }
       : known;
     session.lastAt = now;
-    this.#keep(name, session);
-    return { ...client, session: session.id, inferred: true };
-  }
-
-  #keep(name: string, session: InferredSession): void {
-    this.#sessions.delete(name);
     this.#sessions.set(name, session);
-    dropOldest(this.#sessions, MAX_INFERRED_SESSIONS);
+    return { ...client, session: session.id, inferred: true };
   }
 }

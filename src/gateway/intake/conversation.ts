@@ -8,29 +8,16 @@ import {
   type Span,
   type Spans,
 } from "../../lib/json/json-spans.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 
-const HEADERS = [
-  "x-claude-code-session-id",
-  "session-id",
-  "session_id",
-  "x-session-id",
-  "x-session-affinity",
-  "conversation-id",
-  "conversation_id",
-  "thread-id",
-  "thread_id",
-];
-
-/** Null if nothing in the request identifies a conversation. */
-export function readConversation(
-  field: (name: string) => string | undefined,
+/** The session that the client names, or else what the body shows. Null if nothing identifies a conversation. */
+export function nameConversation(
+  { session, inferred }: ClientIdentity,
   body: Uint8Array | null,
 ): string | null {
-  for (const name of HEADERS) {
-    const value = field(name);
-    if (value !== undefined && value !== "") return shorten(value);
-  }
+  if (session !== undefined && inferred !== true) return session;
   return body === null ? null : readFromBody(body);
 }
 
@@ -51,13 +38,10 @@ function readFromBody(body: Uint8Array): string | null {
 
 const MAX_METADATA_BYTES = 16 * 1024;
 
-/** Claude Code writes JSON into `user_id`, with the session in a field of its own. */
 function readUserId(body: Uint8Array, span: Span): string | null {
   if (span.end - span.start > MAX_METADATA_BYTES) return null;
   const id = getField(parseJson(decode(body, span)), "user_id");
-  if (typeof id !== "string") return null;
-  const session = id.startsWith("{") ? getField(parseJson(id), "session_id") : undefined;
-  return typeof session === "string" ? session : id;
+  return typeof id === "string" ? id : null;
 }
 
 function readText(body: Uint8Array, span: Span | undefined): string | null {
@@ -116,23 +100,21 @@ const MAX_AGE_MS = 60 * 60_000;
 const MAX_CONVERSATIONS = 20_000;
 
 export class Conversations {
-  /** The least recently used comes first. */
-  readonly #assignments = new Map<string, Assignment>();
+  readonly #assignments = new BoundedMap<string, Assignment>(MAX_CONVERSATIONS);
 
   get size(): number {
     return this.#assignments.size;
   }
 
-  find(session: string, now: number): string | null {
-    const assignment = this.#assignments.get(session);
+  find(conversation: string, now: number): string | null {
+    const assignment = this.#assignments.get(conversation);
     return assignment === undefined || now - assignment.at > MAX_AGE_MS ? null : assignment.channel;
   }
 
-  keep(session: string, channel: string, now: number): void {
-    this.#assignments.delete(session);
-    this.#assignments.set(session, { channel, at: now });
+  keep(conversation: string, channel: string, now: number): void {
+    this.#assignments.set(conversation, { channel, at: now });
     for (const [oldest, { at }] of this.#assignments) {
-      if (this.#assignments.size <= MAX_CONVERSATIONS && now - at <= MAX_AGE_MS) break;
+      if (now - at <= MAX_AGE_MS) break;
       this.#assignments.delete(oldest);
     }
   }

@@ -5,7 +5,7 @@
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
 import type { Match } from "../intake/match.ts";
-import { dropOldest } from "../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
 /** What the charge of an unfinished response depends on. */
 export interface ChargeTerms {
@@ -24,11 +24,10 @@ const MAX_RESPONSES = 10_000;
 
 export class BackgroundResponses {
   /** By the response's id, oldest first. */
-  readonly #terms = new Map<string, ChargeTerms>();
+  readonly #terms = new BoundedMap<string, ChargeTerms>(MAX_RESPONSES);
 
   keep(id: string, terms: ChargeTerms): void {
     this.#terms.set(id, terms);
-    dropOldest(this.#terms, MAX_RESPONSES);
   }
 
   find(id: string): ChargeTerms | null {

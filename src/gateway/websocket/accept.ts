@@ -9,6 +9,7 @@ import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { findMatch, type Match } from "../intake/match.ts";
+import { readSender } from "../intake/client.ts";
 import { refuseCall } from "../intake/refuse.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
@@ -34,7 +35,7 @@ export async function serveWebSocket(call: ClientCall, newId: () => string, gate
 /** The first channel in order that accepts. */
 async function openUpstream(call: ClientCall, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, sockets, now } = gateway;
-  const source = { call, body: { plain: null } };
+  const source = { client: readSender(call), body: { plain: null } };
   for (const candidate of channels.choose(source, match, now()).candidates) {
     if (!sockets.mayOffer(candidate.channel, now())) continue;
     const connecting = await connect(call, candidate, gateway);

@@ -67,7 +67,7 @@ function open(sections: Readonly<Record<string, Section>>): Book {
   const candidate = (name: string, model?: string) =>
     route(model).candidates.find(({ channel }) => channel.name === name)!;
   const asker = ({ session }: Asked) => ({
-    call: { exchange: { field: (name: string) => (name === "session-id" ? session : undefined) } },
+    client: { session },
     body: { plain: null },
   });
   return {
@@ -142,7 +142,7 @@ describe("a conversation", () => {
   const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
     const route = findMatch(catalog.keys.get("k")!, model);
     const asker = {
-      call: { exchange: { field: (field: string) => (field === "session-id" ? session : undefined) } },
+      client: { session },
       body: { plain: null },
     };
     const choice = channels.choose(asker, route, now);

@@ -1,10 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { readConversation, Conversations } from "../../../src/gateway/intake/conversation.ts";
+import { isObject } from "../../../src/lib/json/json.ts";
+import { readClient } from "../../../src/gateway/intake/client.ts";
+import { Conversations, nameConversation } from "../../../src/gateway/intake/conversation.ts";
 
 /** The fields that identify a session. */
 function read(fields: Record<string, string>, body: unknown): string | null {
   const plain = body === null ? null : Buffer.from(JSON.stringify(body));
-  return readConversation((name) => fields[name], plain);
+  const member = (name: string): string | undefined =>
+    isObject(body) && name in body ? JSON.stringify(body[name]) : undefined;
+  return nameConversation(readClient({ field: (name) => fields[name], member }), plain);
 }
 
 describe("a conversation is identified by what its client sends", () => {
@@ -14,11 +18,18 @@ describe("a conversation is identified by what its client sends", () => {
     ["pi", { session_id: "s-3" }, {}, "s-3"],
     ["opencode", { "x-session-id": "s-4", "x-session-affinity": "s-4" }, {}, "s-4"],
     [
-      "a session in metadata.user_id",
-      {},
+      "Claude Code without the field",
+      { "user-agent": "claude-cli/2.1.330" },
       { metadata: { user_id: JSON.stringify({ device_id: "d", session_id: "s-5" }) } },
       "s-5",
     ],
+    [
+      "a tool with the field of another one",
+      { "x-conversation-id": "s-6" },
+      { prompt_cache_key: "k" },
+      "s-6",
+    ],
+    ["a thread", { "thread-id": "s-7" }, {}, "s-7"],
     ["any metadata.user_id", {}, { metadata: { user_id: "user_1_session_2" } }, "user_1_session_2"],
     ["prompt_cache_key", {}, { prompt_cache_key: "key" }, "key"],
   ])("%s", (_, fields, body, session) => {
@@ -27,7 +38,9 @@ describe("a conversation is identified by what its client sends", () => {
 
   test("long names are shortened and stay different", () => {
     const [one, two] = ["1", "2"].map((end) => read({ "session-id": "x".repeat(5000) + end }, null));
-    expect(one?.length).toBeLessThan(20);
+    const key = read({}, { prompt_cache_key: "x".repeat(5000) });
+    expect(key?.length).toBeLessThan(20);
+    expect(one?.length).toBe(64);
     expect(one).not.toBe(two!);
   });
 

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
 import { amountSchema } from "./checkpoint.ts";
-import { dropOldest } from "../../../lib/memory/oldest.ts";
+import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
@@ -54,7 +54,7 @@ type EncodedSession = z.infer<typeof sessionSchema>;
 
 export class SessionSums {
   /** By the session's id, the least recently used first. */
-  readonly #sessions = new Map<string, MutableSum>();
+  readonly #sessions = new BoundedMap<string, MutableSum>(MAX_SESSIONS);
 
   get(id: string): SessionSum | null {
     return this.#sessions.get(id) ?? null;
@@ -105,9 +105,7 @@ export class SessionSums {
   }
 
   #open(id: string, { key, model, time }: SessionRequest): MutableSum {
-    const known = this.#sessions.get(id);
-    if (known !== undefined) this.#sessions.delete(id);
-    const sum = known ?? {
+    const sum = this.#sessions.get(id) ?? {
       charged: ZERO_USD,
       estimated: ZERO_USD,
       requests: 0,
@@ -118,7 +116,6 @@ export class SessionSums {
       lastUsed: time,
     };
     this.#sessions.set(id, sum);
-    dropOldest(this.#sessions, MAX_SESSIONS);
     return sum;
   }
 }
