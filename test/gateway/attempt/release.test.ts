@@ -2,6 +2,7 @@
 
 import { afterEach, expect, test } from "bun:test";
 import { handle } from "../../../src/gateway/pipeline.ts";
+import { MESSAGES_LAYOUT } from "../../../src/dialects/prompt/layouts.ts";
 import { recognise } from "../../../src/dialects/index.ts";
 import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
 import { keyOf } from "../../harness/gateway.ts";
@@ -13,13 +14,16 @@ const REQUESTS = 10;
 const BODY = JSON.stringify({ model: "m", max_tokens: 9, stream: true, messages: [] });
 const EVENT = 'event: ping\ndata: {"type":"ping"}\n\n';
 
-test("the bodies of requests are released while their streams still run", async () => {
+test("the bodies of requests are released while their streams still run, but for 64 MB of prompts", async () => {
   scripted = await openScripted({ channels: { a: [] } });
   const bodies: WeakRef<Uint8Array>[] = [];
   const gate = Promise.withResolvers<void>();
   const running = Promise.withResolvers<void>();
   let begun = 0;
   const { gateway } = scripted;
+  // Prompts of this much are held until their answers have ended, for the analysis of their caches.
+  const megabyte = new Uint8Array(1024 * 1024);
+  for (let count = 0; count < 64; count += 1) gateway.prompts.hold(megabyte, MESSAGES_LAYOUT);
   const send = () => {
     const chunks = [Buffer.from(EVENT)];
     const read = async (): Promise<Uint8Array | null> => {
