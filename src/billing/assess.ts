@@ -71,6 +71,9 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   // Platforms charge nothing for an error status.
   if (status !== null && status >= 400) return NOTHING;
   if (status === null || reading === null) return UNKNOWN;
+  // A call without tokens costs as such, if it was answered.
+  if (reading.parts.some(({ usage }) => usage.call !== undefined))
+    return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed);
   if (reading.final) return assessFinal(reading, streamed);
   return outcome === "complete" ? assessReported(reading) : assessBroken(reading, estimatedInput);

@@ -22,7 +22,7 @@ import { loadBookBeside } from "./prices/stored-book.ts";
 import { ALL_MAKERS, ANY_SELLER, type Seller } from "./prices/sellers.ts";
 
 export type { Price, PriceBook, Rates } from "./prices/book.ts";
-export { addRegion, ANY_SELLER, type Seller, sellerOf } from "./prices/sellers.ts";
+export { addRegion, ANY_SELLER, isAllAt, type Seller, sellerOf } from "./prices/sellers.ts";
 
 /** Model id → kind → decimal, as the config has them. */
 export type Overrides = ReadonlyMap<string, Rates>;

@@ -59,6 +59,8 @@ export const CALL_KINDS = [
   "google_search",
   "google_search_prompt",
   "maps_grounding",
+  // A request that is charged as such: its answer reports no tokens.
+  "call",
 ] as const;
 
 export type CallKind = (typeof CALL_KINDS)[number];

@@ -77,6 +77,7 @@ export const PRICE_KINDS = [
   "google_search_per_1k",
   "google_search_prompt_per_1k",
   "maps_grounding_per_1k",
+  "call_per_1k",
 ] as const;
 
 /** One for all scalars: each schema that is created takes part of the start. */

@@ -59,6 +59,8 @@ const ROUTES: readonly DemoRoute[] = [
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
   { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: (r, s) => generate(chat, r, s) },
   { method: "POST", path: /\/v1\/embeddings$/, family: "responses", act: embedInput },
+  { method: "POST", path: /\/v1\/alpha\/search$/, family: "responses", act: searchWeb },
+  { method: "POST", path: /\/v1\/images\/(?:generations|edits)$/, family: "responses", act: makePicture },
   { method: "POST", path: /\/v1\/responses$/, family: "responses", act: (r, s) => generate(responses, r, s) },
   { method: "POST", path: /\/v1\/responses\/compact$/, family: "responses", act: compactInput },
   { method: "POST", path: /\/v1\/responses\/input_tokens$/, family: "responses", act: countInput },
@@ -155,6 +157,27 @@ function embedInput({ body }: DemoRequest): Answer {
   const tokens = texts.reduce((sum, text) => sum + countTokens(text), 0);
   const usage = { prompt_tokens: tokens, total_tokens: tokens };
   return answerJson("responses", { object: "list", data, model, usage });
+}
+
+/** OpenAI's answer reports no usage: openai/codex, codex-rs/codex-api/src/search.rs */
+function searchWeb({ body }: DemoRequest): Answer {
+  return answerJson("responses", { output: `Found: ${JSON.stringify(pick(body, "commands"))}`, results: [] });
+}
+
+/** One grey pixel. */
+const PICTURE =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==";
+
+function makePicture({ body }: DemoRequest): Answer {
+  const prompt = countTokens(readText(pick(body, "prompt")));
+  const pictures = pickList(body, "images").length * 100;
+  const usage = {
+    input_tokens: prompt + pictures,
+    input_tokens_details: { text_tokens: prompt, image_tokens: pictures },
+    output_tokens: 272,
+    total_tokens: prompt + pictures + 272,
+  };
+  return answerJson("responses", { created: 0, data: [{ b64_json: PICTURE }], usage });
 }
 
 function compactInput({ body }: DemoRequest, state: DemoState): Answer {

@@ -26,6 +26,10 @@ export interface Endpoint {
   readonly keySources: readonly KeySource[];
   /** No member of its requests caps the output. */
   readonly ignoresCaps?: true;
+  /** For groups all of whose channels are at this provider's own address. For others, the path is unknown. */
+  readonly onlyAt?: string;
+  /** The name under which a call of it has its price, if that is not the model's. */
+  readonly pricedAs?: string;
 }
 
 /** The endpoint and model that a request's path names. */

@@ -8,7 +8,8 @@ import type { Dialect, DialectName, Endpoint, KeySource, Purpose, Target } from 
 import { messages } from "./formats/messages.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "./platforms.ts";
 import { relay } from "./formats/relay.ts";
-import { embeddings, responses } from "./formats/responses.ts";
+import { embeddings, images, responses, search } from "./formats/responses.ts";
+import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
@@ -41,7 +42,7 @@ export interface EndpointTable {
   readonly models: ReadonlyMap<string, ModelPaths>;
 }
 
-type Family = Pick<Endpoint, "dialect" | "platforms" | "keySources" | "ignoresCaps">;
+type Family = Omit<Endpoint, "label" | "purpose">;
 type Line = readonly [method: string, path: string, purpose: Purpose, families: Choice<Family>];
 
 const BEARER: readonly KeySource[] = ["bearer"];
@@ -59,6 +60,9 @@ const COMPACTION: Family = { ...RESPONSES, ignoresCaps: true };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
 const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
 const EMBEDDINGS: Family = { dialect: embeddings, platforms: ["responses"], keySources: BEARER };
+/** What Codex calls for its tools: https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/search.rs */
+const SEARCH: Family = { ...RESPONSES, dialect: search, onlyAt: "openai", pricedAs: SEARCH_PRICE };
+const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };
 const CONTENT: Family = { dialect: content, platforms: ["content"], keySources: CONTENT_KEYS };
 const RELAY_MESSAGES: Family = { dialect: messages, platforms: ["relay"], keySources: MESSAGES_KEYS };
 const RELAY_CONTENT: Family = { dialect: content, platforms: ["relay"], keySources: CONTENT_KEYS };
@@ -87,6 +91,9 @@ const LINES: Readonly<Record<Platform, readonly Line[]>> = {
     ["POST", "/v1/responses/input_tokens", "count", forAll(RESPONSES)],
     ["POST", "/v1/chat/completions", "generate", forAll(CHAT)],
     ["POST", "/v1/embeddings", "embed", forAll(EMBEDDINGS)],
+    ["POST", "/v1/alpha/search", "embed", forAll(SEARCH)],
+    ["POST", "/v1/images/generations", "generate", forAll(IMAGES)],
+    ["POST", "/v1/images/edits", "generate", forAll(IMAGES)],
   ],
   content: [["GET", "/v1beta/models", "list", forAll(CONTENT)]],
   relay: [

@@ -174,6 +174,10 @@ export function hasUsdLimit(limits: Limits): boolean {
   return hasOwnUsdLimit(limits) || limits.usdPerSession !== null;
 }
 
+export function refusesUnpriced(limits: Limits): boolean {
+  return hasUsdLimit(limits) && !limits.allowUnpriced;
+}
+
 /** A limit in USD that is not counted for each session. */
 function hasOwnUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
   return usdPerDay !== null || usdPerMonth !== null || usdTotal !== null;

@@ -1,6 +1,6 @@
 // Whose prices a channel pays: what its address, or its config, says of that.
 
-import type { Channel } from "../../config/catalog.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
 
@@ -121,6 +121,11 @@ export function findProvider({ hostname, pathname }: URL): string | null {
     ([pattern, , path]) => matchesHost(pattern, host) && (path === undefined || pathname.startsWith(path)),
   );
   return found?.[1] ?? null;
+}
+
+/** All channels of the group are at the provider's own address. */
+export function isAllAt({ channels }: Pick<Group, "channels">, provider: string): boolean {
+  return channels.length > 0 && channels.every(({ baseUrl }) => findProvider(baseUrl) === provider);
 }
 
 /** `*.example.com`: any subdomain; `*example.com`: the domain, too; `a.*.example.com`: any labels between. */

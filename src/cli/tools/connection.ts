@@ -8,6 +8,10 @@ import { findConfig } from "../../config/file/find.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
+import { refusesUnpriced } from "../../billing/limits/limits.ts";
+import { isAllAt } from "../../billing/prices.ts";
+import { PER_1K } from "../../billing/tariff.ts";
+import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { tryGateway } from "../access/control.ts";
 import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
@@ -15,7 +19,7 @@ import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal/terminal.ts";
-import type { Connection, Tool } from "./programs/tool.ts";
+import { type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
@@ -74,7 +78,23 @@ export async function connect(
   const { relayPrefix } = catalog;
   const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret, label: ascii };
   const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
-  return { tool, connection: { ...target, models }, key, loaded };
+  const upstream = {
+    isDirect: isAllAt(key.group, mainMakerOf(target.platform)),
+    searchRefusal: explainSearchRefusal(key, catalog),
+  };
+  return { tool, connection: { ...target, ...upstream, models }, key, loaded };
+}
+
+/** A search has no price but the owner's, and a limit in USD refuses what has none. */
+function explainSearchRefusal({ name, group }: ToolKey, { keys, prices }: Catalog): string | null {
+  if (prices.get(SEARCH_PRICE)?.[`call${PER_1K}`] !== undefined) return null;
+  const owners = [
+    { holder: `the key "${name}"`, limits: keys.get(name)?.limits },
+    { holder: `the group "${group.name}"`, limits: group.limits },
+  ];
+  const owner = owners.find(({ limits }) => limits !== undefined && refusesUnpriced(limits));
+  if (owner === undefined) return null;
+  return `${owner.holder} has a limit in USD, and a search of Codex has no price. \`gateway prices set ${SEARCH_PRICE} call${PER_1K}=10\` sets one (USD for 1,000 searches).`;
 }
 
 /** Tools separate header fields by commas or line breaks, and not every tool sends other characters. The gateway decodes

@@ -29,10 +29,16 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
     done: `The key "${made.join()}" was created`,
   });
   if (flags.json === true) return;
-  const misleading = describeMisleading(tool.title, tool.misleading, process.env);
-  if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
+  noteDifferences(connected);
   if (conflict !== null)
     printNote(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
+}
+
+function noteDifferences({ tool, connection }: ToolConnection): void {
+  const loss = tool.describeLoss?.(connection) ?? null;
+  if (loss !== null) printNote(loss);
+  const misleading = describeMisleading(tool.title, tool.misleading, process.env);
+  if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
 }
 
 /** The keys whose secret is shown only here. */

@@ -10,7 +10,7 @@ import { agreeToMeteredBilling } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
-import { fail, printJson, refuseUsage } from "../terminal/terminal.ts";
+import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
 import type { Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
@@ -45,6 +45,8 @@ export async function runTool(
     onAbsent: offerStart,
   });
   const { connection } = connected;
+  const loss = tool.describeLoss?.(connection) ?? null;
+  if (loss !== null) printNote(loss);
   const statusline = planStatusline(connected, flags);
   const setting = { ...prepare(tool, connection, process.env), ...(statusline !== null && { statusline }) };
   return startTool(tool.overlay?.(connection), setting, start);

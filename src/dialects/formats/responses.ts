@@ -1,6 +1,7 @@
-// The responses dialect, and that of embeddings: the same, but for their usage.
+// The responses dialect, and those of embeddings, searches and pictures: the same, but for their usage.
 
 import type { StreamBreak, Dialect } from "../dialect.ts";
+import { openImagesMeter, openSearchMeter } from "../meters/calls.ts";
 import { openEmbeddingsMeter } from "../meters/embeddings.ts";
 import { openResponsesMeter } from "../meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
@@ -29,6 +30,8 @@ export const responses: Dialect = {
 };
 
 export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMeter };
+export const search: Dialect = { ...responses, openMeter: openSearchMeter };
+export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
  *  a top-level `error`. So the event has both. */

@@ -199,7 +199,8 @@ interface BilledDemand extends Demand {
 
 function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
   const { match, plain, estimatedInput, overrides, hasOutput, endpoint } = demand;
-  const model = match.model ?? "";
+  const { pricedAs = null } = endpoint;
+  const model = pricedAs ?? match.model ?? "";
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
     estimatedInput,
@@ -207,7 +208,11 @@ function describeCost(demand: BilledDemand, gateway: Gateway): Cost {
     hasOutput,
     capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
     clientTools: endpoint.dialect.clientTools,
-    quotes: match.candidates.map((candidate) => quoteAt(candidate, match, overrides, gateway)),
+    quotes: match.candidates.map((candidate) => {
+      if (pricedAs === null) return quoteAt(candidate, match, overrides, gateway);
+      const quote = quoteAt({ ...candidate, model: pricedAs }, match, overrides, gateway);
+      return (_usage, tariff) => quote({ call: 1 }, tariff);
+    }),
     ways: match.candidates.flatMap((candidate) => listWays(candidate, overrides, gateway)),
   });
   return {

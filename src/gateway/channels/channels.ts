@@ -2,6 +2,7 @@
 // leads to, view.ts what people see of it.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
@@ -35,6 +36,7 @@ import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rul
 /** The parts of a job that identify its conversation. */
 interface ConversationSource {
   readonly client: ClientIdentity;
+  readonly call?: { readonly target: Pick<Target, "endpoint"> };
   readonly body: Pick<RequestBody, "plain">;
 }
 
@@ -97,6 +99,15 @@ export function createChannels(options: ChannelsOptions): Channels {
   return new ChannelBook(options);
 }
 
+/** A search or a picture of an agent goes where the session's last response was, whatever its model, and never moves it. */
+function followsSession({ call }: ConversationSource): boolean {
+  return call?.target.endpoint.onlyAt !== undefined;
+}
+
+function nameSession({ client }: ConversationSource, { group }: Match): string | null {
+  return client.session === undefined ? null : `${group.name}/*/${client.session}`;
+}
+
 class ChannelBook implements Channels {
   readonly #options: ChannelsOptions;
   readonly #conversations = new Conversations();
@@ -133,7 +144,9 @@ class ChannelBook implements Channels {
     return admittanceOf(this.#recall(channel), model, now) !== "closed";
   }
 
-  #nameConversation({ client, body }: ConversationSource, match: Match): string | null {
+  #nameConversation(source: ConversationSource, match: Match): string | null {
+    if (followsSession(source)) return nameSession(source, match);
+    const { client, body } = source;
     const name = nameConversation(client, body.plain);
     // Prompt caches belong to one model, and so do most cooldowns.
     return name === null ? null : `${match.group.name}/${match.model ?? ""}/${name}`;
@@ -192,11 +205,13 @@ class ChannelBook implements Channels {
 
   keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void {
     const { candidates } = match;
-    if (candidates.length === 1) return;
+    if (candidates.length === 1 || followsSession(source)) return;
     const moved = choice.conversation !== null || candidate !== candidates[0] || hasTie(candidates);
     const conversation = moved ? (choice.conversation ?? this.#nameConversation(source, match)) : null;
     if (conversation === null) return;
-    this.#conversations.keep(conversation, candidate.channel.name, this.#options.now());
+    const session = nameSession(source, match);
+    for (const name of session === null ? [conversation] : [conversation, session])
+      this.#conversations.keep(name, candidate.channel.name, this.#options.now());
   }
 
   reportEnd(channel: Channel, { how, problem, chargeUsd }: RequestEnd, now: number): void {

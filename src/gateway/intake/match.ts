@@ -7,6 +7,7 @@ import { isGroupOpen } from "../../config/catalog.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
 import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { isAllAt } from "../../billing/prices.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 
 /** A channel that can serve the request, and its name for the model. */
@@ -28,6 +29,7 @@ export interface Match {
 /** Refuses a key whose group has another platform, or whose plan is not active. */
 export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, now: number): void {
   const { group } = key;
+  if (endpoint.onlyAt !== undefined && !isAllAt(group, endpoint.onlyAt)) throw explainForeign(endpoint);
   if (!endpoint.platforms.includes(group.platform)) {
     throw new GatewayError("wrong_platform", describeMismatch(key, endpoint, catalog, now));
   }
@@ -44,6 +46,14 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
       { wireCode: "plan_inactive" },
     );
   }
+}
+
+/** As for a path that no group serves. */
+function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
+  return new GatewayError(
+    "unknown_path",
+    `Unknown path: for this key, this gateway has no endpoint POST ${label}. It serves it for groups all of whose channels are at the own address of ${onlyAt}.`,
+  );
 }
 
 export function findMatch(key: Key, model: string | null): Match {

@@ -120,6 +120,40 @@ describe("tools", () => {
     ]);
   });
 
+  test("Codex gets OpenAI's name for a group at OpenAI's own address, without the search that the gateway would refuse", async () => {
+    using folder = makeTempFolder();
+    const write = (more: string) =>
+      writeFileSync(
+        folder.join("gateway.yaml"),
+        `listen: { port: 4999 }
+channels:
+  own: { platform: responses, base_url: https://api.openai.com/v1, credential: x }
+  relay: { platform: responses, base_url: https://relay.example/v1, credential: x }
+groups:
+  direct: { platform: responses, channels: [own] }
+  mixed: { platform: responses, channels: [own, relay] }
+keys:
+  - { name: free, group: direct, secret: sk-free }
+  - { name: capped, group: direct, secret: sk-capped, limits: { usd_per_day: 1 } }
+  - { name: open, group: direct, secret: sk-open, limits: { usd_per_day: 1, unpriced: allow } }
+  - { name: both, group: mixed, secret: sk-both, limits: { usd_per_day: 1 } }
+${more}`,
+        { mode: 0o600 },
+      );
+    const read = async (key: string) => {
+      const { stdout, stderr } = await run({ folder: folder.path }, "env", key, "codex", "--shell", "bash");
+      const name = /model_providers\.gateway\.name=(\w+)/.exec(stdout)?.[1];
+      return [key, name, stdout.includes("web_search=disabled"), stderr.includes("No web search")];
+    };
+    write("");
+    expect(await read("free")).toEqual(["free", "OpenAI", false, false]);
+    expect(await read("capped")).toEqual(["capped", "OpenAI", true, true]);
+    expect(await read("open")).toEqual(["open", "OpenAI", false, false]);
+    expect(await read("both")).toEqual(["both", "gateway", false, false]);
+    write("prices: { codex-search: { call_per_1k: 10 } }");
+    expect(await read("capped")).toEqual(["capped", "OpenAI", false, false]);
+  });
+
   test("opencode gets only the gateway's providers, and the models that the config names", () => {
     const read = (platform: Connection["platform"], models: string[]) =>
       JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");

@@ -12,6 +12,10 @@ export interface Connection {
   readonly secret: string;
   /** The models that the key can call; where they are not known, those that the config names. */
   readonly models: readonly string[];
+  /** All channels of the group are at the own address of the platform's maker. */
+  readonly isDirect?: boolean;
+  /** Why the gateway would refuse the searches of such a group; null: it would not. */
+  readonly searchRefusal?: string | null;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
 }
@@ -53,6 +57,8 @@ export interface Tool {
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
   readonly headers?: (connection: Connection) => HeaderVariable;
   connect(connection: Connection): ToolSettings;
+  /** What the tool can do without the gateway and not with this connection; null: nothing. */
+  readonly describeLoss?: (connection: Connection) => string | null;
 }
 
 /** The base of the tool's own paths. */

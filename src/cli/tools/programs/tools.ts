@@ -10,7 +10,15 @@ import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
 import { qwen } from "./qwen.ts";
-import { ANTHROPIC_HEADERS, LABEL_HEADER, listPlatforms, OPENAI_HEADERS, rootOf, type Tool } from "./tool.ts";
+import {
+  ANTHROPIC_HEADERS,
+  type Connection,
+  LABEL_HEADER,
+  listPlatforms,
+  OPENAI_HEADERS,
+  rootOf,
+  type Tool,
+} from "./tool.ts";
 
 /** An argument would need quotes: a label may look like a number. */
 const CODEX_LABEL = "GATEWAY_CODEX_LABEL";
@@ -31,7 +39,10 @@ const codex: Tool = {
     },
     args: [
       "model_provider=gateway",
-      "model_providers.gateway.name=gateway",
+      // Codex decides by this name whether it offers its web search and lets the upstream compact a conversation. Another
+      // upstream than OpenAI's own would not understand these requests.
+      `model_providers.gateway.name=${connection.isDirect === true ? "OpenAI" : "gateway"}`,
+      ...(isSearchRefused(connection) ? ["web_search=disabled"] : []),
       `model_providers.gateway.base_url=${rootOf(connection)}/v1`,
       "model_providers.gateway.wire_api=responses",
       `model_providers.gateway.env_key=${CODEX_KEY}`,
@@ -40,7 +51,13 @@ const codex: Tool = {
         : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),
     ].flatMap((override) => ["-c", override]),
   }),
+  describeLoss: (connection) =>
+    isSearchRefused(connection) ? `No web search in this run: ${connection.searchRefusal}` : null,
 };
+
+function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
+  return isDirect === true && searchRefusal !== null;
+}
 
 const openai: Tool = {
   name: "openai",
