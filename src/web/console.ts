@@ -1,7 +1,7 @@
 // The server side of the console's page: who may come in, and what is at which address.
 //
 // A request passes the guard (guard.ts), which turns other web pages away. The shell and its assets have no data and
-// need no sign-in. Everything else needs the cookie and the token of a signed-in page (session.ts).
+// need no sign-in. Everything else needs the cookie and the token of a signed-in page (sign-ins.ts).
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
@@ -19,13 +19,13 @@ import { NOT_CACHED, readCookie, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
 import { createReports, type Reports } from "./reports/reports.ts";
-import { type CodeFault, createSessions, type Sessions } from "./session.ts";
+import { type CodeFault, createSignIns, type SignIns } from "./sign-ins.ts";
 
 const API = "/console/api/";
 const MAX_BODY_BYTES = 64 * 1024;
 
 interface Inside extends ConsoleParts {
-  readonly sessions: Sessions;
+  readonly signIns: SignIns;
   readonly live: Live;
   readonly reports: Reports;
   readonly keys: Keys;
@@ -39,7 +39,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   const { console: where, listen } = gateway.catalog;
   const inside: Inside = {
     ...parts,
-    sessions: createSessions(gateway.now),
+    signIns: createSignIns(gateway.now),
     live: createLive(parts),
     reports: createReports(() => ({
       ledgerPath: gateway.catalog.ledger.path,
@@ -61,7 +61,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     createLink: () => {
       if (!isServed) throw new Refusal(NOT_SERVED, 1);
       // Behind the #: a browser sends that part to nobody, and the page removes it at once.
-      return `${describeBaseUrl(listen.host, port())}/console#code=${inside.sessions.createCode()}`;
+      return `${describeBaseUrl(listen.host, port())}/console#code=${inside.signIns.createCode()}`;
     },
     close: () => {
       inside.live.close();
@@ -140,13 +140,13 @@ function statusOf(error: unknown): number {
   return 500;
 }
 
-function isSignedIn(exchange: Exchange, { sessions, cookie }: Inside): boolean {
-  return sessions.has(readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER));
+function isSignedIn(exchange: Exchange, { signIns, cookie }: Inside): boolean {
+  return signIns.has(readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER));
 }
 
-function openLive(exchange: Exchange, { live, sessions, cookie }: Inside): void {
+function openLive(exchange: Exchange, { live, signIns, cookie }: Inside): void {
   const [secret, token] = [readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER)];
-  live.open(exchange, () => sessions.has(secret, token));
+  live.open(exchange, () => signIns.has(secret, token));
 }
 
 const FAULTS: Readonly<Record<CodeFault, string>> = {
@@ -157,9 +157,9 @@ const FAULTS: Readonly<Record<CodeFault, string>> = {
 
 const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }));
 
-async function signIn(exchange: Exchange, { sessions, cookie, gateway }: Inside): Promise<void> {
+async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside): Promise<void> {
   const body = signInSchema.safeParse(await readBody(exchange));
-  const result = body.success ? sessions.signIn(body.data.code) : "unknown";
+  const result = body.success ? signIns.signIn(body.data.code) : "unknown";
   if (typeof result === "string") {
     if (result === "used")
       gateway.observer.notice(
@@ -174,8 +174,8 @@ async function signIn(exchange: Exchange, { sessions, cookie, gateway }: Inside)
   reply(exchange, 200, { token: result.token }, [field]);
 }
 
-function signOut(exchange: Exchange, { sessions, cookie }: Inside): void {
-  sessions.signOut(readCookie(exchange, cookie()));
+function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
+  signIns.signOut(readCookie(exchange, cookie()));
   const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
   reply(exchange, 200, {}, [field]);
 }

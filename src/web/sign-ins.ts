@@ -7,7 +7,7 @@ import { sha256Hex } from "../lib/secret.ts";
 
 const CODE_MS = 60_000;
 const MAX_CODES = 16;
-const MAX_SESSIONS = 32;
+const MAX_SIGN_INS = 32;
 const SECRET_BYTES = 32;
 /** A link should fit in a line of a terminal. */
 const CODE_BYTES = 16;
@@ -17,44 +17,44 @@ export interface SignIn {
   readonly token: string;
 }
 
-/** `used`: the code has been used before. The session of that first use is ended. */
+/** `used`: the code has been used before. The sign-in of that first use is ended. */
 export type CodeFault = "unknown" | "expired" | "used";
 
 interface Code {
   readonly until: number;
-  /** The session that it has started. */
-  session: string | null;
+  /** The hash of the cookie for which it was exchanged. */
+  cookie: string | null;
 }
 
-export interface Sessions {
+export interface SignIns {
   createCode(): string;
   signIn(code: string): SignIn | CodeFault;
   has(cookie: string | null, token: string | undefined): boolean;
   signOut(cookie: string | null): void;
 }
 
-export function createSessions(now: () => number): Sessions {
+export function createSignIns(now: () => number): SignIns {
   /** By the hashes of codes and cookies: comparing a secret byte by byte would show how much of it is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
-  const tokens = new BoundedMap<string, string>(MAX_SESSIONS);
+  const tokens = new BoundedMap<string, string>(MAX_SIGN_INS);
   return {
     createCode: () => {
       const code = newSecret(CODE_BYTES);
-      codes.set(sha256Hex(code), { until: now() + CODE_MS, session: null });
+      codes.set(sha256Hex(code), { until: now() + CODE_MS, cookie: null });
       return code;
     },
     signIn: (text) => {
       const code = codes.get(sha256Hex(text));
       if (code === undefined) return "unknown";
-      if (code.session !== null) {
-        tokens.delete(code.session);
+      if (code.cookie !== null) {
+        tokens.delete(code.cookie);
         return "used";
       }
       if (now() >= code.until) return "expired";
       const cookie = newSecret(SECRET_BYTES);
       const token = newSecret(SECRET_BYTES);
-      code.session = sha256Hex(cookie);
-      tokens.set(code.session, sha256Hex(token));
+      code.cookie = sha256Hex(cookie);
+      tokens.set(code.cookie, sha256Hex(token));
       return { cookie, token };
     },
     has: (cookie, token) =>
