@@ -10,6 +10,7 @@ import { checkConfigText } from "../../src/config/file/load.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { dropKey } from "../../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
+import { countSameCalls } from "../../src/dialects/prompt/same-call.ts";
 import { readPrompt } from "../../src/dialects/prompt/read-prompt.ts";
 import { readClient } from "../../src/gateway/intake/client.ts";
 import { nameConversation } from "../../src/gateway/intake/conversation.ts";
@@ -536,6 +537,25 @@ const PROMPTS: readonly Case[] = [
     "a system prompt of digits and letters",
     100_000,
     (size) => preparePrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
+  ],
+  [
+    "a result in a result, for the calls that repeat",
+    20_000,
+    (size) => {
+      const deep = `${'[{"a":'.repeat(size)}1${"}]".repeat(size)}`;
+      const call = '{"role":"assistant","content":[{"type":"tool_use","id":"t"}]}';
+      const result = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":${deep}}]}`;
+      const body = bytesOf(`{"messages":[${call},${result}]}`);
+      return () => countSameCalls(body, MESSAGES_LAYOUT);
+    },
+  ],
+  [
+    "tags of tools that never close, for the calls that repeat",
+    50_000,
+    (size) => {
+      const body = bytesOf(`{"messages":[{"role":"user","content":"${"<system-reminder>".repeat(size)}"}]}`);
+      return () => countSameCalls(body, MESSAGES_LAYOUT);
+    },
   ],
   [
     "more messages than are read",

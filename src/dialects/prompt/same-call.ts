@@ -5,9 +5,7 @@
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
-import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
-import { asBuffer } from "../../lib/memory/bytes.ts";
-import type { Layout } from "./layouts.ts";
+import type { Layout, Role } from "./layouts.ts";
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
@@ -33,43 +31,41 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
-/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `before`: the
- *  conversation that the request continues, as far as it is known. */
+/** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `findChain` finds the
+ *  conversation that the request continues by the id of its response, as far as it is known. */
 export function countSameCalls(
   body: Uint8Array,
   { members, mark }: Layout,
-  before: CallChain | null = null,
+  findChain: (responseId: string) => CallChain | null = () => null,
 ): LastPairs {
   const request = parseJson(new TextDecoder().decode(body));
   if (!isObject(request)) return NO_PAIRS;
-  const reader = new CallReader(mark, before);
-  for (const [name, role] of members) {
-    if (role !== "messages" || request[name] === undefined) continue;
-    for (const message of listOf(request[name])) reader.readMessage(message);
-  }
-  try {
-    return reader.countEqual();
-  } catch (error) {
-    // A call or a result is nested too deeply to be written as JSON again. No tool's is.
-    if (error instanceof RangeError) return NO_PAIRS;
-    throw error;
-  }
-}
-
-/** The id of the response that the request continues. */
-export function findPrevious(body: Uint8Array, { members }: Layout): string | null {
-  for (const [name, role] of members) {
-    if (role !== "continues" || !asBuffer(body).includes(`"${name}"`)) continue;
-    const scan = scanTopLevel(body, [name]);
-    const span = scan.kind === "object" ? scan.spans.get(name) : undefined;
-    return span === undefined ? null : readString(body, span);
-  }
-  return null;
+  const valueOf = (role: Role): unknown => {
+    const names = [...members].flatMap(([name, each]) => (each === role ? [name] : []));
+    return findAny(request, names);
+  };
+  const previous = valueOf("continues");
+  const reader = new CallReader(mark, typeof previous === "string" ? findChain(previous) : null);
+  for (const message of listOf(valueOf("messages") ?? [])) reader.readMessage(message);
+  return reader.countEqual();
 }
 
 /** The same for a call in a request and for the same call in a response. */
 export function hashCall(name: string, input: unknown): string {
-  return `${name} ${Bun.hash.wyhash(JSON.stringify(input) ?? "")}`;
+  return `${name} ${Bun.hash.wyhash(writeJson(input))}`;
+}
+
+/** No tool nests its input or its result as deeply. What is deeper is not compared. */
+const MAX_DEPTH = 64;
+
+/** JSON without one member. `JSON.stringify` takes time that grows with the square of the depth. */
+function writeJson(value: unknown, without?: string, depth = 0): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
+  if (depth === MAX_DEPTH) return "";
+  const write = (inner: unknown): string => writeJson(inner, without, depth + 1);
+  if (Array.isArray(value)) return `[${value.map(write).join()}]`;
+  const members = Object.entries(value).filter(([name]) => name !== without);
+  return `{${members.map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`).join()}}`;
 }
 
 interface Pair {
@@ -158,15 +154,10 @@ class CallReader {
       typeof call === "string"
         ? call
         : hashCall(typeof name === "string" ? name : "", findAny(call, CALL_INPUTS));
-    const output = this.#writeOutput(result);
+    // Marks for the cache move from result to result.
+    const output = writeJson(findAny(result, OUTPUTS), this.#mark);
     const clean = output.length > MAX_CLEANED_LENGTH ? output : output.replace(NOISE, "");
     return String(Bun.hash.wyhash(`${called} ${getField(result, "is_error") === true} ${clean}`));
-  }
-
-  /** Without the marks for the cache, which move from result to result. */
-  #writeOutput(result: object): string {
-    const drop = (name: string, value: unknown): unknown => (name === this.#mark ? undefined : value);
-    return JSON.stringify(findAny(result, OUTPUTS), drop) ?? "";
   }
 }
 

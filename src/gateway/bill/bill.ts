@@ -12,7 +12,7 @@ import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts"
 import type { CallListener } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { Dialect, Endpoint } from "../../dialects/dialect.ts";
-import { countSameCalls, findPrevious } from "../../dialects/prompt/same-call.ts";
+import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
@@ -149,9 +149,7 @@ function admit(job: Job, demand: Demand, gateway: Gateway): Pick<Bill, "admissio
 
 /** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered. */
 function readPairs(prompt: Uint8Array, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
-  const previous = findPrevious(prompt, promptLayout);
-  const before = previous === null ? null : chains.find(key.name, previous);
-  return countSameCalls(prompt, promptLayout, before);
+  return countSameCalls(prompt, promptLayout, (responseId) => chains.find(key.name, responseId));
 }
 
 /** Not part of the function above, so that it does not keep the body alive. */
