@@ -61,8 +61,28 @@ export interface StreamBreak {
   readonly sequence?: number;
 }
 
+/** An error in a stream. */
+export interface StreamError {
+  /** The HTTP status with the same meaning. */
+  readonly status: number;
+  readonly message: string;
+}
+
+/** How a dialect's upstreams say that they fail. */
+export interface UpstreamErrors {
+  /** The message of an error body that was JSON; empty if it has none. */
+  readMessage(body: unknown): string;
+  /** True for an event that comes before the response itself and reports no usage. */
+  isPrelude(event: unknown): boolean;
+  /** Null for an event of a real response, for an error that reports usage, and for an unknown one: these are for the client. */
+  readEvent(event: unknown): StreamError | null;
+  /** How an error begins that comes in a stream's place, not framed as an event. */
+  readonly bareStart: RegExp;
+}
+
 export interface Dialect {
   readonly name: DialectName;
+  readonly upstreamErrors: UpstreamErrors;
   /** The header that carries a channel's credential. */
   sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */

@@ -1,6 +1,8 @@
 // Work on untrusted input grows with its size, not with the square of it. Each case is a hostile input. It is measured in
 // CPU time at one size and at twice the size: linear work takes twice as long, quadratic work four times.
 
+import { FirstEventSearch } from "../../src/dialects/first-event.ts";
+import { messages } from "../../src/dialects/formats/messages.ts";
 import { describe, expect, test } from "bun:test";
 import { ANY_SELLER } from "../../src/billing/prices/sellers.ts";
 import { findModel } from "../../src/billing/prices.ts";
@@ -17,7 +19,6 @@ import { nameConversation } from "../../src/gateway/intake/conversation.ts";
 import { readNames } from "../../src/gateway/intake/body.ts";
 import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
 import { redactBody, redactError, redactFields, StreamRedactor } from "../../src/gateway/upstream/redact.ts";
-import { readFirstEvent } from "../../src/gateway/upstream/stream-head.ts";
 import { matchesGlob } from "../../src/lib/text/glob.ts";
 import { openDecoder } from "../../src/lib/http1/framing.ts";
 import { HeadSearch, parseRequest, parseResponse, skipEmptyLines } from "../../src/lib/http1/head.ts";
@@ -389,8 +390,8 @@ const STREAMS: readonly Case[] = STREAM_TEXTS.flatMap(([name, make]): Case[] => 
     `${name}, at the start of a stream`,
     50_000,
     (size) => {
-      const text = make(size);
-      return () => readFirstEvent(text);
+      const bytes = bytesOf(make(size));
+      return () => new FirstEventSearch(messages.upstreamErrors).add(bytes);
     },
   ],
 ]);

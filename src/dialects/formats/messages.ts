@@ -3,12 +3,14 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
+import { COMMON_ERRORS } from "../upstream-errors.ts";
 import { fillRecord, readModelList, readPageSize, takeAfter, takeBefore } from "../listing.ts";
 import { openMessagesMeter } from "../meters/messages.ts";
 import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
 
 export const messages: Dialect = {
   name: "messages",
+  upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["x-api-key", credential],
   errorBody: formError,
   // Clients ignore an event without an `event:` line.

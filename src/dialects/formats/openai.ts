@@ -4,6 +4,7 @@ import type { GatewayError } from "../../lib/errors.ts";
 import { isObject } from "../../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
+import { COMMON_ERRORS } from "../upstream-errors.ts";
 import { fillRecord, readModelList } from "../listing.ts";
 
 export interface WireError {
@@ -24,6 +25,7 @@ type SharedParts = Omit<
 >;
 
 export const OPENAI_PARTS: SharedParts = {
+  upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["authorization", `Bearer ${credential}`],
   errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
   eventCloser: "\n\n",

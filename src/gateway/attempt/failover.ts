@@ -163,12 +163,12 @@ async function send(attempt: Attempt): Promise<StartedAnswer> {
 
 /** The upstream refused. Its error body shows whether that is about the channel or about the request. */
 async function readRefusal(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
-  const { candidate, bill, gateway } = attempt;
+  const { job, candidate, bill, gateway } = attempt;
   const { channel } = candidate;
   const { response } = answer;
   bill.attempts.push({ channel: channel.name, status: response.status });
   const whole = redactErrorBody(await readErrorBody(response, attempt.leftMs), channel);
-  const read = readFailure(channel.name, response, whole, gateway.now());
+  const read = readFailure(channel.name, response, whole, { dialect: job.dialect, now: gateway.now() });
   const failure = read && {
     ...redactFailure(read, channel),
     response: keepResponse(attempt, response, whole),
@@ -210,7 +210,7 @@ async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<Star
   const { candidate, bill } = attempt;
   const { name } = candidate.channel;
   const { status } = answer.response;
-  const { response, first, start } = await readStreamHead(answer.response);
+  const { response, first, start } = await readStreamHead(answer.response, attempt.job.dialect);
   if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
   if (typeof first === "string") {
     bill.attempts.push({ channel: name, status });

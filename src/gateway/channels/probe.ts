@@ -2,6 +2,7 @@
 // where the config says so (`probe`) and no request has shown the channel's state.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import { dialectOf } from "../../dialects/index.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
@@ -28,7 +29,7 @@ async function probe(channel: Channel, { client }: ProbeContext): Promise<Failur
   const { name } = channel;
   try {
     const { status, body } = await fetchListPage(client, channel, "");
-    const failure = judgeRefusal(name, status, redactText(body, channel));
+    const failure = judgeRefusal(name, status, redactText(body, channel), dialectOf(channel.platform));
     return failure && redactFailure(failure, channel);
   } catch (fault) {
     if (fault instanceof UpstreamFault) return { kind: "fault", channel: name, fault };

@@ -1,8 +1,7 @@
 // The one table of what a failed attempt means: its cause, whether another channel is tried, and which error the client
 // gets if none is left. Pure. channels/cooldown.ts decides how long the channel's cooldown is.
 
-import { z } from "zod";
-import type { DialectName } from "../../dialects/dialect.ts";
+import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import { type Field, type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -222,25 +221,30 @@ export function blameBreaks(channel: string): Failure {
 
 const MAX_MESSAGE_LENGTH = 300;
 
-/** What an upstream's error response says about its channel, in any dialect; null if it is only about the request. */
+/** What an upstream's error response says about its channel; null if it is only about the request. */
 export function readFailure(
   channel: string,
   response: UpstreamResponse,
   body: Uint8Array,
-  now: number,
+  { dialect, now }: { readonly dialect: Dialect; readonly now: number },
 ): StatusFailure | null {
   const text = new TextDecoder().decode(body);
-  const failure = judgeRefusal(channel, response.status, text);
+  const failure = judgeRefusal(channel, response.status, text, dialect);
   if (failure === null) return null;
   const seen = readRetryAfter(response, now);
   return { ...failure, waitMs: seen ?? readHiddenWait(response, text, now), waitIsHidden: seen === null };
 }
 
-export function judgeRefusal(channel: string, status: number, text: string): StatusFailure | null {
+export function judgeRefusal(
+  channel: string,
+  status: number,
+  text: string,
+  dialect: Dialect,
+): StatusFailure | null {
   const rule = findBodyRule(status, text);
   if (rule === undefined && !blamesChannel(status)) return null;
   const { cause } = rule ?? ruleOf(status);
-  const message = quoteMessage(readErrorMessage(text));
+  const message = quoteMessage(dialect.upstreamErrors.readMessage(parseJson(text)));
   return { kind: "status", channel, status, cause, message, waitMs: null, response: null };
 }
 
@@ -278,18 +282,6 @@ export function blame(channel: string, status: number, message: string): StatusF
 /** One line: a second one could look like a message of the gateway in its log. */
 function quoteMessage(message: string): string {
   return message.slice(0, MAX_MESSAGE_LENGTH).replaceAll(/\s+/g, " ").trim();
-}
-
-const ErrorBody = z.lazy(() =>
-  z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) }),
-);
-
-/** All dialects have the message at `error.message`, some inside a list. A proxy's HTML page is not worth quoting. */
-function readErrorMessage(text: string): string {
-  const body = parseJson(text);
-  const parsed = ErrorBody.safeParse(Array.isArray(body) ? body[0] : body);
-  if (!parsed.success) return "";
-  return typeof parsed.data.error === "string" ? parsed.data.error : parsed.data.error.message;
 }
 
 /** For a stream whose connection ended normally, but without its dialect's terminal event. */

@@ -3,9 +3,9 @@
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import { type FirstEvent, FirstEventSearch } from "../../dialects/first-event.ts";
 import { joinChunks } from "./answer.ts";
-import { openSseParser } from "../../lib/sse/sse-parser.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
 /** Stop holding a stream of which nothing has come after this. */
@@ -13,10 +13,6 @@ const MAX_WAIT_MS = 5000;
 /** How much longer to hold a stream once a prelude event has come: clients show that event. */
 const MAX_PRELUDE_WAIT_MS = 1000;
 const MAX_HELD_BYTES = 256 * 1024;
-/** Each scan reads all that is held. This bounds the work, however small the chunks are. */
-const MAX_SCANS = 100;
-/** Bytes that can end an event, or an error that is not framed as an event. */
-const EVENT_ENDS = [0x0a, 0x0d, 0x7d, 0x5d];
 
 export interface StreamHead {
   /** The same response. Reading it gives the held bytes first. */
@@ -25,8 +21,8 @@ export interface StreamHead {
   readonly start: BodyStart;
 }
 
-export async function readStreamHead(response: UpstreamResponse): Promise<StreamHead> {
-  const beginning = new HeldBeginning();
+export async function readStreamHead(response: UpstreamResponse, dialect: Dialect): Promise<StreamHead> {
+  const beginning = new HeldBeginning(dialect);
   // The first event mostly arrives together with the head. Then there is no wait.
   const early = response.buffered && !response.finished ? await response.read() : null;
   const first = early === null ? "open" : beginning.add(early);
@@ -55,31 +51,37 @@ export async function readBodyStart(
     if (chunk !== null) {
       held.push(chunk);
       heldBytes += chunk.length;
-      text = text.trimStart() + asBuffer(chunk).toString("latin1", 0, MAX_START_BYTES);
+      text = extendStart(text, chunk);
     }
     const start = judgeBodyStart(text, chunk === null);
-    const isEnough = heldBytes > MAX_BLANK_BYTES || held.length > MAX_SCANS;
-    if (start !== "unknown" || isEnough) return { response: new PeekedResponse(response, held, null), start };
+    if (start !== "unknown" || heldBytes > MAX_BLANK_BYTES)
+      return { response: new PeekedResponse(response, held, null), start };
   }
 }
 
 export function judgeWhole(body: Uint8Array): BodyStart {
   const isObject = body[0] === OPEN_BRACE;
-  return isObject ? "response" : judgeBodyStart(asBuffer(body).toString("latin1", 0, MAX_START_BYTES), true);
+  return isObject ? "response" : judgeBodyStart(extendStart("", body), true);
 }
 
 const OPEN_BRACE = 0x7b;
 const MAX_START_BYTES = 64;
 /** A body with more blanks before its beginning is passed on. */
 const MAX_BLANK_BYTES = 64 * 1024;
-/** A byte order mark, as latin-1 or decoded. */
-const BYTE_ORDER_MARK = /^(?:\u00ef\u00bb\u00bf|\ufeff)/;
+/** A byte order mark, as latin-1. */
+const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/;
 /** JSON begins with a bracket, and an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 
+/** The first characters that are not blank. They stay few, so that each chunk costs the same. */
+function extendStart(before: string, chunk: Uint8Array): string {
+  if (before.length >= MAX_START_BYTES) return before;
+  const text = before + asBuffer(chunk).toString("latin1", 0, MAX_START_BYTES);
+  return text.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
+}
+
 /** `isAll`: the body has ended. */
-function judgeBodyStart(beginning: string, isAll: boolean): BodyStart {
-  const text = beginning.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
+function judgeBodyStart(text: string, isAll: boolean): BodyStart {
   if (STARTS.some((start) => text.startsWith(start))) return "response";
   if (!isAll && STARTS.some((start) => start.startsWith(text))) return "unknown";
   return text === "" ? "empty" : "foreign";
@@ -117,20 +119,22 @@ async function awaitFirstEvent(response: UpstreamResponse, beginning: HeldBeginn
 class HeldBeginning {
   readonly held: Uint8Array[] = [];
   hasEnded = false;
-  readonly #decoder = new TextDecoder();
-  #text = "";
-  #scans = 0;
+  readonly #search: FirstEventSearch;
+  #start = "";
+  #heldBytes = 0;
+
+  constructor(dialect: Dialect) {
+    this.#search = new FirstEventSearch(dialect.upstreamErrors);
+  }
 
   /** `enough`: the first event is not known, and the search ends. */
   add(chunk: Uint8Array): FirstEvent | "enough" {
     this.held.push(chunk);
-    this.#text += this.#decoder.decode(chunk, { stream: true });
-    const mayEnd = EVENT_ENDS.some((byte) => chunk.includes(byte));
-    this.#scans += mayEnd ? 1 : 0;
-    const first = mayEnd ? readFirstEvent(this.#text) : "open";
-    return first === "open" && (this.#text.length > MAX_HELD_BYTES || this.#scans > MAX_SCANS)
-      ? "enough"
-      : first;
+    this.#heldBytes += chunk.length;
+    this.#start = extendStart(this.#start, chunk);
+    const first = this.#search.add(chunk);
+    if (first === "open") return this.#heldBytes > MAX_HELD_BYTES ? "enough" : first;
+    return first === "good" || blamesChannel(first.status) ? first : "good";
   }
 
   finish(
@@ -141,7 +145,7 @@ class HeldBeginning {
     return {
       response: new PeekedResponse(response, this.held, pending),
       first: first === "enough" ? "open" : first,
-      start: judgeBodyStart(this.#text.slice(0, MAX_START_BYTES), this.hasEnded),
+      start: judgeBodyStart(this.#start, this.hasEnded),
     };
   }
 }
@@ -207,81 +211,4 @@ class PeekedResponse implements UpstreamResponse {
   cancel(): void {
     this.#response.cancel();
   }
-}
-
-/** `open`: not known yet. `good`: a real response, or an error about the request, which is for the client. */
-export type FirstEvent =
-  | "open"
-  | "good"
-  | {
-      /** The HTTP status with the same meaning. */
-      readonly status: number;
-      readonly message: string;
-    };
-
-/** Events that come before the response itself and report no usage. */
-const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
-
-/** The names of errors in streams, and the status with the same meaning. Errors about the request and unknown names are
- *  for the client. */
-const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
-  ["authentication_error", 401],
-  ["invalid_api_key", 401],
-  ["billing_error", 402],
-  ["insufficient_quota", 402],
-  ["permission_error", 403],
-  ["timeout_error", 504],
-  ["rate_limit_error", 429],
-  ["rate_limit_exceeded", 429],
-  ["slow_down", 429],
-  ["api_error", 500],
-  ["server_error", 500],
-  ["internal_server_error", 500],
-  ["server_is_overloaded", 503],
-  ["overloaded_error", 529],
-]);
-
-export function readFirstEvent(text: string): FirstEvent {
-  const start = text.trimStart();
-  if (start === "") return "open";
-  return start.startsWith("{") || start.startsWith("[") ? readJson(start) : readEvents(text);
-}
-
-function readEvents(text: string): FirstEvent {
-  for (const { data } of openSseParser().push(Buffer.from(text))) {
-    const value = parseJson(data);
-    if (!PRELUDES.has(getField(value, "type"))) return judgeEvent(value);
-  }
-  return "open";
-}
-
-/** Reads a stream in the form of a JSON array, or an error that is not framed as an event. */
-function readJson(start: string): FirstEvent {
-  const [opening] = /^\[?\s*\{\s*"error"/.exec(start) ?? [];
-  if (opening === undefined) return start.length < 32 && !start.includes(":") ? "open" : "good";
-  const value = parseJson(start.replace(/^\[/, "").replace(/[,\]]\s*$/, ""));
-  return value === undefined ? "open" : judgeEvent(value);
-}
-
-function judgeEvent(value: unknown): FirstEvent {
-  const error = findError(value);
-  if (error === null) return "good";
-  // Usage is billed, so a response that reports it is passed on.
-  const usage = getField(getField(value, "response"), "usage") ?? getField(value, "usage");
-  if (usage !== undefined && usage !== null) return "good";
-  const status = readStatus(error);
-  if (status === null || !blamesChannel(status)) return "good";
-  const message = getField(error, "message");
-  return { status, message: typeof message === "string" ? message : "" };
-}
-
-function findError(value: unknown): unknown {
-  const error = getField(value, "error") ?? getField(getField(value, "response"), "error") ?? null;
-  return error === null && getField(value, "type") === "error" ? value : error;
-}
-
-function readStatus(error: unknown): number | null {
-  const code = getField(error, "code");
-  if (typeof code === "number") return code;
-  return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(getField(error, "type")) ?? null;
 }

@@ -5,6 +5,7 @@ import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
 import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
 import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { signedFields } from "../attempt/forward.ts";
+import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
 import type { ClientCall } from "../intake/call.ts";
 import type { Candidate, Match } from "../intake/match.ts";
@@ -84,7 +85,8 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
     cancel();
     return { kind: "failed", failure: blame(channel.name, 502, `an invalid WebSocket handshake: ${fault}`) };
   }
-  const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(reply.body));
+  const text = new TextDecoder().decode(reply.body);
+  const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));
   if (failure !== null && !UNSUPPORTED.has(status))
     return { kind: "failed", failure: redactFailure(failure, channel) };
   if (!UNSUPPORTED.has(status)) return { kind: "refused" };

@@ -130,9 +130,10 @@ export class SocketTurn {
   #refuse(message: Uint8Array): void {
     const { channel } = this.#candidate;
     const { channels, now } = this.#gateway;
+    const { dialect } = this.#bill.call.target.endpoint;
     const status = readErrorStatus(message);
     this.#bill.attempts.push({ channel: channel.name, status });
-    const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message));
+    const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message), dialect);
     if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
     else channels.reportFailure(this.#candidate, redactFailure(failure, channel), now());
     this.#end();

@@ -19,12 +19,13 @@ import {
   type StatusFailure,
   toRetryAfter,
 } from "../../../src/gateway/upstream/failure-rules.ts";
+import { messages } from "../../../src/dialects/formats/messages.ts";
 import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
 
 const saying = (message: string): string => JSON.stringify({ error: { message } });
 
 function refuse(status: number, text = saying("No.")): StatusFailure {
-  const refused = judgeRefusal("main", status, text);
+  const refused = judgeRefusal("main", status, text, messages);
   if (refused === null) throw new Error(`${status} is the request's fault`);
   return refused;
 }
@@ -61,7 +62,7 @@ describe("a status that blames the channel", () => {
   test.each([200, 299, 400, 403, 404, 409, 413, 418, 422, 499])("%d is about the request", (status) => {
     const bodyDecides = status === 400 || status === 403;
     expect([blamesChannel(status), mayBlameChannel(status)]).toEqual([false, bodyDecides]);
-    expect(judgeRefusal("main", status, saying("No."))).toBeNull();
+    expect(judgeRefusal("main", status, saying("No."), messages)).toBeNull();
   });
 });
 
@@ -95,12 +96,12 @@ describe("error codes that say more than their status", () => {
     "Your organization must be verified to use the model `m`.",
     "This beta is not available to your account.",
   ])("a 403 about the request stays one: %s", (text) => {
-    expect(judgeRefusal("main", 403, saying(text))).toBeNull();
+    expect(judgeRefusal("main", 403, saying(text), messages)).toBeNull();
   });
 
   test("a quoted prompt decides nothing, because its quotes are escaped", () => {
     expect(
-      judgeRefusal("main", 400, saying('You wrote "API_KEY_INVALID" and "insufficient_quota".')),
+      judgeRefusal("main", 400, saying('You wrote "API_KEY_INVALID" and "insufficient_quota".'), messages),
     ).toBeNull();
   });
 });
@@ -179,7 +180,10 @@ describe("when the client may retry", () => {
     const fields: [string, string][] = [["retry-after", "30"]];
     const response = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
     const read = (status: number) =>
-      readFailure("main", { ...NO_BODY, ...response, status }, Buffer.from(saying("Slow.")), 0);
+      readFailure("main", { ...NO_BODY, ...response, status }, Buffer.from(saying("Slow.")), {
+        dialect: messages,
+        now: 0,
+      });
     expect(read(429)).toMatchObject({ cause: "rate", message: "Slow.", waitMs: 30_000 });
     expect(read(404)).toBeNull();
   });

@@ -1,0 +1,63 @@
+// What upstreams of today's dialects say when they fail: an object under `error`, in a body or in a stream.
+
+import { getField, getList } from "../lib/json/json.ts";
+import type { StreamError, UpstreamErrors } from "./dialect.ts";
+
+/** Events that come before the response itself and report no usage. */
+const PRELUDES = new Set<unknown>(["ping", "response.created", "response.in_progress", "response.queued"]);
+
+/** The names of errors in streams, and the status with the same meaning. Gateways in front of an upstream mix the names of
+ *  several dialects. */
+const STATUS_OF_NAME: ReadonlyMap<unknown, number> = new Map<unknown, number>([
+  ["authentication_error", 401],
+  ["invalid_api_key", 401],
+  ["billing_error", 402],
+  ["insufficient_quota", 402],
+  ["permission_error", 403],
+  ["timeout_error", 504],
+  ["rate_limit_error", 429],
+  ["rate_limit_exceeded", 429],
+  ["slow_down", 429],
+  ["api_error", 500],
+  ["server_error", 500],
+  ["internal_server_error", 500],
+  ["server_is_overloaded", 503],
+  ["overloaded_error", 529],
+]);
+
+export const COMMON_ERRORS: UpstreamErrors = {
+  readMessage(body) {
+    const error = getField(Array.isArray(body) ? getList(body)[0] : body, "error");
+    return typeof error === "string" ? error : readText(error);
+  },
+  isPrelude: (event) => PRELUDES.has(getField(event, "type")),
+  readEvent: readErrorEvent,
+  /** A bare error, or one in a list. */
+  bareStart: /^\[?\s*\{\s*"error"/,
+};
+
+function readErrorEvent(event: unknown): StreamError | null {
+  const error = findError(event);
+  if (error === null) return null;
+  // Usage is billed, so a response that reports it is passed on.
+  const usage = getField(getField(event, "response"), "usage") ?? getField(event, "usage");
+  if (usage !== undefined && usage !== null) return null;
+  const status = readStatus(error);
+  return status === null ? null : { status, message: readText(error) };
+}
+
+function findError(event: unknown): unknown {
+  const error = getField(event, "error") ?? getField(getField(event, "response"), "error") ?? null;
+  return error === null && getField(event, "type") === "error" ? event : error;
+}
+
+function readStatus(error: unknown): number | null {
+  const code = getField(error, "code");
+  if (typeof code === "number") return code;
+  return STATUS_OF_NAME.get(code) ?? STATUS_OF_NAME.get(getField(error, "type")) ?? null;
+}
+
+function readText(error: unknown): string {
+  const message = getField(error, "message");
+  return typeof message === "string" ? message : "";
+}
