@@ -1,6 +1,6 @@
 // Folders and ledgers of tests.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -34,4 +34,30 @@ export function readLedger(path: string): Record<string, unknown>[] {
     .split("\n")
     .slice(0, -1)
     .map((line) => JSON.parse(line));
+}
+
+// ── Another user ─────────────────────────────────────────────────────────────
+// Code that runs as another user, for tests of whose files are trusted. Its modules are loaded before, because the clone may
+// be in a folder that only root can enter.
+
+/** Only root can become somebody else. */
+export const canBeOther = process.getuid?.() === 0;
+
+export const OTHER_ID = 65_534;
+
+/** `imports`: by the path of a module, the names that the code uses. Returns what the code printed. */
+export function runAsOther(imports: Readonly<Record<string, string>>, code: string): string {
+  const lines = Object.entries(imports).map(
+    ([path, names]) => `import { ${names} } from ${JSON.stringify(path)};`,
+  );
+  const become = `process.setgroups([]); process.setgid(${OTHER_ID}); process.setuid(${OTHER_ID});`;
+  const child = Bun.spawnSync([process.execPath, "-e", [...lines, become, code].join("\n")]);
+  return child.stdout.toString() + child.stderr.toString();
+}
+
+/** A folder that everybody can use, wherever this user's temporary files are. */
+export function makeSharedFolder(): Disposable & { readonly path: string } {
+  const path = realpathSync(mkdtempSync("/tmp/gateway-test-"));
+  chmodSync(path, 0o777);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }

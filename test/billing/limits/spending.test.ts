@@ -32,7 +32,7 @@ test("spent and estimated amounts are those of the limit's own period", async ()
     groups: { g: { platform: "messages", channels: ["a"] } },
     keys: [{ name: "k", group: "g", secret: "sk-test", limits }],
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   const use = readSpending({ ...catalog, ledger: { ...catalog.ledger, path } }, NOON)("k");
   expect(use).toMatchObject({ spentToday: "4", spentTotal: "7" });
   expect(use.limits.map(({ limit, spent, estimated }) => [limit, spent, estimated])).toEqual([

@@ -4,7 +4,6 @@
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
-  chmodSync,
   existsSync,
   linkSync,
   lstatSync,
@@ -18,14 +17,20 @@ import {
   watch,
   writeFileSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { editConfig } from "../../../src/config/file/replace.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
 import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
-import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
-import { PROGRAM } from "../../harness/program.ts";
+import {
+  canBeOther,
+  makeSharedFolder,
+  runAsOther,
+  makeTempFolder,
+  readLedger,
+  type TempFolder,
+} from "../../harness/temp.ts";
 
 const WINDOWS = process.platform === "win32";
 const UPSTREAM = startDemoUpstream({ credential: CREDENTIAL });
@@ -288,27 +293,21 @@ test.skipIf(WINDOWS)("the control socket's folder is not followed, nor is its mo
 });
 
 describe.skipIf(WINDOWS)("a config that is a link", () => {
-  test.skipIf(process.getuid?.() !== 0 || Bun.which("setpriv") === null)(
-    "to another user's file is read, but not edited",
-    () => {
-      using folder = makeTempFolder();
-      using other = makeTempFolder();
-      const real = other.join("mine.yaml");
-      const text = JSON.stringify(CONFIG);
-      writeFileSync(real, text);
-      symlinkSync(real, folder.join("gateway.yaml"));
-      for (const each of [folder, other]) chmodSync(each.path, 0o777);
-      const words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...PROGRAM];
-      const { exitCode, stderr } = Bun.spawnSync(
-        [...words, "keys", "disable", "messages", "--config", folder.join("gateway.yaml")],
-        { stdin: "ignore" },
-      );
-      expect(stderr.toString()).toContain(`${real} belongs to user 0, not to you`);
-      expect(exitCode).toBe(1);
-      expect(readFileSync(real, "utf8")).toBe(text);
-      expect(readdirSync(other.path)).toEqual(["mine.yaml"]);
-    },
-  );
+  test.skipIf(!canBeOther)("to another user's file is read, but not edited", () => {
+    using folder = makeSharedFolder();
+    using other = makeSharedFolder();
+    const [real, link] = [join(other.path, "mine.yaml"), join(folder.path, "gateway.yaml")];
+    const text = JSON.stringify(CONFIG);
+    writeFileSync(real, text);
+    symlinkSync(real, link);
+    const said = runAsOther(
+      { [`${import.meta.dir}/../../../src/cli/keys/change.ts`]: "setKeysDisabled" },
+      `await setKeysDisabled(["messages"], true, { config: ${JSON.stringify(link)} }).catch(({ message }) => console.log(message));`,
+    );
+    expect(said).toContain(`${real} belongs to user 0, not to you`);
+    expect(readFileSync(real, "utf8")).toBe(text);
+    expect(readdirSync(other.path)).toEqual(["mine.yaml"]);
+  });
 
   test("stays a link: its target is replaced, with the same mode", async () => {
     using folder = makeTempFolder();

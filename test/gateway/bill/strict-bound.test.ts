@@ -60,7 +60,7 @@ test.each([
     groups: { g: { platform, channels: ["c"], multiplier: "1.3" } },
     keys: [{ name: "k", group: "g", secret: "sk-test" }],
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   let compared = 0;
   for (const { id } of listBookedModels(prices, [provider])) {
     const match = findMatch(catalog.keys.get("k")!, id);

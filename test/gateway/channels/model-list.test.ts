@@ -8,7 +8,7 @@ test("a model list that stalls is given up as soon as one that never begins", as
   const config = {
     channels: { a: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "c" } },
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   const client = createClient();
   const asked: Deadlines[] = [];
   const watched = {
@@ -30,7 +30,7 @@ test("if `models` filters out the whole list, the exact names in it count", asyn
     fetch: () => Response.json({ data: [{ id: "another", type: "model" }] }),
   });
   const a = { platform: "messages", base_url: upstream.url.origin, credential: "c", models: ["m", "n-*"] };
-  const { catalog } = checkConfigText(JSON.stringify({ channels: { a } }), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify({ channels: { a } }), "/nonexistent/gateway.yaml", {});
   const client = createClient();
   const { models, problem } = await createModelLists(client).ofChannel(catalog.channels.get("a")!);
   client.close();

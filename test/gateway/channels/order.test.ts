@@ -17,7 +17,7 @@ function candidatesWith(listed: string) {
     groups: { g: { platform: "messages", channels: Object.keys(PRIORITIES) } },
     keys: [{ name: "k", group: "g", secret: "sk-test" }],
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   return findMatch(catalog.keys.get("k")!, "m").candidates.map((candidate) =>
     listed.includes(candidate.channel.name) ? { ...candidate, isListed: true } : candidate,
   );

@@ -45,7 +45,7 @@ function decide({ used = {}, settings = {}, warm = true, occasion = "start" }: C
     },
     keys: [{ name: "k", group: "main", secret: "sk-1234567890" }],
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   const seen = { warm: [] as string[], expected: [] as string[], read: new Set<string>() };
   const name = ({ host }: Origin): string => host.replace(".test", "");
   const client = {
@@ -154,7 +154,7 @@ test("the view of a channel has the connections to its upstream", async () => {
         b: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "c" },
       },
     };
-    const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+    const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
     const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
     const origin = { tls: false, host: "127.0.0.1", port: server.port ?? 0 };
     const sent = client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines });

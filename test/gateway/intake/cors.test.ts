@@ -18,7 +18,7 @@ function attempt(target: string, fields: readonly Field[], corsOrigins: readonly
     keys: [{ name: "k", group: "g", secret: SECRET }],
     cors_origins: corsOrigins,
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   const exchange = new RecordedExchange(target, [HOST, ...fields], {});
   const found = recognise(exchange, catalog);
   if (found.kind !== "target") throw new Error(`${target} is no endpoint`);

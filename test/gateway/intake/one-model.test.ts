@@ -14,7 +14,7 @@ function matchFor(channel: Section, key: Section, group: Section = {}) {
     groups: { g: { platform: "messages", channels: ["a"], ...group } },
     keys: [{ name: "k", group: "g", secret: "sk-test", ...key }],
   };
-  const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+  const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
   return findMatch(catalog.keys.get("k")!, "m");
 }
 

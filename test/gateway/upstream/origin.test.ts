@@ -20,7 +20,7 @@ test.skipIf(!hasIpv6)("an upstream at an IPv6 address is named as URLs name it",
     const config = {
       channels: { a: { platform: "messages", base_url: `http://[::1]:${server.port}/x/`, credential: "c" } },
     };
-    const { catalog } = checkConfigText(JSON.stringify(config), "/tmp/gateway.yaml", {});
+    const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
     const { origin, basePath, deadlines } = addressOf(catalog.channels.get("a")!);
     const sending = client.send({
       origin,

@@ -1,7 +1,6 @@
 // Runs the commands of the ledger as a process of their own, on a ledger of known lines.
 
 import { writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
@@ -31,7 +30,7 @@ export function spawnCommand(args: readonly string[]) {
     stdout: "pipe",
     stderr: "pipe",
     stdin: "ignore",
-    env: { PATH: process.env["PATH"], HOME: tmpdir(), XDG_CONFIG_HOME: tmpdir(), TZ: "UTC" },
+    env: { PATH: process.env["PATH"], HOME: "/nonexistent", TZ: "UTC" },
   });
 }
 
