@@ -9,7 +9,7 @@ import { dropsAttribution } from "../../dialects/prompt/read-prompt.ts";
 import { getList } from "../../lib/json/json.ts";
 import type { Miss } from "../observe/cache/judge.ts";
 import type { HeldPrompt } from "../observe/cache/held-prompts.ts";
-import type { Turn } from "../observe/cache/turn.ts";
+import type { CountedTurn, Turn } from "../observe/cache/turn.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Job } from "../upstream/job.ts";
@@ -38,11 +38,12 @@ export interface AnsweredRequest {
 export function addMiss(line: LineDraft, request: AnsweredRequest, gateway: Gateway): LineDraft {
   const { cacheMemory, observer } = gateway;
   try {
-    const facts = describeTurn(line, request);
+    const counted = countTurn(line, request);
     const session = nameSession(request.bill);
-    if (facts === null || !cacheMemory.needsPrompt(session, facts)) return line;
+    if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, request.reading)) return line;
     const prompt = request.prompt.read();
-    const miss = prompt === null ? null : cacheMemory.learn(session, { prompt, ...facts });
+    const turn = prompt && { ...describeTurn(line, request), ...counted, prompt };
+    const miss = turn && cacheMemory.learn(session, turn);
     return miss === null ? line : priceMiss(line, miss, request.reprice);
   } catch (fault) {
     reportFault(fault, observer);
@@ -55,27 +56,29 @@ function nameSession({ match, client }: Bill): string {
   return `${match.key.name}\n${client.session ?? ""}`;
 }
 
-/** Null if the prompt's tokens are not known, or if several passes share them. */
-function describeTurn(
-  line: LineDraft,
-  { bill, prompt, reading }: AnsweredRequest,
-): Omit<Turn, "prompt"> | null {
-  const tokens = countPrompt(line.usage);
-  if (tokens.total === 0 || !isCounted(line, reading)) return null;
-  const { call, client, match, firstByteMs } = bill;
-  const { service_tier = "", speed = "" } = reading.tariff;
+function countTurn(line: LineDraft, { bill, prompt, reading }: AnsweredRequest): CountedTurn {
   return {
     rules: prompt.layout.rules,
+    model: bill.match.model ?? "",
+    tokens: countPrompt(line.usage),
+    reason: reading.cacheReason ?? null,
+  };
+}
+
+function describeTurn(
+  line: LineDraft,
+  { bill, reading }: AnsweredRequest,
+): Omit<Turn, "prompt" | keyof CountedTurn> {
+  const { call, client, firstByteMs } = bill;
+  const { service_tier = "", speed = "" } = reading.tariff;
+  return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
-    model: match.model ?? "",
     at: call.time,
     readyAt: call.time + (firstByteMs ?? 0),
     served: `${service_tier} ${speed}`,
-    reason: reading.cacheReason ?? null,
     responseId: hashResponseId(reading),
     channel: line.channel,
-    tokens,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
     dropsAttribution: servesWithoutLine(bill, line.channel),
   };
@@ -89,6 +92,7 @@ function hashResponseId({ stored }: Reading): number | null {
 /** Calls of the upstream's own tools put more into the prompt, and may count it several times. */
 const OWN_CALLS = [...CALL_KINDS, "tool_prompt"] as const;
 
+/** False if the prompt's tokens are not known, or if several passes share them. */
 function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading): boolean {
   const { parts: read, faults = [], loops = false } = reading;
   if (basis === "unknown" || faults.length > 0 || getList(extra?.["estimated"]).includes("input"))

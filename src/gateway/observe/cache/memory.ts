@@ -4,7 +4,7 @@ import type { Prompt } from "../../../dialects/prompt/prompt.ts";
 import { findChange } from "./change.ts";
 import { judgeMiss, type Miss } from "./judge.ts";
 import { findContinuation } from "./match.ts";
-import { isShort, type PastTurn, keepTurn, type Turn } from "./turn.ts";
+import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from "./turn.ts";
 
 /** Conversations of one session: its agents, and small requests beside them. */
 const MAX_KEPT_PER_SESSION = 16;
@@ -23,8 +23,9 @@ export class CacheMemory {
   }
 
   /** False if nothing can be missed, and nothing is left that is known: then the prompt need not be read. */
-  needsPrompt(session: string, turn: Omit<Turn, "prompt">): boolean {
+  needsPrompt(session: string, turn: CountedTurn): boolean {
     const { tokens, reason } = turn;
+    if (tokens.total === 0) return false;
     const isCached = tokens.read + tokens.written > 0;
     return isCached || reason !== null || !isShort(turn) || this.#sessions.has(session);
   }

@@ -30,6 +30,9 @@ export interface Turn {
   readonly readyAt: number;
 }
 
+/** What decides whether the prompt has to be read. */
+export type CountedTurn = Pick<Turn, "rules" | "model" | "tokens" | "reason">;
+
 /** What a request left in its upstream's cache. */
 export interface PastTurn {
   readonly turn: Turn;
@@ -65,7 +68,7 @@ export function keepTurn(turn: Turn, before: PastTurn | null, earlier: PastTurn[
 }
 
 /** Upstreams cache no prompt as short as this. */
-export function isShort({ rules, model, tokens }: Omit<Turn, "prompt">): boolean {
+export function isShort({ rules, model, tokens }: CountedTurn): boolean {
   return tokens.total < rules.minimumTokens(model);
 }
 

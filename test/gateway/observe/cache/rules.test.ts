@@ -351,8 +351,9 @@ describe("responses", () => {
 test("a prompt need not be read where nothing can be missed, and nothing is left", () => {
   const short = { rules: MESSAGES_LAYOUT.rules, model: "m", reason: null };
   const { memory, ask } = openSession();
-  const needs = (tokens: Turn["tokens"], given: Given = {}): boolean =>
-    memory.needsPrompt("s", { ...FACTS, ...short, at: START, readyAt: START, tokens, ...given });
+  const needs = (tokens: Turn["tokens"], given: Pick<Given, "reason"> = {}): boolean =>
+    memory.needsPrompt("s", { ...short, tokens, ...given });
+  expect(needs({ read: 0, written: 0, total: 0 })).toBe(false);
   const body = { system: SYSTEM, messages: [user(text("one", MARK))] };
   expect(needs({ read: 0, written: 0, total: 4095 })).toBe(false);
   expect(ask(body, [0, 0, 4.095])).toBeNull();
