@@ -42,7 +42,7 @@ export type Recognition = { readonly dialect: Dialect } & (
     }
 );
 
-type Request = Pick<Exchange, "method" | "target" | "field">;
+type RequestHead = Pick<Exchange, "method" | "target" | "field">;
 
 export const CONSOLE_PATH = "/console";
 const STORED_PATH = "/v1/responses/";
@@ -50,7 +50,7 @@ const STORED_PATH = "/v1/responses/";
 const MAX_SHOWN_CHARACTERS = 200;
 
 interface Lookup {
-  readonly request: Request;
+  readonly request: RequestHead;
   /** The request's own, or another one to see whether the path accepts it. */
   readonly method: string;
   readonly table: EndpointTable;
@@ -71,7 +71,7 @@ export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
 }
 
 /** Pass the same `naming` object for each request: its table is built once. */
-export function recognise(request: Request, naming: Naming): Recognition {
+export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
   const mark = target.indexOf("?");
   const path = mark < 0 ? target : target.slice(0, mark);

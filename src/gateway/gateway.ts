@@ -9,11 +9,13 @@ import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
+import type { FinishQueue } from "./observe/finish-queue.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
 import type { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
+import type { Request } from "./request.ts";
 import type { KnownLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 import type { SocketSupport } from "./channels/socket-support.ts";
@@ -47,6 +49,8 @@ export interface Gateway {
   /** What is known of the channels' WebSockets. */
   readonly sockets: SocketSupport;
   readonly observer: Observer;
+  /** Requests that have their answers, and not their lines yet. */
+  readonly finished: FinishQueue<Request>;
   readonly raiseShortage: ShortageAlarm;
   /** Aborted when the gateway stops and ends the requests that are still running. */
   readonly halt: AbortSignal;

@@ -1,72 +1,109 @@
-// The path of one request, from top to bottom. README.md in this folder has it in words.
+// The path of one request, from top to bottom. README.md in this folder has it in words. Each step goes on at once where
+// nothing has to be waited for.
 
-import type { Key } from "../config/catalog.ts";
-import type { Reservation } from "../lib/memory/memory-budget.ts";
-import { admit } from "./intake/authenticate.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
+import { sendRequest } from "./attempt/attempt.ts";
 import { openBill } from "./bill/bill.ts";
-import { holdPrompt } from "./bill/miss.ts";
-import type { ClientCall } from "./intake/call.ts";
-import { identifyClient } from "./intake/client.ts";
-import { createJob, releaseBody } from "./upstream/job.ts";
-import { failover } from "./attempt/failover.ts";
+import { endUnbilled, failRequest } from "./bill/fail.ts";
+import { reportOwnAnswer } from "./bill/request-record.ts";
+import { answerModels } from "./deliver/answer-models.ts";
+import { watchClient } from "./deliver/client-left.ts";
 import type { Gateway } from "./gateway.ts";
-import { watchClient } from "./delivery/client-left.ts";
-import { refuseOwnCall } from "./upstream/self-call.ts";
-import { LISTS, findMatch } from "./intake/match.ts";
-import { answerModels } from "./delivery/answer-models.ts";
-import { createDelivery } from "./delivery/delivery.ts";
-import { reportOwnAnswer, reportRefusal } from "./bill/request-record.ts";
+import { admit } from "./intake/authenticate.ts";
+import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
+import { identifyClient } from "./intake/client.ts";
+import { findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
-import { refuseCall } from "./intake/refuse.ts";
-import { relay } from "./delivery/relay.ts";
-import { readRequestBody, reserveBody } from "./intake/body.ts";
-import { settleFailure } from "./bill/settle.ts";
+import type { Request } from "./request.ts";
+import { findCrossing } from "./upstream/crossing.ts";
+import { refuseOwnCall } from "./upstream/self-call.ts";
 
-export async function handle(call: ClientCall, gateway: Gateway): Promise<void> {
+type Step = (r: Request, gateway: Gateway) => void;
+
+export function handle(r: Request, gateway: Gateway): void {
+  gateway.finished.enter();
+  run(begin, r, gateway);
+}
+
+function run(step: Step, r: Request, gateway: Gateway): void {
   try {
-    refuseOwnCall(call.exchange);
-    const key = admit(call, gateway.catalog);
-    if (!LISTS.has(call.target.endpoint.purpose)) return await serve(call, key, gateway);
-    await answerModels(call, key, gateway);
-    reportOwnAnswer(call, gateway);
+    step(r, gateway);
   } catch (thrown) {
-    reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
+    failRequest(r, thrown, gateway);
   }
+}
+
+function runLater(ready: Promise<unknown>, step: Step, r: Request, gateway: Gateway): void {
+  ready.then(
+    () => run(step, r, gateway),
+    (thrown: unknown) => failRequest(r, thrown, gateway),
+  );
+}
+
+function begin(r: Request, gateway: Gateway): void {
+  const { catalog } = gateway;
+  refuseOwnCall(r.exchange);
+  admit(r, catalog);
+  // Key and prices come from one config, even if a reload happens while the body arrives.
+  r.overrides = catalog.prices;
+  if (LISTS.has(r.target.endpoint.purpose)) runLater(answerModels(r, gateway), endOwnAnswer, r, gateway);
+  else awaitMemory(r, gateway);
+}
+
+function endOwnAnswer(r: Request, gateway: Gateway): void {
+  endUnbilled(r, () => reportOwnAnswer(r, gateway), gateway);
 }
 
 /** A large body waits for memory first. */
-function serve(call: ClientCall, key: Key, gateway: Gateway): Promise<void> {
-  const waiting = reserveBody(call, gateway.catalog, gateway.memory);
-  if (waiting === null) return serveWithin(null, call, key, gateway);
-  return waiting.then((memory) => serveWithin(memory, call, key, gateway).finally(memory.free));
+function awaitMemory(r: Request, gateway: Gateway): void {
+  const waiting = reserveBody(r, gateway.catalog, gateway.memory);
+  if (waiting === null) return readBody(r, gateway);
+  const keep = waiting.then((memory) => {
+    r.memory = memory;
+  });
+  runLater(keep, readBody, r, gateway);
 }
 
-async function serveWithin(
-  memory: Reservation | null,
-  call: ClientCall,
-  key: Key,
-  gateway: Gateway,
-): Promise<void> {
-  // Key and prices come from one config, even if a reload happens while the body arrives.
-  const { prices } = gateway.catalog;
-  const body = await readRequestBody(call, gateway.catalog, memory);
-  if (isLongWork(body.plain?.length ?? 0)) await nextTurn();
-  const match = gateway.lists.markListed(findMatch(key, body.model));
-  requireOneModel(body, match);
-  const client = identifyClient(call, key, body.plain, gateway.inferredSessions);
-  const job = createJob(call, client, body, match.group.platform);
-  const bill = await openBill(job, match, prices, gateway);
-  const stopWatching = watchClient(job, bill, gateway);
-  try {
-    const response = await failover(job, bill, gateway);
-    bill.prompt = holdPrompt(job, response.response.status, gateway);
-    releaseBody(job);
-    memory?.free();
-    await relay(createDelivery(response, job, bill, gateway));
-  } catch (thrown) {
-    settleFailure(bill, refuseCall(call, thrown, gateway.observer), gateway);
-  } finally {
-    stopWatching();
+function readBody(r: Request, gateway: Gateway): void {
+  const body = readRequestBody(r, gateway.catalog, r.memory);
+  if (body instanceof Promise) return runLater(keepBody(r, body), route, r, gateway);
+  r.body = body;
+  route(r, gateway);
+}
+
+async function keepBody(r: Request, arriving: Promise<RequestBody>): Promise<void> {
+  r.body = await arriving;
+  if (isLongWork(r.body.plain?.length ?? 0)) await nextTurn();
+}
+
+function route(r: Request, gateway: Gateway): void {
+  findRoute(r, gateway);
+  const opening = openBill(r, gateway);
+  if (opening === null) send(r, gateway);
+  else runLater(opening, send, r, gateway);
+}
+
+/** Finds the channels that can serve the request, and puts it into their dialect. */
+export function findRoute(r: Request, gateway: Gateway): void {
+  const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
+  requireOneModel(r.body, match);
+  r.model = match.model;
+  r.candidates = match.candidates;
+  identifyClient(r, r.key, r.body.plain, gateway.inferredSessions);
+  r.prompt = r.body.plain;
+  const crossing = findCrossing(r.dialect.name, r.group.platform);
+  if (crossing !== null && r.body.plain !== null) {
+    const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
+    r.dialect = crossing.dialect;
+    r.path = crossing.path;
+    r.body = body;
+    r.bridge = bridge;
   }
+  r.stream = r.body.stream;
+}
+
+function send(r: Request, gateway: Gateway): void {
+  r.held = true;
+  watchClient(r, gateway);
+  sendRequest(r, gateway);
 }

@@ -16,6 +16,7 @@ import { reportFault } from "./observe/observer.ts";
 import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
 import { handle } from "./pipeline.ts";
+import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
 import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
@@ -39,18 +40,13 @@ export function startServer(
   console: Console | null = null,
 ): RunningServer {
   const newId = createIdSource(gateway.now);
-  const running = new RunningCalls();
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
   const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
   const admit = (exchange: Exchange): UnroutedCall => {
-    const admitted = admitOrigin(exchange, gateway.catalog);
-    return { id: newId(), exchange: admitted, time: gateway.now(), arrived: performance.now() };
+    admitOrigin(exchange, gateway.catalog);
+    return { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
   };
-  const onExchange = (exchange: Exchange): void => {
-    const call = receive(admit(exchange), surroundings);
-    if (call === null) return;
-    running.add(call, onError);
-  };
+  const onExchange = (exchange: Exchange): void => receive(admit(exchange), surroundings);
   const onRefusal = (exchange: Exchange, refusal: RequestRefusal): void => {
     const { dialect } = recognise(exchange, gateway.catalog);
     if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
@@ -61,35 +57,9 @@ export function startServer(
     port: listener.port,
     drain: async () => {
       await listener.stop();
-      await running.ended();
+      await gateway.finished.ended();
     },
     stopNow: () => listener.stopNow(),
-  };
-}
-
-/** Counts the calls that are being answered. */
-class RunningCalls {
-  #count = 0;
-  #drained: PromiseWithResolvers<void> | null = null;
-
-  add(call: Promise<void>, onError: (error: unknown) => void): void {
-    this.#count += 1;
-    call.then(this.#leave, (error: unknown) => {
-      this.#leave();
-      onError(error);
-    });
-  }
-
-  /** Resolves when no call is left. */
-  ended(): Promise<void> {
-    this.#drained ??= Promise.withResolvers<void>();
-    if (this.#count === 0) this.#drained.resolve();
-    return this.#drained.promise;
-  }
-
-  readonly #leave = (): void => {
-    this.#count -= 1;
-    if (this.#count === 0) this.#drained?.resolve();
   };
 }
 
@@ -117,46 +87,55 @@ interface Surroundings {
   readonly console: Console | null;
 }
 
-/** Returns null if the request was answered at once. */
-function receive(
-  call: UnroutedCall,
-  { gateway, boundHost, newId, console }: Surroundings,
-): Promise<void> | null {
+function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Surroundings): void {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
   if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
-    return answerError(call, refuseHost(exchange), dialect, gateway);
+    answerError(call, refuseHost(exchange), dialect, gateway);
+    return;
   }
   if (isPreflight(exchange)) {
     const refusal = refuseOrigin(exchange, catalog);
-    if (refusal !== null) return answerError(call, refusal, dialect, gateway);
-    answerPreflight(call);
-    return null;
+    if (refusal === null) answerPreflight(call);
+    else answerError(call, refusal, dialect, gateway);
+    return;
   }
   switch (recognised.kind) {
     case "own":
-      return answerOwnPage(recognised.page, call, gateway, console).catch((thrown: unknown) => {
-        answerError(call, toGatewayError(thrown, gateway.observer), dialect, gateway);
-      });
+      track(gateway, answerOwnPage(recognised.page, call, gateway, console), (thrown) =>
+        answerError(call, toGatewayError(thrown, gateway.observer), dialect, gateway),
+      );
+      return;
     case "upgrade":
-      return recognised.over === null
-        ? answerError(call, recognised.error, dialect, gateway)
-        : serveWebSocket({ ...call, ...recognised.over, key: null }, newId, gateway);
+      if (recognised.over === null) answerError(call, recognised.error, dialect, gateway);
+      else serveWebSocket(new Request(call, recognised.over), newId, gateway);
+      return;
     case "unknown":
-      return answerError(call, recognised.error, dialect, gateway);
-    case "target": {
-      const { target, query } = recognised;
-      return handle({ ...call, target, query, key: null }, gateway);
-    }
+      answerError(call, recognised.error, dialect, gateway);
+      return;
+    case "target":
+      handle(new Request(call, recognised), gateway);
   }
 }
 
-function answerError(call: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): null {
+/** A stopping gateway waits for it. */
+function track(
+  { finished, observer }: Gateway,
+  work: Promise<void>,
+  onError: (thrown: unknown) => void,
+): void {
+  finished.enter();
+  work
+    .catch(onError)
+    .catch((error: unknown) => reportFault(error, observer))
+    .finally(() => finished.leave());
+}
+
+function answerError(call: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): void {
   refuse(call.exchange, error, dialect, call.id);
   reportStray(call, error, gateway);
-  return null;
 }
 
 function refuseHost(exchange: Exchange): GatewayError {

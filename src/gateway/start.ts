@@ -1,6 +1,6 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
-import { openLedger } from "../billing/ledger/ledger.ts";
+import { type Ledger, openLedger } from "../billing/ledger/ledger.ts";
 import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGuard } from "../billing/limits/guard.ts";
@@ -24,7 +24,10 @@ import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
 import { SocketSupport } from "./channels/socket-support.ts";
-import { createShortageAlarm, joinObservers, type Observer } from "./observe/observer.ts";
+import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
+import { FinishQueue } from "./observe/finish-queue.ts";
+import type { Request } from "./request.ts";
+import { recordBill } from "./bill/settle.ts";
 import { type RunningServer, startServer } from "./server.ts";
 
 /** All bodies above 1 MiB together, and what their conversion takes. */
@@ -67,13 +70,7 @@ export function startGateway(
   const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
   const observer = joinObservers(listeners);
   const client = createClient();
-  const ledger = openLedger({
-    path: catalog.ledger.path,
-    sync: catalog.ledger.sync,
-    rotate: catalog.ledger.rotate,
-    zone: catalog.zone,
-    report: (text) => observer.notice("error", text),
-  });
+  const ledger = openCatalogLedger(catalog, observer);
   const halt = new AbortController();
   const gateway: Gateway = {
     catalog,
@@ -98,6 +95,7 @@ export function startGateway(
     cacheMemory: new CacheMemory(),
     sockets: new SocketSupport(),
     observer,
+    finished: createFinishQueue(() => gateway),
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
@@ -113,6 +111,19 @@ export function startGateway(
   const address = { port: server.port, config: configPath };
   const control = openControl({ gateway, activity, address, console, follow });
   return run(gateway, halt, { server, control, console, configPath });
+}
+
+function openCatalogLedger({ ledger, zone }: Catalog, observer: Observer): Ledger {
+  const { path, sync, rotate } = ledger;
+  return openLedger({ path, sync, rotate, zone, report: (text) => observer.notice("error", text) });
+}
+
+function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
+  return new FinishQueue({
+    record: (request) => recordBill(request, gateway()),
+    written: () => gateway().ledger.flush(),
+    onError: (error) => reportFault(error, gateway().observer),
+  });
 }
 
 /** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */

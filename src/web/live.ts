@@ -172,7 +172,7 @@ function send(page: Page, sections: readonly Section[]): void {
   const event = fields.length === 0 ? ":\n\n" : `data: {${fields.join(",")}}\n\n`;
   if (page.exchange.write(Buffer.from(event))) return;
   page.isSlow = true;
-  void page.exchange.drained().then(() => {
+  page.exchange.onceSent(() => {
     page.isSlow = false;
   });
 }

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { FaultName } from "../../src/demo/faults.ts";
 import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../src/demo/upstream.ts";
-import { readUpTo } from "../../src/gateway/upstream/answer.ts";
 import { type Client, createClient } from "../../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../../src/lib/http1/types.ts";
 import { getField } from "../../src/lib/json/json.ts";
@@ -16,6 +15,8 @@ import { readStalls } from "../bench/stalls/noted-stalls.ts";
 import { keyOf, type Platform, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, readLedger } from "../harness/temp.ts";
 import { run } from "../cli/driving.ts";
+import { readAll } from "../lib/http1/peers.ts";
+import { pullFrom } from "../lib/http1/pull.ts";
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "300" }, clients: { type: "string", default: "200" } },
@@ -127,7 +128,8 @@ async function ask(client: Client, origin: Origin): Promise<void> {
   const word = `zz-${(serial += 1)}-zz`;
   const session: Field[] = chance(0.5) ? [["x-session-id", `s${serial % 500}`]] : [];
   const reported = `${stream ? "stream of " : ""}${kind.target(stream)}`;
-  const sending = client.send({
+  const pulled = pullFrom(client);
+  const sending = pulled.send({
     origin,
     method: "POST",
     target: kind.target(stream),
@@ -147,7 +149,7 @@ async function ask(client: Client, origin: Origin): Promise<void> {
     const answer = await sending.head;
     leave = () => answer.cancel();
     ({ status } = answer);
-    const text = Buffer.concat((await readUpTo(answer, Number.POSITIVE_INFINITY)).chunks).toString();
+    const text = (await readAll(answer)).toString();
     const verdict = judge(kind, { status, text, stream, word });
     if (verdict === "complete") complete.add(answer.field("x-request-id") ?? "");
     if (["complete", "told", "refused"].includes(verdict)) count(verdict);

@@ -4,7 +4,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { recognise } from "../../src/dialects/index.ts";
 import { handle } from "../../src/gateway/pipeline.ts";
-import type { Field, UpstreamRequest } from "../../src/lib/http1/types.ts";
+import { FinishQueue } from "../../src/gateway/observe/finish-queue.ts";
+import { recordBill } from "../../src/gateway/bill/settle.ts";
+import { Request } from "../../src/gateway/request.ts";
+import type { Client } from "../../src/lib/http1/client/client.ts";
+import type { Field, ResponseListener } from "../../src/lib/http1/types.ts";
 import { keyOf } from "../harness/gateway.ts";
 import { openScripted, RecordedExchange, type Scripted, ScriptedResponse } from "./scripted.ts";
 
@@ -28,8 +32,12 @@ interface Watched {
   readonly exchange: RecordedExchange;
 }
 
-/** Sends the body with these header fields through the whole gateway. `end` is called in place of the stream's end. */
-async function pass(body: Buffer, fields: readonly Field[], end: () => void = () => {}): Promise<Watched> {
+/** Sends the body with these header fields through the whole gateway. `begun` is called after each chunk. */
+async function pass(
+  body: Buffer,
+  fields: readonly Field[],
+  begun: (exchange: RecordedExchange) => void = () => {},
+): Promise<Watched> {
   scripted = await openScripted({ channels: { a: [] } });
   const { gateway } = scripted;
   const { memory } = gateway;
@@ -39,25 +47,33 @@ async function pass(body: Buffer, fields: readonly Field[], end: () => void = ()
     used.reading = memory.usedBytes;
     return body;
   };
-  const send = (_request: UpstreamRequest) => {
+  const send: Client["send"] = (_request, listener) => {
     used.sending = memory.usedBytes;
-    const response = new ScriptedResponse({ fields: SSE, chunks: [EVENT] });
-    const read = response.read.bind(response);
-    response.read = async () => {
-      if (response.finished) {
+    const watched: ResponseListener = {
+      begin: (response) => listener.begin(response),
+      resent: () => {},
+      receive: (bytes) => {
+        listener.receive(bytes);
         used.streaming = memory.usedBytes;
-        end();
-      }
-      return read();
+        begun(exchange);
+      },
+      end: () => listener.end(),
+      fail: (fault) => listener.fail(fault),
     };
-    return { head: Promise.resolve(response), cancel: () => {} };
+    return new ScriptedResponse({ fields: SSE, chunks: [EVENT, EVENT] }, watched).start();
   };
+  const finished = new FinishQueue<Request>({
+    record: (r) => recordBill(r, gateway),
+    written: () => {},
+    onError: () => {},
+  });
   const found = recognise(exchange, gateway.catalog);
   if (found.kind !== "target") throw new Error("/v1/messages is no endpoint");
   const { target, query } = found;
   const times = { time: Date.now(), arrived: performance.now() };
-  const call = { id: "req_1", exchange, ...times, target, query, key: null };
-  await handle(call, { ...gateway, client: { ...gateway.client, send } });
+  const request = new Request({ id: "req_1", exchange, ...times }, { target, query });
+  handle(request, { ...gateway, client: { ...gateway.client, send }, finished });
+  await finished.ended();
   return { used, exchange };
 }
 
@@ -93,8 +109,10 @@ test("a reply that the gateway breaks by a fault of its own does not look finish
   const { exchange } = await pass(
     Buffer.from('{"model":"m","max_tokens":9,"stream":true,"messages":[]}'),
     [],
-    () => {
-      throw new Error("a fault");
+    (exchange) => {
+      exchange.write = () => {
+        throw new Error("a fault");
+      };
     },
   );
   expect([exchange.text, exchange.ended]).toEqual([EVENT, "reset"]);

@@ -3,23 +3,23 @@
 
 import { readFileSync } from "node:fs";
 import { recognise } from "../../src/dialects/index.ts";
-import { failover } from "../../src/gateway/attempt/failover.ts";
-import { type Bill, openBill } from "../../src/gateway/bill/bill.ts";
-import { settleFailure } from "../../src/gateway/bill/settle.ts";
-import { createDelivery } from "../../src/gateway/delivery/delivery.ts";
-import { relay } from "../../src/gateway/delivery/relay.ts";
+import { sendRequest } from "../../src/gateway/attempt/attempt.ts";
+import { openBill } from "../../src/gateway/bill/bill.ts";
+import { failRequest } from "../../src/gateway/bill/fail.ts";
+import { FinishQueue } from "../../src/gateway/observe/finish-queue.ts";
+import { recordBill } from "../../src/gateway/bill/settle.ts";
 import type { Gateway } from "../../src/gateway/gateway.ts";
 import { readRequestBody } from "../../src/gateway/intake/body.ts";
-import type { ClientCall } from "../../src/gateway/intake/call.ts";
-import { findMatch } from "../../src/gateway/intake/match.ts";
-import { toGatewayError } from "../../src/gateway/intake/refuse.ts";
-import type { ChannelResponse } from "../../src/gateway/upstream/answer.ts";
-import { createJob, type Job } from "../../src/gateway/upstream/job.ts";
+import { findRoute } from "../../src/gateway/pipeline.ts";
+import { watchClient } from "../../src/gateway/deliver/client-left.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
+import { Request } from "../../src/gateway/request.ts";
 import type { GatewayError } from "../../src/lib/errors.ts";
 import {
   type Exchange,
   type Field,
+  type ResponseListener,
+  type SentRequest,
   UpstreamFault,
   type UpstreamRequest,
   type UpstreamResponse,
@@ -33,45 +33,93 @@ export interface ScriptedHead {
   readonly status?: number;
   readonly fields?: readonly Field[];
   readonly chunks?: Chunks;
+  readonly isEndless?: boolean;
 }
 
-export class ScriptedResponse implements UpstreamResponse {
+/** Pushes its chunks one after another, unless it is paused. */
+export class ScriptedResponse implements UpstreamResponse, SentRequest {
   readonly status: number;
   readonly fields: readonly Field[];
   readonly length = null;
   readonly closeDelimited = false;
-  readonly buffered = false;
   readonly reused = false;
   cancelled = false;
+  /** Its body has no end. */
+  readonly isEndless: boolean;
   readonly #chunks: (string | UpstreamFault)[];
+  readonly #listener: ResponseListener;
+  #isPaused = false;
+  #isOver = false;
 
-  constructor({ status = 200, fields = [["content-type", "application/json"]], chunks = [] }: ScriptedHead) {
+  constructor(head: ScriptedHead, listener: ResponseListener) {
+    const {
+      status = 200,
+      fields = [["content-type", "application/json"]],
+      chunks = [],
+      isEndless = false,
+    } = head;
     this.status = status;
     this.fields = fields;
+    this.isEndless = isEndless;
     this.#chunks = [...chunks];
+    this.#listener = listener;
   }
 
   field(name: string): string | undefined {
     return this.fields.find(([other]) => other === name)?.[1];
   }
 
+  /** The head comes when the request has been sent, and each chunk after the one before was taken. */
+  start(): this {
+    queueMicrotask(() => {
+      if (this.#isOver) return;
+      this.#listener.begin(this);
+      this.#push();
+    });
+    return this;
+  }
+
+  #push(): void {
+    queueMicrotask(() => {
+      if (this.#isPaused || this.#isOver) return;
+      const next = this.#chunks.shift();
+      if (next instanceof UpstreamFault) this.#end(() => this.#listener.fail(next));
+      else if (next !== undefined) this.#listener.receive(Buffer.from(next));
+      else if (!this.isEndless) this.#end(() => this.#listener.end());
+      if (next !== undefined) this.#push();
+    });
+  }
+
+  #end(report: () => void): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    report();
+  }
+
   get finished(): boolean {
     return this.#chunks.length === 0;
   }
 
-  async read(): Promise<Uint8Array | null> {
-    const next = this.#chunks.shift();
-    if (next instanceof UpstreamFault) throw next;
-    return next === undefined ? null : Buffer.from(next);
+  pause(): void {
+    this.#isPaused = true;
   }
 
-  takeBuffered(): Uint8Array | null {
-    return null;
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#push();
   }
 
   cancel(): void {
     this.cancelled = true;
+    this.#end(() => this.#listener.fail(new UpstreamFault("cancelled", "cancelled", true)));
   }
+}
+
+/** A request that fails before its head. */
+function startFault(fault: UpstreamFault, listener: ResponseListener): SentRequest {
+  queueMicrotask(() => listener.fail(fault));
+  return { reused: false, pause: () => {}, resume: () => {}, cancel: () => {} };
 }
 
 /** A client's exchange that remembers what was sent. */
@@ -119,7 +167,11 @@ export class RecordedExchange implements Exchange {
     return true;
   }
   flush(): void {}
-  async drained(): Promise<void> {}
+  /** Tests of slow clients replace it. */
+  onceSent(listener: () => void): void {
+    listener();
+  }
+  addReplyFields(): void {}
   end(last: Uint8Array = Buffer.alloc(0)): void {
     this.text += Buffer.from(last).toString();
     this.ended = "end";
@@ -150,10 +202,10 @@ export interface Scripted extends Started {
   readonly requests: readonly UpstreamRequest[];
   /** What they responded, in order, without the faults. */
   readonly responses: readonly ScriptedResponse[];
-  /** A response of the named channel, as failover would give it. */
-  readonly respond: (channel: string, head: ScriptedHead) => ChannelResponse;
-  /** Runs failover, and relays its response. Returns the error if there was none. */
+  /** Sends the request, and waits until it has its line. Returns the error that the client got. */
   readonly run: () => Promise<GatewayError | null>;
+  /** The same for a request of a test's own. */
+  readonly finish: (request: Request) => Promise<GatewayError | null>;
   /** Runs another request: to the same endpoint, if no other is named. `leaves`: its client has disconnected before it
    *  is sent. */
   readonly again: (next?: {
@@ -185,53 +237,67 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
   const called: string[] = [];
   const requests: UpstreamRequest[] = [];
   const responses: ScriptedResponse[] = [];
-  const respondTo = (step: ScriptedHead): ScriptedResponse => {
-    const response = new ScriptedResponse(step);
-    responses.push(response);
-    return response;
-  };
   const scripts = new Map(Object.entries(channels).map(([name, steps]) => [name, [...steps]]));
-  const send = (request: UpstreamRequest) => {
+  const send = (request: UpstreamRequest, listener: ResponseListener): SentRequest => {
     requests.push(request);
     const name = names[request.origin.port - 1] ?? "";
     called.push(name);
-    const step = scripts.get(name)?.shift();
-    const head =
-      step === undefined || step instanceof UpstreamFault
-        ? Promise.reject(step ?? new Error(`no step is left for ${name}`))
-        : Promise.resolve(respondTo(step));
-    return { head, cancel: () => {} };
+    const step =
+      scripts.get(name)?.shift() ?? new UpstreamFault("connect", `no step is left for ${name}`, false);
+    if (step instanceof UpstreamFault) return startFault(step, listener);
+    const response = new ScriptedResponse(step, listener);
+    responses.push(response);
+    return response.start();
   };
+  const recorded = new Map<string, () => void>();
   const gateway: Gateway = {
     ...inside.running.gateway,
     client: { ...inside.running.gateway.client, send, close: () => {} },
+    finished: new FinishQueue<Request>({
+      record: (request) => {
+        try {
+          recordBill(request, gateway);
+        } finally {
+          recorded.get(request.id)?.();
+        }
+      },
+      written: () => gateway.ledger.flush(),
+      onError: () => {},
+    }),
   };
   const fields: Field[] = [["authorization", `Bearer ${keyOf(platform)}`]];
   const start = async (path = target): Promise<Started> => {
     const messages = [{ role: "user", content: "Hi" }];
     const body = { model: "m", max_tokens: 9, stream, messages };
     const exchange = new RecordedExchange(path, fields, body);
-    return { exchange, ...(await open(exchange, gateway)) };
+    return { exchange, request: await open(exchange, gateway) };
+  };
+  const finish = async (request: Request): Promise<GatewayError | null> => {
+    const done = Promise.withResolvers<void>();
+    recorded.set(request.id, done.resolve);
+    request.held = true;
+    watchClient(request, gateway);
+    try {
+      sendRequest(request, gateway);
+    } catch (thrown) {
+      failRequest(request, thrown, gateway);
+    }
+    await done.promise;
+    return request.error;
   };
   const first = await start();
-  const respond = (channel: string, head: ScriptedHead): ChannelResponse => {
-    const { bill } = first;
-    const candidate = bill.match.candidates.find((each) => each.channel.name === channel)!;
-    bill.attempts.push({ channel, status: head.status ?? 200 });
-    return { response: new ScriptedResponse(head), candidate, whole: null };
-  };
   return {
     ...first,
     gateway,
     called,
     requests,
     responses,
-    respond,
-    run: () => finish(first, gateway),
+    finish,
+    run: () => finish(first.request),
     again: async ({ target: path, leaves } = {}) => {
       const next = await start(path);
       if (leaves === true) next.exchange.leave();
-      return { exchange: next.exchange, error: await finish(next, gateway) };
+      return { exchange: next.exchange, error: await finish(next.request) };
     },
     records: () => inside.records,
     ledger: () => inside.ledger(),
@@ -242,19 +308,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
 
 interface Started {
   readonly exchange: RecordedExchange;
-  readonly job: Job;
-  readonly bill: Bill;
-}
-
-async function finish({ job, bill }: Started, gateway: Gateway): Promise<GatewayError | null> {
-  try {
-    await relay(createDelivery(await failover(job, bill, gateway), job, bill, gateway));
-    return null;
-  } catch (thrown) {
-    const error = toGatewayError(thrown, gateway.observer);
-    settleFailure(bill, error, gateway);
-    return error;
-  }
+  readonly request: Request;
 }
 
 function writeConfig(names: readonly string[], platform: Platform, more: object): Record<string, unknown> {
@@ -278,21 +332,18 @@ function writeConfig(names: readonly string[], platform: Platform, more: object)
 
 let count = 0;
 
-async function open(exchange: RecordedExchange, gateway: Gateway): Promise<{ job: Job; bill: Bill }> {
+async function open(exchange: RecordedExchange, gateway: Gateway): Promise<Request> {
   const { catalog } = gateway;
   const found = recognise(exchange, catalog);
   if (found.kind !== "target") throw new Error(`${exchange.target} is no endpoint`);
-  const call: ClientCall = {
-    id: `req_test${(count += 1)}`,
-    exchange,
-    time: gateway.now(),
-    arrived: performance.now(),
-    target: found.target,
-    query: found.query,
-    key: null,
-  };
-  const body = await readRequestBody(call, catalog);
-  const match = findMatch(catalog.keys.get("k")!, body.model);
-  const job = createJob(call, {}, body, match.group.platform);
-  return { job, bill: await openBill(job, match, catalog.prices, gateway) };
+  const arrival = { exchange, time: gateway.now(), arrived: performance.now() };
+  const request = new Request({ id: `req_test${(count += 1)}`, ...arrival }, found);
+  gateway.finished.enter();
+  request.admitted = catalog.keys.get("k") ?? null;
+  request.overrides = catalog.prices;
+  request.body = await readRequestBody(request, catalog);
+  findRoute(request, gateway);
+  request.client = {};
+  await openBill(request, gateway);
+  return request;
 }

@@ -218,7 +218,11 @@ export function startGatewayHere(
     url: `http://127.0.0.1:${running.port}`,
     running,
     notices,
-    records,
+    /** Requests are recorded a turn of the event loop after their answers. */
+    get records() {
+      running.gateway.finished.flush();
+      return records;
+    },
     recorded: async (count) => {
       while (records.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
       return records;

@@ -75,7 +75,8 @@ function openPage(leaving: Leaving = null): OpenPage {
       return drained === null;
     },
     flush: () => {},
-    drained: () => drained?.promise ?? Promise.resolve(),
+    onceSent: (listener) => void (drained?.promise ?? Promise.resolve()).then(listener),
+    addReplyFields: () => {},
     end: () => {
       ended = true;
     },

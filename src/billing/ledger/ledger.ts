@@ -28,6 +28,8 @@ export interface Ledger {
   append(draft: LineDraft): void;
   /** Writes a line for a response that was delivered without an open request. */
   appendUnopened(draft: LineDraft): void;
+  /** Writes what waits for the end of the event loop's turn. */
+  flush(): void;
   /** For an open request that reached no upstream: it gets no line. */
   discard(id: string): void;
   /** Writes new amounts for a request that has its line. */

@@ -224,6 +224,10 @@ export class LedgerWriter {
     this.#schedule();
   }
 
+  flush(): void {
+    if (!this.#closing && this.#problem === null && this.#hasWork) this.#flush();
+  }
+
   discard(id: string): void {
     if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
     this.#schedule();

@@ -7,6 +7,7 @@ import { dialectOf } from "../../dialects/index.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
@@ -61,15 +62,15 @@ async function sendEmpty(client: Client, channel: Channel): Promise<number> {
     ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
   ] as const;
-  const response = await client.send({
+  const request = {
     origin,
     method: "POST",
     target: basePath + path,
     fields: overrideFields(fields, channel.headers),
     body: new TextEncoder().encode("{}"),
     deadlines: { ...deadlines, firstByteMs: CHECK_WAIT_MS, idleMs: CHECK_WAIT_MS },
-  }).head;
-  response.cancel();
+  };
+  const { response } = await fetchWhole(client, request, 0);
   return response.status;
 }
 

@@ -6,7 +6,7 @@ import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";
-import { joinChunks, readUpTo } from "../../gateway/upstream/answer.ts";
+import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import type { Connection } from "./programs/tool.ts";
 
 const LIST_WAIT_MS = 5000;
@@ -18,7 +18,7 @@ export async function fetchModelNames(connection: Omit<Connection, "models">): P
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
   try {
-    const response = await client.send({
+    const request = {
       origin: { tls, host, port },
       method: "GET",
       target: basePath + placeList(connection),
@@ -26,13 +26,13 @@ export async function fetchModelNames(connection: Omit<Connection, "models">): P
         ["accept", "application/json"],
         ["accept-encoding", "identity"],
         ["authorization", `Bearer ${connection.secret}`],
-      ],
+      ] as const,
       body: null,
       deadlines: { connectMs: LIST_WAIT_MS, firstByteMs: LIST_WAIT_MS, idleMs: LIST_WAIT_MS },
-    }).head;
-    const { chunks, hasMore } = await readUpTo(response, MAX_LIST_BYTES);
-    if (hasMore || response.status !== 200) return null;
-    return readNames(parseJson(new TextDecoder().decode(joinChunks(chunks))));
+    };
+    const { response, body, isCut } = await fetchWhole(client, request, MAX_LIST_BYTES);
+    if (isCut || response.status !== 200) return null;
+    return readNames(parseJson(new TextDecoder().decode(body)));
   } catch {
     // The tool itself will report that the gateway does not answer.
     return null;

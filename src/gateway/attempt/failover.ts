@@ -1,264 +1,125 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
-// client; delivery/relay.ts does the rest.
+// client; attempt.ts judges each response, and the files of deliver/ do the rest.
 
-import { UpstreamFault, type UpstreamResponse } from "../../lib/http1/types.ts";
-import {
-  type ChannelResponse,
-  isJsonResponse,
-  readErrorBody,
-  readRequestId,
-  repeatResponse,
-} from "../upstream/answer.ts";
-import type { Purpose } from "../../dialects/dialect.ts";
-import type { Bill } from "../bill/bill.ts";
-import type { Job } from "../upstream/job.ts";
-import { decodeResponse } from "../upstream/decode.ts";
-import { forward } from "./forward.ts";
+import type { Choice } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
-import { type BodyStart, judgeWhole, readBodyStart, readStreamHead } from "../upstream/stream-head.ts";
-import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
-import {
-  blame,
-  blameBody,
-  describeFailure,
-  type Failure,
-  isForClient,
-  isShortage,
-  mayBlameChannel,
-  readFailure,
-  type RefusedResponse,
-} from "../upstream/failure-rules.ts";
+import { repeatResponse, type ChannelResponse } from "../upstream/answer.ts";
+import { describeFailure, type Failure, isForClient, isShortage } from "../upstream/failure-rules.ts";
+import type { Request } from "../request.ts";
 
-type FailedAttempt =
-  | {
-      readonly failure: Failure;
-      /** The upstream's response, if there is one that a client can get. */
-      readonly answer: ChannelResponse | null;
-    }
-  /** The channel works, but another one may have the model, or what the client refers to. */
-  | { readonly failure: null; readonly answer: ChannelResponse };
-
-type StartedAnswer = ChannelResponse | FailedAttempt;
-
-/** One request to one channel, and its circumstances. */
-interface Attempt {
-  readonly job: Job;
-  readonly candidate: Candidate;
-  readonly bill: Bill;
-  readonly gateway: Gateway;
-  /** How long the whole job may still take. */
-  readonly leftMs: number;
-  /** No other channel can be tried after this one. */
-  readonly isLast: boolean;
+export interface FailedAttempt {
+  /** Null: the channel works, but another one may have the model, or what the client refers to. */
+  readonly failure: Failure | null;
+  /** The upstream's response, if there is one that a client can get. */
+  readonly answer: ChannelResponse | null;
 }
 
-export async function failover(job: Job, bill: Bill, gateway: Gateway): Promise<ChannelResponse> {
-  const { channels, catalog } = gateway;
-  const choice = channels.choose(job, bill.match, gateway.now());
-  const most = Math.min(catalog.failover.attempts, choice.candidates.length);
-  const deadline = performance.now() + catalog.failover.totalMs;
-  let last: FailedAttempt | null = null;
-  let tried = 0;
-  for (const candidate of choice.candidates) {
-    const leftMs = deadline - performance.now();
-    if (tried >= most || leftMs <= 0) break;
-    // A cooldown may have begun while another channel was tried.
-    if (last !== null && !channels.admits(candidate, gateway.now())) continue;
-    const isLast = ++tried === most;
-    const attempt: Attempt = { job, candidate, bill, gateway, leftMs, isLast };
-    reportStart(attempt);
-    const started = performance.now();
-    const result = await send(attempt);
-    // Requests that are not billed say little about a channel, because not every upstream serves them.
-    if (bill.open) reportResult(attempt, result, performance.now() - started);
-    if (!("failure" in result)) {
-      if (bill.open) channels.keepConversation(choice, candidate, job, bill.match);
-      return result;
-    }
-    last = result;
-    if (endsJob(result.failure)) break;
+/** One channel after another, for one request. */
+export class Failover {
+  readonly #r: Request;
+  readonly #gateway: Gateway;
+  readonly #choice: Choice;
+  readonly #most: number;
+  readonly #deadline: number;
+  #next = 0;
+  #tried = 0;
+  #last: FailedAttempt | null = null;
+
+  constructor(r: Request, gateway: Gateway) {
+    const { channels, catalog } = gateway;
+    this.#r = r;
+    this.#gateway = gateway;
+    this.#choice = channels.choose(r, gateway.now());
+    this.#most = Math.min(catalog.failover.attempts, this.#choice.candidates.length);
+    this.#deadline = performance.now() + catalog.failover.totalMs;
   }
-  return last === null ? repeatFailure(job, bill, gateway) : concludeFailure(last);
-}
 
-/** All channels failed. The client gets the last response, or an error of the gateway. */
-function concludeFailure(last: FailedAttempt): ChannelResponse {
-  if (last.failure === null) return last.answer;
-  const { failure, answer } = last;
-  if (answer !== null && failure.kind === "status" && isForClient(failure)) return answer;
-  throw describeFailure(failure);
-}
+  /** How long all channels together may still take. */
+  get leftMs(): number {
+    return this.#deadline - performance.now();
+  }
 
-/** No channel can be tried now. If there is only one, the client gets its last error again, with the remaining time. */
-function repeatFailure(job: Job, bill: Bill, { channels, now }: Gateway): ChannelResponse {
-  const [candidate] = bill.match.candidates;
-  const only = channels.findOnlyFailure(bill.match, now());
-  if (only?.failure.kind !== "status" || candidate === undefined)
-    throw channels.explainNone(bill.match, now());
-  const { failure, waitMs } = only;
-  if (!isForClient(failure)) throw describeFailure({ ...failure, waitMs });
-  if (failure.response?.dialect !== job.dialect.name) throw channels.explainNone(bill.match, now());
-  return repeatResponse(failure.response, candidate, waitMs);
-}
+  /** No other channel can be tried after this one. */
+  get isLast(): boolean {
+    return this.#tried === this.#most;
+  }
 
-/** Nothing more is sent if the client has disconnected or the upstream had begun to respond. */
-function endsJob(failure: Failure | null): boolean {
-  return failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered);
+  /** The channel to try now; null if there is none. */
+  next(): Candidate | null {
+    const { candidates } = this.#choice;
+    while (this.#next < candidates.length && this.#tried < this.#most && this.leftMs > 0) {
+      const candidate = candidates[this.#next];
+      this.#next += 1;
+      if (candidate === undefined) return null;
+      // A cooldown may have begun while another channel was tried.
+      if (this.#last !== null && !this.#gateway.channels.admits(candidate, this.#gateway.now())) continue;
+      this.#tried += 1;
+      this.#reportStart(candidate);
+      return candidate;
+    }
+    return null;
+  }
+
+  #reportStart(candidate: Candidate): void {
+    const r = this.#r;
+    const { ledger, channels, now } = this.#gateway;
+    r.requested = candidate.model;
+    r.upstreamRequestId = undefined;
+    if (!r.open) return;
+    const isFirst = r.attempts.length === 0;
+    const isNamed = isFirst && candidate === r.candidates[0];
+    if (!isNamed) ledger.attempt(r.id, candidate.channel.name, isFirst);
+    channels.reportStart(candidate, now());
+  }
+
+  /** The channel works. Requests that are not billed say little about it, because not every upstream serves them. */
+  reportAnswer(candidate: Candidate, ms: number): void {
+    const { channels, now } = this.#gateway;
+    if (!this.#r.open) return;
+    channels.reportAnswer(candidate, ms, now());
+    channels.keepConversation(this.#choice, candidate, this.#r);
+  }
+
+  /** Returns false if nothing more is sent: the client has disconnected, or the upstream had begun to respond. */
+  reportFailure(candidate: Candidate, failed: FailedAttempt, ms: number): boolean {
+    const { channels, now } = this.#gateway;
+    const { failure } = failed;
+    this.#last = failed;
+    if (this.#r.open) {
+      if (failure === null) channels.reportAnswer(candidate, ms, now());
+      else if (hasLeft(failure) || isShortage(failure)) channels.reportLeft(candidate);
+      else channels.reportFailure(candidate, failure, now());
+    }
+    return !(failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered));
+  }
+
+  /** All channels failed. Returns the last response, or throws an error of the gateway. */
+  conclude(): ChannelResponse {
+    if (this.#last === null) return this.#repeatFailure();
+    const { failure, answer } = this.#last;
+    if (answer !== null && (failure === null || (failure.kind === "status" && isForClient(failure))))
+      return answer;
+    if (failure === null) throw new Error("a response without a body");
+    throw describeFailure(failure);
+  }
+
+  /** No channel can be tried now. If there is only one, the client gets its last error again, with the remaining time. */
+  #repeatFailure(): ChannelResponse {
+    const r = this.#r;
+    const { channels, now } = this.#gateway;
+    const [candidate] = r.candidates;
+    const only = channels.findOnlyFailure(r, now());
+    if (only?.failure.kind !== "status" || candidate === undefined) throw channels.explainNone(r, now());
+    const { failure, waitMs } = only;
+    if (!isForClient(failure)) throw describeFailure({ ...failure, waitMs });
+    if (failure.response?.dialect !== r.dialect.name) throw channels.explainNone(r, now());
+    return repeatResponse(failure.response, candidate, waitMs);
+  }
 }
 
 function hasLeft(failure: Failure): boolean {
   return (
     failure.kind === "fault" && (failure.fault.kind === "cancelled" || failure.fault.kind === "withdrawn")
   );
-}
-
-function reportStart({ candidate, bill, gateway }: Attempt): void {
-  const isFirst = bill.attempts.length === 0;
-  const isNamed = isFirst && candidate === bill.match.candidates[0];
-  if (bill.open && !isNamed) gateway.ledger.attempt(bill.call.id, candidate.channel.name, isFirst);
-  if (bill.open) gateway.channels.reportStart(candidate, gateway.now());
-  bill.requested = candidate.model;
-}
-
-function reportResult({ candidate, gateway }: Attempt, result: StartedAnswer, ms: number): void {
-  const { channels } = gateway;
-  if (!("failure" in result) || result.failure === null) {
-    channels.reportAnswer(candidate, ms, gateway.now());
-  } else if (hasLeft(result.failure) || isShortage(result.failure)) {
-    channels.reportLeft(candidate);
-  } else {
-    channels.reportFailure(candidate, result.failure, gateway.now());
-  }
-}
-
-async function send(attempt: Attempt): Promise<StartedAnswer> {
-  const { job, candidate, bill, gateway } = attempt;
-  const { name } = candidate.channel;
-  bill.upstreamRequestId = undefined;
-  try {
-    const onResend = (): void => void bill.attempts.push({ channel: name, error: "reset" });
-    const sent = forward(job, candidate, gateway, { leftMs: attempt.leftMs, onResend });
-    job.running = sent;
-    const response = decodeResponse(await sent.head);
-    job.running = response;
-    bill.upstreamRequestId = readRequestId(response, candidate.channel);
-    const answer: ChannelResponse = { response, candidate, whole: null };
-    if (response.status === 404 || mayBlameChannel(response.status))
-      return await readRefusal(attempt, answer);
-    if (!attempt.isLast && job.body.stream && response.status === 200) return await readHead(attempt, answer);
-    if (response.status === 200 && mayBeForeign(attempt, response)) return await checkStart(attempt, answer);
-    bill.attempts.push({ channel: name, status: response.status });
-    return answer;
-  } catch (fault) {
-    if (!(fault instanceof UpstreamFault)) {
-      if (bill.open) gateway.channels.reportLeft(candidate);
-      throw fault;
-    }
-    bill.attempts.push({ channel: name, error: fault.kind });
-    if (fault.kind === "shortage") gateway.raiseShortage(fault.message);
-    return { failure: { kind: "fault", channel: name, fault }, answer: null };
-  }
-}
-
-/** The upstream refused. Its error body shows whether that is about the channel or about the request. */
-async function readRefusal(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
-  const { job, candidate, bill, gateway } = attempt;
-  const { channel } = candidate;
-  const { response } = answer;
-  bill.attempts.push({ channel: channel.name, status: response.status });
-  const whole = redactErrorBody(await readErrorBody(response, attempt.leftMs), channel);
-  const read = readFailure(channel.name, response, whole, { dialect: job.dialect, now: gateway.now() });
-  const failure = read && {
-    ...redactFailure(read, channel),
-    response: keepResponse(attempt, response, whole),
-  };
-  const refusal = { ...answer, whole };
-  return failure !== null || mayBeElsewhere(attempt, refusal) ? { failure, answer: refusal } : refusal;
-}
-
-/** Clients decide about retries by these, by the status and by the body. */
-const REPEATED_FIELDS = new Set(["content-type", "x-should-retry"]);
-const MAX_REPEATED_BYTES = 16 * 1024;
-
-function keepResponse(
-  { job, candidate }: Attempt,
-  { status, fields }: UpstreamResponse,
-  body: Uint8Array,
-): RefusedResponse | null {
-  if (body.length > MAX_REPEATED_BYTES) return null;
-  const repeated = fields.filter(([name]) => REPEATED_FIELDS.has(name));
-  return {
-    status,
-    dialect: job.dialect.name,
-    fields: redactFields(repeated, candidate.channel, status),
-    body,
-  };
-}
-
-/** Stored responses are known only to the channel that made them, and not every channel has every model. */
-function mayBeElsewhere({ job, isLast }: Attempt, { response, whole }: ChannelResponse): boolean {
-  if (isLast || whole === null) return false;
-  const { purpose } = job.call.target.endpoint;
-  if (response.status === 404) return purpose === "resource" || GENERATING.has(purpose);
-  const body = Buffer.from(whole);
-  return body.includes('"previous_response_not_found"') || body.includes('"model_not_found"');
-}
-
-/** If the first real event of a stream is an error, another channel may succeed. */
-async function readHead(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
-  const { candidate, bill } = attempt;
-  const { name } = candidate.channel;
-  const { status } = answer.response;
-  const { response, first, start } = await readStreamHead(answer.response, attempt.job.dialect);
-  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
-  if (typeof first === "string") {
-    bill.attempts.push({ channel: name, status });
-    return { ...answer, response };
-  }
-  response.cancel();
-  bill.attempts.push({ channel: name, status, error: "error_event" });
-  const failure = redactFailure(blame(name, first.status, first.message), candidate.channel);
-  return { failure, answer: null };
-}
-
-const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
-
-/** These endpoints respond with JSON or an event stream. The head of an event stream is not held until its body comes. */
-function mayBeForeign({ job }: Attempt, response: UpstreamResponse): boolean {
-  const isEventStream = response.field("content-type")?.startsWith("text/event-stream") === true;
-  return GENERATING.has(job.call.target.endpoint.purpose) && !(job.body.stream && isEventStream);
-}
-
-/** A short response has mostly arrived whole, and then nothing has to wait. */
-function checkStart(attempt: Attempt, answer: ChannelResponse): StartedAnswer | Promise<StartedAnswer> {
-  const { response } = answer;
-  const mayStream = attempt.job.body.stream || !isJsonResponse(response);
-  const whole = mayStream ? null : response.takeBuffered();
-  if (whole === null) return readStart(attempt, answer);
-  return judgeStart(attempt, { ...answer, whole }, judgeWhole(whole));
-}
-
-async function readStart(attempt: Attempt, answer: ChannelResponse): Promise<StartedAnswer> {
-  const { response, start } = await readBodyStart(answer.response);
-  return judgeStart(attempt, { ...answer, response }, start);
-}
-
-/** A captive portal or a proxy may send a page with 200. */
-function judgeStart(attempt: Attempt, answer: ChannelResponse, start: BodyStart): StartedAnswer {
-  const { response, candidate } = answer;
-  if (start === "empty" || start === "foreign") return refuseForeign(attempt, response, start);
-  attempt.bill.attempts.push({ channel: candidate.channel.name, status: response.status });
-  return answer;
-}
-
-function refuseForeign(
-  { bill, candidate }: Attempt,
-  response: UpstreamResponse,
-  start: "empty" | "foreign",
-): FailedAttempt {
-  const { name } = candidate.channel;
-  response.cancel();
-  bill.attempts.push({ channel: name, status: response.status, error: `${start}_body` });
-  return { failure: blameBody(name, response.status, start), answer: null };
 }

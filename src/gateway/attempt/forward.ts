@@ -1,13 +1,14 @@
-// Sends the request to one channel's upstream. failover.ts waits for the response and decides what happens after a failure.
+// Sends the request to one channel's upstream. attempt.ts gets the response.
 
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import {
   ClientGone,
+  type Deadlines,
   type Exchange,
   type Field,
+  type ResponseListener,
   type SentRequest,
-  type UpstreamRequest,
 } from "../../lib/http1/types.ts";
 import {
   findFirstElements,
@@ -16,45 +17,41 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
-import type { Job } from "../upstream/job.ts";
 import type { Gateway } from "../gateway.ts";
+import type { Request } from "../request.ts";
 import { overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
 import type { Candidate } from "../intake/match.ts";
 import { addressOf } from "../upstream/origin.ts";
 
-interface ForwardOptions {
+interface Sending {
+  readonly candidate: Candidate;
   /** Limits the channel's own deadlines. */
   readonly leftMs: number;
-  readonly onResend: () => void;
+  readonly listener: ResponseListener;
 }
 
 export function forward(
-  job: Job,
-  candidate: Candidate,
-  gateway: Gateway,
-  { leftMs, onResend }: ForwardOptions,
+  r: Request,
+  { candidate, leftMs, listener }: Sending,
+  { client }: Gateway,
 ): SentRequest {
-  if (job.call.exchange.gone) throw new ClientGone("The client disconnected.");
-  const request = buildRequest(job, candidate, onResend);
-  return gateway.client.send(shorten(request, leftMs));
-}
-
-function buildRequest(job: Job, candidate: Candidate, onResend: () => void): UpstreamRequest {
-  const { call, body: request, dialect } = job;
+  if (r.exchange.gone) throw new ClientGone("The client disconnected.");
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
-  const body = renameModel(job, candidate);
-  const keepEncoding = request.encoded && body === request.bytes;
-  return {
-    origin,
-    method: call.exchange.method,
-    target: basePath + renamePath(job, candidate) + call.query,
-    fields: signedFields(call.exchange, channel, dialect, keepEncoding),
-    body,
-    deadlines,
-    onResend,
-  };
+  const body = renameModel(r, candidate);
+  const keepEncoding = r.body.encoded && body === r.body.bytes;
+  return client.send(
+    {
+      origin,
+      method: r.method,
+      target: basePath + renamePath(r, candidate) + r.query,
+      fields: signedFields(r.exchange, channel, r.dialect, keepEncoding),
+      body,
+      deadlines: shorten(deadlines, leftMs),
+    },
+    listener,
+  );
 }
 
 /** The client's fields, the channel's credential and the channel's own fields. */
@@ -69,30 +66,25 @@ export function signedFields(
   return overrideFields(fields, channel.headers);
 }
 
-function shorten(request: UpstreamRequest, leftMs: number): UpstreamRequest {
-  const { deadlines } = request;
-  if (deadlines.connectMs + deadlines.firstByteMs <= leftMs) return request;
+function shorten(deadlines: Deadlines, leftMs: number): Deadlines {
+  if (deadlines.connectMs + deadlines.firstByteMs <= leftMs) return deadlines;
   const connectMs = Math.min(deadlines.connectMs, leftMs);
-  return {
-    ...request,
-    deadlines: { ...deadlines, connectMs, firstByteMs: Math.min(deadlines.firstByteMs, leftMs) },
-  };
+  return { ...deadlines, connectMs, firstByteMs: Math.min(deadlines.firstByteMs, leftMs) };
 }
 
 /** An alias replaces the bytes of the model's name and nothing else. */
-export function renameModel({ call, body: request }: Job, candidate: Candidate): Uint8Array | null {
+export function renameModel({ target, body: request }: Request, candidate: Candidate): Uint8Array | null {
   const { bytes: body, plain, model, modelSpan } = request;
   if (plain === null || model === null || candidate.model === null || candidate.model === model) return body;
   if (modelSpan !== null) return replaceSpan(plain, modelSpan, candidate.model);
   // A generating request names its model only in the path.
-  if (call.target.endpoint.purpose === "generate") return body;
+  if (target.endpoint.purpose === "generate") return body;
   return renameInBody(plain, model, candidate.model) ?? body;
 }
 
-function renamePath(job: Job, candidate: Candidate): string {
-  const { model } = job.call.target;
-  if (model === null || candidate.model === null || candidate.model === model.id) return job.path;
-  return job.path.slice(0, model.start) + encodeURIComponent(candidate.model) + job.path.slice(model.end);
+function renamePath({ target: { model }, path }: Request, candidate: Candidate): string {
+  if (model === null || candidate.model === null || candidate.model === model.id) return path;
+  return path.slice(0, model.start) + encodeURIComponent(candidate.model) + path.slice(model.end);
 }
 
 /** Google also writes model names with this prefix. */

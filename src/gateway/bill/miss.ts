@@ -12,13 +12,12 @@ import type { HeldPrompt } from "../observe/cache/held-prompts.ts";
 import type { CountedTurn, Turn } from "../observe/cache/turn.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Job } from "../upstream/job.ts";
-import type { Bill } from "./bill.ts";
+import type { Request } from "../request.ts";
 
 /** Remembers the prompt until the answer has ended. Called when an upstream has responded, before the body is released.
  *  Null: the prompt is not analysed. */
-export function holdPrompt({ call, prompt }: Job, status: number, gateway: Gateway): HeldPrompt | null {
-  const { dialect, purpose } = call.target.endpoint;
+export function holdPrompt({ target, prompt }: Request, status: number, gateway: Gateway): HeldPrompt | null {
+  const { dialect, purpose } = target.endpoint;
   if (prompt === null || purpose !== "generate" || status >= 400 || !gateway.catalog.cacheAnalysis)
     return null;
   return gateway.prompts.hold(prompt, dialect.promptLayout);
@@ -27,24 +26,24 @@ export function holdPrompt({ call, prompt }: Job, status: number, gateway: Gatew
 /** What the request's usage would cost if it were `usage`. */
 export type Reprice = (usage: Usage) => Charge;
 
-export interface AnsweredRequest {
-  readonly bill: Bill;
+interface Answered {
+  readonly r: Request;
   readonly prompt: HeldPrompt;
   readonly reading: Reading;
   readonly reprice: Reprice;
 }
 
 /** The line with what was missed, if anything was. */
-export function addMiss(line: LineDraft, request: AnsweredRequest, gateway: Gateway): LineDraft {
+export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): LineDraft {
   const { cacheMemory, observer } = gateway;
   try {
-    const counted = countTurn(line, request);
-    const session = nameSession(request.bill);
-    if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, request.reading)) return line;
-    const prompt = request.prompt.read();
-    const turn = prompt && { ...describeTurn(line, request), ...counted, prompt };
+    const counted = countTurn(line, answered);
+    const session = nameSession(answered.r);
+    if (!cacheMemory.needsPrompt(session, counted) || !isCounted(line, answered.reading)) return line;
+    const prompt = answered.prompt.read();
+    const turn = prompt && { ...describeTurn(line, answered), ...counted, prompt };
     const miss = turn && cacheMemory.learn(session, turn);
-    return miss === null ? line : priceMiss(line, miss, request.reprice);
+    return miss === null ? line : priceMiss(line, miss, answered.reprice);
   } catch (fault) {
     reportFault(fault, observer);
     return line;
@@ -52,35 +51,32 @@ export function addMiss(line: LineDraft, request: AnsweredRequest, gateway: Gate
 }
 
 /** Requests of a tool that names neither itself nor a session are those of their key. */
-function nameSession({ match, client }: Bill): string {
-  return `${match.key.name}\n${client.session ?? ""}`;
+function nameSession({ key, client }: Request): string {
+  return `${key.name}\n${client.session ?? ""}`;
 }
 
-function countTurn(line: LineDraft, { bill, prompt, reading }: AnsweredRequest): CountedTurn {
+function countTurn(line: LineDraft, { r, prompt, reading }: Answered): CountedTurn {
   return {
     rules: prompt.layout.rules,
-    model: bill.match.model ?? "",
+    model: r.model ?? "",
     tokens: countPrompt(line.usage),
     reason: reading.cacheReason ?? null,
   };
 }
 
-function describeTurn(
-  line: LineDraft,
-  { bill, reading }: AnsweredRequest,
-): Omit<Turn, "prompt" | keyof CountedTurn> {
-  const { call, client, firstByteMs } = bill;
+function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "prompt" | keyof CountedTurn> {
+  const { time, client, firstByteMs } = r;
   const { service_tier = "", speed = "" } = reading.tariff;
   return {
     agent: client.agent ?? null,
     inferred: client.session === undefined || client.inferred === true,
-    at: call.time,
-    readyAt: call.time + (firstByteMs ?? 0),
+    at: time,
+    readyAt: time + (firstByteMs ?? 0),
     served: `${service_tier} ${speed}`,
     responseId: hashResponseId(reading),
     channel: line.channel,
     isKeptLong: Number(line.usage["cache_write_12h"]) > 0,
-    dropsAttribution: servesWithoutLine(bill, line.channel),
+    dropsAttribution: servesWithoutLine(r, line.channel),
   };
 }
 
@@ -102,8 +98,8 @@ function isCounted({ basis, parts, usage, extra }: LineDraft, reading: Reading):
   return read.every(({ calls = [] }) => calls.length < 2);
 }
 
-function servesWithoutLine({ match }: Bill, name: string): boolean {
-  const served = match.candidates.find(({ channel }) => channel.name === name);
+function servesWithoutLine({ candidates }: Request, name: string): boolean {
+  const served = candidates.find(({ channel }) => channel.name === name);
   return served !== undefined && dropsAttribution(served.channel.baseUrl);
 }
 

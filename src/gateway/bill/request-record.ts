@@ -1,12 +1,12 @@
 // Reports each request that has ended, as one plain record for the log, the metrics and the live view.
 
-import type { Usage } from "../../billing/usage.ts";
+import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { Bill } from "./bill.ts";
-import type { UnroutedCall, ClientCall } from "../intake/call.ts";
+import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
+import type { Request } from "../request.ts";
 import type { RequestRecord } from "../observe/observer.ts";
 
 const NOTHING = {
@@ -22,20 +22,20 @@ const NOTHING = {
 } satisfies Partial<RequestRecord>;
 
 /** Reports a request that was refused before it had a bill. */
-export function reportRefusal(call: ClientCall, error: GatewayError, gateway: Gateway): void {
+export function reportRefusal(r: Request, error: GatewayError, gateway: Gateway): void {
   const outcome = error.code === "client_gone" ? "client_closed" : "refused";
-  reportUnbilled(call, { status: error.status, outcome, problem: error.message }, gateway);
+  reportUnbilled(r, { status: error.status, outcome, problem: error.message }, gateway);
 }
 
 /** Reports a request that the gateway answered itself: a model list, or one model. */
-export function reportOwnAnswer(call: ClientCall, gateway: Gateway): void {
-  reportUnbilled(call, { status: 200, outcome: "complete", problem: null }, gateway);
+export function reportOwnAnswer(r: Request, gateway: Gateway): void {
+  reportUnbilled(r, { status: 200, outcome: "complete", problem: null }, gateway);
 }
 
 type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
-function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gateway): void {
-  const { id, time, target, key } = call;
+function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): void {
+  const { id, time, target, admitted: key } = r;
   gateway.observer.requestDone({
     ...NOTHING,
     id,
@@ -43,9 +43,9 @@ function reportUnbilled(call: ClientCall, result: UnbilledResult, gateway: Gatew
     key: key?.name ?? null,
     group: key?.group.name ?? null,
     model: target.model?.id ?? null,
-    client: call.client ?? readSender(call),
+    client: r.client === NOBODY ? readSender(r) : r.client,
     endpoint: target.endpoint.label,
-    durationMs: durationOf(call),
+    durationMs: durationOf(r),
     ...result,
   });
 }
@@ -59,37 +59,38 @@ export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Ga
   gateway.observer.requestDone({ ...NOTHING, id, time, client, endpoint: "-", status, durationMs, problem });
 }
 
-export interface RequestResult {
-  readonly status: number;
-  readonly outcome: string;
-  readonly usage: Usage | null;
-  readonly chargeUsd: string | null;
-  readonly problem: string | null;
-}
+const UNPRICED_ALLOWED = "the model has no price, so no limit counts this request";
 
-export function reportFinished(bill: Bill, result: RequestResult, gateway: Gateway): void {
-  const { call, match } = bill;
-  const record: RequestRecord = {
-    id: call.id,
-    time: call.time,
-    key: match.key.name,
-    group: match.group.name,
-    model: match.model,
-    channel: bill.attempts.at(-1)?.channel ?? null,
-    client: bill.client,
-    endpoint: call.target.endpoint.label,
-    firstByteMs: bill.firstByteMs,
-    durationMs: durationOf(call),
-    ...result,
-  };
-  gateway.observer.requestDone(record);
-  const served = bill.open && match.candidates.find(({ channel }) => channel.name === record.channel);
-  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(bill, result), gateway.now());
+/** Reports a request that had a bill. `line`: null if nothing was billed. */
+export function reportFinished(r: Request, line: LineDraft | null, gateway: Gateway): void {
+  const { key, group, attempts, ending } = r;
+  const channel = attempts.at(-1)?.channel ?? null;
+  const chargeUsd = line?.charge_usd ?? null;
+  gateway.observer.requestDone({
+    id: r.id,
+    time: r.time,
+    key: key.name,
+    group: group.name,
+    model: r.model,
+    channel,
+    client: r.client,
+    endpoint: r.target.endpoint.label,
+    status: ending.status,
+    outcome: ending.outcome,
+    firstByteMs: r.firstByteMs,
+    durationMs: r.durationMs,
+    usage: line?.usage ?? null,
+    chargeUsd,
+    problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
+  });
+  const served = r.open && r.candidates.find((candidate) => candidate.channel.name === channel);
+  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r, chargeUsd), gateway.now());
 }
 
 /** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */
-function judgeChannel(bill: Bill, { outcome, problem, chargeUsd }: RequestResult): RequestEnd {
-  const last = bill.attempts.at(-1);
+function judgeChannel({ attempts, ending }: Request, chargeUsd: string | null): RequestEnd {
+  const { outcome, problem } = ending;
+  const last = attempts.at(-1);
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   const how = hadBegun ? (HOW_BY_OUTCOME[outcome] ?? "left") : "left";
   const reason = how === "cut" && problem !== null ? problem : "ended its response with an error";

@@ -33,10 +33,10 @@ import type { RequestBody } from "../intake/body.ts";
 import { nameConversation, Conversations } from "../intake/conversation.ts";
 import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rules.ts";
 
-/** The parts of a job that identify its conversation. */
-interface ConversationSource {
+/** The parts of a request that identify its conversation, and what can serve it. */
+interface Routed extends Match {
   readonly client: ClientIdentity;
-  readonly call?: { readonly target: Pick<Target, "endpoint"> };
+  readonly target?: Pick<Target, "endpoint">;
   readonly body: Pick<RequestBody, "plain">;
 }
 
@@ -57,7 +57,7 @@ export interface RequestEnd {
 }
 
 export interface Channels {
-  choose(source: ConversationSource, match: Match, now: number): Choice;
+  choose(request: Routed, now: number): Choice;
   /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
   explainNone(match: Match, now: number): GatewayError;
   /** The failure that keeps the only channel of a match in cooldown, and how long; null if there is none. */
@@ -71,7 +71,7 @@ export interface Channels {
   /** The client disconnected before the channel responded. */
   reportLeft(candidate: Candidate): void;
   /** Keeps the conversation on the channel that has responded. */
-  keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void;
+  keepConversation(choice: Choice, candidate: Candidate, request: Routed): void;
   reportEnd(channel: Channel, end: RequestEnd, now: number): void;
   /** `failure` is null if the probe found that the channel works. */
   reportProbe(channel: Channel, failure: Failure | null, now: number): void;
@@ -100,11 +100,11 @@ export function createChannels(options: ChannelsOptions): Channels {
 }
 
 /** A search or a picture of an agent goes where the session's last response was, whatever its model, and never moves it. */
-function followsSession({ call }: ConversationSource): boolean {
-  return call?.target.endpoint.onlyAt !== undefined;
+function followsSession({ target }: Routed): boolean {
+  return target?.endpoint.onlyAt !== undefined;
 }
 
-function nameSession({ client }: ConversationSource, { group }: Match): string | null {
+function nameSession({ client, group }: Routed): string | null {
   return client.session === undefined ? null : `${group.name}/*/${client.session}`;
 }
 
@@ -123,10 +123,10 @@ class ChannelBook implements Channels {
     this.retain(catalog);
   }
 
-  choose(source: ConversationSource, match: Match, now: number): Choice {
-    const { candidates } = match;
+  choose(request: Routed, now: number): Choice {
+    const { candidates } = request;
     const isFixed = candidates.length === 1 || !(hasTie(candidates) || this.#conversations.size > 0);
-    const conversation = isFixed ? null : this.#nameConversation(source, match);
+    const conversation = isFixed ? null : this.#nameConversation(request);
     const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);
     return { candidates: this.#admit(ordered, now), conversation };
@@ -144,12 +144,12 @@ class ChannelBook implements Channels {
     return admittanceOf(this.#recall(channel), model, now) !== "closed";
   }
 
-  #nameConversation(source: ConversationSource, match: Match): string | null {
-    if (followsSession(source)) return nameSession(source, match);
-    const { client, body } = source;
+  #nameConversation(request: Routed): string | null {
+    if (followsSession(request)) return nameSession(request);
+    const { client, body, group, model } = request;
     const name = nameConversation(client, body.plain);
     // Prompt caches belong to one model, and so do most cooldowns.
-    return name === null ? null : `${match.group.name}/${match.model ?? ""}/${name}`;
+    return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
   }
 
   explainNone(match: Match, now: number): GatewayError {
@@ -203,13 +203,13 @@ class ChannelBook implements Channels {
     endTrial(memory, model);
   }
 
-  keepConversation(choice: Choice, candidate: Candidate, source: ConversationSource, match: Match): void {
-    const { candidates } = match;
-    if (candidates.length === 1 || followsSession(source)) return;
+  keepConversation(choice: Choice, candidate: Candidate, request: Routed): void {
+    const { candidates } = request;
+    if (candidates.length === 1 || followsSession(request)) return;
     const moved = choice.conversation !== null || candidate !== candidates[0] || hasTie(candidates);
-    const conversation = moved ? (choice.conversation ?? this.#nameConversation(source, match)) : null;
+    const conversation = moved ? (choice.conversation ?? this.#nameConversation(request)) : null;
     if (conversation === null) return;
-    const session = nameSession(source, match);
+    const session = nameSession(request);
     for (const name of session === null ? [conversation] : [conversation, session])
       this.#conversations.keep(name, candidate.channel.name, this.#options.now());
   }

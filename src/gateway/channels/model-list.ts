@@ -7,8 +7,7 @@ import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
-import { joinChunks, readUpTo } from "../upstream/answer.ts";
-import { decodeResponse } from "../upstream/decode.ts";
+import { fetchWhole } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { type Candidate, type Match, resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
@@ -177,7 +176,7 @@ async function requestPage(
     ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
   ] as const;
-  const { head } = client.send({
+  const request = {
     origin,
     method: "GET",
     target: `${basePath}${dialect.listPath}${query === "" ? "" : `?${query}`}`,
@@ -188,14 +187,12 @@ async function requestPage(
       firstByteMs: Math.min(deadlines.firstByteMs, MAX_LIST_WAIT_MS),
       idleMs: Math.min(deadlines.idleMs, MAX_LIST_WAIT_MS),
     },
-  });
-  const response = decodeResponse(await head);
-  const { chunks, hasMore } = await readUpTo(response, MAX_PAGE_BYTES);
-  if (hasMore) response.cancel();
+  };
+  const { response, body } = await fetchWhole(client, request, MAX_PAGE_BYTES);
   return {
     status: response.status,
     date: response.field("date") ?? null,
-    body: new TextDecoder().decode(redactBody(joinChunks(chunks), channel)),
+    body: new TextDecoder().decode(redactBody(body, channel)),
   };
 }
 

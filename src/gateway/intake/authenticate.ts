@@ -11,13 +11,16 @@ import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { requireAccess } from "./match.ts";
 
-/** Returns the key of a call, if it may call the endpoint now. Otherwise it throws. */
-export function admit(call: ClientCall, catalog: Catalog, now: number = call.time): Key {
+type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted">;
+
+/** Finds the key of a call. Throws if it may not call the endpoint now. */
+export function admit(call: Admittable, catalog: Catalog, now: number = call.time): Key {
   const { endpoint } = call.target;
-  call.key = findKey(call.exchange, endpoint.keySources, catalog, now);
-  if (call.key === null) throw refuseMissingKey(endpoint, catalog);
-  requireAccess(call.key, endpoint, catalog, now);
-  return call.key;
+  const key = findKey(call.exchange, endpoint.keySources, catalog, now);
+  if (key === null) throw refuseMissingKey(endpoint, catalog);
+  call.admitted = key;
+  requireAccess(key, endpoint, catalog, now);
+  return key;
 }
 
 function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {

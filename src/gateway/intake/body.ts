@@ -35,9 +35,11 @@ export interface RequestBody {
 /** A body can exist twice: as it arrived, and decoded or converted. */
 const COPIES = 2;
 
+type BodyCall = Pick<ClientCall, "exchange" | "target">;
+
 /** Waits for the memory that a large body needs. Null if it is not large. */
 export function reserveBody(
-  { exchange }: ClientCall,
+  { exchange }: BodyCall,
   { maxBodyBytes }: Catalog,
   memory: MemoryBudget,
 ): Promise<Reservation> | null {
@@ -55,7 +57,7 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
 
-const NO_BODY: RequestBody = {
+export const NO_BODY: RequestBody = {
   bytes: null,
   plain: null,
   model: null,
@@ -66,7 +68,7 @@ const NO_BODY: RequestBody = {
 
 /** Most bodies are short and have arrived with their heads. They need no promise. */
 export function readRequestBody(
-  call: ClientCall,
+  call: BodyCall,
   catalog: Catalog,
   memory: Reservation | null = null,
 ): RequestBody | Promise<RequestBody> {
@@ -81,7 +83,7 @@ export function readRequestBody(
 }
 
 async function readLater(
-  call: ClientCall,
+  call: BodyCall,
   arriving: Uint8Array | Promise<Uint8Array>,
   { maxBodyBytes }: Catalog,
   memory: Reservation | null,
@@ -103,7 +105,7 @@ function listNames({ endpoint, model }: Target): readonly string[] | null {
 }
 
 /** `known`: the members of `listNames`, if they were found already. */
-function scanBody({ target }: ClientCall, body: Uint8Array, plain: Uint8Array, known?: Scan): RequestBody {
+function scanBody({ target }: BodyCall, body: Uint8Array, plain: Uint8Array, known?: Scan): RequestBody {
   const { model, stream } = target;
   const read = { bytes: body, plain, encoded: plain !== body };
   const names = listNames(target);

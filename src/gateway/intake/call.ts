@@ -20,13 +20,13 @@ export interface ClientCall extends UnroutedCall {
   readonly target: Target;
   /** The query with its "?" and without keys; empty if there is none. */
   readonly query: string;
-  /** Absent: HTTP. */
-  readonly transport?: "websocket";
   /** Null until it is found. A call that is refused later has one. */
-  key: Key | null;
-  /** Absent until its body has been read. Before that, only its header fields show who sent it. */
-  client?: ClientIdentity;
+  admitted: Key | null;
+  /** `NOBODY` until its body has been read. Before that, only its header fields show who sent it. */
+  client: ClientIdentity;
 }
+
+export const NOBODY: ClientIdentity = {};
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz";
 

@@ -5,10 +5,9 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
 import type { UnroutedCall } from "./call.ts";
 
-/** If the origin is allowed, responses on the returned exchange carry the fields that let its pages read them. */
-export function admitOrigin(exchange: Exchange, catalog: Catalog): Exchange {
-  const allowed = corsFields(exchange, catalog);
-  return allowed.length === 0 ? exchange : addFields(exchange, allowed);
+/** If the origin is allowed, each reply carries the fields that let its pages read it. */
+export function admitOrigin(exchange: Exchange, catalog: Catalog): void {
+  if (catalog.corsOrigins.length > 0) exchange.addReplyFields(corsFields(exchange, catalog));
 }
 
 /** Empty unless the origin is allowed. */
@@ -30,31 +29,6 @@ export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
   return isForeign || exchange.field("sec-fetch-site") === "cross-site";
 }
 
-function addFields(to: Exchange, added: readonly Field[]): Exchange {
-  return {
-    method: to.method,
-    target: to.target,
-    fields: to.fields,
-    field: (name) => to.field(name),
-    readBody: (limit) => to.readBody(limit),
-    answer: (status, fields, body) => to.answer(status, [...fields, ...added], body),
-    begin: (status, fields, length) => to.begin(status, [...fields, ...added], length),
-    write: (chunk) => to.write(chunk),
-    flush: () => to.flush(),
-    drained: () => to.drained(),
-    end: (last) => to.end(last),
-    reset: () => to.reset(),
-    upgrade: (fields, listen) => to.upgrade(fields, listen),
-    get begun() {
-      return to.begun;
-    },
-    get gone() {
-      return to.gone;
-    },
-    onGone: (listener) => to.onGone(listener),
-  };
-}
-
 /** A browser sends this before a request that needs permission. */
 export function isPreflight(exchange: Exchange): boolean {
   return exchange.method === "OPTIONS" && exchange.field("access-control-request-method") !== undefined;
@@ -68,7 +42,7 @@ export function refuseOrigin(exchange: Exchange, catalog: Catalog): GatewayError
   return new GatewayError("origin_refused", text);
 }
 
-/** `exchange` comes from `admitOrigin`. */
+/** `admitOrigin` has added the fields that allow it. */
 export function answerPreflight({ exchange, id }: UnroutedCall): void {
   const names = exchange.field("access-control-request-headers") ?? "authorization, content-type";
   exchange.answer(

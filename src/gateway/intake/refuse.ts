@@ -6,15 +6,7 @@ import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { RequestRefusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
-import type { ClientCall } from "./call.ts";
 import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
-
-/** Answers a call with what was thrown while it was handled. Returns the error that the client got. */
-export function refuseCall(call: ClientCall, thrown: unknown, observer: Observer): GatewayError {
-  const error = toGatewayError(thrown, observer);
-  refuse(call.exchange, error, call.target.endpoint.dialect, call.id);
-  return error;
-}
 
 /** Reports a fault of the gateway's own. */
 export function toGatewayError(error: unknown, observer: Observer): GatewayError {

@@ -4,12 +4,15 @@
 
 import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Overrides } from "../../billing/prices.ts";
-import type { Match } from "../intake/match.ts";
+import type { Key } from "../../config/catalog.ts";
+import type { Candidate } from "../intake/match.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
 /** What the charge of an unfinished response depends on. */
 export interface ChargeTerms {
-  readonly match: Match;
+  readonly admitted: Key;
+  readonly model: string | null;
+  readonly candidates: readonly Candidate[];
   /** Who sent the request that began the response. */
   readonly client: ClientIdentity;
   /** The upstream's name for the model that was requested. */

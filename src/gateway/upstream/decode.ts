@@ -2,7 +2,7 @@
 // they can be metered and redacted, and no client gets bytes that it cannot read. Decoded bytes are passed on at once.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import { pipeline, Readable, type Transform } from "node:stream";
+import type { Transform } from "node:stream";
 import {
   constants,
   createBrotliDecompress,
@@ -11,7 +11,13 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { MAX_CODINGS, readCodings } from "../../lib/http1/encoding.ts";
-import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import { findField } from "../../lib/http1/head.ts";
+import {
+  type BodyListener,
+  type SentRequest,
+  UpstreamFault,
+  type UpstreamResponse,
+} from "../../lib/http1/types.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };
@@ -24,86 +30,111 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ["zstd", () => createZstdDecompress()],
 ]);
 
-/** The response without its content codings. Throws UpstreamFault if a coding is unknown. */
-export function decodeResponse(response: UpstreamResponse): UpstreamResponse {
+/** Null if the response has no content codings. Throws UpstreamFault if a coding is unknown. */
+export function openDecoder(response: UpstreamResponse): BodyDecoder | null {
   const codings = readCodings(response.field("content-encoding"));
-  const plain = codings.length === 0 || response.length === 0;
-  return plain
-    ? response
-    : new DecodedResponse(response, openDecoders(response, codings), codings.includes("zstd"));
+  return codings.length === 0 || response.length === 0 ? null : new BodyDecoder(response, codings);
 }
 
 /** The header may hold a credential in place of a coding. So few characters of it do not give it away. */
 const MAX_CODING_LENGTH = 11;
 
-function openDecoders(response: UpstreamResponse, codings: readonly string[]): Transform[] {
+function openDecoders(codings: readonly string[]): Transform[] {
   // A decoder takes tens of kilobytes of memory, and its name only five bytes of a response head.
-  if (codings.length > MAX_CODINGS) throw refuse(response, `${codings.length} times`);
+  if (codings.length > MAX_CODINGS) throw refuse(`${codings.length} times`);
   return codings.toReversed().map((coding) => {
     const open = DECODERS.get(coding);
-    if (open === undefined) throw refuse(response, `as "${coding.slice(0, MAX_CODING_LENGTH)}"`);
+    if (open === undefined) throw refuse(`as "${coding.slice(0, MAX_CODING_LENGTH)}"`);
     return open();
   });
 }
 
-function refuse(response: UpstreamResponse, how: string): UpstreamFault {
-  response.cancel();
+function refuse(how: string): UpstreamFault {
   return new UpstreamFault("malformed", `its response is encoded ${how}`, true);
 }
 
-class DecodedResponse implements UpstreamResponse {
-  readonly status: number;
-  readonly fields: UpstreamResponse["fields"];
-  readonly length = null;
-  readonly closeDelimited: boolean;
-  readonly buffered = false;
-  readonly reused: boolean;
-  finished = false;
-  readonly #response: UpstreamResponse;
-  readonly #chunks: AsyncIterator<Uint8Array>;
+/** Gets the body as it came, and passes it on decoded. It can be paused like the request that it reads from. */
+export class BodyDecoder implements BodyListener {
+  /** The head of the decoded response. */
+  readonly response: UpstreamResponse;
+  readonly #decoders: readonly Transform[];
+  #sent: Pick<SentRequest, "pause" | "resume" | "cancel"> | null = null;
+  #sink: BodyListener | null = null;
 
-  /** `endless`: one of the decoders does not notice a missing end. */
-  constructor(response: UpstreamResponse, decoders: readonly Transform[], endless: boolean) {
-    this.status = response.status;
-    this.fields = response.fields.filter(
+  constructor(response: UpstreamResponse, codings: readonly string[]) {
+    this.#decoders = openDecoders(codings);
+    // One decoder does not notice a missing end.
+    const isEndless = codings.includes("zstd");
+    const fields = response.fields.filter(
       ([name]) => name !== "content-encoding" && name !== "content-length",
     );
-    this.closeDelimited = response.closeDelimited || endless;
-    this.reused = response.reused;
-    this.#response = response;
-    const source = Readable.from(pull(response), { highWaterMark: 1 });
-    const [last = source] = decoders.toReversed();
-    // An error of any stage comes out of the last stage's iterator and is caught in `read`.
-    pipeline([source, ...decoders], () => {});
-    this.#chunks = last[Symbol.asyncIterator]();
+    this.response = {
+      status: response.status,
+      fields,
+      field: (name) => findField(fields, name),
+      length: null,
+      closeDelimited: response.closeDelimited || isEndless,
+    };
   }
 
-  field(name: string): string | undefined {
-    return this.fields.find(([other]) => other === name)?.[1];
-  }
-
-  async read(): Promise<Uint8Array | null> {
-    try {
-      const { done, value } = await this.#chunks.next();
-      this.finished = done === true;
-      return done === true ? null : value;
-    } catch (error) {
-      if (error instanceof UpstreamFault) throw error;
-      this.#response.cancel();
-      const reason = getErrorMessage(error);
-      throw new UpstreamFault("cut", `its compressed response cannot be read: ${reason}`, true, error);
+  /** `sent`: the request whose body comes. */
+  start(sent: Pick<SentRequest, "pause" | "resume" | "cancel">, sink: BodyListener): void {
+    this.#sent = sent;
+    this.#sink = sink;
+    const first = this.#decoders[0];
+    const last = this.#decoders.at(-1);
+    first?.on("drain", () => sent.resume());
+    for (const [index, decoder] of this.#decoders.entries()) {
+      decoder.on("error", (error) => this.#break(error));
+      const next = this.#decoders[index + 1];
+      if (next !== undefined) decoder.pipe(next);
     }
+    last?.on("data", (bytes: Buffer) => this.#sink?.receive(bytes));
+    last?.on("end", () => this.#take()?.end());
   }
 
-  takeBuffered(): null {
-    return null;
+  receive(bytes: Buffer): void {
+    if (this.#decoders[0]?.write(bytes) === false) this.#sent?.pause();
+  }
+
+  end(): void {
+    this.#decoders[0]?.end();
+  }
+
+  /** What has come before is decoded first. */
+  fail(fault: UpstreamFault): void {
+    this.#decoders[0]?.write(Buffer.alloc(0), () => setImmediate(() => this.#close()?.fail(fault)));
+  }
+
+  pause(): void {
+    this.#decoders.at(-1)?.pause();
+  }
+
+  resume(): void {
+    this.#decoders.at(-1)?.resume();
   }
 
   cancel(): void {
-    this.#response.cancel();
+    this.#sent?.cancel();
   }
-}
 
-async function* pull(response: UpstreamResponse): AsyncGenerator<Uint8Array> {
-  for (let chunk = await response.read(); chunk !== null; chunk = await response.read()) yield chunk;
+  #break(error: Error): void {
+    const sink = this.#close();
+    this.#sent?.cancel();
+    const reason = getErrorMessage(error);
+    const text = `its compressed response cannot be read: ${reason}`;
+    sink?.fail(new UpstreamFault("cut", text, true, error));
+  }
+
+  #take(): BodyListener | null {
+    const sink = this.#sink;
+    this.#sink = null;
+    return sink;
+  }
+
+  /** Returns the sink if it has got neither an end nor a fault. */
+  #close(): BodyListener | null {
+    for (const decoder of this.#decoders) decoder.destroy();
+    return this.#take();
+  }
 }

@@ -4,39 +4,43 @@ import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
-import { reportRefusal } from "../bill/request-record.ts";
+import { endUnbilled, failRequest } from "../bill/fail.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
-import type { ClientCall } from "../intake/call.ts";
+import { NO_BODY } from "../intake/body.ts";
 import { findMatch, type Match } from "../intake/match.ts";
 import { readSender } from "../intake/client.ts";
-import { refuseCall } from "../intake/refuse.ts";
+import type { Request } from "../request.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
 import { type Connecting, connect, type OpenConnection } from "./connect.ts";
 import { Session } from "./session.ts";
 
-/** Resolves when the connection has ended and every response on it has its line. */
-export async function serveWebSocket(call: ClientCall, newId: () => string, gateway: Gateway): Promise<void> {
-  try {
-    refuseOwnCall(call.exchange);
-    const key = admit(call, gateway.catalog);
-    const fault = findHandshakeFault(call.exchange);
-    if (fault !== null)
-      throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
-    const upstream = await openUpstream(call, findMatch(key, null), gateway);
-    if (call.exchange.gone) return upstream.discard();
-    await run({ call, key, newId }, upstream, gateway);
-  } catch (thrown) {
-    reportRefusal(call, refuseCall(call, thrown, gateway.observer), gateway);
-  }
+/** The request has ended when its connection has, and when every response on it has its line. */
+export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
+  gateway.finished.enter();
+  accept(r, newId, gateway).then(
+    () => endUnbilled(r, () => {}, gateway),
+    (thrown: unknown) => failRequest(r, thrown, gateway),
+  );
+}
+
+async function accept(r: Request, newId: () => string, gateway: Gateway): Promise<void> {
+  refuseOwnCall(r.exchange);
+  const key = admit(r, gateway.catalog);
+  const fault = findHandshakeFault(r.exchange);
+  if (fault !== null) throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
+  const upstream = await openUpstream(r, findMatch(key, null), gateway);
+  if (r.exchange.gone) return upstream.discard();
+  await run({ call: r, key, newId }, upstream, gateway);
 }
 
 /** The first channel in order that accepts. */
-async function openUpstream(call: ClientCall, match: Match, gateway: Gateway): Promise<OpenConnection> {
+async function openUpstream(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, sockets, now } = gateway;
-  const source = { client: readSender(call), body: { plain: null } };
-  for (const candidate of channels.choose(source, match, now()).candidates) {
+  const { key, group, model, candidates } = match;
+  const routed = { key, group, model, candidates, client: readSender(call), body: NO_BODY };
+  for (const candidate of channels.choose(routed, now()).candidates) {
     if (!sockets.mayOffer(candidate.channel, now())) continue;
     const connecting = await connect(call, candidate, gateway);
     if (connecting.kind === "open") return connecting;
@@ -45,7 +49,7 @@ async function openUpstream(call: ClientCall, match: Match, gateway: Gateway): P
   }
   throw new GatewayError(
     "upgrade_required",
-    `No channel of the group "${match.group.name}" offers a WebSocket now. Send the request over HTTP.`,
+    `No channel of the group "${group.name}" offers a WebSocket now. Send the request over HTTP.`,
   );
 }
 
@@ -62,7 +66,7 @@ function noteFailure(
 }
 
 interface Upgrade {
-  readonly call: ClientCall;
+  readonly call: Request;
   readonly key: Key;
   readonly newId: () => string;
 }

@@ -7,7 +7,7 @@ import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { signedFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
-import type { ClientCall } from "../intake/call.ts";
+import type { Request } from "../request.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
 import { responseFields } from "../upstream/headers.ts";
@@ -24,7 +24,7 @@ export interface OpenConnection {
   discard(): void;
 }
 
-export type OpenUpstream = (call: ClientCall, match: Match, gateway: Gateway) => Promise<OpenConnection>;
+export type OpenUpstream = (call: Request, match: Match, gateway: Gateway) => Promise<OpenConnection>;
 
 export type Connecting =
   | OpenConnection
@@ -40,7 +40,7 @@ const UNSUPPORTED = new Set([200, 204, 400, 404, 405, 406, 410, 415, 422, 426, 5
 /** A server's message may contain an image. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
-export async function connect(call: ClientCall, candidate: Candidate, gateway: Gateway): Promise<Connecting> {
+export async function connect(call: Request, candidate: Candidate, gateway: Gateway): Promise<Connecting> {
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
   const { key, fields } = startHandshake();

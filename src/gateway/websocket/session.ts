@@ -14,26 +14,24 @@ import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/w
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
+import { endUnbilled } from "../bill/fail.ts";
 import { reportRefusal } from "../bill/request-record.ts";
-import { holdPrompt } from "../bill/miss.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
-import { type RequestBody, readNames } from "../intake/body.ts";
-import type { ClientCall } from "../intake/call.ts";
-import { identifyClient } from "../intake/client.ts";
-import { type Candidate, findMatch, type Match } from "../intake/match.ts";
-import { requireOneModel } from "../intake/one-model.ts";
+import { readNames } from "../intake/body.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
-import { createJob } from "../upstream/job.ts";
+import { findRoute } from "../pipeline.ts";
+import { Request } from "../request.ts";
 import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import type { OpenConnection, OpenUpstream } from "./connect.ts";
-import { describeTurnExchange, SocketTurn } from "./turn.ts";
+import { SocketTurn } from "./turn.ts";
 
 /** What a session needs of its surroundings. */
 export interface SessionOptions {
   /** The request for the upgrade. */
-  readonly call: ClientCall;
+  readonly call: Request;
   readonly gateway: Gateway;
   readonly newId: () => string;
   /** Opens a WebSocket to the first channel of a match that accepts. */
@@ -170,26 +168,21 @@ export class Session {
   }
 
   async #create(bytes: Uint8Array, event: SocketEvent): Promise<void> {
-    const { call: connection, gateway, newId } = this.#options;
-    const call: ClientCall = {
-      ...connection,
-      transport: "websocket",
-      key: null,
-      id: newId(),
-      exchange: describeTurnExchange(connection.exchange),
-      time: gateway.now(),
-      arrived: performance.now(),
-    };
+    const { call, gateway, newId } = this.#options;
+    const { exchange } = call;
+    const arrival = { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
+    const r = new Request(arrival, call, "websocket");
+    gateway.finished.enter();
     try {
-      await this.#begin(call, bytes, event);
+      await this.#begin(r, bytes, event);
     } catch (thrown) {
       const error = toGatewayError(thrown, gateway.observer);
       this.#sendError(error, event);
-      reportRefusal(call, error, gateway);
+      endUnbilled(r, () => reportRefusal(r, error, gateway), gateway);
     }
   }
 
-  async #begin(call: ClientCall, bytes: Uint8Array, event: SocketEvent): Promise<void> {
+  async #begin(r: Request, bytes: Uint8Array, event: SocketEvent): Promise<void> {
     const { gateway } = this.#options;
     const { catalog } = gateway;
     if (this.#stopping) throw askToReconnect("The gateway is stopping.");
@@ -198,34 +191,28 @@ export class Session {
         "rate_limited",
         `This connection has ${MAX_TURNS} responses that have not ended. Wait for one of them, or open another connection.`,
       );
-    const key = admit(call, catalog);
-    const body: RequestBody = {
-      bytes,
-      plain: bytes,
-      ...readNames(bytes),
-      stream: true,
-      encoded: false,
-    };
-    const match = gateway.lists.markListed(findMatch(key, body.model));
-    requireOneModel(body, match);
-    this.#refuseForeignPrevious(event, match);
-    const candidate = await this.#settleOnChannel(match);
-    const client = identifyClient(call, key, bytes, gateway.inferredSessions);
-    const job = createJob(call, client, body, match.group.platform);
-    const bill = await openBill(job, { ...match, candidates: [candidate] }, catalog.prices, gateway);
+    admit(r, catalog);
+    r.overrides = catalog.prices;
+    r.body = { bytes, plain: bytes, ...readNames(bytes), stream: true, encoded: false };
+    findRoute(r, gateway);
+    this.#refuseForeignPrevious(event, r);
+    const candidate = await this.#settleOnChannel(r);
+    r.candidates = [candidate];
+    await openBill(r, gateway);
+    r.held = true;
     if (this.#clientGone || this.#upstream?.open !== true) {
       const error = this.#clientGone
         ? new GatewayError("client_gone", "The client disconnected.")
         : askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
-      settleFailure(bill, error, gateway);
+      settleFailure(r, error, gateway);
       this.#sendError(error, event);
       return;
     }
-    bill.prompt = holdPrompt(job, 200, gateway);
     this.#responses += 1;
-    this.#turns.push(new SocketTurn(bill, candidate, event.streamId, gateway));
+    const message = renameModel(r, candidate) ?? bytes;
+    this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
-    this.#upstream.send({ kind: "text", bytes: renameModel(job, candidate) ?? bytes });
+    this.#upstream.send({ kind: "text", bytes: message });
   }
 
   /** Only the channel that made a response knows it. */
@@ -387,6 +374,8 @@ export class Session {
     if (this.#drain !== null) clearTimeout(this.#drain);
     this.#options.gateway.halt.removeEventListener("abort", this.#onHalt);
     this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });
+    // Its responses have their lines then.
+    this.#options.gateway.finished.flush();
     this.#options.ended(this.#responses);
   }
 }

@@ -8,13 +8,13 @@ import {
   toStreamEvent,
 } from "../../dialects/formats/responses-websocket.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
-import { type Exchange, type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
-import type { Bill } from "../bill/bill.ts";
+import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import { settle } from "../bill/settle.ts";
-import { noteFirstByte } from "../delivery/delivery.ts";
+import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
+import type { Request } from "../request.ts";
 import { judgeRefusal } from "../upstream/failure-rules.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { redactFailure } from "../upstream/redact.ts";
@@ -24,7 +24,7 @@ export type Break = "client_left" | "upstream_gone" | "upstream_silent";
 
 export class SocketTurn {
   readonly streamId: string | null;
-  readonly #bill: Bill;
+  readonly #r: Request;
   readonly #candidate: Candidate;
   readonly #gateway: Gateway;
   readonly #meter: Meter;
@@ -34,22 +34,15 @@ export class SocketTurn {
   #begun = false;
   #ended = false;
 
-  constructor(bill: Bill, candidate: Candidate, streamId: string | null, gateway: Gateway) {
-    this.#bill = bill;
+  constructor(r: Request, candidate: Candidate, streamId: string | null, gateway: Gateway) {
+    this.#r = r;
     this.#candidate = candidate;
     this.streamId = streamId;
     this.#gateway = gateway;
-    this.#meter = bill.call.target.endpoint.dialect.openMeter("text/event-stream", bill.calls);
+    this.#meter = r.dialect.openMeter("text/event-stream", r.calls);
     gateway.channels.reportStart(candidate, gateway.now());
-    gateway.observer.streamOpened({
-      id: bill.call.id,
-      key: bill.match.key.name,
-      model: bill.match.model,
-      channel: candidate.channel.name,
-      client: bill.client,
-      since: bill.call.time,
-      tokens: () => this.#meter.read().estimatedOutput,
-    });
+    const response = { status: 200, fields: [], field: () => undefined, length: null, closeDelimited: false };
+    beginDelivery(r, response, candidate, gateway);
   }
 
   /** The upstream has responded to it. */
@@ -92,7 +85,7 @@ export class SocketTurn {
     const fault = how === "client_left" ? null : this.#describeFault(how);
     if (!this.#begun) {
       const { channel } = this.#candidate;
-      this.#bill.attempts.push({ channel: channel.name, error: describeBreak(how) });
+      this.#r.attempts.push({ channel: channel.name, error: describeBreak(how) });
       if (how === "upstream_silent" && fault !== null)
         this.#gateway.channels.reportFailure(
           this.#candidate,
@@ -114,10 +107,10 @@ export class SocketTurn {
 
   #begin(event: SocketEvent, message: Uint8Array): void {
     this.#begun = true;
-    noteFirstByte(this.#bill);
+    noteFirstByte(this.#r);
     if (event.type === "error") this.#refuse(message);
     else {
-      this.#bill.attempts.push({ channel: this.#candidate.channel.name, status: 200 });
+      this.#r.attempts.push({ channel: this.#candidate.channel.name, status: 200 });
       this.#gateway.channels.reportAnswer(
         this.#candidate,
         performance.now() - this.#sentAt,
@@ -130,15 +123,15 @@ export class SocketTurn {
   #refuse(message: Uint8Array): void {
     const { channel } = this.#candidate;
     const { channels, now } = this.#gateway;
-    const { dialect } = this.#bill.call.target.endpoint;
     const status = readErrorStatus(message);
-    this.#bill.attempts.push({ channel: channel.name, status });
+    this.#r.attempts.push({ channel: channel.name, status });
+    const { dialect } = this.#r;
     const failure = judgeRefusal(channel.name, status, new TextDecoder().decode(message), dialect);
     if (failure === null) channels.reportAnswer(this.#candidate, performance.now() - this.#sentAt, now());
     else channels.reportFailure(this.#candidate, redactFailure(failure, channel), now());
     this.#end();
     settle(
-      this.#bill,
+      this.#r,
       {
         outcome: "upstream_error",
         status,
@@ -156,7 +149,7 @@ export class SocketTurn {
     const problem = outcome === "upstream_cut" ? (fault?.message ?? null) : null;
     this.#end();
     settle(
-      this.#bill,
+      this.#r,
       { outcome, status: 200, upstreamStatus: this.#begun ? 200 : null, reading, problem },
       this.#gateway,
     );
@@ -165,36 +158,10 @@ export class SocketTurn {
   #end(): void {
     this.#ended = true;
     this.#silence?.disarm();
-    this.#gateway.observer.streamClosed(this.#bill.call.id);
   }
 }
 
 function describeBreak(how: Break): FaultKind {
   if (how === "client_left") return "cancelled";
   return how === "upstream_gone" ? "reset" : "first_byte_timeout";
-}
-
-/** Stands for the exchange of a request over HTTP: a turn has the connection's fields, and no reply of its own. */
-export function describeTurnExchange(connection: Exchange): Exchange {
-  const refuse = (): never => {
-    throw new Error("a turn on a WebSocket has no HTTP reply");
-  };
-  return {
-    method: "POST",
-    target: connection.target,
-    fields: connection.fields,
-    field: (name) => connection.field(name),
-    readBody: refuse,
-    answer: refuse,
-    begin: refuse,
-    write: refuse,
-    flush: refuse,
-    drained: refuse,
-    end: refuse,
-    reset: refuse,
-    upgrade: refuse,
-    begun: true,
-    gone: false,
-    onGone: () => {},
-  };
 }

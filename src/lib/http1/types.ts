@@ -15,17 +15,19 @@ export interface Exchange {
   /** Reads the whole body. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue if the client waits for it. */
   readBody(limit: number): Uint8Array | Promise<Uint8Array>;
 
+  /** Every reply carries these fields too. */
+  addReplyFields(fields: readonly Field[]): void;
   /** Sends a whole reply with content-length, in one write. HEAD, 204 and 304 are framed correctly. */
   answer(status: number, fields: readonly Field[], body: Uint8Array | string): void;
   /** Starts a streamed reply, with content-length if `length` is given, otherwise chunked (HTTP/1.0: until close).
    *  The head is held until the first write or `flush()`, so that both leave in one packet. */
   begin(status: number, fields: readonly Field[], length?: number): void;
-  /** False: the client reads slowly. Await `drained()` before the next write. */
+  /** False: the client reads slowly. Use `onceSent` before the next write. */
   write(chunk: Uint8Array): boolean;
   /** Sends the held head now. */
   flush(): void;
-  /** Resolves when the client has taken everything written, or has left. */
-  drained(): Promise<void>;
+  /** Calls `listener` once: when the client has taken everything written, or has left. */
+  onceSent(listener: () => void): void;
   /** Ends the reply. `last` and the end of the framing leave in one packet. */
   end(last?: Uint8Array): void;
   /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
@@ -79,7 +81,7 @@ export interface Deadlines {
   readonly connectMs: number;
   /** From the end of sending to the first byte of the response's head. */
   readonly firstByteMs: number;
-  /** The longest pause while the body arrives. A reader that does not read is not a pause. */
+  /** The longest silence while the body arrives. While the listener has paused it, the limit does not run. */
   readonly idleMs: number;
 }
 
@@ -92,12 +94,9 @@ export interface UpstreamRequest {
   readonly fields: readonly Field[];
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
-  /** Called when the request is sent a second time, because a kept-alive connection ended before the response. This
-   *  happens to GET and HEAD only: an upstream may charge for anything else that it has started. */
-  readonly onResend?: () => void;
 }
 
-/** The response of an upstream. Its body is read by pulling. */
+/** The head of an upstream's response. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly fields: readonly Field[];
@@ -106,19 +105,25 @@ export interface UpstreamResponse {
   readonly length: number | null;
   /** True if only the end of the connection ends the body. An early end then looks like the real one. */
   readonly closeDelimited: boolean;
-  /** True if `read()` would not wait: body bytes, or the end of the body, arrived with the head. */
-  readonly buffered: boolean;
-  /** True if the request used a kept-alive connection. */
-  readonly reused: boolean;
-  /** The next bytes, or null at the real end of the body. Rejects with UpstreamFault if the body is cut, reset or silent.
-   *  Not reading pauses the upstream. Only one read at a time. */
-  read(): Promise<Uint8Array | null>;
-  /** Everything that is left of the body if its end has arrived. Null if reading it may wait or fail. */
-  takeBuffered(): Uint8Array | null;
-  /** True once `read` has returned the last byte. The next `read` returns null. */
-  readonly finished: boolean;
-  /** Closes the connection. A pending read rejects with kind `cancelled`. Does nothing after the end. */
-  cancel(): void;
+}
+
+/** Gets a body as it arrives: any number of `receive`, then `end`. Or `fail`, at any time, and nothing after it. */
+export interface BodyListener {
+  /** The bytes belong to the listener, which may change them. */
+  receive(bytes: Buffer): void;
+  /** The body is whole. */
+  end(): void;
+  /** The response has not come, or is cut, reset or silent. */
+  fail(fault: UpstreamFault): void;
+}
+
+/** Gets a response. `begin` comes first, unless it fails before. */
+export interface ResponseListener extends BodyListener {
+  /** The head. What arrived with it follows before the event loop turns. */
+  begin(response: UpstreamResponse): void;
+  /** The request is sent a second time, because a kept-alive connection ended before the response. This happens to GET
+   *  and HEAD only: an upstream may charge for anything else that it has started. */
+  resent(): void;
 }
 
 export type FaultKind =
@@ -146,9 +151,15 @@ export class UpstreamFault extends Error {
   }
 }
 
-/** A request on its way. It can be cancelled before its head has arrived. */
+/** A request on its way, until its response has ended. */
 export interface SentRequest {
-  readonly head: Promise<UpstreamResponse>;
+  /** True if it uses a kept-alive connection. */
+  readonly reused: boolean;
+  /** The listener cannot take more now. Bytes that have been read already may still come. */
+  pause(): void;
+  resume(): void;
+  /** Closes the connection. The listener's `fail` is called with kind `cancelled`, or `withdrawn` if nothing was sent.
+   *  Does nothing after the end. */
   cancel(): void;
 }
 

@@ -9,6 +9,7 @@ import { estimateInputTokens } from "../../../src/billing/estimate.ts";
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
+import type { Meter } from "../../../src/billing/usage.ts";
 import { recognise } from "../../../src/dialects/index.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
 import { createIdSource } from "../../../src/gateway/intake/call.ts";
@@ -16,7 +17,14 @@ import { requestFields, responseFields } from "../../../src/gateway/upstream/hea
 import { readNames } from "../../../src/gateway/intake/body.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
-import type { Exchange, Field, UpstreamResponse } from "../../../src/lib/http1/types.ts";
+import type {
+  Exchange,
+  Field,
+  ResponseListener,
+  SentRequest,
+  UpstreamFault,
+  UpstreamResponse,
+} from "../../../src/lib/http1/types.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { LAYERS } from "./layer-list.ts";
 
@@ -58,14 +66,7 @@ async function pass(exchange: Exchange): Promise<void> {
   const body = await exchange.readBody(64 << 20);
   const asked = ASKS ? read(body) : NOBODY;
   const intent = ledger === null ? null : await announce(asked, ledger);
-  const inbound = await send(exchange, body);
-  const meter = CHARGES ? messages.openMeter(inbound.field("content-type") ?? "") : null;
-  const fields: Field[] = ASKS ? responseFields(inbound.fields) : [...inbound.fields];
-  if (ASKS) fields.push(["x-request-id", asked.id]);
-  const charge = () => (meter === null ? null : price(asked, meter.read()));
-  const charged = await hand(exchange, inbound, fields, (chunk) => meter?.see(chunk), charge);
-  if (intent !== null && charged !== null)
-    ledger?.append(draft(intent, charged, Math.round(performance.now() - arrived)));
+  send(exchange, body, new Handing(exchange, asked, intent, arrived));
 }
 
 function authenticate(exchange: Exchange): void {
@@ -91,15 +92,18 @@ async function announce(asked: Asked, into: Ledger): Promise<Intent> {
   return intent;
 }
 
-function send({ method, target, fields }: Exchange, body: Uint8Array): Promise<UpstreamResponse> {
-  return client.send({
-    origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
-    method,
-    target,
-    fields: ASKS ? sign(fields) : fields,
-    body,
-    deadlines: { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 },
-  }).head;
+function send({ method, target, fields }: Exchange, body: Uint8Array, handing: Handing): void {
+  handing.sent = client.send(
+    {
+      origin: { tls: false, host: "127.0.0.1", port: Number(upstreamPort) },
+      method,
+      target,
+      fields: ASKS ? sign(fields) : fields,
+      body,
+      deadlines: { connectMs: 10_000, firstByteMs: 60_000, idleMs: 60_000 },
+    },
+    handing,
+  );
 }
 
 function sign(came: readonly Field[]): Field[] {
@@ -133,29 +137,63 @@ function price(asked: Asked, reading: ReturnType<ReturnType<typeof messages.open
 }
 
 /** The answer to its client: whole with its charge, or as it comes. */
-async function hand(
-  exchange: Exchange,
-  inbound: UpstreamResponse,
-  fields: Field[],
-  see: (chunk: Uint8Array) => void,
-  charge: () => Priced | null,
-): Promise<Priced | null> {
-  const whole = inbound.length === null ? null : inbound.takeBuffered();
-  if (whole !== null) {
-    see(whole);
-    const charged = charge();
-    if (charged !== null) fields.push(["x-gateway-charge", charged.charge.charge ?? ""]);
-    exchange.answer(inbound.status, fields, whole);
-    return charged;
+class Handing implements ResponseListener {
+  sent: SentRequest | null = null;
+  readonly #exchange: Exchange;
+  readonly #asked: Asked;
+  readonly #intent: Intent | null;
+  readonly #arrived: number;
+  #inbound: UpstreamResponse | null = null;
+  #meter: Meter | null = null;
+  #whole: Uint8Array[] | null = null;
+
+  constructor(exchange: Exchange, asked: Asked, intent: Intent | null, arrived: number) {
+    this.#exchange = exchange;
+    this.#asked = asked;
+    this.#intent = intent;
+    this.#arrived = arrived;
   }
-  exchange.begin(inbound.status, fields, inbound.length ?? undefined);
-  for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) {
-    const taken = exchange.write(chunk);
-    see(chunk);
-    if (!taken) await exchange.drained();
+
+  begin(inbound: UpstreamResponse): void {
+    this.#inbound = inbound;
+    if (CHARGES) this.#meter = messages.openMeter(inbound.field("content-type") ?? "");
+    if (inbound.length === null) this.#exchange.begin(inbound.status, this.#fields(inbound));
+    else this.#whole = [];
   }
-  exchange.end();
-  return charge();
+
+  resent(): void {}
+
+  receive(bytes: Buffer): void {
+    this.#meter?.see(bytes);
+    if (this.#whole !== null) this.#whole.push(bytes);
+    else if (!this.#exchange.write(bytes)) {
+      this.sent?.pause();
+      this.#exchange.onceSent(() => this.sent?.resume());
+    }
+  }
+
+  end(): void {
+    const charged = this.#meter === null ? null : price(this.#asked, this.#meter.read());
+    if (this.#whole === null || this.#inbound === null) this.#exchange.end();
+    else {
+      const fields = this.#fields(this.#inbound);
+      if (charged !== null) fields.push(["x-gateway-charge", charged.charge.charge ?? ""]);
+      this.#exchange.answer(this.#inbound.status, fields, Buffer.concat(this.#whole));
+    }
+    const ms = Math.round(performance.now() - this.#arrived);
+    if (this.#intent !== null && charged !== null) ledger?.append(draft(this.#intent, charged, ms));
+  }
+
+  fail(fault: UpstreamFault): void {
+    this.#exchange.reset();
+    fail(fault);
+  }
+
+  #fields({ fields }: UpstreamResponse): Field[] {
+    const own: Field[] = ASKS ? responseFields(fields) : [...fields];
+    if (ASKS) own.push(["x-request-id", this.#asked.id]);
+    return own;
+  }
 }
 
 function describe({ id, time, model, stream }: Asked): Intent {

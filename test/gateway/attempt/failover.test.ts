@@ -65,7 +65,7 @@ describe("the next channel is tried", () => {
   ])("after %s", async (_name, step) => {
     const { error, exchange, called } = await run({ a: [step], b: [OK] });
     expect([error, exchange.status, called]).toEqual([null, 200, "a b"]);
-    expect(scripted.bill.attempts).toHaveLength(2);
+    expect(scripted.request.attempts).toHaveLength(2);
   });
 
   test.each<[string, Step]>([
@@ -243,7 +243,7 @@ describe("the last channel's own error reaches the client", () => {
     ["a 400 that says so", { status: 400, chunks: ['{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}'] }],
   ])("but a refused credential (%s) becomes a 403 that names the channel", async (_name, step) => {
     const { error, exchange } = await run({ a: [step] });
-    expect([error?.code, error?.status, exchange.begun]).toEqual(["credential_refused", 403, false]);
+    expect([error?.code, error?.status, exchange.status]).toEqual(["credential_refused", 403, 403]);
     expect(error?.message).toContain('The channel "a" refused the gateway\'s credential');
   });
 
@@ -265,7 +265,7 @@ describe("the last channel's own error reaches the client", () => {
     ["a body that is not JSON", { chunks: ["{ this is not JSON"] }, 502],
   ])("but %s becomes an error of the gateway", async (_name, step, status) => {
     const { error, exchange } = await run({ a: [step] });
-    expect([error?.status, exchange.begun]).toEqual([status, false]);
+    expect([error?.status, exchange.status]).toEqual([status, status]);
     expect(scripted.records()[0]?.outcome).toMatch(/^upstream_(?:error|cut)$/);
   });
 });
@@ -324,7 +324,8 @@ describe("while the only channel is in cooldown", () => {
     const same = await scripted.again();
     const other = await scripted.again({ target: "/relay/v1beta/models/m:generateContent" });
     expect([same.error, same.exchange.status]).toEqual([null, 503]);
-    expect([other.error?.code, other.exchange.begun]).toEqual(["unavailable", false]);
+    expect([other.error?.code, other.exchange.status]).toEqual(["unavailable", 503]);
+    expect(JSON.parse(other.exchange.text)).toMatchObject({ error: { code: 503 } });
   });
 
   test("a refused credential stays a 403", async () => {

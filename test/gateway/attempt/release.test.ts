@@ -5,51 +5,52 @@ import { handle } from "../../../src/gateway/pipeline.ts";
 import { MESSAGES_LAYOUT } from "../../../src/dialects/prompt/layouts.ts";
 import { recognise } from "../../../src/dialects/index.ts";
 import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
+import { FinishQueue } from "../../../src/gateway/observe/finish-queue.ts";
+import { recordBill } from "../../../src/gateway/bill/settle.ts";
+import { Request } from "../../../src/gateway/request.ts";
+import type { Client } from "../../../src/lib/http1/client/client.ts";
+import type { ResponseListener } from "../../../src/lib/http1/types.ts";
 import { keyOf } from "../../harness/gateway.ts";
 
 let scripted: Scripted;
 afterEach(() => scripted.stop());
 
 const REQUESTS = 10;
-const BODY = JSON.stringify({ model: "m", max_tokens: 9, stream: true, messages: [] });
+/** Smaller ones may be held for the analysis of their prompts. */
+const SYSTEM = " ".repeat(1024 * 1024);
+const BODY = JSON.stringify({ model: "m", max_tokens: 9, stream: true, system: SYSTEM, messages: [] });
+const fields = [["content-type", "text/event-stream"]] as const;
 const EVENT = 'event: ping\ndata: {"type":"ping"}\n\n';
 
 test("the bodies of requests are released while their streams still run, but for 64 MB of prompts", async () => {
   scripted = await openScripted({ channels: { a: [] } });
   const bodies: WeakRef<Uint8Array>[] = [];
-  const gate = Promise.withResolvers<void>();
   const running = Promise.withResolvers<void>();
-  let begun = 0;
   const { gateway } = scripted;
   // Prompts of this much are held until their answers have ended, for the analysis of their caches.
   const megabyte = new Uint8Array(1024 * 1024);
   for (let count = 0; count < 64; count += 1) gateway.prompts.hold(megabyte, MESSAGES_LAYOUT);
-  const send = () => {
-    const chunks = [Buffer.from(EVENT)];
-    const read = async (): Promise<Uint8Array | null> => {
-      const chunk = chunks.shift();
-      if (chunk !== undefined) return chunk;
-      if (++begun === REQUESTS) running.resolve();
-      await gate.promise;
-      return null;
-    };
-    const fields = [["content-type", "text/event-stream"]] as const;
-    const response = {
-      status: 200,
-      fields,
-      field: (name: string) => fields.find(([other]) => other === name)?.[1],
-      length: null,
-      closeDelimited: false,
-      buffered: false,
-      reused: false,
-      finished: false,
-      read,
-      takeBuffered: () => null,
-      cancel: () => {},
-    };
-    return { head: Promise.resolve(response), cancel: () => {} };
+  const responses: ResponseListener[] = [];
+  const send: Client["send"] = (_, listener) => {
+    queueMicrotask(() => {
+      listener.begin({
+        status: 200,
+        fields,
+        field: (name: string) => (name === "content-type" ? "text/event-stream" : undefined),
+        length: null,
+        closeDelimited: false,
+      });
+      listener.receive(Buffer.from(EVENT));
+      if (responses.push(listener) === REQUESTS) running.resolve();
+    });
+    return { reused: false, pause: () => {}, resume: () => {}, cancel: () => {} };
   };
-  const calls = Array.from({ length: REQUESTS }, (_, index) => {
+  const finished = new FinishQueue<Request>({
+    record: (r) => recordBill(r, gateway),
+    written: () => {},
+    onError: () => {},
+  });
+  for (let index = 0; index < REQUESTS; index += 1) {
     const exchange = new RecordedExchange("/v1/messages", [["x-api-key", keyOf("messages")]], {});
     exchange.readBody = async () => {
       const body = new Uint8Array(Buffer.from(BODY));
@@ -59,17 +60,10 @@ test("the bodies of requests are released while their streams still run, but for
     const found = recognise(exchange, gateway.catalog);
     if (found.kind !== "target") throw new Error("/v1/messages is no endpoint");
     const { target, query } = found;
-    const call = {
-      id: `req_${index}`,
-      exchange,
-      time: Date.now(),
-      arrived: performance.now(),
-      target,
-      query,
-      key: null,
-    };
-    return handle(call, { ...gateway, client: { ...gateway.client, send } });
-  });
+    const arrival = { id: `req_${index}`, exchange, time: Date.now(), arrived: performance.now() };
+    const client = { ...gateway.client, send };
+    handle(new Request(arrival, { target, query }), { ...gateway, client, finished });
+  }
   await running.promise;
   // A stale reference on the stack can keep some of them for a while. A body that is not released stays for ever, because
   // its stream ends only below.
@@ -79,6 +73,6 @@ test("the bodies of requests are released while their streams still run, but for
     Bun.gc(true);
   }
   expect([bodies.length, held() < REQUESTS / 2]).toEqual([REQUESTS, true]);
-  gate.resolve();
-  await Promise.all(calls);
+  for (const response of responses) response.end();
+  await finished.ended();
 });

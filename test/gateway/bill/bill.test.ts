@@ -4,7 +4,8 @@ import { afterEach, expect, test } from "bun:test";
 import { renameSync } from "node:fs";
 import type { LimitUse } from "../../../src/billing/limits/alerts.ts";
 import { openBill } from "../../../src/gateway/bill/bill.ts";
-import { settleFailure } from "../../../src/gateway/bill/settle.ts";
+import { recordBill, settleFailure } from "../../../src/gateway/bill/settle.ts";
+import { Request } from "../../../src/gateway/request.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { openScripted, type Scripted } from "../scripted.ts";
@@ -19,14 +20,23 @@ async function limit(limits: object): Promise<void> {
 
 /** Another request, of this agent, some minutes later.  */
 async function open(agent?: string, minutes = 0) {
-  const { job, bill, gateway } = scripted;
+  const { request, gateway } = scripted;
+  const { exchange, time, arrived } = request;
   const now = (): number => Date.now() + minutes * 60_000;
-  const call = { ...job.call, id: `${job.call.id}_${agent}_${minutes}_${Math.random()}` };
+  const id = `${request.id}_${agent}_${minutes}_${Math.random()}`;
+  const { admitted, body, candidates, model, overrides } = request;
   const client = agent === undefined ? {} : { session: "s", agent };
+  const another = Object.assign(new Request({ id, exchange, time, arrived }, request), {
+    admitted,
+    body,
+    candidates,
+    model,
+    overrides,
+    client,
+  });
   try {
-    return {
-      bill: await openBill({ ...job, call, client }, bill.match, bill.overrides, { ...gateway, now }),
-    };
+    await openBill(another, { ...gateway, now });
+    return { bill: another };
   } catch (error) {
     return { error: error instanceof GatewayError ? error.code : error };
   }
@@ -43,7 +53,7 @@ test("a request that the ledger refuses reserves nothing", async () => {
 test("a request that a limit refuses opens no agent", async () => {
   await limit({ concurrent_requests: 1, agents: 2 });
   expect(await open("x")).toEqual({ error: "rate_limited" });
-  scripted.bill.admission.release();
+  scripted.request.admission.release();
   expect(await open("y", 6)).toHaveProperty("bill");
 });
 
@@ -60,10 +70,11 @@ const GONE = new GatewayError("client_gone", "The client disconnected.");
 
 test("what is reserved is free again, even if the line cannot be added", async () => {
   await limit({ concurrent_requests: 1 });
-  const { bill, gateway } = scripted;
-  bill.attempts.push({ channel: "a", status: 200 });
-  gateway.ledger.discard(bill.call.id);
-  expect(() => settleFailure(bill, GONE, gateway)).toThrow("is not open");
+  const { request, gateway } = scripted;
+  request.attempts.push({ channel: "a", status: 200 });
+  gateway.ledger.discard(request.id);
+  settleFailure(request, GONE, gateway);
+  expect(() => recordBill(request, gateway)).toThrow("is not open");
   expect(await open()).toHaveProperty("bill");
 });
 
@@ -74,6 +85,7 @@ test("a session that comes near its limit is reported with its line", async () =
   const uses: LimitUse[] = [];
   const alerts = { ...scripted.gateway.alerts, check: (some: Iterable<LimitUse>) => void uses.push(...some) };
   opened.bill.attempts.push({ channel: "a", status: 200 });
-  settleFailure(opened.bill, GONE, { ...scripted.gateway, alerts });
+  settleFailure(opened.bill, GONE, scripted.gateway);
+  recordBill(opened.bill, { ...scripted.gateway, alerts });
   expect(uses).toMatchObject([{ holder: { kind: "session", name: "s" }, limit: "usd_per_session" }]);
 });

@@ -74,7 +74,7 @@ function open(sections: Readonly<Record<string, Section>>): Book {
     catalog,
     channels,
     names: (asked = {}) => {
-      const { candidates } = channels.choose(asker(asked), route(asked.model), now);
+      const { candidates } = channels.choose({ ...asker(asked), ...route(asked.model) }, now);
       return candidates.map(({ channel }) => channel.name);
     },
     end: (name, how, chargeUsd) =>
@@ -142,12 +142,13 @@ describe("a conversation", () => {
   const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
     const route = findMatch(catalog.keys.get("k")!, model);
     const asker = {
+      ...route,
       client: { session },
       body: { plain: null },
     };
-    const choice = channels.choose(asker, route, now);
+    const choice = channels.choose(asker, now);
     const candidate = route.candidates.find(({ channel }) => channel.name === name)!;
-    channels.keepConversation(choice, candidate, asker, route);
+    channels.keepConversation(choice, candidate, asker);
   };
 
   test("stays with the channel that responded to it", () => {

@@ -13,9 +13,9 @@ test("a model list that stalls is given up as soon as one that never begins", as
   const asked: Deadlines[] = [];
   const watched = {
     ...client,
-    send: (...[request]: Parameters<typeof client.send>) => {
+    send: (...[request, listener]: Parameters<typeof client.send>) => {
       asked.push(request.deadlines);
-      return client.send(request);
+      return client.send(request, listener);
     },
   };
   await fetchListPage(watched, catalog.channels.get("a")!, "").catch(() => {});

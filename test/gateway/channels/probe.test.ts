@@ -4,7 +4,7 @@ import { afterAll, afterEach, expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { createChannels } from "../../../src/gateway/channels/channels.ts";
 import { probeChannel, startProbes } from "../../../src/gateway/channels/probe.ts";
-import { createClient } from "../../../src/lib/http1/client/client.ts";
+import { type Client, createClient } from "../../../src/lib/http1/client/client.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
@@ -75,7 +75,10 @@ test("the gateway's own shortage is no failure of a probed channel", async () =>
   const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
   const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
   const shortage = new UpstreamFault("shortage", "no files", false);
-  const send = () => ({ head: Promise.reject(shortage), cancel: () => {} });
+  const send: Client["send"] = (_, listener) => {
+    queueMicrotask(() => listener.fail(shortage));
+    return { reused: false, pause: () => {}, resume: () => {}, cancel: () => {} };
+  };
   const context = { client: { ...client, send }, channels, observer, now: () => now };
   await probeChannel(catalog.channels.get("a")!, context);
   expect(channels.view(catalog, now)).toMatchObject([{ state: "unknown" }]);

@@ -6,6 +6,7 @@ import { checkConfigText } from "../../../src/config/file/load.ts";
 import { countConnections, keepChannelsWarm } from "../../../src/gateway/channels/warm.ts";
 import type { Channels } from "../../../src/gateway/channels/channels.ts";
 import { describeWithoutGateway } from "../../../src/gateway/channels/view.ts";
+import { fetchWhole } from "../../../src/gateway/upstream/fetch.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Origin } from "../../../src/lib/http1/types.ts";
 
@@ -157,9 +158,8 @@ test("the view of a channel has the connections to its upstream", async () => {
     const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
     const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
     const origin = { tls: false, host: "127.0.0.1", port: server.port ?? 0 };
-    const sent = client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines });
-    const response = await sent.head;
-    while ((await response.read()) !== null);
+    const request = { origin, method: "GET", target: "/", fields: [], body: null, deadlines };
+    await fetchWhole(client, request, 1000);
     const views = describeWithoutGateway(catalog, NOW);
     expect(
       countConnections(views, { catalog, client }).map(({ name, connections }) => [name, connections]),

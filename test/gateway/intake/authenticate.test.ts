@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
 import { findKey } from "../../../src/gateway/intake/authenticate.ts";
 import { handle } from "../../../src/gateway/pipeline.ts";
+import { Request } from "../../../src/gateway/request.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { RecordedExchange } from "../scripted.ts";
 
@@ -47,7 +48,8 @@ async function call(fields: readonly (readonly [string, string])[]): Promise<[nu
   const times = { time: gateway.now(), arrived: performance.now() };
   // A call that is admitted ends here.
   exchange.readBody = () => Promise.reject(new Error("admitted"));
-  await handle({ id: "req_1", exchange, ...times, target, query, key: null }, gateway);
+  handle(new Request({ id: "req_1", exchange, ...times }, { target, query }), gateway);
+  await new Promise(setImmediate);
   return [exchange.status, inside.records.at(-1)?.key ?? null];
 }
 

@@ -29,7 +29,7 @@ function attempt(target: string, fields: readonly Field[], corsOrigins: readonly
     arrived: 0,
     target: found.target,
     query: found.query,
-    key: null,
+    admitted: null,
   };
   try {
     return admit(call, catalog).name;

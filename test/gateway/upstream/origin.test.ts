@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import { checkConfigText } from "../../../src/config/file/load.ts";
-import { readUpTo } from "../../../src/gateway/upstream/answer.ts";
+import { fetchWhole } from "../../../src/gateway/upstream/fetch.ts";
 import { addressOf } from "../../../src/gateway/upstream/origin.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 
@@ -22,16 +22,9 @@ test.skipIf(!hasIpv6)("an upstream at an IPv6 address is named as URLs name it",
     };
     const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
     const { origin, basePath, deadlines } = addressOf(catalog.channels.get("a")!);
-    const sending = client.send({
-      origin,
-      method: "GET",
-      target: basePath,
-      fields: [],
-      body: null,
-      deadlines,
-    });
-    const { chunks } = await readUpTo(await sending.head, 1000);
-    expect(Buffer.concat(chunks).toString()).toBe(`[::1]:${server.port}`);
+    const request = { origin, method: "GET", target: basePath, fields: [], body: null, deadlines };
+    const { body } = await fetchWhole(client, request, 1000);
+    expect(Buffer.from(body).toString()).toBe(`[::1]:${server.port}`);
   } finally {
     client.close();
     await server.stop(true);

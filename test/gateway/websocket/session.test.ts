@@ -90,14 +90,14 @@ async function openSession({ next, more = {} }: { next?: string; more?: Record<s
     channels: { a: [], b: [] },
     more,
   });
-  const { gateway, job } = scripted;
+  const { gateway, request } = scripted;
   const upstream = openUpstream("a");
   const following = next === undefined ? null : openUpstream(next);
   const ended = Promise.withResolvers<number>();
   let count = 0;
   const session = new Session(
     {
-      call: job.call,
+      call: request,
       gateway,
       newId: () => `req_socket${(count += 1)}`,
       openUpstream: async () => {
@@ -199,6 +199,7 @@ describe("the silence of an upstream", () => {
     upstream.say(COMPLETED);
     while (wire.closings.length === 0) await new Promise(setImmediate);
     expect(wire.closings).toEqual([1011]);
+    await new Promise(setImmediate);
     const ends = scripted.records().map(({ outcome, status }) => [outcome, status]);
     expect(ends).toEqual([
       ["complete", 200],

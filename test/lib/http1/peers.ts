@@ -2,8 +2,9 @@
 // nothing of our code: an upstream that follows a script, and a bare client.
 
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import type { Exchange, UpstreamResponse, Origin, UpstreamRequest } from "../../../src/lib/http1/types.ts";
+import type { Exchange, Origin } from "../../../src/lib/http1/types.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import type { PulledResponse, PullRequest } from "./pull.ts";
 
 export interface SeenRequest {
   readonly head: string;
@@ -100,11 +101,11 @@ function takeRequest(held: Buffer): { head: string; body: Buffer; rest: Buffer }
 
 const DEADLINES = { connectMs: 10_000, firstByteMs: 10_000, idleMs: 10_000 };
 
-export function outbound(origin: Origin, more: Partial<UpstreamRequest> = {}): UpstreamRequest {
+export function outbound(origin: Origin, more: Partial<PullRequest> = {}): PullRequest {
   return { origin, method: "GET", target: "/", fields: [], body: null, deadlines: DEADLINES, ...more };
 }
 
-export async function readAll(inbound: UpstreamResponse): Promise<Buffer> {
+export async function readAll(inbound: PulledResponse): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for (let chunk = await inbound.read(); chunk !== null; chunk = await inbound.read()) chunks.push(chunk);
   return Buffer.concat(chunks);
@@ -182,4 +183,9 @@ export async function readFailing(exchange: Exchange): Promise<unknown> {
   } catch (error) {
     return error;
   }
+}
+
+/** Resolves when the client of an exchange has taken everything, or has left. */
+export function drained(exchange: Pick<Exchange, "onceSent">): Promise<void> {
+  return new Promise((resolve) => exchange.onceSent(resolve));
 }

@@ -11,21 +11,21 @@ const STORE = "src/billing/ledger/store.ts";
 const APPEND = "src/billing/ledger/append-file.ts";
 const RECOVERY = "src/billing/ledger/recovery.ts";
 const LIMITS = "src/billing/limits/limits.ts";
-const RELAY = "src/gateway/delivery/relay.ts";
+const RELAY = "src/gateway/deliver/passed-stream.ts";
 const BACKGROUND = "src/gateway/upstream/background.ts";
 const COOLDOWN = "src/gateway/channels/cooldown.ts";
 const SESSION = "src/gateway/websocket/session.ts";
 const TURN = "src/gateway/websocket/turn.ts";
 const FRAMES = "src/lib/websocket/frames.ts";
 const POOL = "src/lib/http1/client/pool.ts";
-const FAILOVER = "src/gateway/attempt/failover.ts";
+const ATTEMPT = "src/gateway/attempt/attempt.ts";
 
 /** The fixes of the security review, undone. */
 const UNDONE: readonly Bug[] = [
   plant(
     "D3 undone: an unknown cost does not count against limits",
     SETTLE,
-    "const limitUsd = estimateForLimits(bill, { assessment, basis, charge, reading }, gateway);",
+    "const limitUsd = estimateForLimits(r, { assessment, basis, charge, reading }, gateway);",
     "const limitUsd = null;",
   ),
   {
@@ -65,10 +65,10 @@ const NAMED: readonly Bug[] = [
     changes: [
       {
         file: SETTLE,
-        from: "  if (bill.settled) return;\n  recordBill(closeBill",
-        to: "  recordBill(closeBill",
+        from: "  if (r.settled) return;\n  closeBill",
+        to: "  closeBill",
       },
-      { file: SETTLE, from: "  if (bill.settled) return;\n  const outcome", to: "  const outcome" },
+      { file: SETTLE, from: "  if (r.settled) return;\n  const outcome", to: "  const outcome" },
     ],
   },
   plant("drop the journal's sync", STORE, 'this.#options.sync === "always" ? [this.#journal] : []', "[]"),
@@ -98,9 +98,9 @@ const NAMED: readonly Bug[] = [
   },
   plant(
     "forget to release a client that left",
-    "src/gateway/delivery/client-left.ts",
-    "const leave = (): void => job.running.cancel();",
-    "const leave = (): void => {};",
+    "src/gateway/deliver/client-left.ts",
+    "const cancel = (): void => r.upstream.cancel();",
+    "const cancel = (): void => {};",
   ),
   plant("accept a torn line", RECOVERY, "    if (end < size) cut(path, fd, end);\n", ""),
 ];
@@ -110,8 +110,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "set no time limit after bytes that only frame a body",
     CONNECTION,
-    "    else if (exchange.reading) this.awaitBytes();\n",
-    "",
+    "    else if (!exchange.paused) this.#deadline",
+    "    else if (!exchange.paused && piece !== null) this.#deadline",
   ),
   plant(
     "write a line twice",
@@ -128,8 +128,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "end a broken stream without an error",
     RELAY,
-    "    else breakStream(delivery, writeError(delivery, explainBreak(delivery, fault), last));",
-    "    else breakStream(delivery);",
+    "      else this.#break(this.#writeError(explainBreak(r, fault)));",
+    '      else this.#break("");',
   ),
   plant(
     "quote the credential in an upstream's error",
@@ -152,8 +152,8 @@ const OTHERS: readonly Bug[] = [
   plant(
     "never resume after a slow reader has read",
     CLIENT_CONNECTION,
-    '    this.#draining?.resolve();\n    this.#draining = null;\n    if (this.#phase === "ending")',
-    '    this.#draining = null;\n    if (this.#phase === "ending")',
+    '    this.#reportSent();\n    if (this.#phase === "ending")',
+    '    if (this.#phase === "ending")',
   ),
   plant(
     "set no time limit inside an answer",
@@ -235,12 +235,7 @@ const OTHERS: readonly Bug[] = [
     "locate(files, position) !== null || isFollowed(files, position);",
     "locate(files, position) !== null;",
   ),
-  plant(
-    "record no failed attempt",
-    FAILOVER,
-    "    bill.attempts.push({ channel: name, error: fault.kind });\n",
-    "",
-  ),
+  plant("record no failed attempt", ATTEMPT, "    this.#note({ error: fault.kind });\n", ""),
   plant("leave half a record after a failed write", APPEND, "      this.#torn = true;\n", ""),
   plant(
     "never try a full disk again",
@@ -251,7 +246,7 @@ const OTHERS: readonly Bug[] = [
   plant(
     "write no line for a request that was reset without an answer",
     SETTLE,
-    "bill.open && bill.attempts.some(mayHaveArrived)",
+    "r.open && r.attempts.some(mayHaveArrived)",
     "bill.open && bill.attempts.some(({ status }) => status !== undefined)",
   ),
   plant(
@@ -335,8 +330,8 @@ const SOCKETS: readonly Bug[] = [
       },
       {
         file: SETTLE,
-        from: "  if (bill.settled) return;\n  recordBill(closeBill",
-        to: "  recordBill(closeBill",
+        from: "  if (r.settled) return;\n  closeBill",
+        to: "  closeBill",
       },
     ],
   },
@@ -346,8 +341,8 @@ const SOCKETS: readonly Bug[] = [
       { file: SESSION, from: '    upstream?.close({ code, reason: "" });\n', to: "" },
       {
         file: SESSION,
-        from: '    this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });\n    this.#options.ended(this.#responses);',
-        to: "    this.#options.ended(this.#responses);",
+        from: '    this.#upstream?.close({ code: CLOSE_CODES.goingAway, reason: "" });\n    // Its responses',
+        to: "    // Its responses",
       },
     ],
   },
@@ -384,7 +379,7 @@ const SOCKETS: readonly Bug[] = [
   plant(
     "leak the reservation of a response whose client left before it began",
     SESSION,
-    "      settleFailure(bill, error, gateway);\n",
+    "      settleFailure(r, error, gateway);\n",
     "",
   ),
   plant(

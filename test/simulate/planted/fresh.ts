@@ -25,8 +25,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "keep the key of its upgrade for a whole WebSocket",
     "src/gateway/websocket/session.ts",
-    "    const key = admit(call, catalog);",
-    "    const key = this.#options.call.key ?? admit(call, catalog);",
+    "    admit(r, catalog);",
+    "    r.admitted = this.#options.call.key;",
   ),
   plant(
     "look at a changed config only once",
@@ -49,8 +49,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "give a paused connection to the next request",
     "src/lib/http1/client/upstream-connection.ts",
-    "    exchange.finish();\n    this.resume();",
-    "    exchange.finish();",
+    "    this.#flow.release();\n    if (reusable)",
+    "    if (reusable)",
   ),
   plant(
     "leave a WebSocket paused after its client has read",
@@ -61,8 +61,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "reserve the price of the first channel",
     "src/gateway/bill/bill.ts",
-    "    quotes: match.candidates.map(",
-    "    quotes: match.candidates.slice(0, 1).map(",
+    "    quotes: candidates.map(",
+    "    quotes: candidates.slice(0, 1).map(",
   ),
   plant(
     "forget estimates at a start",
@@ -73,14 +73,14 @@ export const FRESH: readonly Bug[] = [
   plant(
     "journal only other channels than the first",
     "src/gateway/attempt/failover.ts",
-    "const isNamed = isFirst && candidate === bill.match.candidates[0];",
-    "const isNamed = candidate === bill.match.candidates[0];",
+    "const isNamed = isFirst && candidate === r.candidates[0];",
+    "const isNamed = candidate === r.candidates[0];",
   ),
   plant(
     "give memory back only after a large request that was served",
-    "src/gateway/pipeline.ts",
-    "serveWithin(memory, call, key, gateway).finally(memory.free)",
-    "serveWithin(memory, call, key, gateway).then(memory.free)",
+    "src/gateway/bill/fail.ts",
+    "  r.memory?.free();\n",
+    "",
   ),
   plant(
     "never hold the end of a chunk",
@@ -109,8 +109,8 @@ export const FRESH: readonly Bug[] = [
   plant(
     "charge with the multiplier of the newest config",
     "src/gateway/bill/settle.ts",
-    "    multiplier: bill.match.group.multiplier,\n  });\n  return assessment.basis",
-    "    multiplier: gateway.catalog.groups.get(bill.match.group.name)?.multiplier ?? bill.match.group.multiplier,\n  });\n  return assessment.basis",
+    "    multiplier: r.group.multiplier,\n  });\n  return assessment.basis",
+    "    multiplier: gateway.catalog.groups.get(r.group.name)?.multiplier ?? r.group.multiplier,\n  });\n  return assessment.basis",
   ),
   plant(
     "note as synced what was written during the sync",

@@ -18,7 +18,7 @@ import { type Network, SILENT_ADDRESS } from "./network.ts";
 import { Random } from "./random.ts";
 import type { Event, Scheduler } from "./scheduler.ts";
 import { makeConnect, makeListen, type SimSocket, type SocketHost } from "./sockets.ts";
-import { makeStream, makeZlib, refuseOthers } from "./zlib.ts";
+import { makeZlib, refuseOthers } from "./zlib.ts";
 
 export interface Machine {
   readonly scheduler: Scheduler;
@@ -280,7 +280,6 @@ export class SimProcess implements FileHost, SocketHost {
       // It only reads text.
       net: refuseOthers({ isIP }, "node:net"),
       "dns/promises": refuseOthers({ lookup: (name: string) => this.#lookUp(name) }, "node:dns/promises"),
-      stream: makeStream(),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
       zod,

@@ -1,5 +1,4 @@
-// node:zlib and node:stream as src uses them, without the runtime's threads: the result is the same, at a moment that the
-// scheduler chooses. Streams are asynchronous iterators in a row, which their reader pulls.
+// node:zlib as src uses it, without the runtime's threads: the result is the same, at a moment that the scheduler chooses.
 
 import * as zlib from "node:zlib";
 import type { Owner, Scheduler } from "./scheduler.ts";
@@ -45,16 +44,19 @@ export function makeZlib(host: ThreadHost): object {
   return refuseOthers(replaced, "node:zlib");
 }
 
-interface Source extends AsyncIterable<Uint8Array> {
-  source?: Source;
-}
+type Event = "data" | "end" | "error" | "drain";
 
 /** Decodes from the beginning for every piece, because answers are short. */
-class Decoder implements Source {
-  source?: Source;
+class Decoder {
   readonly #whole: Whole;
   readonly #flush: number;
   readonly #missesEnd: boolean;
+  readonly #listeners = new Map<Event, ((value?: unknown) => void)[]>();
+  #steps: Promise<void> = Promise.resolve();
+  #came = Buffer.alloc(0);
+  #given = 0;
+  #resumed: PromiseWithResolvers<void> | null = null;
+  #isDestroyed = false;
 
   constructor(whole: Whole, flush: number, missesEnd: boolean) {
     this.#whole = whole;
@@ -62,32 +64,62 @@ class Decoder implements Source {
     this.#missesEnd = missesEnd;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    let came = Buffer.alloc(0);
-    let given = 0;
-    for await (const piece of this.source ?? []) {
-      came = Buffer.concat([came, piece]);
-      const plain = this.#whole(came, { finishFlush: this.#flush });
-      if (plain.length > given) yield plain.subarray(given);
-      given = plain.length;
-    }
-    if (!this.#missesEnd) this.#whole(came, {});
+  on(event: Event, listener: (value?: unknown) => void): this {
+    this.#listeners.set(event, [...(this.#listeners.get(event) ?? []), listener]);
+    return this;
   }
-}
 
-export function makeStream(): object {
-  return refuseOthers(
-    {
-      Readable: { from: (source: AsyncIterable<Uint8Array>): Source => source },
-      pipeline: (parts: Source[], _done: () => void) => {
-        for (const [index, part] of parts.entries()) {
-          const before = parts[index - 1];
-          if (before !== undefined) part.source = before;
-        }
-      },
-    },
-    "node:stream",
-  );
+  pipe(next: Decoder): Decoder {
+    this.on("data", (bytes) => void (bytes instanceof Uint8Array && next.write(bytes)));
+    this.on("end", () => next.end());
+    return next;
+  }
+
+  write(bytes: Uint8Array, done: () => void = () => {}): boolean {
+    this.#later(() => {
+      this.#came = Buffer.concat([this.#came, bytes]);
+      const plain = this.#whole(this.#came, { finishFlush: this.#flush });
+      if (plain.length > this.#given) this.#emit("data", plain.subarray(this.#given));
+      this.#given = plain.length;
+    }, done);
+    return true;
+  }
+
+  end(): void {
+    this.#later(() => {
+      if (!this.#missesEnd) this.#whole(this.#came, {});
+      this.#emit("end");
+    });
+  }
+
+  pause(): void {
+    this.#resumed ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#resumed?.resolve();
+    this.#resumed = null;
+  }
+
+  destroy(): void {
+    this.#isDestroyed = true;
+  }
+
+  #later(step: () => void, done: () => void = () => {}): void {
+    this.#steps = this.#steps.then(async () => {
+      await this.#resumed?.promise;
+      try {
+        if (!this.#isDestroyed) step();
+      } catch (error) {
+        this.#emit("error", error);
+      }
+      done();
+    });
+  }
+
+  #emit(event: Event, value?: unknown): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(value);
+  }
 }
 
 /** A function that is not replaced throws. */

@@ -1,12 +1,12 @@
 // The HTTP/1.1 client. Sends each request on an idle connection of its origin, or on a new one.
 // It does not follow redirects, keep cookies or decode bodies. What is resent, and when, is in upstream-connection.ts.
 
-import { PendingExchange } from "./pending-exchange.ts";
+import { RunningRequest } from "./running-request.ts";
 import { MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { proxyAuthorization } from "./dial.ts";
 import { writeFields, writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
-import type { Origin, UpstreamRequest, SentRequest } from "../types.ts";
+import type { Origin, ResponseListener, SentRequest, UpstreamRequest } from "../types.ts";
 import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";
 import { Upkeep } from "./upkeep.ts";
 
@@ -21,8 +21,8 @@ export interface ClientStats {
 }
 
 export interface Client {
-  /** Throws Malformed if a field or the target would break the framing. */
-  send(request: UpstreamRequest): SentRequest;
+  /** Throws Malformed if a field or the target would break the framing. The listener is not called before this returns. */
+  send(request: UpstreamRequest, listener: ResponseListener): SentRequest;
   /** Asks for another protocol on a connection of its own. */
   upgrade(request: UpgradeRequest): StartedUpgrade;
   /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
@@ -49,12 +49,12 @@ class PoolingClient implements Client {
   readonly #upkeep = new Upkeep(this.#pools);
   #closed = false;
 
-  send(request: UpstreamRequest): SentRequest {
+  send(request: UpstreamRequest, listener: ResponseListener): SentRequest {
     const originHead = this.#findOrigin(request.origin);
-    const exchange = new PendingExchange(request, writeRequest(request, originHead));
+    const running = new RunningRequest(request, writeRequest(request, originHead), listener);
     this.#upkeep.noteRequest();
-    originHead.pool.send(exchange);
-    return exchange;
+    originHead.pool.send(running);
+    return running;
   }
 
   upgrade(request: UpgradeRequest): StartedUpgrade {

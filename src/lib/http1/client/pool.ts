@@ -8,7 +8,7 @@ import { Addresses } from "./addresses.ts";
 import { Demand, MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { Dial, type DialOptions, hostToDial } from "./dial.ts";
 import { IdleLimit } from "./idle-limit.ts";
-import type { PendingExchange } from "./pending-exchange.ts";
+import type { RunningRequest } from "./running-request.ts";
 import { UpstreamConnection, type ConnectionOwner } from "./upstream-connection.ts";
 
 const MAX_IDLE_CONNECTIONS = 512;
@@ -41,7 +41,7 @@ export class Pool implements ConnectionOwner {
   readonly #idle: UpstreamConnection[] = [];
   readonly #open = new Set<UpstreamConnection>();
   /** Requests without a connection, and the dial that each waits for. */
-  readonly #waiting = new Map<PendingExchange, PendingDial>();
+  readonly #waiting = new Map<RunningRequest, PendingDial>();
   /** Dials that no request waits for. */
   readonly #spareDials = new Set<PendingDial>();
   #unusedDials = 0;
@@ -71,7 +71,7 @@ export class Pool implements ConnectionOwner {
     return this.#open.size - this.#idle.length + this.#waiting.size;
   }
 
-  send(exchange: PendingExchange): void {
+  send(exchange: RunningRequest): void {
     const connection = this.#takeIdle();
     if (connection === undefined) this.#dialFor(exchange);
     else this.#start(connection, exchange);
@@ -154,7 +154,7 @@ export class Pool implements ConnectionOwner {
     if (this.#warm) this.#session = session;
   }
 
-  retry(exchange: PendingExchange): void {
+  retry(exchange: RunningRequest): void {
     this.retried++;
     this.#dialFor(exchange);
   }
@@ -176,7 +176,7 @@ export class Pool implements ConnectionOwner {
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();
   }
 
-  #start(connection: UpstreamConnection, exchange: PendingExchange): void {
+  #start(connection: UpstreamConnection, exchange: RunningRequest): void {
     if (connection.used) this.reused++;
     connection.send(exchange);
   }
@@ -194,7 +194,7 @@ export class Pool implements ConnectionOwner {
   }
 
   /** Waits for a dial that no other request waits for, or starts one. */
-  #dialFor(exchange: PendingExchange): void {
+  #dialFor(exchange: RunningRequest): void {
     const { connectMs } = exchange.deadlines;
     const [spare] = this.#spareDials;
     spare?.dial.limit(connectMs);
@@ -207,7 +207,7 @@ export class Pool implements ConnectionOwner {
       this.#waiting.delete(exchange);
       pending.dial.cancel();
     };
-    exchange.connection = { awaitBytes() {}, pause() {}, resume() {}, abandon };
+    exchange.connection = { pause() {}, resume() {}, abandon };
   }
 
   #dialSpare(): void {
@@ -288,7 +288,7 @@ export type LoneDialEnd = Pick<DialOptions, "connected" | "failed">;
 interface PendingDial {
   readonly dial: Dial;
   /** The request that waits for it. */
-  exchange: PendingExchange | null;
+  exchange: RunningRequest | null;
   /** It was started for another reason than this request. */
   adopted: boolean;
 }

@@ -3,7 +3,7 @@
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
-import type { PendingExchange, ExchangeConnection } from "./pending-exchange.ts";
+import { ReceivedResponse, type RequestConnection, type RunningRequest } from "./running-request.ts";
 import type { SocketListener } from "./dial.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
 import {
@@ -29,7 +29,7 @@ export interface ConnectionOwner {
   /** The TLS session can be resumed by another connection. */
   keepSession(session: Buffer): void;
   /** A reused connection ended. The exchange may be sent on a new one. */
-  retry(exchange: PendingExchange): void;
+  retry(exchange: RunningRequest): void;
 }
 
 /** Up to this much of the body leaves in the same packet as the head. The rest is written from the caller's bytes. */
@@ -38,13 +38,13 @@ const MAX_INTERIM_RESPONSES = 32;
 const TIMER_TOLERANCE_MS = 1000;
 const NOTHING = new Uint8Array(0);
 
-export class UpstreamConnection implements ExchangeConnection, SocketListener {
+export class UpstreamConnection implements RequestConnection, SocketListener {
   readonly #socket: Socket<SocketListener>;
   readonly #owner: ConnectionOwner;
   readonly #deadline = new Deadline(() => this.#expire());
   readonly #head = new ByteCollector();
   readonly #search = new HeadSearch();
-  #exchange: PendingExchange | null = null;
+  #exchange: RunningRequest | null = null;
   #reused = false;
   #sessionSeen = false;
   #answered = false;
@@ -69,7 +69,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   }
 
   /** Starts an exchange. The connection must be idle. */
-  send(exchange: PendingExchange): void {
+  send(exchange: RunningRequest): void {
     this.#exchange = exchange;
     exchange.connection = this;
     exchange.sent = true;
@@ -113,18 +113,16 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     return this.#reused;
   }
 
-  // Called by the exchange.
-
-  awaitBytes(): void {
-    if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);
-  }
+  // Called by the request.
 
   pause(): void {
     this.#flow.hold();
+    this.#deadline.disarm();
   }
 
   resume(): void {
     this.#flow.release();
+    if (this.#exchange !== null) this.#deadline.arm(this.#exchange.deadlines.idleMs);
   }
 
   abandon(): void {
@@ -169,11 +167,11 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     if (exchange !== null) this.#endBy(error, exchange);
   }
 
-  #endBy(error: unknown, exchange: PendingExchange): void {
+  #endBy(error: unknown, exchange: RunningRequest): void {
     const clean = error === null || error === undefined;
     if (clean && this.#decoder?.finish() === true) {
       this.#exchange = null;
-      exchange.finish();
+      exchange.end();
     } else if (exchange.begun) {
       this.#fail("cut", "the upstream closed the connection during its response", error);
     } else if (
@@ -196,19 +194,19 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
   }
 
   /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
-  #isUntouched(exchange: PendingExchange): boolean {
+  #isUntouched(exchange: RunningRequest): boolean {
     return this.#unsent?.length === exchange.requestHead.length + this.#bodySent;
   }
 
   /** The new connection is not reused, so there is no second resend. */
-  #sendAgain(exchange: PendingExchange): void {
+  #sendAgain(exchange: RunningRequest): void {
     this.#exchange = null;
     if (this.#isUntouched(exchange)) exchange.sent = false;
     else exchange.reportResend();
     this.#owner.retry(exchange);
   }
 
-  #receiveHead(exchange: PendingExchange, chunk: Buffer): void {
+  #receiveHead(exchange: RunningRequest, chunk: Buffer): void {
     this.#head.add(chunk);
     const bytes = this.#head.view();
     let from = 0;
@@ -243,7 +241,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     if (announcesBody(readBodyLength(head.fields, head.minor))) this.#strayBodyPossible = true;
   }
 
-  #begin(exchange: PendingExchange, head: ResponseHead, bytes: Buffer, from: number): void {
+  #begin(exchange: RunningRequest, head: ResponseHead, bytes: Buffer, from: number): void {
     const announced = readBodyLength(head.fields, head.minor);
     const bodiless = isBodiless(exchange.method, head.status);
     const length = bodiless ? 0 : announced;
@@ -252,26 +250,29 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     this.#staysOpen = !this.#strayBodyPossible && length !== "unknown" && staysOpen(head.fields, head.minor);
     this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
     this.#keepSession();
-    exchange.begin(head, typeof announced === "number" ? announced : null, length === "unknown");
-    this.#receiveBody(exchange, this.#decoder, bytes, from);
+    const announcedBytes = typeof announced === "number" ? announced : null;
+    exchange.begin(new ReceivedResponse(head.status, head.fields, announcedBytes, length === "unknown"));
+    // The listener may have cancelled the request.
+    if (this.#exchange === exchange) this.#receiveBody(exchange, this.#decoder, bytes, from);
   }
 
-  #receiveBody(exchange: PendingExchange, decoder: BodyDecoder, bytes: Buffer, from: number): void {
+  #receiveBody(exchange: RunningRequest, decoder: BodyDecoder, bytes: Buffer, from: number): void {
     const piece = decoder.decode(bytes, from);
-    if (piece !== null) exchange.push(piece);
-    // Bytes that only frame the body, such as a chunk's size, gave the reader nothing: it still waits.
-    else if (exchange.reading) this.awaitBytes();
-    if (decoder.done) this.#complete(exchange, decoder.consumed === bytes.length);
+    const isClean = decoder.consumed === bytes.length;
+    if (piece !== null) exchange.receive(piece);
+    if (this.#exchange !== exchange) return;
+    if (decoder.done) this.#complete(exchange, isClean);
+    else if (!exchange.paused) this.#deadline.arm(exchange.deadlines.idleMs);
   }
 
-  #complete(exchange: PendingExchange, clean: boolean): void {
+  #complete(exchange: RunningRequest, clean: boolean): void {
     const reusable = clean && this.#staysOpen && this.#idleMs !== 0 && this.#isSent(exchange);
     this.#exchange = null;
     this.#decoder = null;
-    exchange.finish();
-    this.resume();
+    this.#flow.release();
     if (reusable) this.#owner.release(this, this.#idleMs);
     else this.abandon();
+    exchange.end();
   }
 
   /** Upstreams send it after the handshake. With TLS 1.2 it spares the next connection a round trip. With TLS 1.3 it
@@ -284,7 +285,7 @@ export class UpstreamConnection implements ExchangeConnection, SocketListener {
     if (Buffer.isBuffer(session)) this.#owner.keepSession(session);
   }
 
-  #isSent(exchange: PendingExchange): boolean {
+  #isSent(exchange: RunningRequest): boolean {
     return this.#unsent === null && this.#bodySent === (exchange.body?.length ?? 0);
   }
 

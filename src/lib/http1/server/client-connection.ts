@@ -53,7 +53,8 @@ export class ClientConnection implements ReplyConnection {
   /** Gets the bytes after an upgrade. */
   #listener: WireListener | null = null;
   readonly #outbox = new Outbox();
-  #draining: PromiseWithResolvers<void> | null = null;
+  /** Waits for the outbox to be empty. */
+  #onSent: (() => void) | null = null;
   #staysOpen = true;
   readonly #flow: SocketFlow;
   #advancing = false;
@@ -92,8 +93,7 @@ export class ClientConnection implements ReplyConnection {
       }
       if (this.#isReplying) this.#deadline.disarm();
     }
-    this.#draining?.resolve();
-    this.#draining = null;
+    this.#reportSent();
     if (this.#phase === "ending") this.#afterReply();
     else if (this.#phase === "upgraded") this.#listener?.drain();
     else if (this.#phase === "resetting") this.#deadline.arm(RESET_GRACE_MS);
@@ -108,8 +108,7 @@ export class ClientConnection implements ReplyConnection {
     this.#server.forget(this);
     this.#exchange?.leave();
     this.#exchange = null;
-    this.#draining?.resolve();
-    this.#draining = null;
+    this.#reportSent();
     this.#listener?.closed();
   }
 
@@ -142,10 +141,15 @@ export class ClientConnection implements ReplyConnection {
     return false;
   }
 
-  drained(): Promise<void> {
-    if (this.#outbox.size === 0) return Promise.resolve();
-    this.#draining ??= Promise.withResolvers<void>();
-    return this.#draining.promise;
+  onceSent(listener: () => void): void {
+    if (this.#outbox.size === 0) listener();
+    else this.#onSent = listener;
+  }
+
+  #reportSent(): void {
+    const listener = this.#onSent;
+    this.#onSent = null;
+    listener?.();
   }
 
   awaitBody(): void {

@@ -9,7 +9,8 @@ export interface ReplyConnection {
   /** Whether another request may follow on the connection. */
   readonly mayStayOpen: boolean;
   send(head: string, payload: Uint8Array, tail: string): boolean;
-  drained(): Promise<void>;
+  /** Only the last listener is called. */
+  onceSent(listener: () => void): void;
   awaitBody(): void;
   endReply(stayOpen: boolean): void;
   resetReply(): void;
@@ -52,6 +53,7 @@ export class ServerExchange implements Exchange {
   #staysOpen = false;
   #ended = false;
   #goneListeners: (() => void)[] = [];
+  #replyFields: readonly Field[] = [];
 
   constructor(connection: ReplyConnection, head: RequestHead, body: IncomingBody) {
     this.method = head.method;
@@ -90,6 +92,10 @@ export class ServerExchange implements Exchange {
     return whole;
   }
 
+  addReplyFields(fields: readonly Field[]): void {
+    this.#replyFields = [...this.#replyFields, ...fields];
+  }
+
   answer(status: number, fields: readonly Field[], body: Uint8Array | string): void {
     const payload = typeof body === "string" ? Buffer.from(body) : body;
     this.begin(status, fields, payload.length);
@@ -98,7 +104,7 @@ export class ServerExchange implements Exchange {
 
   begin(status: number, fields: readonly Field[], length?: number): void {
     if (this.begun) throw new Error("the reply has already begun");
-    const head = writeStatusLine(status) + writeFields(fields);
+    const head = writeStatusLine(status) + writeFields(fields) + writeFields(this.#replyFields);
     const framing = this.#chooseFraming(status, length);
     this.#staysOpen = this.#connection.mayStayOpen && this.body.done && framing !== "close";
     this.#left = length ?? 0;
@@ -121,8 +127,9 @@ export class ServerExchange implements Exchange {
     this.#connection.send(this.#takeHead(), EMPTY, "");
   }
 
-  drained(): Promise<void> {
-    return this.gone ? Promise.resolve() : this.#connection.drained();
+  onceSent(listener: () => void): void {
+    if (this.gone) listener();
+    else this.#connection.onceSent(listener);
   }
 
   end(last: Uint8Array = EMPTY): void {
@@ -145,7 +152,7 @@ export class ServerExchange implements Exchange {
     this.#framing = "none";
     this.#ended = true;
     this.#connection.send(
-      `${writeStatusLine(101)}${writeFields(fields)}connection: Upgrade\r\n\r\n`,
+      `${writeStatusLine(101)}${writeFields(fields)}${writeFields(this.#replyFields)}connection: Upgrade\r\n\r\n`,
       EMPTY,
       "",
     );

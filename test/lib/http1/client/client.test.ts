@@ -2,19 +2,20 @@ import { afterEach, describe, expect, test, setSystemTime } from "bun:test";
 import * as fc from "fast-check";
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
-import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
-import type { UpstreamResponse, SentRequest } from "../../../../src/lib/http1/types.ts";
+import { createClient } from "../../../../src/lib/http1/client/client.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
+import type { ResponseListener } from "../../../../src/lib/http1/types.ts";
+import { type PullClient, type PulledRequest, pullFrom } from "../pull.ts";
 
-const clients: Client[] = [];
+const clients: PullClient[] = [];
 const cleanUps: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const client of clients.splice(0)) client.close();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function openClient(): Client {
-  const client = createClient();
+function openClient(): PullClient {
+  const client = pullFrom(createClient());
   clients.push(client);
   return client;
 }
@@ -29,7 +30,7 @@ const reply = (wire: string) => (socket: Socket) => void socket.write(wire, "lat
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function get(client: Client, upstream: Upstream): Promise<string> {
+async function get(client: PullClient, upstream: Upstream): Promise<string> {
   const inbound = await client.send(outbound(upstream.origin)).head;
   return (await readAll(inbound)).toString();
 }
@@ -42,8 +43,9 @@ test.skipIf(process.platform === "win32")(
       import { openSync } from "node:fs";
       import { createClient } from ${module("../../../../src/lib/http1/client/client.ts")};
       import { outbound } from ${module("../peers.ts")};
+      import { pullFrom } from ${module("../pull.ts")};
       try { for (;;) openSync("/dev/null"); } catch {}
-      const { head } = createClient().send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
+      const { head } = pullFrom(createClient()).send(outbound({ tls: false, host: "127.0.0.1", port: 1 }));
       await head.catch((error) => console.log(error.kind, error.message));
       process.exit();`;
     const command = ["sh", "-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program];
@@ -155,7 +157,6 @@ describe("an answer", () => {
         const inbound = await client.send(outbound(upstream.origin)).head;
         expect([inbound.status, inbound.field("x-a"), inbound.closeDelimited]).toEqual([200, "b", closes]);
         expect([cut, (await readAll(inbound)).toString()]).toEqual([cut, "hello world"]);
-        expect(inbound.finished).toBe(true);
         expect(await inbound.read()).toBeNull();
       }
       expect(upstream.connections).toBe(closes ? wire.length - 1 : 1);
@@ -241,36 +242,34 @@ describe("an answer", () => {
     });
     const client = openClient();
     const first = await client.send(outbound(upstream.origin)).head;
-    expect([first.length, first.reused, first.buffered]).toEqual([2, false, true]);
+    expect([first.length, first.reused]).toEqual([2, false]);
     await readAll(first);
     const second = await client.send(outbound(upstream.origin)).head;
-    expect([second.length, second.reused, second.buffered, second.finished]).toEqual([
-      null,
-      true,
-      true,
-      true,
-    ]);
+    expect([second.length, second.reused, await second.read()]).toEqual([null, true, null]);
   });
 
-  test("has nothing buffered if only its head has arrived", async () => {
-    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"));
-    const inbound = await openClient().send(outbound(upstream.origin)).head;
-    expect([inbound.buffered, inbound.finished]).toEqual([false, false]);
-    for (const socket of upstream.sockets) socket.write("ok");
-    expect((await readAll(inbound)).toString()).toBe("ok");
-  });
-
-  test("is available at once if its end has arrived, and only then", async () => {
-    const whole = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
-    const client = openClient();
-    const inbound = await client.send(outbound(whole.origin)).head;
-    expect(Buffer.from(inbound.takeBuffered() ?? []).toString()).toBe("ok");
-    expect([inbound.finished, await inbound.read()]).toEqual([true, null]);
-    const part = await upstreamThat(reply("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"));
-    const begun = await client.send(outbound(part.origin)).head;
-    expect(begun.takeBuffered()).toBe(null);
-    for (const socket of part.sockets) socket.write("!");
-    expect((await readAll(begun)).toString()).toBe("ok!");
+  test("is pushed with its head if both have arrived: nothing waits for the event loop", async () => {
+    const upstream = await upstreamThat(reply(OK));
+    const pushed: string[] = [];
+    const done = Promise.withResolvers<void>();
+    const listener: ResponseListener = {
+      begin: ({ status }) => {
+        pushed.push(String(status));
+        queueMicrotask(() => pushed.push("later"));
+      },
+      resent: () => {},
+      receive: (bytes) => void pushed.push(bytes.toString()),
+      end: () => {
+        pushed.push("end");
+        setImmediate(done.resolve);
+      },
+      fail: done.reject,
+    };
+    const client = createClient();
+    client.send(outbound(upstream.origin), listener);
+    await done.promise;
+    client.close();
+    expect(pushed).toEqual(["200", "ok", "end", "later"]);
   });
 
   test("comes in any mix of framing and cuts as it was sent", async () => {
@@ -547,7 +546,7 @@ describe("connections", () => {
 });
 
 describe("a cancelled request", () => {
-  const leaves: [string, (sending: SentRequest) => Promise<unknown>, (socket: Socket) => void][] = [
+  const leaves: [string, (sending: PulledRequest) => Promise<unknown>, (socket: Socket) => void][] = [
     ["before its answer", (sending) => sending.head, () => {}],
     ["inside its answer's head", (sending) => sending.head, (socket) => void socket.write("HTTP/1.1 200")],
     [
@@ -618,14 +617,6 @@ describe("a cancelled request", () => {
     expect((await readAll(inbound)).toString()).toBe("ok");
     inbound.cancel();
     expect(client.stats().idle).toBe(1);
-  });
-
-  test("does not return unread bytes", async () => {
-    const upstream = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\nsome"));
-    const inbound = await openClient().send(outbound(upstream.origin)).head;
-    expect(inbound.buffered).toBe(true);
-    inbound.cancel();
-    expect(await faultOf(inbound.read())).toEqual({ kind: "cancelled", answered: true });
   });
 });
 
@@ -724,7 +715,7 @@ describe("an answer that is not read", () => {
       };
       more();
     });
-    const inbound: UpstreamResponse = await openClient().send(outbound(upstream.origin)).head;
+    const inbound = await openClient().send(outbound(upstream.origin)).head;
     let before = -1;
     for (let still = 0; still < 50; still = before === written ? still + 1 : 0) {
       before = written;
@@ -735,24 +726,5 @@ describe("an answer that is not read", () => {
     for (let piece = await inbound.read(); piece !== null; piece = await inbound.read())
       total += piece.length;
     expect(total).toBe(size);
-  });
-
-  test("arrives in few pieces if it was sent in many, and only one reader may wait", async () => {
-    const upstream = await upstreamThat((socket) => {
-      socket.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
-      for (let index = 0; index < 100; index++) socket.write("5\r\nevent\r\n");
-      socket.write("0\r\n\r\n");
-    });
-    const client = openClient();
-    const inbound = await client.send(outbound(upstream.origin)).head;
-    while (client.stats().idle === 0) await tick();
-    expect((await inbound.read())?.length).toBe(500);
-    expect(inbound.finished).toBe(true);
-    const silent = await upstreamThat(reply("HTTP/1.1 200 OK\r\n\r\n"));
-    const waiting = await client.send(outbound(silent.origin)).head;
-    const read = faultOf(waiting.read());
-    expect(() => waiting.read()).toThrow("one read");
-    waiting.cancel();
-    expect(await read).toMatchObject({ kind: "cancelled" });
   });
 });

@@ -1,7 +1,7 @@
 // Which connection an exchange gets, and what the pool counts.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
+import { PulledRunning } from "../pull.ts";
 import { Pool } from "../../../../src/lib/http1/client/pool.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
@@ -30,15 +30,15 @@ async function startPool(): Promise<{ pool: Pool; upstream: Upstream; answer: ()
   };
 }
 
-function send(pool: Pool, upstream: Upstream): PendingExchange {
-  const exchange = new PendingExchange(outbound(upstream.origin), HEAD);
+function send(pool: Pool, upstream: Upstream): PulledRunning {
+  const exchange = new PulledRunning(outbound(upstream.origin), HEAD);
   pool.send(exchange);
   return exchange;
 }
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function finish(answer: () => void, exchanges: readonly PendingExchange[]): Promise<void> {
+async function finish(answer: () => void, exchanges: readonly PulledRunning[]): Promise<void> {
   let complete = 0;
   for (const { head } of exchanges) void head.then(readAll).then(() => (complete += 1));
   while (complete < exchanges.length) {

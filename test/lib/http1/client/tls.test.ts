@@ -6,10 +6,11 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
-import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
+import { createClient } from "../../../../src/lib/http1/client/client.ts";
 import type { Origin } from "../../../../src/lib/http1/types.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
+import { type PullClient, pullFrom } from "../pull.ts";
 
 const noOpenssl = Bun.which("openssl") === null;
 
@@ -70,15 +71,15 @@ beforeAll(() => {
   elsewhere = makeLeaf("elsewhere", "DNS:localhost,DNS:127.0.0.1,IP:127.0.0.2");
 });
 
-const clients: Client[] = [];
+const clients: PullClient[] = [];
 const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const client of clients.splice(0)) client.close();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-function openClient(): Client {
-  const client = createClient();
+function openClient(): PullClient {
+  const client = pullFrom(createClient());
   clients.push(client);
   return client;
 }
@@ -194,7 +195,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
       import { createClient } from "${import.meta.dir}/../../../../src/lib/http1/client/client.ts";
       const origin = { tls: true, host: "localhost", port: ${upstream.port} };
       const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
-      const client = createClient();
+      const client = pullFrom(createClient());
       await client.send({ origin, method: "GET", target: "/", fields: [], body: null, deadlines }).head.then(
         () => console.log("spoken to"), (fault) => console.log(fault.kind));
       client.close();`;

@@ -4,7 +4,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
 import type { SocketListener } from "../../../../src/lib/http1/client/dial.ts";
-import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
+import type { RunningRequest } from "../../../../src/lib/http1/client/running-request.ts";
+import { PulledRunning } from "../pull.ts";
 import { UpstreamConnection } from "../../../../src/lib/http1/client/upstream-connection.ts";
 import { Deadline } from "../../../../src/lib/time/deadline.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
@@ -12,7 +13,7 @@ import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../pee
 /** What the connection reported to its pool, in order. */
 interface Reports {
   readonly seen: string[];
-  readonly retried: PendingExchange[];
+  readonly retried: RunningRequest[];
   /** Resolves with each release or end of the connection. */
   readonly done: Promise<void>;
 }
@@ -31,7 +32,7 @@ async function connectTo(upstream: Upstream): Promise<{ connection: UpstreamConn
     },
     noteIdleEnd: () => void reports.seen.push("ended while idle"),
     keepSession: () => {},
-    retry: (exchange: PendingExchange) => void reports.retried.push(exchange),
+    retry: (exchange: RunningRequest) => void reports.retried.push(exchange),
   };
   const socket: Socket<SocketListener> = await Bun.connect<SocketListener>({
     hostname: "127.0.0.1",
@@ -45,9 +46,9 @@ async function connectTo(upstream: Upstream): Promise<{ connection: UpstreamConn
   return { connection, reports };
 }
 
-function makeExchange(upstream: Upstream, method: string, onResend = (): void => {}): PendingExchange {
+function makeExchange(upstream: Upstream, method: string, onResend = (): void => {}): PulledRunning {
   const head = `${method} / HTTP/1.1\r\nhost: x\r\n\r\n`;
-  return new PendingExchange(outbound(upstream.origin, { method, onResend }), head);
+  return new PulledRunning(outbound(upstream.origin, { method, onResend }), head);
 }
 
 const KEPT = "released";
@@ -214,7 +215,7 @@ test("the wait for a response begins anew while the request is still leaving", a
   const deadlines = { connectMs: 10_000, firstByteMs: 200, idleMs: 10_000 };
   const body = new Uint8Array(30_000_000);
   const head = `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const exchange = new PendingExchange(outbound(upstream.origin, { method: "POST", body, deadlines }), head);
+  const exchange = new PulledRunning(outbound(upstream.origin, { method: "POST", body, deadlines }), head);
   let failed = false;
   exchange.head.catch(() => (failed = true));
   // Deadlines that are due at once expire in the order in which they were armed first.

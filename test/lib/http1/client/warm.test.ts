@@ -3,13 +3,13 @@
 
 import { afterEach, beforeEach, describe, expect, setSystemTime, test } from "bun:test";
 import { createServer } from "node:net";
-import { type Client, createClient } from "../../../../src/lib/http1/client/client.ts";
+import { createClient } from "../../../../src/lib/http1/client/client.ts";
 import { Demand } from "../../../../src/lib/http1/client/demand.ts";
 import { IdleLimit } from "../../../../src/lib/http1/client/idle-limit.ts";
 import { Pool } from "../../../../src/lib/http1/client/pool.ts";
 import type { NetworkInterfaceInfo } from "node:os";
 import { Upkeep } from "../../../../src/lib/http1/client/upkeep.ts";
-import { PendingExchange } from "../../../../src/lib/http1/client/pending-exchange.ts";
+import { type PullClient, PulledRunning, pullFrom } from "../pull.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
 const HEAD = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -54,7 +54,7 @@ async function startWarmPool(
 }
 
 async function get(pool: Pool, { origin }: Upstream): Promise<string> {
-  const exchange = new PendingExchange(outbound(origin), HEAD);
+  const exchange = new PulledRunning(outbound(origin), HEAD);
   pool.send(exchange);
   return (await readAll(await exchange.head)).toString();
 }
@@ -226,7 +226,7 @@ describe("a warm pool", () => {
     pool.expectUse(2, now);
     pool.maintain(now);
     await turn();
-    const exchange = new PendingExchange(outbound(origin), HEAD);
+    const exchange = new PulledRunning(outbound(origin), HEAD);
     pool.send(exchange);
     expect(await faultOf(exchange.head)).toEqual({ kind: "connect", answered: false });
   });
@@ -262,7 +262,7 @@ describe("a warm pool", () => {
     pool.expectUse(1, now);
     pool.maintain(now);
     const deadlines = { connectMs: 50, firstByteMs: 10_000, idleMs: 10_000 };
-    const exchange = new PendingExchange(outbound(origin, { deadlines }), HEAD);
+    const exchange = new PulledRunning(outbound(origin, { deadlines }), HEAD);
     pool.send(exchange);
     expect(await faultOf(exchange.head)).toEqual({ kind: "connect_timeout", answered: false });
     expect(pool.dialled).toBe(2);
@@ -281,13 +281,13 @@ describe("a warm pool", () => {
 });
 
 describe("a warm client", () => {
-  function openClient(): Client {
-    const client = createClient();
+  function openClient(): PullClient {
+    const client = pullFrom(createClient());
     cleanUps.push(() => client.close());
     return client;
   }
 
-  async function ask(client: Client, { origin }: Upstream): Promise<string> {
+  async function ask(client: PullClient, { origin }: Upstream): Promise<string> {
     return (await readAll(await client.send(outbound(origin)).head)).toString();
   }
 

@@ -1,10 +1,14 @@
 // What a client gets of an upstream's response, and how the request is judged, for each way in which it can end.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { createDelivery } from "../../../src/gateway/delivery/delivery.ts";
-import { relay } from "../../../src/gateway/delivery/relay.ts";
 import { UpstreamFault } from "../../../src/lib/http1/types.ts";
-import { type Chunks, openScripted, type Scripted, type ScriptedOptions } from "../scripted.ts";
+import {
+  type Chunks,
+  openScripted,
+  type RecordedExchange,
+  type Scripted,
+  type ScriptedOptions,
+} from "../scripted.ts";
 
 let scripted: Scripted;
 afterEach(() => scripted.stop());
@@ -24,16 +28,22 @@ const OPEN_EVENT = "event: content_block_delta\ndata: {";
 const SSE = [["content-type", "text/event-stream"]] as const;
 
 async function relayChunks(options: Partial<ScriptedOptions>, chunks: Chunks, head = {}): Promise<unknown> {
-  scripted = await openScripted({ channels: { a: [] }, ...options });
-  const { job, bill, gateway, respond } = scripted;
   const fields = options.stream === true ? { fields: SSE } : {};
-  const response = respond("a", { ...fields, ...head, chunks });
-  try {
-    await relay(createDelivery(response, job, bill, gateway));
-    return null;
-  } catch (error) {
-    return error;
-  }
+  scripted = await openScripted({ ...options, channels: { a: [{ ...fields, ...head, chunks }] } });
+  return await scripted.run();
+}
+
+/** A client that reads nothing until it is told to. */
+function stopReading(exchange: RecordedExchange): () => void {
+  const waiting: (() => void)[] = [];
+  let reads = false;
+  const write = exchange.write.bind(exchange);
+  exchange.write = (chunk) => write(chunk) && reads;
+  exchange.onceSent = (listener) => void (reads ? listener() : waiting.push(listener));
+  return () => {
+    reads = true;
+    for (const listener of waiting.splice(0)) listener();
+  };
 }
 
 interface StreamRow {
@@ -145,9 +155,9 @@ describe("a stream", () => {
   );
 
   test("whose client disconnects right after the terminal event was complete", async () => {
-    scripted = await openScripted({ channels: { a: [] }, stream: true });
-    const { job, bill, gateway, respond, exchange } = scripted;
-    const from = respond("a", { fields: SSE, chunks: [START, TEXT, DELTA + STOP] });
+    const chunks = [START, TEXT, DELTA + STOP];
+    scripted = await openScripted({ channels: { a: [{ fields: SSE, chunks }] }, stream: true });
+    const { exchange } = scripted;
     const write = exchange.write.bind(exchange);
     exchange.write = (chunk) => {
       const taken = write(chunk);
@@ -155,33 +165,35 @@ describe("a stream", () => {
       if (exchange.text.endsWith(STOP)) queueMicrotask(() => exchange.leave());
       return taken;
     };
-    await relay(createDelivery(from, job, bill, gateway));
+    await scripted.run();
     expect([exchange.gone, scripted.records()[0]?.outcome]).toEqual([true, "complete"]);
   });
 
   test("is not read on while its client does not read", async () => {
-    scripted = await openScripted({ channels: { a: [] }, stream: true });
-    const { job, bill, gateway, respond, exchange } = scripted;
-    const from = respond("a", { fields: SSE, chunks: [START, TEXT, STOP] });
-    const write = exchange.write.bind(exchange);
-    exchange.write = (chunk) => write(chunk) && false;
-    const read = Promise.withResolvers<void>();
-    exchange.drained = () => read.promise;
-    const relayed = relay(createDelivery(from, job, bill, gateway));
+    const chunks = [START, TEXT, STOP];
+    scripted = await openScripted({ channels: { a: [{ fields: SSE, chunks }] }, stream: true });
+    const { exchange } = scripted;
+    const readAgain = stopReading(exchange);
+    const relayed = scripted.run();
     await new Promise(setImmediate);
     expect(exchange.text).toBe(START);
-    read.resolve();
+    readAgain();
     await relayed;
     expect(exchange.text).toBe(START + TEXT + STOP);
   });
 
   test("whose client disconnects is judged by the client's end", async () => {
-    scripted = await openScripted({ channels: { a: [] }, stream: true });
-    const { job, bill, gateway, respond, exchange } = scripted;
-    const delivery = createDelivery(respond("a", { fields: SSE, chunks: [START, TEXT] }), job, bill, gateway);
+    const chunks = [START, TEXT];
+    scripted = await openScripted({
+      channels: { a: [{ fields: SSE, chunks, isEndless: true }] },
+      stream: true,
+    });
+    const { exchange } = scripted;
+    const relayed = scripted.run();
+    await new Promise(setImmediate);
     exchange.leave();
-    await relay(delivery);
-    expect([exchange.text, scripted.records()[0]?.outcome]).toEqual(["", "client_closed"]);
+    await relayed;
+    expect([exchange.text, scripted.records()[0]?.outcome]).toEqual([START + TEXT, "client_closed"]);
   });
 });
 
@@ -198,7 +210,7 @@ describe("a response in one piece", () => {
 
   test("that is cut becomes an error, because nothing of it has been sent", async () => {
     expect(await relayChunks({}, [MESSAGE.slice(0, 20), CUT])).toMatchObject({ code: "upstream_failed" });
-    expect([scripted.exchange.begun, scripted.records()[0]?.outcome]).toEqual([false, "upstream_cut"]);
+    expect([scripted.exchange.status, scripted.records()[0]?.outcome]).toEqual([502, "upstream_cut"]);
   });
 
   test("that is longer than the gateway holds is sent as it comes, and reset if it is cut", async () => {
@@ -215,7 +227,7 @@ describe("a response in one piece", () => {
 
   test("that ends too early is an error, also if its connection ended well", async () => {
     expect(await relayChunks({}, [MESSAGE.slice(0, 20)])).toMatchObject({ code: "upstream_failed" });
-    expect([scripted.exchange.begun, scripted.records()[0]?.outcome]).toEqual([false, "upstream_cut"]);
+    expect([scripted.exchange.status, scripted.records()[0]?.outcome]).toEqual([502, "upstream_cut"]);
   });
 
   test("that cannot be sent has its line anyway", async () => {
@@ -242,24 +254,27 @@ describe("a response in one piece", () => {
   });
 
   test("if it is large, holds memory until its client has read it", async () => {
-    scripted = await openScripted({ channels: { a: [] } });
-    const { job, bill, gateway, respond, exchange } = scripted;
-    const from = respond("a", { chunks: [" ".repeat(1024 * 1024), " ", MESSAGE] });
-    const read = Promise.withResolvers<void>();
-    exchange.drained = () => read.promise;
-    const relayed = relay(createDelivery(from, job, bill, gateway));
-    const answered = Promise.withResolvers<void>();
-    const answer = exchange.answer.bind(exchange);
-    exchange.answer = (...all) => {
-      answer(...all);
-      answered.resolve();
-    };
-    await answered.promise;
-    await new Promise(setImmediate);
+    const chunks = [" ".repeat(1024 * 1024), " ", MESSAGE];
+    scripted = await openScripted({ channels: { a: [{ chunks }] } });
+    const { gateway, exchange } = scripted;
+    const readAgain = stopReading(exchange);
+    await scripted.run();
     expect(gateway.memory.usedBytes).toBe(1024 * 1024 + 1 + MESSAGE.length);
-    read.resolve();
-    await relayed;
+    readAgain();
     expect(gateway.memory.usedBytes).toBe(0);
+  });
+
+  test("if it is large, pauses its upstream until there is memory for it", async () => {
+    const chunks = [" ".repeat(1024 * 1024), " ", MESSAGE, " "];
+    scripted = await openScripted({ channels: { a: [{ chunks }] } });
+    const { gateway, responses } = scripted;
+    const others = await gateway.memory.reserve(512 * 1024 * 1024);
+    const relayed = scripted.run();
+    await new Promise(setImmediate);
+    expect([gateway.memory.usedBytes, responses[0]?.finished]).toEqual([512 * 1024 * 1024, false]);
+    others.free();
+    expect(await relayed).toBeNull();
+    expect(responses[0]?.finished).toBe(true);
   });
 
   test("that is an error about the request passes unchanged and costs nothing", async () => {

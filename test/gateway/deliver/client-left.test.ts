@@ -1,7 +1,8 @@
 // What happens to the upstream request when the client disconnects.
 
 import { afterEach, expect, test } from "bun:test";
-import { watchClient } from "../../../src/gateway/delivery/client-left.ts";
+import { watchClient } from "../../../src/gateway/deliver/client-left.ts";
+import { recordBill } from "../../../src/gateway/bill/settle.ts";
 import { openScripted, type Scripted } from "../scripted.ts";
 
 let scripted: Scripted;
@@ -9,13 +10,13 @@ afterEach(() => scripted.stop());
 
 async function leave(drain: string, path = "/v1/messages") {
   scripted = await openScripted({ channels: { a: [] }, target: path, more: { on_disconnect: { drain } } });
-  const { job, bill, exchange } = scripted;
+  const { request, exchange } = scripted;
   const halt = new AbortController();
   let cancelled = 0;
-  job.running = { cancel: () => void (cancelled += 1) };
-  const end = watchClient(job, bill, { ...scripted.gateway, halt: halt.signal });
+  request.upstream = { pause: () => {}, resume: () => {}, cancel: () => void (cancelled += 1) };
+  watchClient(request, { ...scripted.gateway, halt: halt.signal });
   exchange.leave();
-  return { halt, end, count: () => cancelled };
+  return { halt, end: () => recordBill(request, scripted.gateway), count: () => cancelled };
 }
 
 test("it is cancelled at once", async () => {

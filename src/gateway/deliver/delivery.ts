@@ -1,0 +1,125 @@
+// A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
+
+import { type Reading, sumUsage } from "../../billing/usage.ts";
+import type { GatewayError } from "../../lib/errors.ts";
+import type { Field, UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
+import { NO_BODY } from "../intake/body.ts";
+import { holdPrompt } from "../bill/miss.ts";
+import { describeLeaving, judgeEnding } from "../bill/ending.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Candidate } from "../intake/match.ts";
+import type { Ending, Request } from "../request.ts";
+import type { Bridge } from "../upstream/crossing.ts";
+import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
+import { responseFields } from "../upstream/headers.ts";
+import { redactFields } from "../upstream/redact.ts";
+
+/** The request's response is decided. Its body is not needed any more: it is not sent again. */
+export function beginDelivery(
+  r: Request,
+  response: UpstreamResponse,
+  candidate: Candidate,
+  gateway: Gateway,
+): void {
+  const { status } = response;
+  r.response = response;
+  r.candidate = candidate;
+  r.heldPrompt = holdPrompt(r, status, gateway);
+  r.body = NO_BODY;
+  r.prompt = null;
+  r.memory?.free();
+  const contentType = response.field("content-type") ?? "";
+  r.streamed = status < 400 && (r.stream || contentType.startsWith("text/event-stream"));
+  const mayReportUsage = r.open || r.target.endpoint.purpose === "resource";
+  const isMetered = r.streamed || (mayReportUsage && status < 400);
+  r.meter = isMetered ? r.dialect.openMeter(contentType, r.calls) : null;
+  if (r.exchange.gone) noteLeft(r);
+  if (r.streamed) showStream(r, gateway);
+}
+
+/** The client has disconnected. After the end of a stream, that changes nothing. */
+export function noteLeft(r: Request): void {
+  if (r.response !== null) r.left = !r.streamed || r.meter === null || r.meter.read().end === "open";
+}
+
+/** What is being delivered. */
+export function responseOf({ response, candidate }: Request): {
+  readonly response: UpstreamResponse;
+  readonly candidate: Candidate;
+} {
+  if (response === null || candidate === null) throw new Error("the request has no response");
+  return { response, candidate };
+}
+
+/** The live view shows a stream until its request has ended. */
+function showStream(r: Request, { observer }: Gateway): void {
+  r.shown = true;
+  observer.streamOpened({
+    id: r.id,
+    key: r.key.name,
+    client: r.client,
+    model: r.model,
+    channel: r.candidate?.channel.name ?? "",
+    since: r.time,
+    tokens: () => (r.meter === null ? 0 : countOutput(r.meter.read())),
+  });
+}
+
+/** Until a stream has ended, its reported count may be a placeholder. */
+function countOutput({ parts, final, estimatedOutput }: Reading): number {
+  const reported = sumUsage(parts).output ?? 0;
+  return final ? reported : Math.max(reported, estimatedOutput);
+}
+
+/** Shows the meter a chunk that has been passed on, so that the client does not wait for the meter. After the client
+ *  has disconnected, the response is read only until its usage is known. */
+export function meterChunk(r: Request, chunk: Uint8Array): void {
+  r.meter?.see(chunk);
+  if (r.exchange.gone && (r.meter === null || r.meter.read().final)) r.upstream.cancel();
+}
+
+export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }: Gateway): Ending {
+  const { status, closeDelimited } = responseOf(r).response;
+  // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
+  const isBilled = r.open && status === 200 && fault === null;
+  const streamed = r.streamed || closeDelimited || isBilled;
+  const reading = r.meter?.read() ?? null;
+  const left = r.left ? describeLeaving(halt) : null;
+  const outcome = judgeEnding({ status, reading, left, fault, streamed });
+  const problem = outcome === "upstream_cut" ? explainBreak(r, fault).message : null;
+  return { outcome, status, upstreamStatus: status, reading, problem };
+}
+
+/** The ending with the status that the client got. A complete response can fail in the conversion. */
+export function convertEnding(ending: Ending, status: number, whole = status < 400): Ending {
+  if (whole || ending.outcome !== "complete")
+    return ending.status === status ? ending : { ...ending, status };
+  const outcome = ending.reading?.end === "complete" ? "upstream_error" : "upstream_cut";
+  return { ...ending, status, outcome, problem: "The response could not be converted." };
+}
+
+export function explainBreak(r: Request, fault: UpstreamFault | null): GatewayError {
+  const { name } = responseOf(r).candidate.channel;
+  return fault === null ? describeEarlyEnd(name) : describeBreak(name, fault);
+}
+
+export function noteFirstByte(r: Request): void {
+  r.firstByteMs ??= Math.round(performance.now() - r.arrived);
+}
+
+export function answerFields(r: Request): Field[] {
+  const { response, candidate } = responseOf(r);
+  const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
+  fields.push(["x-request-id", r.id]);
+  return r.bridge === null ? fields : convertFields(fields, r.bridge, r.streamed && r.stream);
+}
+
+/** Fields that describe the upstream's bytes, which a bridge replaces. */
+const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
+
+function convertFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
+  const converted = fields.filter(([name]) => !OF_BODY.has(name));
+  converted.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
+  if (adjusted.length > 0) converted.push(["x-gateway-adjusted", adjusted.join(", ")]);
+  return converted;
+}

@@ -1,0 +1,220 @@
+// A response that is read whole before it is sent: in one piece with its charge in a header, or converted by a bridge.
+// Large ones wait for memory, and long work on them takes turns with everything else.
+
+import { GatewayError } from "../../lib/errors.ts";
+import type { BodyListener, UpstreamFault } from "../../lib/http1/types.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
+import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
+import { failRequest } from "../bill/fail.ts";
+import { closeBill, settle } from "../bill/settle.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Request } from "../request.ts";
+import { joinChunks, MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
+import type { Bridge } from "../upstream/crossing.ts";
+import { redactBody, redactErrorBody, redactLongBody, redactText } from "../upstream/redact.ts";
+import { ConvertedStream } from "./converted-stream.ts";
+import {
+  answerFields,
+  convertEnding,
+  explainBreak,
+  judgeDelivery,
+  noteFirstByte,
+  responseOf,
+} from "./delivery.ts";
+import { PassedStream } from "./passed-stream.ts";
+
+/** A response up to this size is read whole before it is sent, so that its charge can be in a header. */
+const MAX_WHOLE_BYTES = 4 * 1024 * 1024;
+/** While a body is joined and searched for secrets, and while it is parsed and converted. */
+const COPIES = 2;
+const COPIES_CONVERTED = 6;
+/** The events of a converted response repeat its text. */
+const COPIES_SENT = 2;
+
+export class WholeResponse implements BodyListener {
+  readonly #r: Request;
+  readonly #gateway: Gateway;
+  /** Some upstreams send a whole response when a stream was requested: it becomes the client's stream. */
+  readonly #converted: ConvertedStream | null;
+  readonly #limit: number;
+  #chunks: Uint8Array[] = [];
+  #size = 0;
+  #memory: Reservation | null = null;
+  #awaitsMemory = false;
+  #hasEnded = false;
+  /** Nothing more of the body is needed. */
+  #isOver = false;
+  /** Gets a response that is longer than is read. */
+  #rest: PassedStream | null = null;
+
+  constructor(r: Request, gateway: Gateway) {
+    this.#r = r;
+    this.#gateway = gateway;
+    this.#converted =
+      r.bridge !== null && r.streamed && r.stream ? new ConvertedStream(r, r.bridge, gateway) : null;
+    this.#limit = r.bridge === null ? MAX_WHOLE_BYTES : MAX_CONVERTED_BYTES;
+  }
+
+  receive(bytes: Buffer): void {
+    if (this.#rest !== null) return this.#rest.receive(bytes);
+    if (this.#isOver) return;
+    const before = this.#size;
+    this.#chunks.push(bytes);
+    this.#size += bytes.length;
+    if (before <= LARGE_BYTES && this.#size > LARGE_BYTES) void this.#reserve();
+    if (!this.#awaitsMemory && this.#size >= this.#limit) this.#overflow();
+  }
+
+  end(): void {
+    if (this.#rest !== null) return this.#rest.end();
+    this.#hasEnded = true;
+    if (!this.#awaitsMemory && !this.#isOver) this.#finish();
+  }
+
+  fail(fault: UpstreamFault): void {
+    if (this.#rest !== null) return this.#rest.fail(fault);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#memory?.free();
+    if (this.#converted === null)
+      failRequest(this.#r, settleCut(this.#r, fault, this.#gateway), this.#gateway);
+    else this.#converted.fail(fault);
+  }
+
+  /** Until there is memory for a large response, its upstream is paused. */
+  async #reserve(): Promise<void> {
+    const r = this.#r;
+    const bytes = Math.min(responseOf(r).response.length ?? MAX_CONVERTED_BYTES, MAX_CONVERTED_BYTES);
+    this.#awaitsMemory = true;
+    r.upstream.pause();
+    this.#memory = await this.#gateway.memory.reserve(
+      bytes * (r.bridge === null ? COPIES : COPIES_CONVERTED),
+    );
+    this.#awaitsMemory = false;
+    if (this.#isOver) return this.#memory.free();
+    if (this.#hasEnded) return this.#finish();
+    r.upstream.resume();
+    if (this.#size >= this.#limit) this.#overflow();
+  }
+
+  #overflow(): void {
+    const r = this.#r;
+    if (r.bridge === null) {
+      this.#rest = new PassedStream(r, this.#gateway, this.#chunks, this.#memory);
+      return;
+    }
+    const { name } = responseOf(r).candidate.channel;
+    this.#isOver = true;
+    this.#memory?.free();
+    const text = `The response of the channel "${name}" is too long to convert.`;
+    failRequest(r, new GatewayError("upstream_failed", text), this.#gateway);
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    const r = this.#r;
+    const body = joinChunks(this.#chunks);
+    this.#chunks = [];
+    noteFirstByte(r);
+    if (this.#converted !== null) {
+      this.#converted.takeWhole(redactBody(body, responseOf(r).candidate.channel));
+      this.#memory?.shrink(COPIES_SENT * body.length);
+    } else if (r.bridge === null && !isLongWork(body.length)) {
+      const clean = redactShort(r, body);
+      r.meter?.see(clean);
+      this.#answer(responseOf(r).response.status, clean);
+    } else {
+      this.#finishLong(body).catch((error: unknown) => {
+        this.#memory?.free();
+        failRequest(r, error, this.#gateway);
+      });
+      return;
+    }
+    this.#freeOnceSent();
+  }
+
+  async #finishLong(whole: Uint8Array): Promise<void> {
+    const r = this.#r;
+    const isLong = isLongWork(whole.length);
+    if (isLong) await nextTurn();
+    const body = await redactAnswer(r, whole);
+    r.meter?.see(body);
+    if (isLong) await nextTurn();
+    const { status } = responseOf(r).response;
+    const converted = r.bridge === null ? { status, body } : await convert(r, body, r.bridge);
+    this.#memory?.shrink(converted.body.length);
+    this.#answer(converted.status, converted.body);
+    this.#freeOnceSent();
+  }
+
+  /** The response has been metered. */
+  #answer(status: number, body: Uint8Array | string): void {
+    const r = this.#r;
+    const ending = judgeDelivery(r, null, this.#gateway);
+    if (ending.outcome === "upstream_cut") throw settleCut(r, null, this.#gateway);
+    closeBill(r, convertEnding(ending, status), this.#gateway);
+    const fields = answerFields(r);
+    const chargeUsd = r.draft?.charge_usd ?? null;
+    if (chargeUsd !== null) fields.push(["x-gateway-charge", chargeUsd]);
+    // Answer first, write the ledger after.
+    try {
+      r.exchange.answer(status, fields, body);
+    } finally {
+      this.#gateway.finished.add(r);
+    }
+  }
+
+  #freeOnceSent(): void {
+    const memory = this.#memory;
+    if (memory !== null) this.#r.exchange.onceSent(memory.free);
+  }
+}
+
+/** A response whose body is known already. */
+export function answerKnown(r: Request, body: Uint8Array, gateway: Gateway): void {
+  const whole = new WholeResponse(r, gateway);
+  whole.receive(asBuffer(body));
+  whole.end();
+}
+
+/** Nothing has been sent yet, so the client gets an error instead of the response. */
+function settleCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): GatewayError {
+  const error = explainBreak(r, fault);
+  settle(r, { ...judgeDelivery(r, fault, gateway), status: error.status }, gateway);
+  return error;
+}
+
+function redactAnswer(r: Request, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
+  const { response, candidate } = responseOf(r);
+  const isLong = response.status < 400 && isLongWork(body.length);
+  return isLong ? redactLongBody(body, candidate.channel) : redactShort(r, body);
+}
+
+/** An upstream's error may quote pieces of the credential that it refuses. */
+function redactShort(r: Request, body: Uint8Array): Uint8Array {
+  const { response, candidate } = responseOf(r);
+  const redact = response.status >= 400 ? redactErrorBody : redactBody;
+  return redact(body, candidate.channel);
+}
+
+interface Converted {
+  readonly status: number;
+  readonly body: Uint8Array | string;
+}
+
+/** The response in the client's dialect. */
+async function convert(r: Request, body: Uint8Array, bridge: Bridge): Promise<Converted> {
+  const { response, candidate } = responseOf(r);
+  const { status } = response;
+  const { channel } = candidate;
+  const isLong = isLongWork(body.length);
+  const reply = status < 400 ? bridge.readReply(body) : null;
+  if (isLong) await nextTurn();
+  const converted = status < 400 ? bridge.convertReply(reply) : bridge.convertError(status, body);
+  // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
+  if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
+  if (isLong) await nextTurn();
+  const bytes = Buffer.from(converted.body);
+  return { ...converted, body: isLong ? await redactLongBody(bytes, channel) : redactBody(bytes, channel) };
+}

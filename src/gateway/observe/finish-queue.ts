@@ -1,0 +1,61 @@
+// The requests that have their answers. What can wait is done here for all of them together: lines, sums, windows of
+// channels, metrics, the live view. Limits look at nothing before the queue is empty, so they see every charge.
+
+export interface FinishQueueOptions<T> {
+  /** Writes the line of one request, and reports it. */
+  readonly record: (request: T) => void;
+  /** Called after the last one of a batch. */
+  readonly written: () => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export class FinishQueue<T> {
+  readonly #options: FinishQueueOptions<T>;
+  #waiting: T[] = [];
+  /** Requests that have arrived, and are neither recorded nor refused. */
+  #running = 0;
+  #idle: PromiseWithResolvers<void> | null = null;
+
+  constructor(options: FinishQueueOptions<T>) {
+    this.#options = options;
+  }
+
+  /** A request has arrived. */
+  enter(): void {
+    this.#running += 1;
+  }
+
+  /** A request has ended that has no bill. */
+  leave(): void {
+    this.#running -= 1;
+    if (this.#running === 0) this.#idle?.resolve();
+  }
+
+  /** The request is settled, and its client has its answer. */
+  add(request: T): void {
+    if (this.#waiting.push(request) === 1) setImmediate(() => this.flush());
+  }
+
+  flush(): void {
+    if (this.#waiting.length === 0) return;
+    const batch = this.#waiting;
+    this.#waiting = [];
+    const { record, written, onError } = this.#options;
+    for (const request of batch) {
+      try {
+        record(request);
+      } catch (error) {
+        onError(error);
+      }
+    }
+    written();
+    for (let left = batch.length; left > 0; left -= 1) this.leave();
+  }
+
+  /** Resolves when no request is left. */
+  ended(): Promise<void> {
+    this.#idle ??= Promise.withResolvers<void>();
+    if (this.#running === 0) this.#idle.resolve();
+    return this.#idle.promise;
+  }
+}

@@ -1,0 +1,172 @@
+// THE object of a request: one for each, from the end of its head to its ledger line. It has a fixed shape. Each step of
+// pipeline.ts reads what earlier steps have filled in, and fills in its own part. A turn of a WebSocket is the same object.
+
+import type { LineDraft, ClientIdentity, Outcome } from "../billing/ledger/line.ts";
+import { type Admission, FREE } from "../billing/limits/limits.ts";
+import type { Overrides } from "../billing/prices.ts";
+import type { CallListener, Meter, Reading } from "../billing/usage.ts";
+import type { Group, Key } from "../config/catalog.ts";
+import type { Dialect, Target } from "../dialects/dialect.ts";
+import type { GatewayError } from "../lib/errors.ts";
+import type { Exchange, UpstreamResponse } from "../lib/http1/types.ts";
+import type { Reservation } from "../lib/memory/memory-budget.ts";
+import { NO_BODY, type RequestBody } from "./intake/body.ts";
+import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
+import type { Candidate } from "./intake/match.ts";
+import type { HeldPrompt } from "./observe/cache/held-prompts.ts";
+import type { Bridge } from "./upstream/crossing.ts";
+
+/** A type and not an interface, so that it is assignable to a ledger line's record. */
+export type AttemptRecord = {
+  readonly channel: string;
+  /** The upstream's status, if it responded. */
+  readonly status?: number;
+  /** Why there was no response. */
+  readonly error?: string;
+};
+
+/** What works for a request at the upstream. */
+interface UpstreamWork {
+  pause(): void;
+  resume(): void;
+  cancel(): void;
+}
+
+const NO_WORK: UpstreamWork = { pause: () => {}, resume: () => {}, cancel: () => {} };
+
+/** How a request ended. */
+export interface Ending {
+  readonly outcome: Outcome;
+  /** The status that the client got. */
+  readonly status: number;
+  /** The upstream's status; null if it did not respond. */
+  readonly upstreamStatus: number | null;
+  /** Null if nothing was metered. */
+  readonly reading: Reading | null;
+  /** What went wrong, for the log. */
+  readonly problem: string | null;
+}
+
+const NO_ENDING: Ending = {
+  outcome: "interrupted",
+  status: 0,
+  upstreamStatus: null,
+  reading: null,
+  problem: null,
+};
+
+export class Request implements ClientCall {
+  // Its arrival.
+  readonly id: string;
+  readonly exchange: Exchange;
+  readonly method: string;
+  readonly time: number;
+  readonly arrived: number;
+  readonly target: Target;
+  readonly query: string;
+  readonly transport: "websocket" | null;
+
+  // Who sent it, and what for.
+  admitted: Key | null = null;
+  client: ClientIdentity = NOBODY;
+  /** Released when an upstream has responded: it can be many megabytes. */
+  body: RequestBody = NO_BODY;
+  stream = false;
+  model: string | null = null;
+  candidates: readonly Candidate[] = [];
+  /** What its large body holds. */
+  memory: Reservation | null = null;
+
+  // The request in the upstream's dialect, ready for any of its channels.
+  /** The body as the client wrote it, in its own dialect. Released with `body`. */
+  prompt: Uint8Array | null = null;
+  dialect: Dialect;
+  /** If the path names the model, the position is that in `target`. */
+  path: string;
+  /** Converts between the client's dialect and the upstream's; null if they are the same. */
+  bridge: Bridge | null = null;
+
+  // What it may cost.
+  /** The config's prices at arrival. A changed config applies to later requests. */
+  overrides: Overrides = new Map();
+  /** The ledger knows the request, and it will get a line in any case. False if nothing is billed. */
+  open = false;
+  /** The prompt's tokens, estimated from its size, for responses that break off before they report usage. */
+  estimatedInput = 0;
+  /** What the limits reserve for it. It is released when its line is in the ledger. */
+  admission: Admission = FREE;
+  /** Gets the tool calls of the response; undefined: no limit needs them. */
+  calls: CallListener | undefined = undefined;
+
+  // The upstream.
+  /** It may go upstream: limits and journal have let it pass. */
+  held = false;
+  upstream: UpstreamWork = NO_WORK;
+  /** The model that was requested from the last channel, by its upstream's name. */
+  requested: string | null = null;
+  readonly attempts: AttemptRecord[] = [];
+  /** The last channel's own id of the request, if it gave one. */
+  upstreamRequestId: string | undefined = undefined;
+
+  // The response on its way to the client.
+  response: UpstreamResponse | null = null;
+  candidate: Candidate | null = null;
+  /** Null if nothing can be billed and there is no stream whose end matters. */
+  meter: Meter | null = null;
+  /** The response comes in events and ends with its dialect's terminal event. */
+  streamed = false;
+  /** The client disconnected before the end of the response was sent. */
+  left = false;
+  /** Milliseconds from arrival to the first byte of the response. */
+  firstByteMs: number | null = null;
+  /** The prompt, for the analysis of its cache; null: it is not analysed. */
+  heldPrompt: HeldPrompt | null = null;
+  /** The live view shows its stream. */
+  shown = false;
+  /** Ends the wait for the usage of a request whose client has left. */
+  endDrain: (() => void) | null = null;
+
+  // Its end.
+  settled = false;
+  /** What the client got in place of a response. */
+  error: GatewayError | null = null;
+  ending: Ending = NO_ENDING;
+  /** Null if nothing is billed, or nothing was sent. */
+  draft: LineDraft | null = null;
+  durationMs = 0;
+
+  #isoTime: string | null = null;
+
+  constructor(
+    call: UnroutedCall,
+    { target, query }: { readonly target: Target; readonly query: string },
+    transport: "websocket" | null = null,
+  ) {
+    this.id = call.id;
+    this.exchange = call.exchange;
+    // A turn of a WebSocket is what a POST is over HTTP.
+    this.method = transport === null ? call.exchange.method : "POST";
+    this.time = call.time;
+    this.arrived = call.arrived;
+    this.target = target;
+    this.query = query;
+    this.transport = transport;
+    this.dialect = target.endpoint.dialect;
+    this.path = target.path;
+  }
+
+  /** No step after `admit` runs without it. */
+  get key(): Key {
+    if (this.admitted === null) throw new Error("the request has no key");
+    return this.admitted;
+  }
+
+  /** The time of arrival, in the format of ledger lines. */
+  get isoTime(): string {
+    return (this.#isoTime ??= new Date(this.time).toISOString());
+  }
+
+  get group(): Group {
+    return this.key.group;
+  }
+}

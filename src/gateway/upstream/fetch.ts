@@ -1,0 +1,90 @@
+// The gateway's own small requests: the whole response as a promise.
+
+import type { Client } from "../../lib/http1/client/client.ts";
+import type {
+  BodyListener,
+  ResponseListener,
+  SentRequest,
+  UpstreamFault,
+  UpstreamRequest,
+  UpstreamResponse,
+} from "../../lib/http1/types.ts";
+import { joinChunks } from "./answer.ts";
+import { type BodyDecoder, openDecoder } from "./decode.ts";
+
+export interface Fetched {
+  readonly response: UpstreamResponse;
+  readonly body: Uint8Array;
+  /** The body is longer than the limit, and its end is missing. */
+  readonly isCut: boolean;
+}
+
+/** Rejects with UpstreamFault. `maxBytes` 0: the body is not needed. */
+export function fetchWhole(client: Client, request: UpstreamRequest, maxBytes: number): Promise<Fetched> {
+  return new Fetch(client, request, maxBytes).fetched;
+}
+
+class Fetch implements ResponseListener {
+  readonly #maxBytes: number;
+  readonly #sent: SentRequest;
+  readonly #done = Promise.withResolvers<Fetched>();
+  #response: UpstreamResponse | null = null;
+  #decoder: BodyDecoder | null = null;
+  readonly #chunks: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(client: Client, request: UpstreamRequest, maxBytes: number) {
+    this.#maxBytes = maxBytes;
+    this.#sent = client.send(request, this);
+  }
+
+  get fetched(): Promise<Fetched> {
+    return this.#done.promise;
+  }
+
+  begin(response: UpstreamResponse): void {
+    this.#response = response;
+    try {
+      this.#decoder = openDecoder(response);
+      this.#decoder?.start(this.#sent, this.#body);
+      if (this.#maxBytes === 0) this.#cut();
+    } catch (fault) {
+      this.#done.reject(fault);
+      this.#sent.cancel();
+    }
+  }
+
+  resent(): void {}
+
+  receive(bytes: Buffer): void {
+    (this.#decoder ?? this.#body).receive(bytes);
+  }
+
+  end(): void {
+    (this.#decoder ?? this.#body).end();
+  }
+
+  fail(fault: UpstreamFault): void {
+    (this.#decoder ?? this.#body).fail(fault);
+  }
+
+  readonly #body: BodyListener = {
+    receive: (bytes) => {
+      this.#chunks.push(bytes);
+      this.#size += bytes.length;
+      if (this.#size >= this.#maxBytes) this.#cut();
+    },
+    end: () => this.#resolve(false),
+    fail: (fault) => this.#done.reject(fault),
+  };
+
+  #cut(): void {
+    this.#resolve(true);
+    this.#sent.cancel();
+  }
+
+  #resolve(isCut: boolean): void {
+    const response = this.#decoder?.response ?? this.#response;
+    if (response !== null) this.#done.resolve({ response, body: joinChunks(this.#chunks), isCut });
+  }
+}
