@@ -45,6 +45,8 @@ export function decimalOf(count: number): Decimal {
   return { units: BigInt(count), scale: 0 };
 }
 
+export const ZERO_DECIMAL: Decimal = decimalOf(0);
+
 /** Without exponent, trailing zeros or negative zero: "0.011106", "0". */
 export function formatDecimal({ units, scale }: Decimal): string {
   const minus = units < 0n ? "-" : "";
@@ -115,6 +117,43 @@ export function parseUsd(text: string): Usd {
   lastUsd = usd(units * raise(CHARGE_PLACES - scale));
   lastText = text;
   return lastUsd;
+}
+
+/** An amount as whole numbers that a database can add: thousandths of a dollar, billionths of these (pico-dollars), and
+ *  billionths of a pico-dollar. All have the amount's sign. */
+export interface AmountParts {
+  readonly milli: number;
+  readonly pico: number;
+  readonly rest: number;
+}
+
+const PART = 1_000_000_000;
+const BIG_PART = BigInt(PART);
+const PARTS_PLACES = 21;
+const MAX_PART = 2 ** 31;
+
+/** Null: a part does not fit into 31 bits, or the amount has more decimals. */
+export function splitAmount({ units, scale }: Decimal): AmountParts | null {
+  if (scale > PARTS_PLACES) return null;
+  const whole = units * raise(PARTS_PLACES - scale);
+  const pico = whole / BIG_PART;
+  const milli = Number(pico / BIG_PART);
+  if (milli >= MAX_PART || milli <= -MAX_PART) return null;
+  return { milli, pico: Number(pico % BIG_PART), rest: Number(whole % BIG_PART) };
+}
+
+/** Null: a part does not fit into 31 bits. */
+export function splitUsd(amount: Usd): Omit<AmountParts, "rest"> | null {
+  const milli = Number(amount / BIG_PART);
+  return milli >= MAX_PART || milli <= -MAX_PART ? null : { milli, pico: Number(amount % BIG_PART) };
+}
+
+export function joinAmount(milli: bigint, pico: bigint, rest: bigint): Decimal {
+  return { units: (milli * BIG_PART + pico) * BIG_PART + rest, scale: PARTS_PLACES };
+}
+
+export function joinUsd(milli: bigint, pico: bigint): Usd {
+  return usd(milli * BIG_PART + pico);
 }
 
 export function formatUsd(amount: Usd): string {

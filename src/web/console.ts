@@ -41,18 +41,22 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     ...parts,
     signIns: createSignIns(gateway.now),
     live: createLive(parts),
-    reports: createReports(() => ({
-      ledgerPath: gateway.catalog.ledger.path,
-      timezone: gateway.catalog.zone.name,
-    })),
+    reports: createReports(
+      () => ({
+        ledgerPath: gateway.catalog.ledger.path,
+        timezone: gateway.catalog.zone.name,
+      }),
+      (text) => gateway.observer.notice("warning", text),
+    ),
     keys: createKeyPages(parts, command),
     cookie: () => `gateway_console_${port()}`,
   };
   const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
-  if (isServed) inside.reports.keepUpdated();
+  inside.reports.keepFollowing();
   return {
-    observer: { ...inside.live.observer, ...inside.reports.observer },
+    observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
+    survey: () => inside.reports.survey(),
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {
       if (isServed) await answer(call, inside);

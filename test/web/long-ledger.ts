@@ -4,6 +4,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { sumLedger } from "../../src/billing/report/report.ts";
 import { formatUsd, type Usd, ZERO_USD, addUsd } from "../../src/lib/money.ts";
+import { readIndex } from "../billing/ledger/ledger-samples.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
 
 const TEMPLATE_LINES = 5000;
@@ -17,7 +18,7 @@ export function makeLongLedger(
   [start, end]: readonly [number, number],
 ): string {
   makeLedger(path, TEMPLATE_LINES, { start, stepMs: 1, keys: ["messages", "responses", "relay"] });
-  const charge = sumLedger(path, { by: ["model"], since: null, until: null }).total.charge;
+  const charge = sumLedger(readIndex(path), { by: ["model"], since: null, until: null }).total.charge;
   const parts = readFileSync(path, "utf8")
     .trimEnd()
     .split("\n")

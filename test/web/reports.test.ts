@@ -1,79 +1,72 @@
-// The thread that keeps the overview's sums saves them also while no page is open.
+// The thread that owns the index keeps it up to date, and answers the page.
 
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, rmdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { openIndex } from "../../src/billing/index/open.ts";
 import { sumLedger } from "../../src/billing/report/report.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { Refusal } from "../../src/lib/refusal.ts";
 import { createReports, type Reports } from "../../src/web/reports/reports.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
+import { readIndex } from "../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
 setDefaultTimeout(120_000);
-const LINES = 12_000;
 const STEP_MS = 60_000;
 
 let folder: TempFolder;
 let path: string;
-let saved: string;
 let reports: Reports;
+const notes: string[] = [];
 beforeEach(() => {
   folder = makeTempFolder();
   path = folder.join("ledger.jsonl");
-  saved = `${path}.hours`;
-  reports = createReports(() => ({ ledgerPath: path, timezone: "UTC" }));
+  notes.length = 0;
+  reports = createReports(
+    () => ({ ledgerPath: path, timezone: "UTC" }),
+    (text) => notes.push(text),
+  );
 });
 afterEach(() => {
   reports.close();
   folder.remove();
 });
 
-const fill = (lines = LINES) =>
+const fill = (lines: number) =>
   makeLedger(path, lines, { start: Date.now() - lines * STEP_MS, stepMs: STEP_MS });
 
-test("a long ledger is read in the background, and its sums are saved", async () => {
-  fill();
-  await reports.update();
-  const before = statSync(saved).ino;
-  // Other users of this machine read no names and no amounts.
-  expect(statSync(saved).mode & 0o777).toBe(0o600);
+test("the overview has the sums of every line, and the index is on the disk for the next command", async () => {
+  fill(3000);
+  await reports.follow();
   const overview = await reports.overview({ period: "30d", by: "model" });
-  const { total } = sumLedger(path, { by: ["model"], since: null, until: null });
+  const { total } = sumLedger(readIndex(path), { by: ["model"], since: null, until: null });
   expect([overview.read, overview.total.requests, overview.total.charge_usd]).toEqual([
     1,
-    LINES,
+    3000,
     formatUsd(total.charge),
   ]);
-  await reports.update();
-  expect(statSync(saved).ino).toBe(before);
+  expect(statSync(`${path}.index`).mode & 0o777).toBe(0o600);
+  const complaints: string[] = [];
+  using index = openIndex(path, (text) => complaints.push(text));
+  expect([index.parts.length, index.progress.lines, complaints, notes]).toEqual([1, 3000, [], []]);
 });
 
-test("reports beside an open stream have all sums", async () => {
-  fill(1000);
-  const stream = { id: "req_1", key: "k", client: {}, model: "m", channel: "c", since: 0, tokens: () => 0 };
-  reports.observer.streamOpened(stream);
-  const query = { period: "30d", by: "model" } as const;
-  let overview = await reports.overview(query);
-  while (overview.read < 1) overview = await reports.overview(query);
-  expect(overview.total.requests).toBe(1000);
-  const beside = await reports.sessions({ period: "30d", order: "newest" });
-  reports.observer.streamClosed(stream.id);
-  expect(await reports.sessions({ period: "30d", order: "newest" })).toEqual(beside);
+test("lines that are written while the thread runs are in its next answer", async () => {
+  fill(200);
+  const lines = readFileSync(path, "utf8").split("\n");
+  writeFileSync(path, `${lines.slice(0, 120).join("\n")}\n`);
+  const count = async () => (await reports.overview({ period: "30d", by: "key" })).total.requests;
+  expect(await count()).toBe(120);
+  writeFileSync(path, `${lines.slice(120, 200).join("\n")}\n`, { flag: "a" });
+  expect(await count()).toBe(200);
 });
 
-test("a short ledger is not: the page reads it when it is opened", async () => {
-  fill(100);
-  await reports.update();
-  expect(existsSync(saved)).toBe(false);
-});
-
-test("an update that is cut short by the gateway's end leaves nothing behind", async () => {
-  fill();
-  const update = reports.update();
+test("a question that the gateway's end cuts short is refused in words", async () => {
+  fill(2000);
+  const answer = reports.follow();
   reports.close();
   // Anything else would be reported as a fault of the gateway.
-  expect(await update.catch((error: unknown) => error)).toBeInstanceOf(Refusal);
-  expect(existsSync(saved)).toBe(false);
+  expect(await answer.catch((error: unknown) => error)).toBeInstanceOf(Refusal);
 });
 
 test("a ledger that cannot be read is an error in words, and is read as soon as it can be", async () => {
@@ -82,4 +75,17 @@ test("a ledger that cannot be read is an error in words, and is read as soon as 
   rmdirSync(path);
   fill(100);
   expect((await reports.overview({ period: "30d", by: "model" })).total.requests).toBe(100);
+});
+
+test("an index that cannot be written is kept in memory, and the log says so once", async () => {
+  fill(100);
+  mkdirSync(`${path}.index`);
+  const query = { period: "30d", by: "model" } as const;
+  let overview = await reports.overview(query);
+  while (overview.read < 1 || overview.total.requests === 0) overview = await reports.overview(query);
+  expect(overview.total.requests).toBe(100);
+  await reports.follow();
+  expect(notes).toHaveLength(1);
+  expect(notes[0]).toContain("is no regular file");
+  expect(existsSync(`${path}.index-wal`)).toBe(false);
 });

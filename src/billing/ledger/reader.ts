@@ -91,6 +91,17 @@ function* splitLines(bytes: Buffer, base: number): Generator<RawLine, void> {
   }
 }
 
+/** The end of the last whole line: without the bytes of a line that is being written, or was torn. */
+export function findLastLineEnd(source: Source): number {
+  const fd = typeof source === "number" ? source : openPlain(source);
+  try {
+    const { size } = fstatSync(fd);
+    return size - readBackToNewline(fd, size).length;
+  } finally {
+    if (fd !== source) closeSync(fd);
+  }
+}
+
 /** The line that ends at `end` (default: the end of the file), without its newline; null if no line ends there. */
 export function readLineBefore(source: Source, end?: number): Buffer | null {
   if (typeof source === "number") return readBackLine(source, end);

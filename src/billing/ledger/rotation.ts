@@ -116,6 +116,13 @@ export function locate(files: readonly Source[], position: Position): FileOffset
   return null;
 }
 
+/** The place after the line that ends at this offset of a file. Null: no line ends there. */
+export function findPlace(source: Source, offset: number): Position | null {
+  if (offset === 0) return { offset, prev: GENESIS };
+  const line = readLineBefore(source, offset);
+  return line === null ? null : { offset, prev: hashLine(line) };
+}
+
 /** Whether a line follows this position, although what was before it may be gone. Reads the whole ledger. */
 export function isFollowed(files: readonly Source[], { prev }: Position): boolean {
   // Each line ends with its `prev`.

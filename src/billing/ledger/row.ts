@@ -7,7 +7,7 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../lib/money.ts";
 import { parseDecimal, parseUsd } from "../../lib/money.ts";
 import { type CacheMiss, cacheSchema, type ClientIdentity } from "./line.ts";
-import { readLines, type Source } from "./reader.ts";
+import { readLines } from "./reader.ts";
 import { holdLedgerFiles } from "./rotation.ts";
 
 interface Amounts {
@@ -86,14 +86,12 @@ function isCount(entry: readonly [string, unknown]): entry is [string, number] {
   return typeof entry[1] === "number";
 }
 
-/** Reads every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
-export function eachRow(path: string, see: (row: Row | null) => void): void {
+/** Every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
+export function* readRows(path: string): Generator<Row | null, void> {
   using held = holdLedgerFiles(path);
-  for (const source of held.sources) readRows(source, see);
-}
-
-function readRows(source: Source, see: (row: Row | null) => void, from = 0): void {
-  for (const { text, whole } of readLines(source, from)) if (whole) see(readRow(text));
+  for (const source of held.sources) {
+    for (const { text, whole } of readLines(source)) if (whole) yield readRow(text);
+  }
 }
 
 function readReplaced(value: unknown, time: unknown = getField(value, "time")): Row["replaced"] {
@@ -184,17 +182,14 @@ function findEnds(files: readonly string[], most: number): FileEnd[] {
 
 function readRequests(path: string, from: number): Recent[] {
   const requests: Recent[] = [];
-  readRows(
-    path,
-    (row) => {
-      if (row === null || row.was !== null) return;
-      const { time, key, group, model, basis, limit, usage, client } = row;
-      const counted =
-        basis === "exact" && limit === null ? usage.find(([kind]) => kind === "output") : undefined;
-      requests.push({ time, key, group, model, client, output: counted?.[1] ?? null });
-    },
-    from,
-  );
+  for (const { text, whole } of readLines(path, from)) {
+    const row = whole ? readRow(text) : null;
+    if (row === null || row.was !== null) continue;
+    const { time, key, group, model, basis, limit, usage, client } = row;
+    const isKnown = basis === "exact" && limit === null;
+    const output = isKnown ? usage.find(([kind]) => kind === "output") : undefined;
+    requests.push({ time, key, group, model, client, output: output?.[1] ?? null });
+  }
   return requests;
 }
 

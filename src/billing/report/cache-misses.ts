@@ -1,12 +1,10 @@
 // Sums what prompts missed in their caches, by session and model, and by cause. It only reads.
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import type { CacheMiss, ClientIdentity } from "../ledger/line.ts";
-import type { Row } from "../ledger/row.ts";
-import { type ReportQuery, sumRows } from "./report.ts";
-
-/** Only requests of these senders. */
-export type SenderFilter = Readonly<Partial<Record<"tool" | "session" | "label", string>>>;
+import { type MissRow as FoundMiss, listMisses } from "../index/groups.ts";
+import type { LedgerIndex } from "../index/ledger-index.ts";
+import { type CacheMiss, cacheSchema } from "../ledger/line.ts";
+import { hasNames, type ReportQuery, selectGroups } from "./report.ts";
 
 export type Cause = Pick<CacheMiss, "because" | "at" | "part" | "detail" | "from">;
 
@@ -58,55 +56,37 @@ export function listPersistent({ rows }: MissReport): { readonly row: MissRow; r
 
 type Group = Omit<MissRow, "totals" | "causes"> & { readonly causes: Map<string, CauseRow> };
 
-interface Sums {
-  charge: Usd;
-  requests: number;
-  readonly groups: Map<string, Group>;
-}
-
-export function reportMisses(path: string, query: Omit<ReportQuery, "by">, sender: SenderFilter): MissReport {
-  const summing = {
-    open: (): Sums => ({ charge: ZERO_USD, requests: 0, groups: new Map() }),
-    addRow: (sums: Sums, row: Row) => addRow(sums, row, sender),
-    addTotals: (sum: Sums, { requests, groups }: Sums) => {
-      sum.requests += requests;
-      for (const [name, group] of groups) sum.groups.set(name, group);
-    },
-  };
-  const { total, unreadable } = sumRows(path, { ...query, by: ["model"] }, summing);
-  const groups = [...total.groups.values()];
-  const rows = groups.map(({ causes, ...group }) => {
-    const sorted = [...causes.values()].toSorted(byCost);
-    return { ...group, causes: sorted, totals: sumTotals(sorted) };
-  });
+export function reportMisses(index: LedgerIndex, query: Omit<ReportQuery, "by">): MissReport {
+  const selected = selectGroups(index, { ...query, by: ["model"] });
+  const requests = selected.reduce(
+    (sum, group) => sum + (group.traits.type === "request" ? group.requests : 0),
+    0,
+  );
+  const models = [...new Set(selected.map(({ traits }) => traits.model))];
+  const groups = Map.groupBy(listMisses(index, query), ({ traits }) => traits.model);
+  const rows = models.flatMap((model) => sumMisses(groups.get(model) ?? [], query.only));
   const causes = mergeCauses(rows.flatMap((row) => row.causes));
-  const { requests } = total;
+  const { unreadable } = index.progress;
   return { rows: rows.toSorted(byCost), causes, total: sumTotals(causes), requests, unreadable };
 }
 
-function addRow(sums: Sums, row: Row, sender: SenderFilter): void {
-  if (row.was !== null) return;
-  const isFiltered = Object.values(sender).some((name) => name !== undefined);
-  if (row.cache === null && !isFiltered) {
-    sums.requests += 1;
-    return;
+/** The misses of one model. */
+function sumMisses(misses: readonly FoundMiss[], only: ReportQuery["only"]): MissRow[] {
+  const groups = new Map<string, Group>();
+  for (const miss of misses) {
+    const cache = cacheSchema.safeParse(miss.cache).data;
+    if (cache === undefined || !hasNames(miss, only)) continue;
+    const { channel, model, tool, label } = miss.traits;
+    const session = miss.sender.session === "" ? null : miss.sender.session;
+    const name = JSON.stringify([session, label, tool, channel, model]);
+    const group = groups.get(name) ?? { session, tool, label, model, channel, causes: new Map() };
+    groups.set(name, group);
+    addCause(group.causes, nameCause(cache), readTotals(cache));
   }
-  const client = row.client ?? {};
-  if (isFiltered && !fits(client, sender)) return;
-  sums.requests += 1;
-  if (row.cache === null) return;
-  const { tool = null, session = null, label = null } = client;
-  const { model, channel, cache } = row;
-  const name = JSON.stringify([session, label, tool, channel, model]);
-  const group = sums.groups.get(name) ?? { session, tool, label, model, channel, causes: new Map() };
-  sums.groups.set(name, group);
-  addCause(group.causes, nameCause(cache), readTotals(cache));
-}
-
-function fits(client: ClientIdentity, sender: SenderFilter): boolean {
-  return (["tool", "session", "label"] as const).every(
-    (name) => sender[name] === undefined || sender[name] === client[name],
-  );
+  return Array.from(groups.values(), ({ causes, ...group }) => {
+    const sorted = [...causes.values()].toSorted(byCost);
+    return { ...group, causes: sorted, totals: sumTotals(sorted) };
+  });
 }
 
 function nameCause({ because, at, part, detail, from }: CacheMiss): Cause {

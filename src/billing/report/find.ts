@@ -2,28 +2,20 @@
 // that the request was the last one.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
+import type { LedgerIndex } from "../index/ledger-index.ts";
 import { readLastLines } from "../ledger/follow.ts";
-import { readLines } from "../ledger/reader.ts";
-import { holdLedgerFiles } from "../ledger/rotation.ts";
 
 const ID_PREFIX = "req_";
 
 /** The ids that begin with `start`, which may lack `req_`. At most `most`. An id that equals it is the only one. */
-export function listRequestIds(path: string, start: string, most: number): string[] {
+export function listRequestIds({ parts }: LedgerIndex, start: string, most: number): string[] {
+  const sql =
+    "SELECT id, line FROM requests WHERE id >= ?1 AND id < ?1 || char(1114111) AND corrects IS NULL";
   const starts = [start, ID_PREFIX + start];
-  const marks = starts.map((each) => `"id":${JSON.stringify(each).slice(0, -1)}`);
-  const found = new Set<string>();
-  using held = holdLedgerFiles(path);
-  for (const source of held.sources) {
-    for (const { text } of readLines(source)) {
-      if (!marks.some((mark) => text.includes(mark))) continue;
-      const id = readRequestId(text);
-      if (id === null || !starts.some((each) => id.startsWith(each))) continue;
-      if (starts.includes(id)) return [id];
-      if (found.size < most) found.add(id);
-    }
-  }
-  return [...found];
+  const found = starts.flatMap((each) => parts.flatMap((part) => part.list(sql, each)));
+  const inOrder = found.toSorted(([, a], [, b]) => Number(a) - Number(b)).map(([id]) => String(id));
+  const exact = inOrder.find((id) => starts.includes(id));
+  return exact === undefined ? [...new Set(inOrder)].slice(0, most) : [exact];
 }
 
 const FIRST_LOOK = 64;

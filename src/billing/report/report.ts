@@ -8,19 +8,18 @@ import {
   type Decimal,
   formatDecimal,
   formatUsd,
-  subtractDecimals,
-  subtractUsd,
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
-import { createNamer, createZone, type TimeSpan, SPANS, type Zone } from "../../lib/text/zone.ts";
-import { eachRow, type Row } from "../ledger/row.ts";
+import { type TimeSpan, SPANS, UTC, type Zone } from "../../lib/text/zone.ts";
+import { type Group, listGroups } from "../index/groups.ts";
+import type { LedgerIndex } from "../index/ledger-index.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
 const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
 /** What the line says about the client. */
 const CLIENT_NAMES = ["tool", "session", "agent", "label"] as const;
-const NAMES = [...ROUTE_NAMES, ...CLIENT_NAMES] as const;
+export const NAMES = [...ROUTE_NAMES, ...CLIENT_NAMES] as const;
 type Name = (typeof NAMES)[number];
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -38,8 +37,6 @@ export interface ReportQuery {
   readonly only?: Filter;
   /** The time zone of hours, days, weeks and months. Without one: UTC. */
   readonly zone?: Zone;
-  /** Called after each line, and after each row. */
-  readonly pause?: () => void;
 }
 
 export interface Totals {
@@ -71,66 +68,87 @@ export interface Report<T extends WithCharge = Totals> {
   readonly unreadable: number;
 }
 
-/** What a report sums, and how. */
-export interface Summing<T extends WithCharge> {
+/** What a report sums, and how. `Item`: a group of the index, or a line. */
+export interface Summing<T extends WithCharge, Item> {
   readonly open: () => T;
-  readonly addRow: (totals: T, row: Row) => void;
+  readonly add: (totals: T, item: Item) => void;
   readonly addTotals: (sum: T, totals: T) => void;
 }
 
-export function sumLedger(path: string, query: ReportQuery): Report {
-  return sumRows(path, query, { open: openTotals, addRow, addTotals });
+export function sumLedger(index: LedgerIndex, query: ReportQuery): Report {
+  return sumGroups(index, query, { open: openTotals, add: addGroup, addTotals });
 }
 
-export function sumRows<T extends WithCharge>(
-  path: string,
+export function sumGroups<T extends WithCharge>(
+  index: LedgerIndex,
   query: ReportQuery,
-  summing: Summing<T>,
+  summing: Summing<T, Group>,
 ): Report<T> {
-  const { by, zone = createZone("UTC") } = query;
-  const readers = by.map((dimension) => createNameReader(dimension, zone));
+  const { unreadable } = index.progress;
+  return { ...sumRows(selectGroups(index, query), query.by, nameGroup, summing), unreadable };
+}
+
+/** The groups of the index for a report, in the order of their first lines. */
+export function selectGroups(index: LedgerIndex, { by, only = {}, ...query }: ReportQuery): Group[] {
+  const groups = listGroups(index, {
+    ...query,
+    zone: query.zone ?? UTC,
+    span: by.find(isSpan),
+    bySender: [...by, ...Object.keys(only)].some((name) => name === "session" || name === "agent"),
+    session: only.session,
+  });
+  return groups.filter((group) => group.traits.type !== "estimate" && hasNames(group, only));
+}
+
+type Named = Pick<Group, "traits" | "sender" | "span">;
+
+export function hasNames(named: Named, only: Filter = {}): boolean {
+  return NAMES.every((name) => only[name] === undefined || only[name] === nameGroup(named, name));
+}
+
+function nameGroup({ traits, sender, span }: Named, dimension: Dimension): string {
+  if (isSpan(dimension)) return span;
+  if (dimension === "session" || dimension === "agent") return sender?.[dimension] ?? "";
+  return traits[dimension] ?? "";
+}
+
+/** Sums items by the names that they have in these dimensions. */
+export function sumRows<T extends WithCharge, Item>(
+  items: Iterable<Item>,
+  by: readonly Dimension[],
+  nameItem: (item: Item, dimension: Dimension) => string,
+  summing: Summing<T, Item>,
+): Pick<Report<T>, "rows" | "total"> {
   const rows = new NestedRows(summing.open);
   const total = summing.open();
-  let unreadable = 0;
-  eachRow(path, (row) => {
-    if (row === null) unreadable += 1;
-    else if (isInPeriod(row, query) && fits(row, query.only))
-      summing.addRow(rows.totalsOf(row, readers), row);
-    query.pause?.();
-  });
+  for (const item of items)
+    summing.add(rows.totalsOf(by.map((dimension) => nameItem(item, dimension))), item);
   const listed = rows.list();
-  for (const { totals } of listed) {
-    summing.addTotals(total, totals);
-    query.pause?.();
-  }
-  return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total, unreadable };
+  for (const { totals } of listed) summing.addTotals(total, totals);
+  return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total };
 }
 
-type ReadName = (row: Row) => string;
-
-/** Rows by one name, or by one name after the other. */
+/** Totals by one name, or by two nested ones. */
 class NestedRows<T extends WithCharge> {
   readonly #rows = new Map<string, { readonly row: ReportRow<T>; readonly inner: NestedRows<T> | null }>();
   readonly #open: () => T;
-  readonly #before: readonly string[];
+  readonly #depth: number;
 
-  constructor(open: () => T, before: readonly string[] = []) {
+  constructor(open: () => T, depth = 0) {
     this.#open = open;
-    this.#before = before;
+    this.#depth = depth;
   }
 
-  totalsOf(row: Row, readers: readonly ReadName[]): T {
-    const depth = this.#before.length;
-    const name = readers[depth]?.(row) ?? "";
+  totalsOf(names: readonly string[]): T {
+    const name = names[this.#depth] ?? "";
     let found = this.#rows.get(name);
     if (found === undefined) {
-      const names = [...this.#before, name];
-      const isLast = names.length === readers.length;
-      const inner = isLast ? null : new NestedRows(this.#open, names);
+      const isLast = this.#depth === names.length - 1;
+      const inner = isLast ? null : new NestedRows(this.#open, this.#depth + 1);
       found = { row: { names, totals: this.#open() }, inner };
       this.#rows.set(name, found);
     }
-    return found.inner === null ? found.row.totals : found.inner.totalsOf(row, readers);
+    return found.inner === null ? found.row.totals : found.inner.totalsOf(names);
   }
 
   list(): ReportRow<T>[] {
@@ -142,28 +160,9 @@ export function isSpan(dimension: Dimension): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
 }
 
-function createNameReader(dimension: Dimension, zone: Zone): ReadName {
-  if (!isSpan(dimension)) return (row) => readName(row, dimension);
-  const nameTime = createNamer(dimension, zone);
-  return ({ time }) => nameTime(time);
-}
-
-function readName(row: Row, name: Name): string {
-  return isClientName(name) ? (row.client?.[name] ?? "") : row[name];
-}
-
 /** Not every request has a name of this kind. */
 export function isClientName(name: Dimension): name is (typeof CLIENT_NAMES)[number] {
   return CLIENT_NAMES.some((each) => each === name);
-}
-
-function isInPeriod({ time }: Row, { since, until }: ReportQuery): boolean {
-  return (since === null || time >= since) && (until === null || time < until);
-}
-
-function fits(row: Row, only: Filter | undefined): boolean {
-  if (only === undefined) return true;
-  return NAMES.every((name) => only[name] === undefined || only[name] === readName(row, name));
 }
 
 /** Times first, whichever place they have. */
@@ -195,24 +194,16 @@ export function openTotals(): Totals {
   };
 }
 
-export function addRow(totals: Totals, row: Row): void {
-  if (row.was !== null) {
-    addCorrection(totals, row, row.was);
-    return;
-  }
-  totals.requests += 1;
-  for (const [kind, tokens] of row.usage) count(totals.usage, kind, tokens);
-  if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
-  if (row.charge !== null) totals.charge = addUsd(totals.charge, row.charge);
-  count(totals.bases, row.basis, 1);
-}
-
-/** A correction is not a request: it changes the amounts of one. */
-function addCorrection(totals: Totals, row: Row, was: NonNullable<Row["was"]>): void {
-  if (row.official !== null) totals.official = addDecimals(totals.official, row.official);
-  if (was.official !== null) totals.official = subtractDecimals(totals.official, was.official);
-  totals.charge = addUsd(totals.charge, subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD));
-  if (was.official === null && row.official !== null) count(totals.bases, "unpriced", -1);
+/** Estimates are not in it. */
+export function addGroup(totals: Totals, { traits, requests, counts, official, charge }: Group): void {
+  totals.official = addDecimals(totals.official, official);
+  totals.charge = addUsd(totals.charge, charge);
+  // A correction is not a request: it changes the amounts of one.
+  if (traits.type === "priced") count(totals.bases, "unpriced", -requests);
+  if (traits.type !== "request") return;
+  totals.requests += requests;
+  for (const [index, kind] of traits.kinds.entries()) count(totals.usage, kind, counts[index] ?? 0);
+  count(totals.bases, traits.basis, requests);
 }
 
 export function addTotals(sum: Totals, totals: Totals): void {

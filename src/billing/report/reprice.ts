@@ -5,7 +5,7 @@
 import { getField } from "../../lib/json/json.ts";
 import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
-import { eachRow } from "../ledger/row.ts";
+import { readRows } from "../ledger/row.ts";
 import { chargeLine, type CurrentPrices } from "./line-charge.ts";
 
 export interface RepriceQuery extends CurrentPrices {
@@ -41,14 +41,14 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<D
 /** The current amounts of the requests that were corrected. There are few of them. */
 export function readCorrected(path: string): ReadonlyMap<string, CurrentAmounts> {
   const corrected = new Map<string, CurrentAmounts>();
-  eachRow(path, (row) => {
+  for (const row of readRows(path)) {
     const line = row?.was === null ? null : row?.line;
     const [id, official, charge] = ["corrects", "official_usd", "charge_usd"].map((name) =>
       getField(line, name),
     );
-    if (typeof id !== "string" || typeof official !== "string" || typeof charge !== "string") return;
+    if (typeof id !== "string" || typeof official !== "string" || typeof charge !== "string") continue;
     corrected.set(id, { official_usd: official, charge_usd: charge });
-  });
+  }
   return corrected;
 }
 

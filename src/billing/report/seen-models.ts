@@ -1,6 +1,8 @@
 // Which models a ledger has seen, and through which channels.
 
-import { eachRow, type Row } from "../ledger/row.ts";
+import { UTC } from "../../lib/text/zone.ts";
+import { listGroups } from "../index/groups.ts";
+import type { LedgerIndex } from "../index/ledger-index.ts";
 
 export interface SeenModel {
   readonly channel: string;
@@ -14,23 +16,23 @@ export interface SeenModel {
 /** An upstream can invent a name for each answer. */
 const MAX_ANSWERED_BY = 100;
 
-/** Takes one request's line. */
-export function noteModel(seen: Map<string, SeenModel>, row: Row): void {
-  const { channel, model, answeredBy, basis } = row;
-  const id = `${channel}\n${model}`;
-  const known = seen.get(id) ?? { channel, model, answeredBy: new Set(), requests: 0 };
-  known.requests += 1;
-  if (answeredBy !== "" && basis !== "unknown" && known.answeredBy.size < MAX_ANSWERED_BY)
-    known.answeredBy.add(answeredBy);
-  seen.set(id, known);
-}
-
 /** An absent ledger has seen none. */
-export function listSeenModels(path: string): readonly SeenModel[] {
+export function listSeenModels(index: LedgerIndex): readonly SeenModel[] {
   const seen = new Map<string, SeenModel>();
-  eachRow(path, (row) => {
-    if (row === null || row.was !== null || row.model === "") return;
-    noteModel(seen, row);
-  });
+  for (const { traits, requests } of listGroups(index, {
+    since: null,
+    until: null,
+    zone: UTC,
+    bySender: false,
+  })) {
+    const { type, channel, model, answeredBy, basis } = traits;
+    if (type !== "request" || model === "") continue;
+    const id = `${channel}\n${model}`;
+    const known = seen.get(id) ?? { channel, model, answeredBy: new Set(), requests: 0 };
+    known.requests += requests;
+    if (answeredBy !== "" && basis !== "unknown" && known.answeredBy.size < MAX_ANSWERED_BY)
+      known.answeredBy.add(answeredBy);
+    seen.set(id, known);
+  }
   return [...seen.values()];
 }

@@ -2,19 +2,22 @@
 
 import { formatUsd } from "../../lib/money.ts";
 import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { findLatestLine, type Group, listMisses, type MissRow } from "../index/groups.ts";
+import { type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
 import { readLastLines } from "../ledger/follow.ts";
-import { eachRow, type Row } from "../ledger/row.ts";
+import { readRow, type Row } from "../ledger/row.ts";
 import {
-  addRow,
+  addGroup,
   addTotals,
   countCached,
   countInput,
   countOutput,
+  hasNames,
   openTotals,
   type Report,
   type ReportQuery,
   type Summing,
-  sumRows,
+  sumGroups,
   type Totals,
 } from "./report.ts";
 
@@ -23,6 +26,8 @@ export interface AgentTotals extends Totals {
   parent: string | null;
   /** The model of its last request. */
   model: string;
+  /** The group with its last request. */
+  latest: Group | null;
   /** Prompts that should have been read from the cache and were not. */
   readonly misses: Miss[];
 }
@@ -37,6 +42,8 @@ export interface SessionTotals extends Totals {
   label: string | null;
   /** The tool did not name the session. */
   inferred: boolean;
+  /** The group with its last request. */
+  latest: Group | null;
   /** By agent. The main agent has no name. */
   readonly agents: Map<string, AgentTotals>;
 }
@@ -53,24 +60,30 @@ export interface Miss {
 }
 
 /** The newest session first. Lines without a session are in the row with an empty name, which comes last. */
-export function sumSessions(path: string, query: Omit<ReportQuery, "by">): Report<SessionTotals> {
-  const report = sumRows(path, { ...query, by: ["session"] }, SESSIONS);
+export function sumSessions(index: LedgerIndex, query: Omit<ReportQuery, "by">): Report<SessionTotals> {
+  const report = sumGroups(index, { ...query, by: ["session"] }, SESSIONS);
+  const sessions = new Map(report.rows.map(({ names, totals }) => [names[0] ?? "", totals]));
+  for (const row of listMisses(index, query)) {
+    const miss = hasNames(row, query.only) ? readMiss(row) : null;
+    if (miss !== null) sessions.get(row.sender.session)?.agents.get(row.sender.agent)?.misses.push(miss);
+  }
   return { ...report, rows: report.rows.toSorted((a, b) => compareNewest(a, b)) };
 }
 
 export type SessionRow = Report<SessionTotals>["rows"][number];
 
 /** The sessions that a session started: opencode gives each of its agents one. The newest comes first. */
-export function sumStarted(path: string, session: string): SessionRow[] {
-  let hasStarted = false;
-  eachRow(path, (row) => {
-    const client = row?.client;
-    hasStarted ||= client?.parent === session && client.agent === undefined;
-  });
-  // All sessions take a second pass, with the text of each line.
-  if (!hasStarted) return [];
-  const { rows } = sumSessions(path, { since: null, until: null });
-  return rows.filter(({ totals }) => totals.agents.get("")?.parent === session);
+export function sumStarted(index: LedgerIndex, session: string): SessionRow[] {
+  const sql = "SELECT DISTINCT session FROM senders WHERE parent = ? AND agent = ''";
+  const started = new Set(
+    index.parts.flatMap((part) => part.list(sql, session).map(([name]) => String(name))),
+  );
+  const rows = [...started].flatMap(
+    (name) => sumSessions(index, { since: null, until: null, only: { session: name } }).rows,
+  );
+  return rows
+    .filter(({ totals }) => totals.agents.get("")?.parent === session)
+    .toSorted((a, b) => compareNewest(a, b));
 }
 
 function compareNewest(a: SessionRow, b: SessionRow): number {
@@ -81,52 +94,52 @@ function compareNewest(a: SessionRow, b: SessionRow): number {
 }
 
 function openSession(): SessionTotals {
-  const none = { first: "", last: "", key: "", tool: null, label: null, inferred: false };
+  const none = { first: "", last: "", key: "", tool: null, label: null, inferred: false, latest: null };
   return { ...openTotals(), ...none, agents: new Map() };
 }
 
-const SESSIONS: Summing<SessionTotals> = {
+const SESSIONS: Summing<SessionTotals, Group> = {
   open: openSession,
   addTotals,
-  addRow: (totals, row) => {
-    const { client } = row;
-    addRow(totals, row);
-    const agent = openAgent(totals, client?.agent ?? "");
-    addRow(agent, row);
+  add: (totals, group) => {
+    addGroup(totals, group);
+    const { traits, sender } = group;
+    const agent = openAgent(totals, sender?.agent ?? "");
+    addGroup(agent, group);
     // A correction is not a request.
-    if (row.was !== null) return;
-    describeSession(totals, row);
-    agent.model = row.model;
-    agent.parent = client?.parent ?? null;
-    const miss = readMiss(row);
-    if (miss !== null) agent.misses.push(miss);
+    if (traits.type !== "request") return;
+    describeSession(totals, group);
+    if (agent.latest !== null && group.last < agent.latest.last) return;
+    Object.assign(agent, { model: traits.model, parent: sender?.parent ?? null, latest: group });
   },
 };
 
-function describeSession(totals: SessionTotals, { time, key, client }: Row): void {
-  if (totals.first === "" || time < totals.first) totals.first = time;
-  if (time < totals.last) return;
-  const { tool = null, label = null, inferred = false } = client ?? {};
-  Object.assign(totals, { last: time, key, tool, label, inferred });
+function describeSession(totals: SessionTotals, group: Group): void {
+  const { since, until, traits } = group;
+  if (totals.first === "" || since < totals.first) totals.first = since;
+  if (until < totals.last) return;
+  const { key, tool, label, inferred } = traits;
+  const { latest } = totals;
+  if (latest !== null && until === totals.last && findLatestLine(group) < findLatestLine(latest)) return;
+  Object.assign(totals, { last: until, key, tool, label, inferred, latest: group });
 }
 
 function openAgent({ agents }: SessionTotals, name: string): AgentTotals {
   const known = agents.get(name);
   if (known !== undefined) return known;
-  const agent: AgentTotals = { ...openTotals(), parent: null, model: "", misses: [] };
+  const agent: AgentTotals = { ...openTotals(), parent: null, model: "", latest: null, misses: [] };
   agents.set(name, agent);
   return agent;
 }
 
-/** Of a newer gateway too, whose causes may have another form. */
-function readMiss({ id, time, line }: Row): Miss | null {
-  const { cache } = line;
+/** A newer gateway may have written it. */
+function readMiss({ id, time, cache }: MissRow): Miss | null {
   const tokens = getCount(getField(cache, "missed"));
   if (!isObject(cache) || tokens === undefined) return null;
   const { usd, because } = cache;
   return {
     time,
-    id: String(id),
+    id,
     tokens,
     usd: typeof usd === "string" ? usd : null,
     because: typeof because === "string" ? because : "unknown",
@@ -192,43 +205,43 @@ export interface Turn {
   readonly basis: string;
 }
 
-export function listTurns(path: string, session: string): Turn[] {
+export function listTurns(index: LedgerIndex, session: string): Turn[] {
   const turns = new Map<string, Turn>();
-  eachRow(path, (row) => {
-    if (row === null || row.client?.session !== session) return;
-    const charge = row.charge === null ? null : formatUsd(row.charge);
-    const corrected = turns.get(String(row.line["corrects"]));
-    if (corrected !== undefined) turns.set(corrected.id, { ...corrected, charge });
-    if (row.was !== null) return;
-    const totals = openTotals();
-    addRow(totals, row);
-    const id = String(row.id);
-    turns.set(id, {
-      time: row.time,
-      id,
-      agent: row.client.agent ?? "",
-      model: row.model,
-      input: countInput(totals),
-      cached: countCached(totals),
-      output: countOutput(totals),
-      charge,
-      basis: row.basis,
-    });
-  });
+  const sql = `SELECT DISTINCT line, at FROM requests
+    WHERE sender IN (SELECT id FROM senders WHERE session = ?) ORDER BY line`;
+  const places = index.parts.flatMap((part) => part.list(sql, session));
+  for (const [number, at] of places) {
+    const row = readRow(readLineAt(index, Number(number), Number(at))?.text ?? "");
+    if (row !== null) addTurn(turns, row);
+  }
   return [...turns.values()];
 }
 
-/** The sessions that begin with `start`, at most `most`. A session that equals it is the only one. */
-export function listSessions(path: string, start: string, most: number): string[] {
-  const found = new Set<string>();
-  let isExact = false;
-  eachRow(path, (row) => {
-    const session = row?.client?.session;
-    if (session === undefined || !session.startsWith(start)) return;
-    isExact ||= session === start;
-    if (found.size < most) found.add(session);
+function addTurn(turns: Map<string, Turn>, { id, time, model, usage, basis, was, line, ...row }: Row): void {
+  const charge = row.charge === null ? null : formatUsd(row.charge);
+  const corrected = turns.get(String(line["corrects"]));
+  if (corrected !== undefined) turns.set(corrected.id, { ...corrected, charge });
+  if (was !== null) return;
+  const totals = { ...openTotals(), usage: new Map(usage) };
+  turns.set(String(id), {
+    time,
+    id: String(id),
+    agent: row.client?.agent ?? "",
+    model,
+    input: countInput(totals),
+    cached: countCached(totals),
+    output: countOutput(totals),
+    charge,
+    basis,
   });
-  return isExact ? [start] : [...found];
+}
+
+/** The sessions that begin with `start`, at most `most`. A session that equals it is the only one. */
+export function listSessions(index: LedgerIndex, start: string, most: number): string[] {
+  const sql =
+    "SELECT session FROM senders WHERE session <> '' AND session >= ?1 AND session < ?1 || char(1114111) ORDER BY id";
+  const found = index.parts.flatMap((part) => part.list(sql, start).map(([session]) => String(session)));
+  return found.includes(start) ? [start] : [...new Set(found)].slice(0, most);
 }
 
 const FIRST_LOOK = 64;

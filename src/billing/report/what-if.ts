@@ -14,11 +14,20 @@ import {
   type Usd,
   ZERO_USD,
 } from "../../lib/money.ts";
+import { createNamer, UTC } from "../../lib/text/zone.ts";
 import { lineSchema } from "../ledger/line.ts";
-import type { Row } from "../ledger/row.ts";
+import { readRows, type Row } from "../ledger/row.ts";
 import { type Change, chargeLine, type CurrentPrices } from "./line-charge.ts";
 import { type CurrentAmounts, readCorrected } from "./reprice.ts";
-import { type Report, type ReportQuery, sumRows } from "./report.ts";
+import {
+  type Dimension,
+  isClientName,
+  isSpan,
+  NAMES,
+  type Report,
+  type ReportQuery,
+  sumRows,
+} from "./report.ts";
 
 export interface WhatIf extends CurrentPrices {
   readonly change: Change;
@@ -52,14 +61,16 @@ export interface WhatIfReport extends Report<Comparison> {
   readonly priceSources: readonly string[];
 }
 
+/** Each line is priced again, so that the ledger itself is read. */
 export function compareLedger(path: string, query: ReportQuery, whatIf: WhatIf): WhatIfReport {
   const corrected = readCorrected(path);
   const leftOut = new Map<string, LeftOut>();
   const priceSources = new Set<string>();
-  const report = sumRows<Comparison>(path, query, {
+  const lines = new WantedLines(path, query);
+  const report = sumRows<Comparison, Row>(lines.list(), query.by, lines.name, {
     open: openComparison,
     addTotals,
-    addRow(sum, row) {
+    add(sum, row) {
       // Corrections are in `corrected`.
       if (row.was !== null) return;
       sum.requests += 1;
@@ -73,7 +84,39 @@ export function compareLedger(path: string, query: ReportQuery, whatIf: WhatIf):
     },
   });
   const byRequests = [...leftOut.values()].sort((a, b) => b.requests - a.requests);
-  return { ...report, leftOut: byRequests, priceSources: [...priceSources] };
+  const { unreadable } = lines;
+  return { ...report, unreadable, leftOut: byRequests, priceSources: [...priceSources] };
+}
+
+/** The lines of a ledger that a report is of. */
+class WantedLines {
+  unreadable = 0;
+  readonly #path: string;
+  readonly #query: ReportQuery;
+  readonly #nameTime: (time: string) => string;
+
+  constructor(path: string, query: ReportQuery) {
+    this.#path = path;
+    this.#query = query;
+    const span = query.by.find(isSpan);
+    this.#nameTime = span === undefined ? () => "" : createNamer(span, query.zone ?? UTC);
+  }
+
+  *list(): Generator<Row, void> {
+    const { since, until, only = {} } = this.#query;
+    for (const row of readRows(this.#path)) {
+      if (row === null) this.unreadable += 1;
+      else if (since !== null && row.time < since) continue;
+      else if (until !== null && row.time >= until) continue;
+      else if (NAMES.every((name) => only[name] === undefined || only[name] === this.name(row, name)))
+        yield row;
+    }
+  }
+
+  readonly name = (row: Row, dimension: Dimension): string => {
+    if (isSpan(dimension)) return this.#nameTime(row.time);
+    return isClientName(dimension) ? (row.client?.[dimension] ?? "") : row[dimension];
+  };
 }
 
 interface LineComparison {

@@ -1,6 +1,7 @@
 // `gateway doctor` on prompt caches: causes of misses that came again and again in the last week.
 
 import { existsSync } from "node:fs";
+import { openIndex } from "../../billing/index/open.ts";
 import { listPersistent, type MissTotals, reportMisses } from "../../billing/report/cache-misses.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { adviseOn, describeCause } from "../money/cache/cache-advice.ts";
@@ -15,7 +16,8 @@ export function checkCaches({ ledger }: Catalog, now: number): Finding[] {
   if (!existsSync(ledger.path)) return [];
   const since = new Date(now - PERIOD_MS).toISOString();
   try {
-    const report = reportMisses(ledger.path, { since, until: null }, {});
+    using index = openIndex(ledger.path, () => {});
+    const report = reportMisses(index, { since, until: null });
     // The same cause on the same channel is one finding, whatever the session.
     const found = new Map<string, { text: string; fix: string; totals: MissTotals }>();
     for (const { row, cause } of listPersistent(report)) {

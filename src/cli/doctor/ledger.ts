@@ -4,6 +4,7 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { openIndex } from "../../billing/index/open.ts";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
 import { requireJournal } from "../../billing/ledger/journal.ts";
@@ -44,7 +45,8 @@ function tryFindDamage(path: string): Finding[] {
 
 /** What every report would leave out. */
 function findDamage(path: string): Finding[] {
-  const { unreadable, rows } = sumLedger(path, { by: ["model"], since: null, until: null });
+  using index = openIndex(path, () => {});
+  const { unreadable, rows } = sumLedger(index, { by: ["model"], since: null, until: null });
   const unpriced = rows.flatMap(({ names, totals }) => {
     const count = countGaps(totals).unpriced;
     if (count <= 0) return [];

@@ -3,6 +3,8 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 
+import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
+import { openIndex } from "../../billing/index/open.ts";
 import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
 import { followLinks } from "../../lib/files/links.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
@@ -31,6 +33,11 @@ export function findLedgerOrEmpty(flags: LedgerFlags): string {
   const path = locateLedger(flags);
   if (!hasFiles(path)) printNote(describeMissing(path, flags));
   return path;
+}
+
+/** For one report. The process ends after it. */
+export function openLedgerIndex(path: string): LedgerIndex {
+  return openIndex(path, printNote);
 }
 
 function hasFiles(path: string): boolean {

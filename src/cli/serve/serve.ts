@@ -116,7 +116,7 @@ function surveySoon(running: RunningGateway, screen: ServeScreen): () => void {
 
 /** It only reports, so a failure of its own is not one of the gateway. */
 async function survey(
-  { gateway, port }: RunningGateway,
+  { gateway, port, console }: RunningGateway,
   { warn }: ServeScreen,
   signal: AbortSignal,
 ): Promise<void> {
@@ -124,7 +124,8 @@ async function survey(
   const address = { host: catalog.listen.host, port };
   try {
     const { surveyStart } = await import("./survey.ts");
-    await surveyStart({ catalog, prices, address, warn, signal }, process.env);
+    const readLedger = async () => (await console?.survey()) ?? { damaged: 0, models: [] };
+    await surveyStart({ catalog, prices, address, warn, readLedger, signal }, process.env);
   } catch (error) {
     warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
   }

@@ -1,12 +1,8 @@
 // What `gateway serve` reports after its start: damaged lines of the ledger, models in use without a price, and
-// variables that mislead tools which are started here. `gateway doctor` explains each. The ledger is read in small steps,
-// so that no request waits for it.
+// variables that mislead tools which are started here. `gateway doctor` explains each.
 
-import { holdLedgerFiles, readChunksFrom } from "../../billing/ledger/rotation.ts";
-import { eachLine } from "../../billing/ledger/reader.ts";
-import { readRow } from "../../billing/ledger/row.ts";
 import type { PriceBook } from "../../billing/prices.ts";
-import { noteModel, type SeenModel } from "../../billing/report/seen-models.ts";
+import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
@@ -19,21 +15,21 @@ export interface Survey {
   readonly prices: PriceBook;
   readonly address: { readonly host: string; readonly port: number };
   readonly warn: (text: string) => void;
+  readonly readLedger: () => Promise<LedgerUse>;
   /** Ends the survey early. */
   readonly signal: AbortSignal;
 }
 
 export async function surveyStart(survey: Survey, env: Environment): Promise<void> {
-  const { catalog, address, warn, signal } = survey;
+  const { address, warn, signal } = survey;
   const names = listMisleading(address, env);
   if (names.length > 0)
     warn(
       `note: ${names.join(", ")} ${names.length === 1 ? "is" : "are"} set here and can lead tools past the gateway. ` +
         "Start them with `gateway run`, or see `gateway doctor`",
     );
-  const used = await readLedger(catalog.ledger.path, signal);
-  if (used === null) return;
-  const { damaged, models } = used;
+  const { damaged, models } = await survey.readLedger();
+  if (signal.aborted) return;
   if (damaged > 0)
     warn(
       `warning: ${formatCount(damaged, "line")} of the ledger cannot be read and ${damaged === 1 ? "is" : "are"} missing from all amounts: ` +
@@ -49,28 +45,6 @@ export async function surveyStart(survey: Survey, env: Environment): Promise<voi
 interface LedgerUse {
   readonly damaged: number;
   readonly models: readonly SeenModel[];
-}
-
-/** After each step, this many times as long belongs to others. Otherwise a long ledger would fill the core for seconds. */
-const PAUSE = 9;
-
-/** Null if the survey was ended. */
-async function readLedger(path: string, signal: AbortSignal): Promise<LedgerUse | null> {
-  const models = new Map<string, SeenModel>();
-  let damaged = 0;
-  using held = holdLedgerFiles(path);
-  let began = performance.now();
-  for (const bytes of readChunksFrom(held.sources)) {
-    eachLine(bytes, (from, to) => {
-      const row = readRow(bytes.toString("utf8", from, to));
-      if (row === null) damaged += 1;
-      else if (row.was === null && row.model !== "") noteModel(models, row);
-    });
-    await Bun.sleep(PAUSE * (performance.now() - began));
-    began = performance.now();
-    if (signal.aborted) return null;
-  }
-  return { damaged, models: [...models.values()] };
 }
 
 const MAX_MODELS_SHOWN = 5;

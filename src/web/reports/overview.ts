@@ -1,8 +1,8 @@
-// The overview: sums of a cube for one period, stacked over time. Runs in the worker.
+// The overview: sums of one period, stacked over time. Runs in the worker.
 
-import { type Cell, OTHERS, type Share } from "../../billing/report/cells.ts";
-import type { LedgerCube } from "../../billing/report/cube.ts";
-import { addTotals, describeTotals, openTotals } from "../../billing/report/report.ts";
+import type { Group } from "../../billing/index/groups.ts";
+import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
+import { addGroup, describeTotals, openTotals, selectGroups } from "../../billing/report/report.ts";
 import { formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
 import { type Overview, type PeriodName, PERIODS, type Stack } from "../api.ts";
@@ -11,6 +11,7 @@ const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 3
 const DAY_MS = 86_400_000;
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
+const OTHERS = "others";
 
 export interface OverviewQuery {
   readonly period: PeriodName;
@@ -22,19 +23,27 @@ export interface Clock {
   readonly now: number;
 }
 
-export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clock: Clock): Overview {
+export function sumOverview(
+  index: LedgerIndex,
+  { period, by }: OverviewQuery,
+  clock: Clock,
+): Omit<Overview, "read"> {
   const spans = listSpans(period, clock);
-  const places = new Map(spans.map((name, index) => [name, index]));
-  const isByHour = period === "today";
+  const places = new Map(spans.map((name, place) => [name, place]));
+  const days = listSums(index, "day", findStart("30d", clock), clock);
+  const start = nameStart(period, clock);
+  const cells =
+    period === "today"
+      ? listSums(index, "hour", findStart(period, clock), clock)
+      : days.filter(({ span }) => span >= start);
   const total = openTotals();
   const unpriced = new Map<string, number>();
   const rows = new Map<string, Row>();
-  for (const cell of cube.cells(nameStart(period, clock))) {
-    addTotals(total, cell.totals);
+  for (const cell of cells) {
+    addGroup(total, cell);
     noteUnpriced(unpriced, cell);
-    const place = places.get(isByHour ? cell.name : cell.name.slice(0, 10));
-    if (place === undefined) continue;
-    for (const [name, share] of cell.by[by]) addToRow(rows, name, { share, place, length: spans.length });
+    const place = places.get(cell.span);
+    if (place !== undefined) addToRow(rows, cell.traits[by] ?? "", { cell, place, length: spans.length });
   }
   return {
     period,
@@ -45,11 +54,14 @@ export function sumOverview(cube: LedgerCube, { period, by }: OverviewQuery, clo
       unpriced: by === "model" && row.charge === ZERO_USD && (unpriced.get(row.name) ?? 0) > 0,
     })),
     total: describeTotals(total),
-    spent: readSpent(cube, clock),
+    spent: readSpent(days, clock),
     unpriced: [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : [])),
-    unreadable: cube.unreadable,
-    read: cube.read,
+    unreadable: index.progress.unreadable,
   };
+}
+
+function listSums(index: LedgerIndex, span: "hour" | "day", since: number, { zone }: Clock): Group[] {
+  return selectGroups(index, { by: [span], since: new Date(since).toISOString(), until: null, zone });
 }
 
 /** The name of the local day on which a period begins. */
@@ -90,13 +102,14 @@ function openRow(name: string, length: number): Row {
 function addToRow(
   rows: Map<string, Row>,
   name: string,
-  { share, place, length }: { share: Share; place: number; length: number },
+  { cell, place, length }: { cell: Group; place: number; length: number },
 ): void {
   const row = rows.get(name) ?? openRow(name, length);
   rows.set(name, row);
-  const { charge, requests } = share;
+  const { charge, requests, traits } = cell;
   row.charge = addUsd(row.charge, charge);
-  row.requests += requests;
+  // A correction is not a request.
+  if (traits.type === "request") row.requests += requests;
   row.charges[place] = addUsd(row.charges[place] ?? ZERO_USD, charge);
 }
 
@@ -125,16 +138,17 @@ function describeRow({ name, charge, requests, charges }: Row): Omit<Overview["s
   return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
 }
 
-function noteUnpriced(unpriced: Map<string, number>, cell: Cell): void {
-  for (const [model, requests] of cell.unpriced) unpriced.set(model, (unpriced.get(model) ?? 0) + requests);
+function noteUnpriced(unpriced: Map<string, number>, { traits, requests }: Group): void {
+  const { type, model, basis } = traits;
+  const isOne = type === "request" && basis === "unpriced";
+  if (isOne || type === "priced")
+    unpriced.set(model, (unpriced.get(model) ?? 0) + (isOne ? requests : -requests));
 }
 
-function readSpent(cube: LedgerCube, clock: Clock): Record<PeriodName, string> {
+function readSpent(days: readonly Group[], clock: Clock): Record<PeriodName, string> {
   const spent = { today: ZERO_USD, "7d": ZERO_USD, "30d": ZERO_USD };
   const starts = PERIODS.map((period) => [period, nameStart(period, clock)] as const);
-  for (const { name, totals } of cube.cells(nameStart("30d", clock))) {
-    for (const [period, start] of starts)
-      if (name >= start) spent[period] = addUsd(spent[period], totals.charge);
-  }
+  for (const { span, charge } of days)
+    for (const [period, start] of starts) if (span >= start) spent[period] = addUsd(spent[period], charge);
   return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
 }

@@ -1,5 +1,6 @@
-// What goes between the gateway and the thread that reads the ledger for it.
+// What goes between the gateway and the thread that owns the index of its ledger.
 
+import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { Overview, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { SessionsQuery } from "./sessions.ts";
@@ -7,26 +8,34 @@ import type { SessionsQuery } from "./sessions.ts";
 export interface WorkerSettings {
   readonly ledgerPath: string;
   readonly timezone: string;
-  /** How many streams are open, in memory that the threads share. */
-  readonly streams: Int32Array;
+}
+
+/** What `gateway serve` reports about the ledger after its start. */
+export interface LedgerUse {
+  readonly damaged: number;
+  readonly models: readonly SeenModel[];
 }
 
 export type Question = WorkerSettings & { readonly id: number } & (
     | { readonly kind: "overview"; readonly query: OverviewQuery }
-    /** Reads all of the ledger and saves the sums of the overview. */
-    | { readonly kind: "update" }
+    /** Brings the index up to date. */
+    | { readonly kind: "follow" }
+    | { readonly kind: "survey" }
     | { readonly kind: "explain"; readonly request: string }
     | { readonly kind: "sessions"; readonly query: SessionsQuery }
     | { readonly kind: "session"; readonly session: string }
   );
 
-export interface Answer {
-  readonly id: number;
-  readonly result:
-    | { readonly kind: "overview"; readonly overview: Overview }
-    | { readonly kind: "updated" }
-    | { readonly kind: "explain"; readonly lines: readonly string[] | null }
-    | { readonly kind: "sessions"; readonly sessions: SessionsReply }
-    | { readonly kind: "session"; readonly session: SessionReply }
-    | { readonly kind: "failed"; readonly error: string };
-}
+export type Result =
+  | { readonly kind: "overview"; readonly overview: Overview }
+  | { readonly kind: "followed" }
+  | { readonly kind: "survey"; readonly use: LedgerUse }
+  | { readonly kind: "explain"; readonly lines: readonly string[] | null }
+  | { readonly kind: "sessions"; readonly sessions: SessionsReply }
+  | { readonly kind: "session"; readonly session: SessionReply }
+  | { readonly kind: "failed"; readonly error: string };
+
+/** `id` null: a line for the log. */
+export type Answer =
+  | { readonly id: number; readonly result: Result }
+  | { readonly id: null; readonly note: string };

@@ -1,39 +1,30 @@
-// Questions to the threads that read the ledger. A thread starts with its first question and ends when nobody has asked
-// for a while, because its sums take memory. One keeps the sums of the overview, and saves them also while nobody has the
-// page open. The other reads the ledger for what is looked up now and then, so that the overview does not wait for that.
+// Questions to the thread that owns the index of the ledger. It is started when a line was written or somebody asks, and
+// ends when neither has happened for a while, because it takes memory.
 
 import { statSync } from "node:fs";
-import { SAVE_BYTES } from "../../billing/report/cube.ts";
-import { listLedgerFiles } from "../../billing/ledger/rotation.ts";
-import type { Observer } from "../../gateway/observe/observer.ts";
 import { Refusal } from "../../lib/refusal.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Overview, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
-import type { Answer, Question, WorkerSettings } from "./question.ts";
+import type { Answer, LedgerUse, Question, Result, WorkerSettings } from "./question.ts";
 import type { SessionsQuery } from "./sessions.ts";
 
 const IDLE_MS = 5 * 60_000;
-/** How often it is checked whether many lines were written since the sums of the overview were saved. */
-const UPDATE_MS = 60_000;
-/** Saving may take at most this share of a core, also when lines are written faster than they are read. */
-const UPDATE_SHARE = 0.02;
 
 export interface Reports {
-  /** Counts the open streams, for which reports make room. */
-  readonly observer: Pick<Observer, "streamOpened" | "streamClosed">;
   overview(query: OverviewQuery): Promise<Overview>;
   /** What `gateway ledger show` prints; null: no line has this id. */
   explain(request: string): Promise<readonly string[] | null>;
   sessions(query: SessionsQuery): Promise<SessionsReply>;
   session(session: string): Promise<SessionReply>;
-  /** Saves the sums of the overview if many lines were written since, so that it is there at once after a start. */
-  update(): Promise<void>;
-  /** Does so every minute. */
-  keepUpdated(): void;
+  survey(): Promise<LedgerUse>;
+  /** Brings the index up to date. */
+  follow(): Promise<void>;
+  /** Does so once a second if the ledger has grown. */
+  keepFollowing(): void;
   close(): void;
 }
 
-type Result = Answer["result"];
 type ResultOf<Kind extends Result["kind"]> = Extract<Result, { readonly kind: Kind }>;
 type Wish = Question extends infer Each
   ? Each extends Question
@@ -41,67 +32,49 @@ type Wish = Question extends infer Each
     : never
   : never;
 
-export function createReports(readLedger: () => Omit<WorkerSettings, "streams">): Reports {
-  const streams = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const open = new Set<string>();
-  const count = (): void => void Atomics.store(streams, 0, open.size);
-  const readSettings = (): WorkerSettings => ({ ...readLedger(), streams });
-  const sums = new ReportThread(readSettings);
-  const lookups = new ReportThread(readSettings);
-  const update = createUpdate(sums, () => measureLedger(readSettings().ledgerPath));
-  let timer: Timer | null = null;
+/** `note` gets a line for the log when the index cannot be used. */
+export function createReports(
+  readSettings: () => WorkerSettings,
+  note: (text: string) => void = () => {},
+): Reports {
+  const thread = new IndexThread(readSettings, note);
+  const follow = async (): Promise<void> => {
+    requireKind(await thread.ask({ kind: "follow" }), "followed");
+  };
+  let state = "";
+  let isFollowing = false;
+  let endWatch = (): void => {};
+  const watch = (): void => {
+    const now = describeState(readSettings().ledgerPath);
+    if (now === state || isFollowing) return;
+    state = now;
+    isFollowing = true;
+    void follow()
+      // The next question says why.
+      .catch(() => {})
+      .finally(() => (isFollowing = false));
+  };
   return {
-    observer: {
-      streamOpened: ({ id }) => {
-        open.add(id);
-        count();
-      },
-      streamClosed: (id) => {
-        open.delete(id);
-        count();
-      },
-    },
-    update,
-    // If it fails, the page reads the lines itself and shows why it cannot.
-    keepUpdated: () => (timer ??= setInterval(() => void update().catch(() => {}), UPDATE_MS).unref()),
-    overview: async (query) => requireKind(await sums.ask({ kind: "overview", query }), "overview").overview,
-    explain: async (request) => requireKind(await lookups.ask({ kind: "explain", request }), "explain").lines,
+    follow,
+    keepFollowing: () => (endWatch = everySecond(watch)),
+    survey: async () => requireKind(await thread.ask({ kind: "survey" }), "survey").use,
+    overview: async (query) =>
+      requireKind(await thread.ask({ kind: "overview", query }), "overview").overview,
+    explain: async (request) => requireKind(await thread.ask({ kind: "explain", request }), "explain").lines,
     sessions: async (query) =>
-      requireKind(await lookups.ask({ kind: "sessions", query }), "sessions").sessions,
+      requireKind(await thread.ask({ kind: "sessions", query }), "sessions").sessions,
     session: async (session) =>
-      requireKind(await lookups.ask({ kind: "session", session }), "session").session,
+      requireKind(await thread.ask({ kind: "session", session }), "session").session,
     close: () => {
-      if (timer !== null) clearInterval(timer);
-      sums.end(new Refusal("The gateway stops.", 1));
-      lookups.end(new Refusal("The gateway stops.", 1));
+      endWatch();
+      thread.end(new Refusal("The gateway stops.", 1));
     },
   };
 }
 
-function createUpdate(thread: ReportThread, measure: () => number): () => Promise<void> {
-  let saved = 0;
-  let notBefore = 0;
-  return async () => {
-    const began = performance.now();
-    if (began < notBefore) return;
-    const size = measure();
-    if (Math.abs(size - saved) < SAVE_BYTES) return;
-    notBefore = Infinity;
-    try {
-      await thread.askAlone({ kind: "update" });
-      saved = size;
-    } finally {
-      const end = performance.now();
-      notBefore = end + (end - began) / UPDATE_SHARE;
-    }
-  };
-}
-
-function measureLedger(path: string): number {
-  return listLedgerFiles(path).reduce(
-    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
-    0,
-  );
+function describeState(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return `${found?.ino} ${found?.size}`;
 }
 
 function requireKind<Kind extends Result["kind"]>(result: Result, kind: Kind): ResultOf<Kind> {
@@ -113,15 +86,17 @@ function isKind<Kind extends Result["kind"]>(result: Result, kind: Kind): result
   return result.kind === kind;
 }
 
-class ReportThread {
+class IndexThread {
   readonly #readSettings: () => WorkerSettings;
+  readonly #note: (text: string) => void;
   readonly #waiting = new Map<number, PromiseWithResolvers<Result>>();
   #worker: Worker | null = null;
   #idle: Timer | null = null;
   #last = 0;
 
-  constructor(readSettings: () => WorkerSettings) {
+  constructor(readSettings: () => WorkerSettings, note: (text: string) => void) {
     this.#readSettings = readSettings;
+    this.#note = note;
   }
 
   ask(wish: Wish): Promise<Result> {
@@ -132,16 +107,6 @@ class ReportThread {
     this.#waiting.set(this.#last, reply);
     this.#worker.postMessage({ ...wish, ...this.#readSettings(), id: this.#last });
     return reply.promise;
-  }
-
-  /** The same. If nothing else was asked meanwhile or shortly before, the thread then ends. */
-  async askAlone(wish: Wish): Promise<Result> {
-    const isNew = this.#worker === null;
-    const reply = this.ask(wish);
-    const own = this.#last;
-    const result = await reply;
-    if (isNew && own === this.#last) this.end(new Refusal("It has answered.", 1));
-    return result;
   }
 
   end(reason: Error): void {
@@ -165,6 +130,10 @@ class ReportThread {
     // The gateway's process may end while it runs.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
+      if (data.id === null) {
+        this.#note(data.note);
+        return;
+      }
       this.#waiting.get(data.id)?.resolve(data.result);
       this.#waiting.delete(data.id);
       this.#stay();

@@ -1,13 +1,12 @@
 // Sessions for the page: the sums of `gateway sessions`, and one session's tree of agents. Runs in the worker.
 
 import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
-import { describeTotals, openTotals, type ReportQuery, type ReportRow } from "../../billing/report/report.ts";
+import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
+import { describeTotals, openTotals, type ReportRow } from "../../billing/report/report.ts";
 import type { AgentRow, Order, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
 import { type Clock, findStart } from "./overview.ts";
 
 const MAX_SESSIONS = 200;
-
-type PacedClock = Clock & Pick<ReportQuery, "pause">;
 
 export interface SessionsQuery {
   readonly period: PeriodName;
@@ -16,19 +15,16 @@ export interface SessionsQuery {
 }
 
 export function listSessions(
-  path: string,
+  index: LedgerIndex,
   { period, order }: SessionsQuery,
-  clock: PacedClock,
+  clock: Clock,
 ): SessionsReply {
-  const { rows } = sumSessions(path, { ...clock, since: formatStart(period, clock), until: null });
+  const { rows } = sumSessions(index, { ...clock, since: formatStart(period, clock), until: null });
   const named = rows.filter(({ names }) => names[0] !== "");
   if (order === "charge") named.sort(byCharge);
   return {
     period,
-    sessions: named.slice(0, MAX_SESSIONS).map((row) => {
-      clock.pause?.();
-      return describeSession(row);
-    }),
+    sessions: named.slice(0, MAX_SESSIONS).map(describeSession),
     more: Math.max(0, named.length - MAX_SESSIONS),
   };
 }
@@ -41,9 +37,9 @@ function byCharge({ totals: a }: Row, { totals: b }: Row): number {
   return a.charge > b.charge ? -1 : 1;
 }
 
-export function showSession(path: string, session: string, clock: PacedClock): SessionReply {
+export function showSession(index: LedgerIndex, session: string, clock: Clock): SessionReply {
   const query = { ...clock, since: formatStart("30d", clock), until: null, only: { session } };
-  const [row] = sumSessions(path, query).rows;
+  const [row] = sumSessions(index, query).rows;
   if (row === undefined) return { session: null, agents: [] };
   return { session: describeSession(row), agents: listTree(row.totals.agents).map(describeAgent) };
 }

@@ -4,6 +4,8 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
+import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
+import { openIndex } from "../../../src/billing/index/open.ts";
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
@@ -110,4 +112,9 @@ export function readWholeLedger(path: string): ReadLedger {
     }
   }
   return { lines, count };
+}
+
+/** The index of a ledger, as a command opens it. */
+export function readIndex(path: string): LedgerIndex {
+  return openIndex(path, () => {});
 }

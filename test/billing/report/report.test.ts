@@ -21,7 +21,7 @@ import { findCorrections } from "../../../src/billing/report/reprice.ts";
 import type { Price, PriceBook } from "../../../src/billing/prices.ts";
 import { readCalls } from "../../../src/dialects/meters/messages.ts";
 import { getField, parseJson } from "../../../src/lib/json/json.ts";
-import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
+import { draftOf, newLedgerPath, readIndex } from "../ledger/ledger-samples.ts";
 
 const ALL: ReportQuery = { by: ["model"], since: null, until: null };
 
@@ -80,7 +80,10 @@ function correctionOf(id: string, of: LineDraft, was: string | null, charge: str
 
 function rowsOf(path: string, query: ReportQuery): Record<string, unknown> {
   return Object.fromEntries(
-    Array.from(sumLedger(path, query).rows, ({ names, totals }) => [names.join(" "), describeTotals(totals)]),
+    Array.from(sumLedger(readIndex(path), query).rows, ({ names, totals }) => [
+      names.join(" "),
+      describeTotals(totals),
+    ]),
   );
 }
 
@@ -98,7 +101,7 @@ describe("sums", () => {
         usage: {},
       }),
     ]);
-    const { rows, total } = sumLedger(path, ALL);
+    const { rows, total } = sumLedger(readIndex(path), ALL);
     expect(rows.map(({ names }) => names)).toEqual([["a"], ["b"]]);
     expect(rowsOf(path, ALL)["a"]).toEqual({
       requests: 2,
@@ -132,7 +135,7 @@ describe("sums", () => {
         "2026-11-21T00:00:00.000Z",
       ].map((time, index) => lineOf(String(index), { time })),
     );
-    const { total } = sumLedger(path, {
+    const { total } = sumLedger(readIndex(path), {
       by: ["day"],
       since: "2026-11-20T00:00:00.000Z",
       until: "2026-11-21T00:00:00.000Z",
@@ -144,7 +147,7 @@ describe("sums", () => {
     const path = newLedgerPath();
     const prev = write(path.replace(".jsonl", "-2026-10.jsonl"), [lineOf("1"), () => "no line"]);
     write(path, [lineOf("2")], prev);
-    const report = sumLedger(path, ALL);
+    const report = sumLedger(readIndex(path), ALL);
     expect(report.total.requests).toBe(2);
     expect(report.unreadable).toBe(1);
   });
@@ -256,7 +259,7 @@ describe("the explanation of a request", () => {
         suspect: "it may have been paid twice",
       }),
     ]);
-    const found = findRequest(path, "req_1");
+    const found = findRequest(readIndex(path), "req_1");
     expect(found?.own.number).toBe(2);
     const reported = found === null ? "" : explainRequest(found).join("\n");
     for (const part of [
@@ -281,14 +284,14 @@ describe("the explanation of a request", () => {
     const path = newLedgerPath();
     const first = draftOf("req_1", UNPRICED);
     write(path, [lineOf("req_1", first), correctionOf("cor_1", first, null, "0")]);
-    const found = findRequest(path, "req_1");
+    const found = findRequest(readIndex(path), "req_1");
     const reported = found === null ? "" : explainRequest(found).join("\n");
     expect(reported).toContain("there is no price for it");
     expect(reported).toContain("official amount: not known");
     expect(reported).toContain(
       "Corrected at 2026-12-01T00:00:00.000Z: cor_1, ledger.jsonl, line 2; the charge was not known",
     );
-    expect(findRequest(path, "req_2")).toBe(null);
+    expect(findRequest(readIndex(path), "req_2")).toBe(null);
   });
 });
 
@@ -455,7 +458,7 @@ test("sums of many random lines equal the sums of their numbers", () => {
         ),
       );
       const sum = picos.reduce((total, pico) => total + BigInt(pico), 0n);
-      expect(sumLedger(path, ALL).total.charge === sum).toBe(true);
+      expect(sumLedger(readIndex(path), ALL).total.charge === sum).toBe(true);
     }),
     { numRuns: 30, seed: 2 },
   );

@@ -19,7 +19,7 @@ import {
   listTurns,
   sumSessions,
 } from "../../../src/billing/report/sessions.ts";
-import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
+import { draftOf, newLedgerPath, readIndex } from "../ledger/ledger-samples.ts";
 
 interface Sample {
   readonly client: ClientIdentity | undefined;
@@ -101,12 +101,12 @@ describe("sums by session, agent, tool and label", () => {
     assert(
       property(samples, (each) => {
         const path = writeSamples(each);
-        const { total } = sumLedger(path, { ...ALL, by: ["model"] });
+        const { total } = sumLedger(readIndex(path), { ...ALL, by: ["model"] });
         for (const by of ["session", "agent", "tool", "label"] as const) {
-          const report = sumLedger(path, { ...ALL, by: [by, "key"] });
+          const report = sumLedger(readIndex(path), { ...ALL, by: [by, "key"] });
           expect(describeTotals(report.total)).toEqual(describeTotals(total));
         }
-        const sessions = sumSessions(path, ALL);
+        const sessions = sumSessions(readIndex(path), ALL);
         expect(describeTotals(sessions.total)).toEqual(describeTotals(total));
         const agents = openTotals();
         for (const { totals } of sessions.rows)
@@ -124,11 +124,11 @@ describe("sums by session, agent, tool and label", () => {
       { client: { ...client, agent: "a1" }, usd: "1", isCorrected: true, isQuoted: true },
       { client: { session: "s2" }, usd: "7", isCorrected: false, isQuoted: false },
     ]);
-    expect(listTurns(path, "s1")).toMatchObject([
+    expect(listTurns(readIndex(path), "s1")).toMatchObject([
       { id: "req_0", agent: "", charge: "1.5", input: 11_432, cached: 11_000, output: 350 },
       { id: "req_1", agent: "a1", charge: "2.5" },
     ]);
-    const { rows } = sumSessions(path, { ...ALL, only: { session: "s1" } });
+    const { rows } = sumSessions(readIndex(path), { ...ALL, only: { session: "s1" } });
     expect(rows.map(({ totals }) => describeTotals(totals))).toMatchObject([
       { requests: 2, charge_usd: "4" },
     ]);
@@ -150,11 +150,11 @@ describe("a session is found", () => {
   ]);
 
   test("by its beginning, and by its whole id even if that begins others", () => {
-    expect(listSessions(path, "a", 10)).toEqual(["ab", "abc"]);
-    expect(listSessions(path, "a", 1)).toEqual(["ab"]);
-    expect(listSessions(path, "ab", 1)).toEqual(["ab"]);
-    expect(listSessions(path, "abc", 10)).toEqual(["abc"]);
-    expect(listSessions(path, "x", 10)).toEqual([]);
+    expect(listSessions(readIndex(path), "a", 10)).toEqual(["ab", "abc"]);
+    expect(listSessions(readIndex(path), "a", 1)).toEqual(["ab"]);
+    expect(listSessions(readIndex(path), "ab", 1)).toEqual(["ab"]);
+    expect(listSessions(readIndex(path), "abc", 10)).toEqual(["abc"]);
+    expect(listSessions(readIndex(path), "x", 10)).toEqual([]);
   });
 
   test("as the one of the last request that has a session", () => {
@@ -170,7 +170,7 @@ describe("the tree of agents", () => {
     new Map(
       Object.entries(parents).map(([name, parent]) => [
         name,
-        { ...openTotals(), parent, model: "m", misses: [] },
+        { ...openTotals(), parent, model: "m", latest: null, misses: [] },
       ]),
     );
   const draw = (parents: Record<string, string | null>): string[] =>

@@ -3,13 +3,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
-import { LedgerCube } from "../../../src/billing/report/cube.ts";
+import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { sumLedger } from "../../../src/billing/report/report.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
 import { PERIODS, STACKS } from "../../../src/web/api.ts";
 import { sumOverview } from "../../../src/web/reports/overview.ts";
-import { draftOf } from "../../billing/ledger/ledger-samples.ts";
+import { draftOf, readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 
 const ZONE = createZone("Asia/Kolkata");
@@ -23,13 +23,13 @@ const startOf = (period: keyof typeof STARTS): number => Date.parse(`${STARTS[pe
 
 let folder: TempFolder;
 let path: string;
-let cube: LedgerCube;
+let index: LedgerIndex;
 beforeEach(() => {
   folder = makeTempFolder();
   path = folder.join("ledger.jsonl");
 });
 afterEach(() => {
-  cube.close();
+  index[Symbol.dispose]();
   folder.remove();
 });
 
@@ -54,8 +54,7 @@ function read(samples: readonly Sample[]): void {
       return `${line}\n`;
     });
   writeFileSync(path, lines.join(""));
-  cube = new LedgerCube(path, ZONE, () => NOW);
-  cube.advance(60_000);
+  index = readIndex(path);
 }
 
 const sum = (amounts: readonly string[]): string =>
@@ -73,9 +72,9 @@ describe("of requests at the edges of each period", () => {
 
   test.each(PERIODS)("%s begins at local midnight, and all sums agree with usage", (period) => {
     const since = new Date(startOf(period)).toISOString();
-    const usage = sumLedger(path, { by: ["model"], since, until: null, zone: ZONE }).total;
+    const usage = sumLedger(index, { by: ["model"], since, until: null, zone: ZONE }).total;
     for (const by of STACKS) {
-      const overview = sumOverview(cube, { period, by }, CLOCK);
+      const overview = sumOverview(index, { period, by }, CLOCK);
       expect(overview.total).toMatchObject({ requests: usage.requests, charge_usd: formatUsd(usage.charge) });
       expect(overview.spent[period]).toBe(formatUsd(usage.charge));
       expect(sum(overview.series.map((each) => each.charge_usd))).toBe(formatUsd(usage.charge));
@@ -86,7 +85,7 @@ describe("of requests at the edges of each period", () => {
 
   test("its spans are hours of today, or days", () => {
     const spansOf = (period: (typeof PERIODS)[number]) =>
-      sumOverview(cube, { period, by: "model" }, CLOCK).spans;
+      sumOverview(index, { period, by: "model" }, CLOCK).spans;
     expect([spansOf("today").length, spansOf("today")[0], spansOf("today").at(-1)]).toEqual([
       24,
       "2026-11-22 00:00",
@@ -108,7 +107,7 @@ test("names that are too many are counted together, with their requests and char
       Array.from({ length: count }, () => ({ at: NOW, model: `model-${count}` })),
     ),
   );
-  const { series, total } = sumOverview(cube, { period: "today", by: "model" }, CLOCK);
+  const { series, total } = sumOverview(index, { period: "today", by: "model" }, CLOCK);
   expect(series.map(({ name, requests }) => [name, requests])).toEqual([
     ["model-9", 9],
     ["model-8", 8],
@@ -132,7 +131,7 @@ test("a model of which no request has a price is not one that costs nothing", ()
     { ...unpriced, model: "half" },
     { ...unknown, model: "lost" },
   ]);
-  const { series } = sumOverview(cube, { period: "today", by: "model" }, CLOCK);
+  const { series } = sumOverview(index, { period: "today", by: "model" }, CLOCK);
   expect(series.map((each) => [each.name, each.unpriced])).toEqual([
     ["half", false],
     ["house", true],

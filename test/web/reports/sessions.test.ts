@@ -5,6 +5,7 @@ import { parseUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
 import type { Order } from "../../../src/web/api.ts";
 import { listSessions } from "../../../src/web/reports/sessions.ts";
+import { readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeLedger } from "../../billing/ledger/ledger-make.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 
@@ -20,7 +21,11 @@ beforeAll(() => {
 afterAll(() => folder.remove());
 
 const list = (order: Order) =>
-  listSessions(folder.join("ledger.jsonl"), { period: "30d", order }, { zone: createZone("UTC"), now });
+  listSessions(
+    readIndex(folder.join("ledger.jsonl")),
+    { period: "30d", order },
+    { zone: createZone("UTC"), now },
+  );
 
 test("the newest ones, or the most expensive ones, are first, and the others are cut off", () => {
   const [newest, expensive] = [list("newest"), list("charge")];

@@ -8,7 +8,6 @@ import {
   type MissRow,
   type MissTotals,
   reportMisses,
-  type SenderFilter,
 } from "../../../billing/report/cache-misses.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { type Column, formatTable } from "../../terminal/table.ts";
@@ -25,11 +24,10 @@ export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
 
 export function showCache(flags: CacheFlags): void {
   const query = readUsageQuery({ ...flags, by: "model" });
-  const { path, period, only, clock } = query;
-  const sender = readSender(flags);
-  const report = reportMisses(path, { ...period, only, zone: clock.zone }, sender);
+  const { index, period, only, clock } = query;
+  const report = reportMisses(index(), { ...period, only, zone: clock.zone });
   if (flags.json === true) {
-    const { by: _by, ...described } = describeQuery({ ...query, only: { ...only, ...sender } });
+    const { by: _by, ...described } = describeQuery(query);
     printJson({ ...described, ...describeReport(report) });
     return;
   }
@@ -38,11 +36,6 @@ export function showCache(flags: CacheFlags): void {
     printNote(`Nothing was missed in ${formatCount(report.requests, "request")}.`);
   else printReport(report);
   reportUnreadable(report);
-}
-
-function readSender({ tool, session, label }: CacheFlags): SenderFilter {
-  const names = Object.entries({ tool, session, label });
-  return Object.fromEntries(names.filter(([, name]) => name !== undefined));
 }
 
 function describeReport(report: MissReport): Record<string, unknown> {

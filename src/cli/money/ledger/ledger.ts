@@ -1,5 +1,6 @@
 // `gateway ledger verify`, `show` and `tail`.
 
+import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
 import { followLedger, readLastLines } from "../../../billing/ledger/follow.ts";
 import { isLedgerHeld } from "../../../billing/ledger/ledger.ts";
 import { explainRequest, findRequest } from "../../../billing/report/explain.ts";
@@ -9,7 +10,7 @@ import type { Finding } from "../../../billing/verify/finding.ts";
 import { verifyLedger } from "../../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { findLedger, findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
+import { findLedger, findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import { type Column, createTable } from "../../terminal/table.ts";
 import {
   fail,
@@ -91,8 +92,9 @@ const HANG = 4;
 export function show(words: string, flags: ShowFlags): void {
   if (flags.key !== undefined && words !== "last") refuseUsage("--key needs `last` in place of an id.");
   const path = findLedger(flags);
-  const id = words === "last" ? findLast(path, flags.key) : findId(path, words);
-  const found = findRequest(path, id);
+  const index = openLedgerIndex(path);
+  const id = words === "last" ? findLast(path, flags.key) : findId(index, words);
+  const found = findRequest(index, id);
   if (found === null) return fail(`There is no request ${id} in ${path}.`);
   if (flags.json === true) {
     const { own, corrections } = found;
@@ -115,8 +117,9 @@ function findLast(path: string, key: string | undefined): string {
 
 const MAX_CANDIDATES = 10;
 
-function findId(path: string, start: string): string {
-  const [id, ...others] = listRequestIds(path, start, MAX_CANDIDATES);
+function findId(index: LedgerIndex, start: string): string {
+  const { path } = index;
+  const [id, ...others] = listRequestIds(index, start, MAX_CANDIDATES);
   if (id === undefined)
     return fail(`There is no request ${start} in ${path}. A refused request has no line in the ledger.`);
   if (others.length === 0) return id;

@@ -17,7 +17,7 @@ import { findConfig } from "../../../config/file/find.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
-import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
+import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
@@ -171,7 +171,7 @@ export interface CheckFlags extends LedgerFlags {
 export function checkPrices(flags: CheckFlags): number {
   const { catalog, path } = openConfig(flags);
   const book = loadPriceBook(path);
-  const all = listInUse(catalog, listSeenModels(locateLedger(flags)));
+  const all = listInUse(catalog, listSeenModels(openLedgerIndex(locateLedger(flags))));
   const unpriced = all.filter((each) => !hasPrice(catalog, book, each));
   if (flags.json === true)
     printJson(unpriced.map(({ channel, model, requests }) => ({ channel, model, requests })));

@@ -21,7 +21,7 @@ import type { LoadedConfig } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
-import { type LedgerFlags, locateLedger } from "../ledger-place.ts";
+import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
 import { waitForGateway } from "../../access/config-file.ts";
 import { printTable } from "../../terminal/table.ts";
@@ -162,17 +162,24 @@ type Books = Pick<Next, "current" | "next">;
 function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Books): readonly Change[] {
   const at = new Date();
   const known = new Set<string>();
-  return listSeenModels(locateLedger(flags)).flatMap(({ channel: name, model, requests }) => {
-    const channel = catalog.channels.get(name);
-    const seller = channel === undefined ? ANY_SELLER : sellerOf(channel);
-    const upstream = (channel && resolveModel(channel, model)) ?? model;
-    const [was, now] = [findModel(current, seller, upstream), findModel(next, seller, upstream)];
-    const provider = (now ?? was)?.model.provider ?? "";
-    // Two channels of one provider pay the same.
-    if (seller.free || known.has(`${provider}\n${upstream}`)) return [];
-    known.add(`${provider}\n${upstream}`);
-    return comparePrices(was, now, at).map((change) => ({ provider, model: upstream, requests, ...change }));
-  });
+  return listSeenModels(openLedgerIndex(locateLedger(flags))).flatMap(
+    ({ channel: name, model, requests }) => {
+      const channel = catalog.channels.get(name);
+      const seller = channel === undefined ? ANY_SELLER : sellerOf(channel);
+      const upstream = (channel && resolveModel(channel, model)) ?? model;
+      const [was, now] = [findModel(current, seller, upstream), findModel(next, seller, upstream)];
+      const provider = (now ?? was)?.model.provider ?? "";
+      // Two channels of one provider pay the same.
+      if (seller.free || known.has(`${provider}\n${upstream}`)) return [];
+      known.add(`${provider}\n${upstream}`);
+      return comparePrices(was, now, at).map((change) => ({
+        provider,
+        model: upstream,
+        requests,
+        ...change,
+      }));
+    },
+  );
 }
 
 function compareAll(current: PriceBook, next: PriceBook): readonly Change[] {

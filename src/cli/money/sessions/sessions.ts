@@ -44,8 +44,8 @@ const MAX_SHOWN = 20;
 
 export function listSessionSpending(flags: SessionsFlags): void {
   const query = readUsageQuery({ ...flags, ...BY_SESSION });
-  const { path, period, only, clock } = query;
-  const report = sumSessions(path, { ...period, only, zone: clock.zone });
+  const { index, period, only, clock } = query;
+  const report = sumSessions(index(), { ...period, only, zone: clock.zone });
   if (flags.json === true) {
     printJson({ ...describeQuery(query), ...describeSessions(report) });
     return;
@@ -161,14 +161,15 @@ function formatMinute(time: string, zone: Zone): string {
 
 export function showSession(words: string, flags: ShowSessionFlags): void {
   const query = readUsageQuery({ ...flags, ...BY_SESSION });
-  const { path, clock } = query;
-  const id = findSession(path, words);
-  const report = sumSessions(path, { since: null, until: null, only: { session: id } });
+  const { clock } = query;
+  const index = query.index();
+  const id = findSession(index, words);
+  const report = sumSessions(index, { since: null, until: null, only: { session: id } });
   const { total: totals } = report;
   const [row = { names: [id], totals }] = report.rows;
   const agents = listTree(row.totals.agents);
-  const started = sumStarted(path, id);
-  const turns = flags.turns === true ? listTurns(path, id) : null;
+  const started = sumStarted(index, id);
+  const turns = flags.turns === true ? listTurns(index, id) : null;
   if (flags.json === true) {
     const misses = listMisses(agents);
     printJson({

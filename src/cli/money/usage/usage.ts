@@ -18,6 +18,7 @@ import {
   type Totals,
 } from "../../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
+import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatDecimal, formatUsd } from "../../../lib/money.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
@@ -32,7 +33,7 @@ import {
 import { openConfig } from "../../access/config.ts";
 import { findSession } from "../find-session.ts";
 import { appendBars } from "./bars.ts";
-import { findLedgerOrEmpty, type LedgerFlags } from "../ledger-place.ts";
+import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
 import { type Column, formatTable } from "../../terminal/table.ts";
 import { print, printJson, printLines, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
@@ -54,8 +55,8 @@ export interface UsageFlags extends LedgerFlags, PeriodFlags {
 
 export function showUsage(flags: UsageFlags): void {
   const query = readUsageQuery(flags);
-  const { path, by, period, only, clock } = query;
-  const summed = sumLedger(path, { by, ...period, only, zone: clock.zone });
+  const { index, by, period, only, clock } = query;
+  const summed = sumLedger(index(), { by, ...period, only, zone: clock.zone });
   const report = { ...summed, rows: addEmptySpans(summed.rows, query, openTotals) };
   if (flags.json === true) printReportJson(report, query);
   else if (flags.csv === true) printCsv(by, report);
@@ -66,6 +67,7 @@ export function showUsage(flags: UsageFlags): void {
 
 export interface UsageQuery {
   readonly path: string;
+  readonly index: () => LedgerIndex;
   readonly by: readonly Dimension[];
   readonly period: Period;
   readonly only: Filter;
@@ -77,7 +79,10 @@ export function readUsageQuery(flags: UsageFlags): UsageQuery {
   const by = readDimensions(flags.by);
   const path = findLedgerOrEmpty(flags);
   const clock = { zone: createZone(findTimezone(flags)), now: new Date() };
-  return { path, by, period: readUsagePeriod(flags, clock), only: readFilter(flags, path), clock };
+  const period = readUsagePeriod(flags, clock);
+  let opened: LedgerIndex | null = null;
+  const index = (): LedgerIndex => (opened ??= openLedgerIndex(path));
+  return { path, index, by, period, only: readFilter(flags, index), clock };
 }
 
 export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
@@ -106,9 +111,9 @@ function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
   return readPeriodWord(flags.period, clock);
 }
 
-function readFilter(flags: UsageFlags, path: string): Filter {
+function readFilter(flags: UsageFlags, index: UsageQuery["index"]): Filter {
   const { key, group, model, channel, tool, label } = flags;
-  const session = flags.session === undefined ? undefined : findSession(path, flags.session);
+  const session = flags.session === undefined ? undefined : findSession(index(), flags.session);
   return Object.fromEntries(
     Object.entries({ key, group, model, channel, tool, session, label }).filter(
       ([, name]) => name !== undefined,

@@ -1,0 +1,294 @@
+// Brings an index up to date with its ledger, in transactions of many lines. Each transaction notes how far it has read: a
+// killed gateway leaves an index that lacks lines at most.
+
+import { z } from "zod";
+
+import { getField, parseJson } from "../../lib/json/json.ts";
+import {
+  type Decimal,
+  formatDecimal,
+  formatUsd,
+  splitAmount,
+  splitUsd,
+  subtractDecimals,
+  subtractUsd,
+  type Usd,
+  ZERO_DECIMAL,
+  ZERO_USD,
+} from "../../lib/money.ts";
+import { hashLine } from "../ledger/line.ts";
+import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
+import { findPlace } from "../ledger/rotation.ts";
+import { positionSchema } from "../ledger/noted-end.ts";
+import { readRow, type Row } from "../ledger/row.ts";
+import { ADD_TO_SUMS, COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST } from "./schema.ts";
+import { encodeTraits, type RowType } from "./traits.ts";
+
+const progressSchema = z.lazy(() =>
+  z.object({
+    /** How far each file of the ledger is read, the oldest first; and the number of its first line. */
+    files: z.array(positionSchema.unwrap().extend({ first: z.int() })),
+    /** All lines, and those that cannot be read. */
+    lines: z.int(),
+    unreadable: z.int(),
+  }),
+);
+
+export type Progress = z.infer<typeof progressSchema>;
+
+export const NOTHING_READ: Progress = { files: [], lines: 0, unreadable: 0 };
+
+const PROGRESS = "progress";
+
+export function readProgress(database: IndexDatabase): Progress {
+  const [[text] = []] = database.query("SELECT value FROM meta WHERE name = ?").values(PROGRESS);
+  return typeof text === "string" ? progressSchema.parse(parseJson(text)) : NOTHING_READ;
+}
+
+/** Whether the ledger still has the lines that were read, with new ones at most behind them. A file that was removed,
+ *  replaced, cut or put back changes what the ledger contains. */
+export function fitsLedger({ files }: Progress, sources: readonly Source[]): boolean {
+  return files.every((place, index) => {
+    const source = sources[index];
+    if (source === undefined) return false;
+    if (index < files.length - 1 && place.offset !== findLastLineEnd(source)) return false;
+    return findPlace(source, place.offset)?.prev === place.prev;
+  });
+}
+
+/** A line's numbers. */
+interface Amounts {
+  readonly official: Decimal | null;
+  readonly charge: Usd | null;
+  readonly counts: readonly number[];
+}
+
+/** What a row of the index says beside its numbers. */
+interface RowNames {
+  readonly id: string | null;
+  readonly corrects: string | null;
+  readonly time: string;
+  readonly trait: number;
+  readonly sender: number;
+  readonly miss: string | null;
+}
+
+const HOUR_MS = 3_600_000;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const MAX_COUNT = 2 ** 31;
+/** Names that clients invent must not fill the memory. */
+const MAX_NAMES = 50_000;
+
+export class IndexFollower {
+  readonly #database: IndexDatabase;
+  readonly #insertRow: ReturnType<IndexDatabase["query"]>;
+  readonly #traits = new Map<string, number>();
+  readonly #senders = new Map<string, number>();
+  #progress: Progress;
+  #next: number;
+  #line = 0;
+  #at = 0;
+
+  /** `progress`: how far another part of the index has read, which this one continues. */
+  constructor(database: IndexDatabase, progress: Progress = readProgress(database)) {
+    this.#database = database;
+    this.#insertRow = database.query(INSERT_REQUEST);
+    this.#progress = progress;
+    this.#next = this.#findNext("requests", "number");
+  }
+
+  get progress(): Progress {
+    return this.#progress;
+  }
+
+  /** Adds about `most` bytes of new lines. True: everything is read. */
+  advance(sources: readonly Source[], most = Number.POSITIVE_INFINITY): boolean {
+    const wasEmpty = this.#progress.lines === 0;
+    let left = most;
+    for (const [index, source] of sources.entries()) {
+      if (left <= 0) return false;
+      if (index < this.#progress.files.length - 1) continue;
+      left -= this.#readFile(index, source, left);
+    }
+    if (left <= 0) return false;
+    if (wasEmpty || most === Number.POSITIVE_INFINITY) createIndexes(this.#database);
+    return true;
+  }
+
+  /** Returns how many bytes it read. */
+  #readFile(index: number, source: Source, most: number): number {
+    const { files, lines, unreadable } = this.#progress;
+    const place = files[index] ?? { offset: 0, prev: "", first: lines + 1 };
+    let [count, damaged, last] = [0, 0, ""];
+    this.#at = place.offset;
+    const from = this.#next;
+    this.#database.run("BEGIN");
+    try {
+      for (const { text, next, whole } of readLines(source, place.offset)) {
+        if (!whole || this.#at - place.offset >= most) break;
+        count += 1;
+        this.#line = lines + count;
+        if (!this.#addLine(text)) damaged += 1;
+        last = text;
+        this.#at = next;
+      }
+      if (count > 0 || files[index] === undefined) {
+        this.#database.query(ADD_TO_SUMS).run(from);
+        const prev = count > 0 ? hashLine(last) : (findPlace(source, 0)?.prev ?? "");
+        const known = files.slice(0, index);
+        const progress = {
+          files: [...known, { offset: this.#at, prev, first: place.first }],
+          lines: lines + count,
+          unreadable: unreadable + damaged,
+        };
+        this.#database.query("REPLACE INTO meta VALUES (?, ?)").run(PROGRESS, JSON.stringify(progress));
+        this.#progress = progress;
+      }
+      this.#database.run("COMMIT");
+    } catch (error) {
+      this.#forget();
+      throw error;
+    }
+    return this.#at - place.offset;
+  }
+
+  /** What a transaction that failed has added is not there. */
+  #forget(): void {
+    this.#traits.clear();
+    this.#senders.clear();
+    try {
+      this.#database.run("ROLLBACK");
+      this.#progress = readProgress(this.#database);
+      this.#next = this.#findNext("requests", "number");
+    } catch {
+      // The error that led here says more.
+    }
+  }
+
+  /** False: it is no row. */
+  #addLine(text: string): boolean {
+    const row = readRow(text);
+    if (row === null) {
+      this.#addDamaged(text);
+      return false;
+    }
+    const sender = this.#findSender(row);
+    const trait = this.#findTrait(encodeTraits(row, typeOf(row)));
+    const { id, time, line, was } = row;
+    const names = { id: readText(id), corrects: readText(line["corrects"]), time, trait, sender };
+    const miss = was === null && line["cache"] !== undefined ? JSON.stringify(line["cache"]) : null;
+    this.#insert(
+      { ...names, miss },
+      {
+        official: was === null ? row.official : subtract(row.official, was.official),
+        charge: was === null ? row.charge : subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD),
+        counts: was === null ? row.usage.map(([, count]) => count) : [],
+      },
+    );
+    if (row.limit !== null || row.replaced !== null) this.#addEstimates(row, sender);
+    return true;
+  }
+
+  #addEstimates(row: Row, sender: number): void {
+    const { time, limit, replaced, charge, was } = row;
+    const trait = this.#findTrait(encodeTraits(row, "estimate"));
+    const names = { id: null, corrects: null, trait, sender, miss: null };
+    const none = { official: null, counts: [] };
+    if (limit !== null)
+      this.#insert({ ...names, time }, { ...none, charge: subtractUsd(limit, charge ?? ZERO_USD) });
+    if (replaced === null) return;
+    const back = subtractUsd(was?.charge ?? ZERO_USD, replaced.limit);
+    this.#insert({ ...names, time: replaced.time }, { ...none, charge: back });
+  }
+
+  /** A person may look for its id. */
+  #addDamaged(text: string): void {
+    const line = parseJson(text);
+    const [id, corrects] = [readText(getField(line, "id")), readText(getField(line, "corrects"))];
+    if (id === null) return;
+    const names = { id, corrects, time: "", trait: 0, sender: 0, miss: null };
+    this.#insert(names, { official: null, charge: null, counts: [] });
+  }
+
+  #insert({ id, corrects, time, trait, sender, miss }: RowNames, amounts: Amounts): void {
+    const moment = ISO_TIME.test(time) ? Date.parse(time) : Number.NaN;
+    const sums = Number.isNaN(moment) ? null : encodeSums(amounts);
+    const odd = sums === null ? encodeOdd(amounts) : null;
+    const hour = Number.isNaN(moment) ? 0 : Math.floor(moment / HOUR_MS);
+    const place = [this.#next, this.#line, this.#at, id, corrects, time, hour, trait, sender, miss, odd];
+    this.#insertRow.run(...place, ...(sums ?? NO_SUMS));
+    this.#next += 1;
+  }
+
+  #findTrait(text: string): number {
+    const known = this.#traits.get(text);
+    if (known !== undefined) return known;
+    const [[found] = []] = this.#database.query("SELECT id FROM traits WHERE text = ?").values(text);
+    const id = found === undefined ? this.#findNext("traits", "id") : Number(found);
+    if (found === undefined) this.#database.query("INSERT INTO traits VALUES (?, ?)").run(id, text);
+    return remember(this.#traits, text, id);
+  }
+
+  #findSender({ client }: Row): number {
+    const { session = "", agent = "", parent = null } = client ?? {};
+    const name = `${session}\n${agent}\n${parent ?? ""}${parent === null ? "\n" : ""}`;
+    const known = this.#senders.get(name);
+    if (known !== undefined) return known;
+    const [[found] = []] = this.#database
+      .query("SELECT id FROM senders WHERE session = ? AND agent = ? AND parent IS ?")
+      .values(session, agent, parent);
+    const id = found === undefined ? this.#findNext("senders", "id") : Number(found);
+    if (found === undefined)
+      this.#database.query("INSERT INTO senders VALUES (?, ?, ?, ?)").run(id, session, agent, parent);
+    return remember(this.#senders, name, id);
+  }
+
+  #findNext(table: "requests" | "traits" | "senders", column: string): number {
+    const [[last] = []] = this.#database.query(`SELECT MAX(${column}) FROM ${table}`).values();
+    return Number(last ?? 0) + 1;
+  }
+}
+
+function remember(names: Map<string, number>, name: string, id: number): number {
+  if (names.size >= MAX_NAMES) names.clear();
+  names.set(name, id);
+  return id;
+}
+
+function readText(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function typeOf({ was, official }: Row): RowType {
+  if (was === null) return "request";
+  return was.official === null && official !== null ? "priced" : "correction";
+}
+
+function subtract(now: Decimal | null, before: Decimal | null): Decimal {
+  return subtractDecimals(now ?? ZERO_DECIMAL, before ?? ZERO_DECIMAL);
+}
+
+const NO_SUMS = Array.from({ length: 6 + COUNTS }, () => 0);
+const NO_AMOUNT = { milli: 0, pico: 0, rest: 0 };
+
+/** Null: a number does not fit. */
+function encodeSums({ official, charge, counts }: Amounts): number[] | null {
+  const whole = official === null ? NO_AMOUNT : splitAmount(official);
+  const paid = charge === null ? NO_AMOUNT : splitUsd(charge);
+  if (whole === null || paid === null || counts.length > COUNTS || !counts.every(isSmall)) return null;
+  const sums = [1, whole.milli, whole.pico, whole.rest, paid.milli, paid.pico];
+  for (let index = 0; index < COUNTS; index += 1) sums.push(counts[index] ?? 0);
+  return sums;
+}
+
+function encodeOdd({ official, charge, counts }: Amounts): string {
+  return JSON.stringify([
+    official === null ? null : formatDecimal(official),
+    charge === null ? null : formatUsd(charge),
+    counts,
+  ]);
+}
+
+function isSmall(count: number): boolean {
+  return Number.isInteger(count) && Math.abs(count) < MAX_COUNT;
+}

@@ -1,0 +1,233 @@
+// The one query that reports are made of: sums of requests between two moments, by their traits, by local hours, days,
+// weeks or months, and by who sent them. Whole hours come from the table of sums; the rest, and everything by sender,
+// from the rows of the requests.
+
+import {
+  type Decimal,
+  joinAmount,
+  joinUsd,
+  parseDecimal,
+  parseUsd,
+  type Usd,
+  ZERO_DECIMAL,
+  ZERO_USD,
+} from "../../lib/money.ts";
+import { getList, parseJson } from "../../lib/json/json.ts";
+import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
+import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
+import { SUMS } from "./schema.ts";
+import type { Sender, Traits } from "./traits.ts";
+
+export interface Period {
+  /** ISO times; null: all. */
+  readonly since: string | null;
+  readonly until: string | null;
+}
+
+export interface GroupQuery extends Period {
+  /** Divides them by time. */
+  readonly span?: TimeSpan | undefined;
+  readonly zone: Zone;
+  /** Divides them by sender. */
+  readonly bySender: boolean;
+  /** Only of this session. */
+  readonly session?: string | undefined;
+}
+
+/** Rows with the same traits, span and sender. */
+export interface Group {
+  readonly place: GroupPlace;
+  readonly traits: Traits;
+  /** Empty if they are not divided by time. */
+  readonly span: string;
+  /** Null if they are not divided by sender. */
+  readonly sender: Sender | null;
+  /** The number of its first line. */
+  readonly first: number;
+  /** The number of its last line. 0 if they are not divided by sender. */
+  readonly last: number;
+  /** ISO times of its first and last request. Empty if they are not divided by sender. */
+  readonly since: string;
+  readonly until: string;
+  readonly requests: number;
+  readonly official: Decimal;
+  readonly charge: Usd;
+  /** In the order of the kinds of the traits. */
+  readonly counts: readonly number[];
+}
+
+interface GroupPlace {
+  readonly part: IndexPart;
+  readonly trait: number;
+  readonly sender: number;
+}
+
+/** Of a group with a sender: the number of its last line with its last time. */
+export function findLatestLine({ place: { part, trait, sender }, until }: Group): number {
+  const sql = "SELECT MAX(line) FROM requests WHERE sender = ? AND trait = ? AND time = ?";
+  return Number(part.list(sql, sender, trait, until)[0]?.[0] ?? 0);
+}
+
+/** In the order of their first lines. */
+export function listGroups(index: LedgerIndex, query: GroupQuery): Group[] {
+  const groups = index.parts.flatMap((part) => {
+    const whole = query.span === undefined ? listWithin(part, query, query) : listBySpan(part, query);
+    return [...whole, ...listOdd(part, query)];
+  });
+  return groups.sort((a, b) => a.first - b.first);
+}
+
+const HOUR_MS = 3_600_000;
+
+/** One query for each span that has rows. */
+function listBySpan(part: IndexPart, query: GroupQuery): Group[] {
+  const { span = "day", zone } = query;
+  const until = query.until === null ? Number.POSITIVE_INFINITY : Date.parse(query.until);
+  const groups: Group[] = [];
+  let at = query.since === null ? Number.NEGATIVE_INFINITY : Date.parse(query.since);
+  for (;;) {
+    const hour = findNextHour(part, Math.floor(at / HOUR_MS));
+    at = hour === null ? until : Math.max(at, hour * HOUR_MS);
+    if (hour === null || at >= until) return groups;
+    const start = startOfSpan(span, zone.toLocal(at));
+    const next = Math.max(zone.fromLocal(startOfNextSpan(span, start)), at + 1);
+    const period = {
+      since: new Date(at).toISOString(),
+      until: new Date(Math.min(next, until)).toISOString(),
+    };
+    groups.push(...listWithin(part, query, period, nameSpan(span, start)));
+    at = next;
+  }
+}
+
+/** The first hour from `from` on that has rows. */
+function findNextHour(part: IndexPart, from: number): number | null {
+  const sql = "SELECT MIN(hour) FROM sums WHERE hour >= ?";
+  const [[hour] = []] = part.list(sql, Number.isFinite(from) ? from : Number.MIN_SAFE_INTEGER);
+  return typeof hour === "bigint" ? Number(hour) : null;
+}
+
+function listWithin(part: IndexPart, query: GroupQuery, { since, until }: Period, span = ""): Group[] {
+  if (query.bySender || query.session !== undefined) return listBySender(part, query, { since, until }, span);
+  const from = since === null ? null : Date.parse(since) / HOUR_MS;
+  const to = until === null ? null : Date.parse(until) / HOUR_MS;
+  const first = from === null ? Number.MIN_SAFE_INTEGER : Math.ceil(from);
+  const end = to === null ? Number.MAX_SAFE_INTEGER : Math.floor(to);
+  const whole = part.list(
+    `SELECT trait, MIN(first), 0, 0, '', '', ${SUMS} FROM sums WHERE hour >= ? AND hour < ? GROUP BY trait`,
+    first,
+    end,
+  );
+  const edges = new Set([from ?? first, to ?? end].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
+  const rest = [...edges].flatMap((edge) =>
+    part.list(
+      `SELECT trait, MIN(line), 0, 0, '', '', ${SUMS} FROM requests
+       WHERE hour = ? AND odd IS NULL AND time >= ? AND time < ? GROUP BY trait`,
+      edge,
+      since ?? "",
+      until ?? LAST,
+    ),
+  );
+  return [...whole, ...rest].map((row) => readGroup(part, row, span));
+}
+
+/** Behind every time. */
+const LAST = "\u{10FFFF}";
+
+function listBySender(
+  part: IndexPart,
+  { session }: GroupQuery,
+  { since, until }: Period,
+  span: string,
+): Group[] {
+  const one = session === undefined ? "" : "AND sender IN (SELECT id FROM senders WHERE session = ?)";
+  const rows = part.list(
+    `SELECT trait, MIN(line), sender, MAX(line), MIN(time), MAX(time), ${SUMS} FROM requests
+     WHERE odd IS NULL AND time >= ? AND time < ? ${one} GROUP BY sender, trait`,
+    since ?? "",
+    until ?? LAST,
+    ...(session === undefined ? [] : [session]),
+  );
+  return rows.map((row) => readGroup(part, row, span, true));
+}
+
+type Row = ReturnType<IndexPart["list"]>[number];
+
+function readGroup(part: IndexPart, row: Row, span: string, hasSender = false): Group {
+  const [trait, first, sender, last, since, until, requests, ...sums] = row;
+  const [milli, pico, rest, chargeMilli, chargePico, ...counts] = sums.map((sum) =>
+    typeof sum === "bigint" ? sum : 0n,
+  );
+  const traits = part.traitsOf(trait);
+  return {
+    place: { part, trait: Number(trait), sender: Number(sender) },
+    traits,
+    span,
+    sender: hasSender ? part.senderOf(sender) : null,
+    first: Number(first),
+    last: Number(last),
+    since: String(since),
+    until: String(until),
+    requests: Number(requests),
+    official: joinAmount(milli ?? 0n, pico ?? 0n, rest ?? 0n),
+    charge: joinUsd(chargeMilli ?? 0n, chargePico ?? 0n),
+    counts: traits.kinds.map((_, index) => Number(counts[index] ?? 0)),
+  };
+}
+
+/** There are hardly ever any: each is a group of its own. */
+function listOdd(part: IndexPart, query: GroupQuery): Group[] {
+  const rows = part.list(
+    "SELECT trait, line, sender, time, odd FROM requests WHERE odd IS NOT NULL AND trait > 0 AND time >= ? AND time < ?",
+    query.since ?? "",
+    query.until ?? LAST,
+  );
+  return rows.flatMap(([trait, line, sender, time, odd]) => {
+    const from = part.senderOf(sender);
+    if (query.session !== undefined && from.session !== query.session) return [];
+    const { span, zone } = query;
+    const [official, charge, counts] = getList(parseJson(String(odd)));
+    return {
+      place: { part, trait: Number(trait), sender: Number(sender) },
+      traits: part.traitsOf(trait),
+      span: span === undefined ? "" : nameSpan(span, zone.toLocal(Date.parse(String(time)))),
+      sender: query.bySender || query.session !== undefined ? from : null,
+      first: Number(line),
+      last: Number(line),
+      since: String(time),
+      until: String(time),
+      requests: 1,
+      official: typeof official === "string" ? parseDecimal(official) : ZERO_DECIMAL,
+      charge: typeof charge === "string" ? parseUsd(charge) : ZERO_USD,
+      counts: getList(counts).map(Number),
+    };
+  });
+}
+
+/** A request with what its prompt missed in the upstream's cache. */
+export interface MissRow extends Pick<Group, "traits" | "span"> {
+  readonly sender: Sender;
+  readonly id: string;
+  readonly time: string;
+  /** As it stands in the line. */
+  readonly cache: unknown;
+}
+
+/** In the order of their lines. */
+export function listMisses(index: LedgerIndex, { since, until }: Period): MissRow[] {
+  return index.parts.flatMap((part) => {
+    const rows = part.list(
+      "SELECT trait, sender, id, time, miss FROM requests WHERE miss IS NOT NULL AND time >= ? AND time < ? ORDER BY line",
+      since ?? "",
+      until ?? LAST,
+    );
+    return rows.map(([trait, sender, id, time, miss]) => ({
+      traits: part.traitsOf(trait),
+      span: "",
+      sender: part.senderOf(sender),
+      id: String(id ?? undefined),
+      time: String(time),
+      cache: parseJson(String(miss)),
+    }));
+  });
+}

@@ -1,0 +1,80 @@
+// An index as reports see it: one part, or two where the file lacks the last lines and the rest of them is in memory. A
+// report asks each part and adds up what they answer.
+
+import { readLines } from "../ledger/reader.ts";
+import { listLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import type { Progress } from "./follow.ts";
+import type { IndexDatabase } from "./schema.ts";
+import { decodeTraits, NO_SENDER, type Sender, type Traits } from "./traits.ts";
+
+type Value = string | number | bigint | null | boolean | Uint8Array;
+
+export class IndexPart {
+  readonly #database: IndexDatabase;
+  readonly #traits = new Map<number, Traits>();
+  readonly #senders = new Map<number, Sender>();
+
+  constructor(database: IndexDatabase) {
+    this.#database = database;
+  }
+
+  /** Whole numbers come as bigints. */
+  list(sql: string, ...values: (string | number | null)[]): Value[][] {
+    return this.#database
+      .query(sql)
+      .safeIntegers(true)
+      .values(...values);
+  }
+
+  traitsOf(id: Value | undefined): Traits {
+    const number = Number(id);
+    const known = this.#traits.get(number);
+    if (known !== undefined) return known;
+    const [[text] = []] = this.list("SELECT text FROM traits WHERE id = ?", number);
+    const traits = decodeTraits(String(text));
+    this.#traits.set(number, traits);
+    return traits;
+  }
+
+  senderOf(id: Value | undefined): Sender {
+    const number = Number(id);
+    const known = this.#senders.get(number);
+    if (known !== undefined) return known;
+    const [row] = this.list("SELECT session, agent, parent FROM senders WHERE id = ?", number);
+    const [session, agent, parent = null] = row ?? [];
+    const sender =
+      row === undefined
+        ? NO_SENDER
+        : { session: String(session), agent: String(agent), parent: parent === null ? null : String(parent) };
+    this.#senders.set(number, sender);
+    return sender;
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}
+
+export interface LedgerIndex extends Disposable {
+  readonly path: string;
+  readonly parts: readonly IndexPart[];
+  readonly progress: Progress;
+}
+
+export interface FoundText {
+  readonly file: string;
+  /** From 1. */
+  readonly number: number;
+  readonly text: string;
+}
+
+/** The text of a line. Null: the ledger has changed since. */
+export function readLineAt({ path, progress }: LedgerIndex, line: number, at: number): FoundText | null {
+  const index = progress.files.findLastIndex(({ first }) => first <= line);
+  const file = listLedgerFiles(path)[index];
+  const first = progress.files[index]?.first ?? 1;
+  if (file === undefined) return null;
+  for (const { text, whole } of readLines(file, at))
+    return whole ? { file: nameOf(file, path), number: line - first + 1, text } : null;
+  return null;
+}

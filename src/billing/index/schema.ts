@@ -1,0 +1,84 @@
+// The tables of the index. It holds nothing that the ledger does not: it can be deleted at any time, and is made again.
+// See docs/decisions/0026-index-beside-the-ledger.md.
+
+import { Database } from "bun:sqlite";
+
+export type IndexDatabase = Pick<Database, "run" | "query" | "close">;
+
+/** A line with more kinds of usage is odd. */
+export const COUNTS = 10;
+
+/** What is added up. Amounts are in thousandths of a dollar, billionths of these (pico-dollars), and billionths of a
+ *  pico-dollar: no line adds 2^31 or more to any of them, so that a billion lines do not fill 64 bits. */
+const SUM_COLUMNS = [
+  "requests",
+  "official_milli",
+  "official_pico",
+  "official_rest",
+  "charge_milli",
+  "charge_pico",
+  ...Array.from({ length: COUNTS }, (_, index) => `count_${index}`),
+];
+
+export const SUMS = SUM_COLUMNS.map((name) => `SUM(${name})`).join(", ");
+
+/** To be raised with each change of the tables, or of what is in them. */
+export const SCHEMA = 1;
+
+const COLUMNS = SUM_COLUMNS.map((name) => `${name} INTEGER NOT NULL`).join(", ");
+
+/**
+ * `traits`: what many requests share, as JSON. `senders`: sessions and their agents. `requests`: a row for each line, and
+ * for each estimate that a line adds to what limits count, or takes back. An odd row has its numbers as JSON in `odd`,
+ * because one of them does not fit, or its time; a line that cannot be read has trait 0. `sums`: the rest of them, by hour
+ * and trait.
+ */
+const TABLES = `
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE traits (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+  CREATE TABLE senders (id INTEGER PRIMARY KEY, session TEXT NOT NULL, agent TEXT NOT NULL, parent TEXT);
+  CREATE INDEX senders_by_session ON senders (session, agent);
+  CREATE TABLE requests (number INTEGER PRIMARY KEY, line INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT, corrects TEXT,
+    time TEXT NOT NULL, hour INTEGER NOT NULL, trait INTEGER NOT NULL, sender INTEGER NOT NULL, miss TEXT, odd TEXT,
+    ${COLUMNS});
+  CREATE TABLE sums (hour INTEGER, trait INTEGER, first INTEGER NOT NULL, ${COLUMNS},
+    PRIMARY KEY (hour, trait)) WITHOUT ROWID;
+  PRAGMA user_version = ${SCHEMA};
+`;
+
+/** They are made when the first lines are there: that takes half the time. */
+const INDEXES = `
+  CREATE INDEX IF NOT EXISTS requests_by_id ON requests (id);
+  CREATE INDEX IF NOT EXISTS requests_by_hour ON requests (hour);
+  CREATE INDEX IF NOT EXISTS requests_by_sender ON requests (sender);
+  CREATE INDEX IF NOT EXISTS corrections ON requests (corrects) WHERE corrects IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS misses ON requests (line) WHERE miss IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS odd_requests ON requests (line) WHERE odd IS NOT NULL;
+`;
+
+const OTHER_COLUMNS = 11;
+
+export const INSERT_REQUEST = `INSERT INTO requests VALUES (${Array.from(
+  { length: OTHER_COLUMNS + SUM_COLUMNS.length },
+  () => "?",
+).join(", ")})`;
+
+/** Adds the rows from a number on to the sums. */
+export const ADD_TO_SUMS = `
+  INSERT INTO sums SELECT hour, trait, MIN(line), ${SUMS} FROM requests
+  WHERE number >= ? AND odd IS NULL GROUP BY hour, trait
+  ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
+
+export function createTables(database: IndexDatabase): void {
+  database.run(TABLES);
+}
+
+export function createIndexes(database: IndexDatabase): void {
+  database.run(INDEXES);
+}
+
+export function openInMemory(): IndexDatabase {
+  const database = new Database(":memory:");
+  createTables(database);
+  return database;
+}

@@ -1,0 +1,80 @@
+// What many requests of a ledger share: the index keeps it once.
+
+import { z } from "zod";
+
+import { parseJson } from "../../lib/json/json.ts";
+import type { Row } from "../ledger/row.ts";
+
+/** A correction that gives a price to a request without one is `priced`. An `estimate` is counted by limits only. */
+export type RowType = "request" | "correction" | "priced" | "estimate";
+
+export interface Traits {
+  readonly type: RowType;
+  readonly key: string;
+  readonly group: string;
+  readonly channel: string;
+  readonly model: string;
+  /** The model that the answer names; empty: none. */
+  readonly answeredBy: string;
+  readonly tool: string | null;
+  readonly label: string | null;
+  readonly inferred: boolean;
+  readonly basis: string;
+  readonly outcome: string;
+  /** Of the usage, in the order of the line. */
+  readonly kinds: readonly string[];
+}
+
+/** A session and its agent; empty: none. */
+export interface Sender {
+  readonly session: string;
+  readonly agent: string;
+  readonly parent: string | null;
+}
+
+export const NO_SENDER: Sender = { session: "", agent: "", parent: null };
+
+const traitsSchema = z.lazy(() =>
+  z.tuple([
+    z.enum(["request", "correction", "priced", "estimate"]),
+    z.string(),
+    z.string(),
+    z.string(),
+    z.string(),
+    z.string(),
+    z.string().nullable(),
+    z.string().nullable(),
+    z.boolean(),
+    z.string(),
+    z.string(),
+    z.array(z.string()),
+  ]),
+);
+
+type EncodedTraits = z.infer<typeof traitsSchema>;
+
+export function encodeTraits(row: Row, type: RowType): string {
+  const { key, group, channel, model, answeredBy, client, basis, line, usage } = row;
+  const isCounted = type === "request";
+  const outcome = line["outcome"];
+  return JSON.stringify([
+    type,
+    key,
+    group,
+    channel,
+    model,
+    answeredBy,
+    client?.tool ?? null,
+    client?.label ?? null,
+    client?.inferred === true,
+    basis,
+    typeof outcome === "string" ? outcome : "",
+    isCounted ? usage.map(([kind]) => kind) : [],
+  ] satisfies EncodedTraits);
+}
+
+export function decodeTraits(text: string): Traits {
+  const [type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, kinds] =
+    traitsSchema.parse(parseJson(text));
+  return { type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, kinds };
+}
