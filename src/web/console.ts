@@ -53,6 +53,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   };
   const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
   inside.reports.keepFollowing();
+  void checkSums(inside);
   return {
     observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
@@ -72,6 +73,17 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
       inside.reports.close();
     },
   };
+}
+
+/** What limits count at a start is from the index. The ledger is the truth. */
+async function checkSums({ gateway: { ledger, observer }, reports }: Inside): Promise<void> {
+  if (ledger.indexedLines === null) return;
+  try {
+    ledger.raiseSums(await reports.tally(ledger.indexedLines));
+  } catch (error) {
+    if (!(error instanceof Refusal))
+      observer.notice("warning", `the ledger could not be added up: ${getErrorMessage(error)}`);
+  }
 }
 
 const NOT_SERVED =

@@ -22,6 +22,7 @@ import { findPlace } from "../ledger/rotation.ts";
 import { positionSchema } from "../ledger/noted-end.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import { ADD_TO_SUMS, COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST } from "./schema.ts";
+import { SessionChanges } from "./sessions.ts";
 import { encodeTraits, type RowType } from "./traits.ts";
 
 const progressSchema = z.lazy(() =>
@@ -84,6 +85,7 @@ export class IndexFollower {
   readonly #insertRow: ReturnType<IndexDatabase["query"]>;
   readonly #traits = new Map<string, number>();
   readonly #senders = new Map<string, number>();
+  #sessions = new SessionChanges();
   #progress: Progress;
   #next: number;
   #line = 0;
@@ -134,6 +136,7 @@ export class IndexFollower {
       }
       if (count > 0 || files[index] === undefined) {
         this.#database.query(ADD_TO_SUMS).run(from);
+        this.#sessions.write(this.#database);
         const prev = count > 0 ? hashLine(last) : (findPlace(source, 0)?.prev ?? "");
         const known = files.slice(0, index);
         const progress = {
@@ -156,6 +159,7 @@ export class IndexFollower {
   #forget(): void {
     this.#traits.clear();
     this.#senders.clear();
+    this.#sessions = new SessionChanges();
     try {
       this.#database.run("ROLLBACK");
       this.#progress = readProgress(this.#database);
@@ -185,6 +189,8 @@ export class IndexFollower {
         counts: was === null ? row.usage.map(([, count]) => count) : [],
       },
     );
+    this.#sessions.add(row, this.#line);
+    if (this.#sessions.size > MAX_NAMES) this.#sessions.write(this.#database);
     if (row.limit !== null || row.replaced !== null) this.#addEstimates(row, sender);
     return true;
   }

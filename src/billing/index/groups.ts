@@ -18,13 +18,13 @@ import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
 import { SUMS } from "./schema.ts";
 import type { Sender, Traits } from "./traits.ts";
 
-export interface Period {
+export interface TimeRange {
   /** ISO times; null: all. */
   readonly since: string | null;
   readonly until: string | null;
 }
 
-export interface GroupQuery extends Period {
+export interface GroupQuery extends TimeRange {
   /** Divides them by time. */
   readonly span?: TimeSpan | undefined;
   readonly zone: Zone;
@@ -107,7 +107,7 @@ function findNextHour(part: IndexPart, from: number): number | null {
   return typeof hour === "bigint" ? Number(hour) : null;
 }
 
-function listWithin(part: IndexPart, query: GroupQuery, { since, until }: Period, span = ""): Group[] {
+function listWithin(part: IndexPart, query: GroupQuery, { since, until }: TimeRange, span = ""): Group[] {
   if (query.bySender || query.session !== undefined) return listBySender(part, query, { since, until }, span);
   const from = since === null ? null : Date.parse(since) / HOUR_MS;
   const to = until === null ? null : Date.parse(until) / HOUR_MS;
@@ -137,7 +137,7 @@ const LAST = "\u{10FFFF}";
 function listBySender(
   part: IndexPart,
   { session }: GroupQuery,
-  { since, until }: Period,
+  { since, until }: TimeRange,
   span: string,
 ): Group[] {
   const one = session === undefined ? "" : "AND sender IN (SELECT id FROM senders WHERE session = ?)";
@@ -205,7 +205,7 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
 }
 
 /** A request with what its prompt missed in the upstream's cache. */
-export interface MissRow extends Pick<Group, "traits" | "span"> {
+export interface MissedRequest extends Pick<Group, "traits" | "span"> {
   readonly sender: Sender;
   readonly id: string;
   readonly time: string;
@@ -214,7 +214,7 @@ export interface MissRow extends Pick<Group, "traits" | "span"> {
 }
 
 /** In the order of their lines. */
-export function listMisses(index: LedgerIndex, { since, until }: Period): MissRow[] {
+export function listMisses(index: LedgerIndex, { since, until }: TimeRange): MissedRequest[] {
   return index.parts.flatMap((part) => {
     const rows = part.list(
       "SELECT trait, sender, id, time, miss FROM requests WHERE miss IS NOT NULL AND time >= ? AND time < ? ORDER BY line",
@@ -230,4 +230,28 @@ export function listMisses(index: LedgerIndex, { since, until }: Period): MissRo
       cache: parseJson(String(miss)),
     }));
   });
+}
+
+/** When each key was last used, corrections included. */
+export function listLastTimes({ parts }: LedgerIndex): Map<string, string> {
+  const times = new Map<string, string>();
+  const note = (part: IndexPart, [trait, time]: Row): void => {
+    const { key, type } = part.traitsOf(trait);
+    if (type !== "estimate" && String(time) > (times.get(key) ?? "")) times.set(key, String(time));
+  };
+  for (const part of parts) {
+    // The last hour of each trait has its last time.
+    const hours = part.list("SELECT trait, MAX(hour) FROM sums GROUP BY trait");
+    const last = Map.groupBy(hours, ([trait]) => part.traitsOf(trait).key);
+    const wanted = new Set(
+      [...last.values()].map((rows) => Math.max(...rows.map(([, hour]) => Number(hour)))),
+    );
+    for (const hour of wanted) {
+      const sql = "SELECT trait, MAX(time) FROM requests WHERE hour = ? AND odd IS NULL GROUP BY trait";
+      for (const row of part.list(sql, hour)) note(part, row);
+    }
+    for (const row of part.list("SELECT trait, time FROM requests WHERE odd IS NOT NULL AND trait > 0"))
+      note(part, row);
+  }
+  return times;
 }

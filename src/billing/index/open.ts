@@ -26,16 +26,31 @@ const LONG_BYTES = 64 << 20;
 /** `report` gets a line for people when the index cannot be used, and when reading takes long. */
 export function openIndex(path: string, report: (text: string) => void): LedgerIndex {
   using held = holdLedgerFiles(path);
+  return addRest(path, held.sources, openFile(path, held.sources, report), report);
+}
+
+/** Null: there is no file that can be used. */
+export function openIndexFile(path: string, report: (text: string) => void): LedgerIndex | null {
+  using held = holdLedgerFiles(path);
   const file = openFile(path, held.sources, report);
+  return file === null ? null : addRest(path, held.sources, file, report);
+}
+
+function addRest(
+  path: string,
+  sources: readonly Source[],
+  file: OpenFile | null,
+  report: (text: string) => void,
+): LedgerIndex {
   const progress = file?.progress ?? NOTHING_READ;
-  const unread = measureUnread(progress, held.sources);
+  const unread = measureUnread(progress, sources);
   if (unread > LONG_BYTES)
     report(`Reading ${Math.round(unread / 1e6)} MB of the ledger that its index lacks.`);
   const parts = file === null ? [] : [new IndexPart(file.database)];
   if (unread === 0 && file !== null) return combine(path, parts, progress);
   const rest = openInMemory();
   const follower = new IndexFollower(rest, progress);
-  follower.advance(held.sources);
+  follower.advance(sources);
   return combine(path, [...parts, new IndexPart(rest)], follower.progress);
 }
 

@@ -1,5 +1,5 @@
 // The tables of the index. It holds nothing that the ledger does not: it can be deleted at any time, and is made again.
-// See docs/decisions/0026-index-beside-the-ledger.md.
+// See docs/decisions/0025-index-beside-the-ledger.md.
 
 import { Database } from "bun:sqlite";
 
@@ -31,7 +31,7 @@ const COLUMNS = SUM_COLUMNS.map((name) => `${name} INTEGER NOT NULL`).join(", ")
  * `traits`: what many requests share, as JSON. `senders`: sessions and their agents. `requests`: a row for each line, and
  * for each estimate that a line adds to what limits count, or takes back. An odd row has its numbers as JSON in `odd`,
  * because one of them does not fit, or its time; a line that cannot be read has trait 0. `sums`: the rest of them, by hour
- * and trait.
+ * and trait. `sessions`: a row for each, with the number of its last line.
  */
 const TABLES = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,6 +43,7 @@ const TABLES = `
     ${COLUMNS});
   CREATE TABLE sums (hour INTEGER, trait INTEGER, first INTEGER NOT NULL, ${COLUMNS},
     PRIMARY KEY (hour, trait)) WITHOUT ROWID;
+  CREATE TABLE sessions (session TEXT PRIMARY KEY, sums TEXT NOT NULL, line INTEGER NOT NULL) WITHOUT ROWID;
   PRAGMA user_version = ${SCHEMA};
 `;
 
@@ -51,6 +52,7 @@ const INDEXES = `
   CREATE INDEX IF NOT EXISTS requests_by_id ON requests (id);
   CREATE INDEX IF NOT EXISTS requests_by_hour ON requests (hour);
   CREATE INDEX IF NOT EXISTS requests_by_sender ON requests (sender);
+  CREATE INDEX IF NOT EXISTS sessions_by_line ON sessions (line);
   CREATE INDEX IF NOT EXISTS corrections ON requests (corrects) WHERE corrects IS NOT NULL;
   CREATE INDEX IF NOT EXISTS misses ON requests (line) WHERE miss IS NOT NULL;
   CREATE INDEX IF NOT EXISTS odd_requests ON requests (line) WHERE odd IS NOT NULL;

@@ -12,7 +12,7 @@ import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
-import type { Holder, Window } from "./sums/sums.ts";
+import type { Holder, Tallies, Window } from "./sums/sums.ts";
 import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerOptions } from "./writer.ts";
@@ -38,6 +38,10 @@ export interface Ledger {
   readonly problem: string | null;
   /** Of the days and months of the sums. To set another one reads the whole ledger. */
   zone: Zone;
+  /** How many lines of the start's sums are from the index, which may be wrong. Null: all are from the ledger. */
+  readonly indexedLines: number | null;
+  /** Takes what these lines add up to in the ledger. The larger amount counts. */
+  raiseSums(tallies: Tallies): void;
   /** The sum of the charges of a key or group, corrections included. */
   spentOf(holder: Holder, window: Window): Usd;
   /** What limits count in addition: estimates of requests whose cost is not known. */

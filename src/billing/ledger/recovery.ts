@@ -8,9 +8,8 @@ import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
 import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
 import { parseLine } from "./line.ts";
-import { type EndState, judgeEnd, type NotedEnd } from "./noted-end.ts";
+import { type EndState, judgeEnd, type NotedEnd, readEnds } from "./noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
-import { readSavedSums } from "./sums/sums.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
@@ -58,9 +57,9 @@ export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
 }
 
-/** The sums are written rarely: they count only where the journal is missing. */
+/** The other files are written rarely: they count only where the journal is missing. */
 function readNotedEnd(path: string, journalPath: string): NotedEnd | null {
-  return readJournal(journalPath).noted ?? readSavedSums(`${path}.sums`)?.noted ?? null;
+  return readJournal(journalPath).noted ?? readEnds(path)[0]?.noted ?? null;
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

@@ -46,7 +46,10 @@ export interface Row extends Amounts {
 
 /** Null if the text is neither a line nor a correction. */
 export function readRow(text: string): Row | null {
-  const line = parseJson(text);
+  return rowOf(parseJson(text));
+}
+
+export function rowOf(line: unknown): Row | null {
   if (!isObject(line)) return null;
   const isCorrection = line["corrects"] !== undefined;
   const names = readNames(line, isCorrection ? line["request_time"] : line["time"]);

@@ -79,7 +79,7 @@ export class LedgerStore {
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
     const files = { journal, lines: AppendFile.open(path, true) };
-    const others = [".sums", ".hours", ".channels.json", ".alerts.json"].map((end) => path + end);
+    const others = [".end", ".channels.json", ".alerts.json"].map((end) => path + end);
     for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);
   }

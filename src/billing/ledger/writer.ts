@@ -3,14 +3,17 @@
 // event loop is written together. The event loop never waits for the disk,
 // except when a file is rotated.
 
+import { existsSync } from "node:fs";
+
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
+import { openIndexFile } from "../index/open.ts";
 import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
-import { listLedgerFiles } from "./rotation.ts";
+import { listLedgerFiles, locate } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
 import {
   addAttempt,
@@ -21,14 +24,14 @@ import {
   encodeUnopened,
 } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
-import type { EndState } from "./noted-end.ts";
+import { type EndState, readEnds, writeEnd } from "./noted-end.ts";
 import { recoverLedger } from "./recovery.ts";
 import { readRecent, type Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import { readSavedSums, Sums } from "./sums/sums.ts";
+import { Sums, type Tallies } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -44,14 +47,16 @@ const RETRY_MS = 1000;
 const RECENT_MS = 30 * 60_000;
 /** Limits a minute count the requests of the last minute by their arrival. Their lines are written up to this much later. */
 const COUNTED_MS = 10 * 60_000;
-/** After a crash, the next start reads at most this much of the ledger again, or more if the sums themselves are large. */
-const CHECKPOINT_BYTES = 2 << 20;
+/** How many bytes of lines are written until their end is noted beside the journal, too. */
+const NOTE_BYTES = 2 << 20;
 
 /** What a writer works with, opened and recovered. */
 interface RecoveredLedger {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly sums: Sums;
+  /** How many lines of the sums are from the index. Null: all are from the ledger. */
+  readonly indexedLines: number | null;
   readonly recent: readonly Recent[];
   readonly outputs: OutputHistory;
 }
@@ -63,8 +68,9 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   if (recovery.cutBytes > 0)
     report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
   const files = listLedgerFiles(path);
-  const sums = new Sums(options.zone);
-  const isInChain = sums.load(files, `${path}.sums`);
+  const filed = readEnds(path);
+  const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
+  const summed = readSums(path, files, options);
   if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
@@ -72,14 +78,27 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
-  const writer = new LedgerWriter(options, { lock, store, sums, recent, outputs });
+  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, outputs });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
   writer.start(recovery.unfinished);
-  // From now on it notes the end of the ledger beside the journal.
-  if (!isInChain || readSavedSums(`${path}.sums`)?.hasJournal !== true) writer.saveSums();
+  // What version 0.1 noted has been judged. From now on, this gateway notes the end.
+  if (!isInChain || filed.length !== 1 || !existsSync(`${path}.end`)) writer.saveEnd();
   return writer;
+}
+
+/** From the index if it can be used, and else from all lines. */
+function readSums(
+  path: string,
+  files: readonly string[],
+  { zone, report }: LedgerOptions,
+): Pick<RecoveredLedger, "sums" | "indexedLines"> {
+  const sums = new Sums(zone);
+  using index = openIndexFile(path, report);
+  if (index === null) sums.addFiles(files);
+  else sums.addIndex(index);
+  return { sums, indexedLines: index?.progress.lines ?? null };
 }
 
 /** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
@@ -115,6 +134,7 @@ export class LedgerWriter {
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
   readonly recent: readonly Recent[];
+  readonly indexedLines: number | null;
   readonly #outputs: OutputHistory;
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
@@ -130,7 +150,7 @@ export class LedgerWriter {
   #syncTimer: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
   #endWatch: () => void = () => {};
-  #checkpointAt = CHECKPOINT_BYTES;
+  #noteAt = NOTE_BYTES;
 
   constructor(options: LedgerOptions, parts: RecoveredLedger) {
     this.#options = options;
@@ -138,6 +158,7 @@ export class LedgerWriter {
     this.#now = options.now ?? Date.now;
     this.#store = parts.store;
     this.recent = parts.recent;
+    this.indexedLines = parts.indexedLines;
     this.#outputs = parts.outputs;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
@@ -233,6 +254,10 @@ export class LedgerWriter {
     this.#schedule();
   }
 
+  raiseSums(tallies: Tallies): void {
+    this.#chain.sums.raise(tallies);
+  }
+
   get zone(): Zone {
     return this.#chain.sums.zone;
   }
@@ -241,8 +266,7 @@ export class LedgerWriter {
     if (zone.name === this.zone.name) return;
     this.#chain.replaceSums(() => {
       const sums = new Sums(zone);
-      // Not the sums beside it: they are of other days.
-      sums.load(listLedgerFiles(this.#options.path), null);
+      sums.addFiles(listLedgerFiles(this.#options.path));
       return sums;
     });
   }
@@ -293,7 +317,7 @@ export class LedgerWriter {
     await this.#syncing;
     await this.#syncLast();
     if (left === 0 && this.#problem === null && this.#open.size === 0) this.#tidyLast();
-    if (left === 0) this.saveSums();
+    if (left === 0) this.saveEnd();
     this.#store.close();
     this.#lock.release();
   }
@@ -316,9 +340,8 @@ export class LedgerWriter {
     }
   }
 
-  /** Returns the size. */
-  saveSums(): number {
-    return this.#chain.sums.save(`${this.#options.path}.sums`, this.#store.end);
+  saveEnd(): void {
+    writeEnd(this.#options.path, this.#store.end);
   }
 
   #watch(): void {
@@ -386,8 +409,9 @@ export class LedgerWriter {
       this.#problem = null;
       this.#options.report("the ledger can be written again");
     }
-    if (this.#store.written < this.#checkpointAt) return;
-    this.#checkpointAt = this.#store.written + Math.max(CHECKPOINT_BYTES, 8 * this.saveSums());
+    if (this.#store.written < this.#noteAt) return;
+    this.#noteAt = this.#store.written + NOTE_BYTES;
+    this.saveEnd();
   }
 
   #fail(error: unknown): void {

@@ -1,7 +1,7 @@
 // Sums what prompts missed in their caches, by session and model, and by cause. It only reads.
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { type MissRow as FoundMiss, listMisses } from "../index/groups.ts";
+import { type MissedRequest, listMisses } from "../index/groups.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { type CacheMiss, cacheSchema } from "../ledger/line.ts";
 import { hasNames, type ReportQuery, selectGroups } from "./report.ts";
@@ -71,7 +71,7 @@ export function reportMisses(index: LedgerIndex, query: Omit<ReportQuery, "by">)
 }
 
 /** The misses of one model. */
-function sumMisses(misses: readonly FoundMiss[], only: ReportQuery["only"]): MissRow[] {
+function sumMisses(misses: readonly MissedRequest[], only: ReportQuery["only"]): MissRow[] {
   const groups = new Map<string, Group>();
   for (const miss of misses) {
     const cache = cacheSchema.safeParse(miss.cache).data;

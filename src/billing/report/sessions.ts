@@ -2,7 +2,7 @@
 
 import { formatUsd } from "../../lib/money.ts";
 import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
-import { findLatestLine, type Group, listMisses, type MissRow } from "../index/groups.ts";
+import { findLatestLine, type Group, listMisses, type MissedRequest } from "../index/groups.ts";
 import { type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
 import { readLastLines } from "../ledger/follow.ts";
 import { readRow, type Row } from "../ledger/row.ts";
@@ -133,7 +133,7 @@ function openAgent({ agents }: SessionTotals, name: string): AgentTotals {
 }
 
 /** A newer gateway may have written it. */
-function readMiss({ id, time, cache }: MissRow): Miss | null {
+function readMiss({ id, time, cache }: MissedRequest): Miss | null {
   const tokens = getCount(getField(cache, "missed"));
   if (!isObject(cache) || tokens === undefined) return null;
   const { usd, because } = cache;

@@ -76,9 +76,14 @@ export const JOURNAL_CUT: Problem = {
 };
 
 export const END_NOT_NOTED =
-  "The journal and the sums are not beside this ledger. Lines that were removed at its end would not be found.";
-export const SUMS_MISSING =
-  "The sums (.sums) are missing. Only the journal shows where the ledger ends. The next start of the gateway computes them.";
+  "The journal and the noted end are not beside this ledger. Lines that were removed at its end would not be found.";
+export const END_FILE_MISSING =
+  "The noted end (.end) is missing. Only the journal shows where the ledger ends. The next start of the gateway notes it again.";
+
+export const INDEX_DIFFERS: Problem = {
+  problem: "the index has other sums than the ledger, so reports may be wrong",
+  advice: "Remove the index, the file whose name ends in .index. It is made again from the ledger.",
+};
 
 export const ANCHOR_MISSED: Problem = {
   problem:

@@ -2,21 +2,20 @@
 // of one of them hides nothing.
 
 import { type JournalReading, readJournal } from "../ledger/journal.ts";
-import { judgeEnd, type NotedEnd } from "../ledger/noted-end.ts";
-import { readSavedSums } from "../ledger/sums/sums.ts";
+import { type FiledEnd, judgeEnd, type NotedEnd, readEnds } from "../ledger/noted-end.ts";
 import {
+  END_FILE_MISSING,
   END_MISSING,
   END_NOT_NOTED,
   END_REMOVED,
   JOURNAL_CUT,
   NO_JOURNAL,
   type Problem,
-  SUMS_MISSING,
 } from "./finding.ts";
 
 export class NotedEnds {
   readonly #journal: JournalReading;
-  readonly #sums: ReturnType<typeof readSavedSums>;
+  readonly #filed: readonly FiledEnd[];
   readonly #running: boolean;
   readonly #noted: readonly NotedEnd[];
   /** The hashes of lines that must be there and were not met yet. */
@@ -26,9 +25,11 @@ export class NotedEnds {
   /** To be called before the ledger is read: a gateway that runs writes a line before it notes it. */
   constructor(path: string, running: boolean) {
     this.#running = running;
-    this.#sums = readSavedSums(`${path}.sums`);
+    this.#filed = readEnds(path);
     this.#journal = readJournal(`${path}.open`);
-    this.#noted = [this.#sums?.noted ?? null, this.#journal.noted].filter((noted) => noted !== null);
+    this.#noted = [...this.#filed.map(({ noted }) => noted), this.#journal.noted].filter(
+      (noted) => noted !== null,
+    );
     const positions = this.#noted.flatMap(({ end, synced }) => (synced === null ? [end] : [end, synced]));
     this.#missing = new Set(positions.map(({ prev }) => prev));
   }
@@ -47,7 +48,7 @@ export class NotedEnds {
 
   listProblems(): Problem[] {
     const states = this.#noted.map((noted) => judgeEnd(noted, ({ prev }) => !this.#missing.has(prev)));
-    const isJournalGone = this.#journal.noted === null && this.#sums?.hasJournal === true;
+    const isJournalGone = this.#journal.noted === null && this.#filed.some(({ hasJournal }) => hasJournal);
     return [
       ...(states.includes("unexplained") ? [END_REMOVED] : []),
       ...(states.includes("taken by a power cut") && !states.includes("unexplained") ? [END_MISSING] : []),
@@ -57,7 +58,7 @@ export class NotedEnds {
 
   /** What could not be checked. */
   listNotes(): string[] {
-    if (this.#sums !== null) return [];
-    return [this.#journal.noted === null ? END_NOT_NOTED : SUMS_MISSING];
+    if (this.#filed.length > 0) return [];
+    return [this.#journal.noted === null ? END_NOT_NOTED : END_FILE_MISSING];
   }
 }

@@ -20,6 +20,7 @@ import {
   UNENDED,
 } from "./finding.ts";
 import { findFault } from "./line.ts";
+import { IndexSums } from "./index-sums.ts";
 import { NotedEnds } from "./noted-ends.ts";
 
 export interface Verdict {
@@ -46,7 +47,7 @@ export function verifyLedger(
   report: (finding: Finding) => void,
 ): Verdict {
   const ends = new NotedEnds(path, options.running);
-  const verifier = new Verifier(options, ends, report);
+  const verifier = new Verifier(options, { ends, indexed: new IndexSums(path) }, report);
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
     verifier.begin(nameOf(source, path));
@@ -61,9 +62,16 @@ export function verifyLedger(
   return { files: held.sources.length, ...verdict, notes: verdict.lines === 0 ? [] : ends.listNotes() };
 }
 
+/** What is beside the ledger. */
+interface Evidence {
+  readonly ends: NotedEnds;
+  readonly indexed: IndexSums;
+}
+
 class Verifier {
   readonly #options: VerifyOptions;
   readonly #ends: NotedEnds;
+  readonly #indexed: IndexSums;
   readonly #report: (finding: Finding) => void;
   /** The current charge of every line read so far, by the line's id. */
   readonly #charges = new Map<string, string | null>();
@@ -78,9 +86,10 @@ class Verifier {
   #corrections = 0;
   #findings = 0;
 
-  constructor(options: VerifyOptions, ends: NotedEnds, report: (finding: Finding) => void) {
+  constructor(options: VerifyOptions, { ends, indexed }: Evidence, report: (finding: Finding) => void) {
     this.#options = options;
     this.#ends = ends;
+    this.#indexed = indexed;
     this.#report = report;
     this.#isAnchored = options.anchor === undefined || options.anchor === null;
     this.#meetLine();
@@ -106,7 +115,9 @@ class Verifier {
   check(bytes: Buffer, from: number, to: number): void {
     this.#line += 1;
     this.#lines += 1;
-    this.#checkLine(parseJson(bytes.toString("utf8", from, to)));
+    const line = parseJson(bytes.toString("utf8", from, to));
+    this.#checkLine(line);
+    this.#indexed.add(line);
     this.#prev = hashLine(bytes.subarray(from, to));
     this.#meetLine();
   }
@@ -151,6 +162,8 @@ class Verifier {
   end(): void {
     for (const problem of this.#ends.listProblems()) this.#find(null, problem);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
+    const differs = this.#indexed.findProblem();
+    if (differs !== null) this.#find(null, differs);
   }
 
   #nameBreak(): Problem {

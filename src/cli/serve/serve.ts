@@ -127,7 +127,7 @@ async function survey(
     const readLedger = async () => (await console?.survey()) ?? { damaged: 0, models: [] };
     await surveyStart({ catalog, prices, address, warn, readLedger, signal }, process.env);
   } catch (error) {
-    warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
+    if (!signal.aborted) warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
   }
 }
 

@@ -2,6 +2,7 @@
 // ends when neither has happened for a while, because it takes memory.
 
 import { statSync } from "node:fs";
+import type { Tallies } from "../../billing/ledger/sums/sums.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Overview, SessionReply, SessionsReply } from "../api.ts";
@@ -18,6 +19,8 @@ export interface Reports {
   sessions(query: SessionsQuery): Promise<SessionsReply>;
   session(session: string): Promise<SessionReply>;
   survey(): Promise<LedgerUse>;
+  /** What the first lines of the ledger add up to, without the index. Takes a tenth of a core for a while. */
+  tally(lines: number): Promise<Tallies>;
   /** Brings the index up to date. */
   follow(): Promise<void>;
   /** Does so once a second if the ledger has grown. */
@@ -58,6 +61,7 @@ export function createReports(
     follow,
     keepFollowing: () => (endWatch = everySecond(watch)),
     survey: async () => requireKind(await thread.ask({ kind: "survey" }), "survey").use,
+    tally: async (lines) => requireKind(await thread.ask({ kind: "tally", lines }), "tally").tallies,
     overview: async (query) =>
       requireKind(await thread.ask({ kind: "overview", query }), "overview").overview,
     explain: async (request) => requireKind(await thread.ask({ kind: "explain", request }), "explain").lines,

@@ -2,6 +2,8 @@
 // and sends it questions.
 
 import { IndexKeeper } from "../../billing/index/keep.ts";
+import { readRows } from "../../billing/ledger/row.ts";
+import { Sums } from "../../billing/ledger/sums/sums.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -14,11 +16,14 @@ import { listSessions, showSession } from "./sessions.ts";
 /** So much is read before the next question is looked at: 0.1 s. */
 const STEP_BYTES = 16 << 20;
 
+/** What is answered from the index. */
+type Asked = Exclude<Question, { readonly kind: "tally" }>;
+
 let keeper: IndexKeeper | null = null;
 let ledgerPath = "";
 let isReading = false;
 /** Questions that are answered when everything is read. */
-const waiting: Question[] = [];
+const waiting: Asked[] = [];
 
 function openKeeper(path: string): IndexKeeper {
   if (keeper !== null && path === ledgerPath) return keeper;
@@ -46,7 +51,7 @@ function readOn(): void {
   });
 }
 
-function answer(question: Question): void {
+function answer(question: Asked): void {
   try {
     reply(question.id, compute(question));
   } catch (error) {
@@ -54,7 +59,29 @@ function answer(question: Question): void {
   }
 }
 
-function compute(question: Question): Result {
+/** Many lines are read at a time, and then for nine times as long none. */
+const TALLY_LINES = 500;
+const TALLY_PAUSE = 9;
+
+async function tally({ id, ledgerPath: path, timezone }: Question, lines: number): Promise<void> {
+  const sums = new Sums(createZone(timezone));
+  let [count, began] = [0, performance.now()];
+  try {
+    for (const row of readRows(path)) {
+      if (count === lines) break;
+      count += 1;
+      if (row !== null) sums.addRow(row);
+      if (count % TALLY_LINES > 0) continue;
+      await Bun.sleep(TALLY_PAUSE * (performance.now() - began));
+      began = performance.now();
+    }
+    reply(id, { kind: "tally", tallies: sums.tallies });
+  } catch (error) {
+    reply(id, { kind: "failed", error: getErrorMessage(error) });
+  }
+}
+
+function compute(question: Asked): Result {
   const { index, read } = openKeeper(question.ledgerPath);
   const clock = { zone: createZone(question.timezone), now: Date.now() };
   switch (question.kind) {
@@ -84,6 +111,10 @@ function reply(id: number, result: Result): void {
 }
 
 globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
+  if (data.kind === "tally") {
+    void tally(data, data.lines);
+    return;
+  }
   try {
     const isDone = openKeeper(data.ledgerPath).advance(STEP_BYTES);
     // The page asks again for the rest.

@@ -40,7 +40,7 @@ export async function measureConsole(
   const own = bench.cores === null ? null : String(bench.cores.proxy);
   const first = await openPage(command, folder, bench, own);
   await readAll(first);
-  while (!existsSync(`${ledger}.hours`)) await Bun.sleep(POLL_MS);
+  while (!existsSync(`${ledger}.index`)) await Bun.sleep(POLL_MS);
   const samples = await measureRounds(first, bench);
   samples.push({ "ms for the sessions of all lines, no streams": await time(first, REPORT) });
   samples.push(await measureOpenPage(first));

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
+import { IndexKeeper } from "../../../src/billing/index/keep.ts";
 import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
 import type { Intent } from "../../../src/billing/ledger/journal.ts";
@@ -117,4 +118,11 @@ export function readWholeLedger(path: string): ReadLedger {
 /** The index of a ledger, as a command opens it. */
 export function readIndex(path: string): LedgerIndex {
   return openIndex(path, () => {});
+}
+
+/** Brings the index file of a ledger up to date, as a running gateway does. */
+export function makeIndex(path: string): void {
+  const keeper = new IndexKeeper(path, () => {});
+  keeper.advance(Number.POSITIVE_INFINITY);
+  keeper.close();
 }

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -16,8 +17,9 @@ import { join } from "node:path";
 import { sample, string } from "fast-check";
 
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
-import { createZone, UTC } from "../../../src/lib/text/zone.ts";
-import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
+import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
+import { readRows } from "../../../src/billing/ledger/row.ts";
+import { Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
@@ -31,6 +33,8 @@ import {
   newLedgerPath,
   optionsFor,
   readWholeLedger,
+  makeIndex,
+  readIndex,
 } from "./ledger-samples.ts";
 
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
@@ -42,7 +46,7 @@ async function abandon(path: string, opened: readonly string[], settled: readonl
   const journal = readFileSync(`${path}.open`);
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
-  rmSync(`${path}.sums`, { force: true });
+  rmSync(`${path}.end`, { force: true });
 }
 
 function countsOf(path: string): Array<[string, number]> {
@@ -175,7 +179,7 @@ describe("exactly one line", () => {
         ["req_2", 1],
         ["req_3", 1],
       ]);
-      rmSync(`${path}.sums`);
+      rmSync(`${path}.end`);
     }
   });
 
@@ -189,7 +193,7 @@ describe("exactly one line", () => {
     for (let end = before.length; end <= after.length; end += 5) {
       writeFileSync(path, after.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
-      rmSync(`${path}.sums`, { force: true });
+      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(readFileSync(path, "utf8")).toBe(after.toString());
     }
@@ -203,7 +207,7 @@ describe("exactly one line", () => {
     for (let end = 0; end <= journal.length; end += 3) {
       writeFileSync(path, bytes);
       writeFileSync(`${path}.open`, journal.subarray(0, end));
-      rmSync(`${path}.sums`, { force: true });
+      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       const { count } = readWholeLedger(path);
       expect(count.get("req_1")).toBe(1);
@@ -237,7 +241,7 @@ describe("exactly one line", () => {
     for (const end of [torn.length, torn.length - 1, torn.length - 30, page + 4096, page + 1]) {
       writeFileSync(path, torn.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
-      for (const file of [`${path}.torn`, `${path}.sums`]) rmSync(file, { force: true });
+      for (const file of [`${path}.torn`, `${path}.end`]) rmSync(file, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(readFileSync(path, "utf8")).toStartWith(bytes.toString("utf8", 0, whole));
       expect(readFileSync(`${path}.torn`)).toEqual(torn.subarray(whole, end));
@@ -550,7 +554,7 @@ describe("rotation", () => {
       if (crashed === "after it") writeFileSync(path, "");
       else rmSync(path, { force: true });
       writeFileSync(`${path}.open`, journal);
-      rmSync(`${path}.sums`, { force: true });
+      rmSync(`${path}.end`, { force: true });
       await openLedger(optionsFor(path)).close();
       expect(countsOf(path)).toEqual([
         ["req_1", 1],
@@ -624,48 +628,74 @@ describe("sums", () => {
     expect(ledger.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["none", "lost", "damaged", "no amount"] as const) {
-      const text = readFileSync(`${path}.sums`, "utf8");
-      if (damage === "lost") rmSync(`${path}.sums`);
-      if (damage === "damaged") writeFileSync(`${path}.sums`, text.replace("7", "8"));
-      if (damage === "no amount") {
-        const body = text.slice(text.indexOf("\n") + 1, -1).replace(/"total":"[^"]+"/, '"total":"7e9"');
-        writeFileSync(`${path}.sums`, `${hashLine(body)}\n${body}\n`);
+    for (const damage of ["no index", "none", "behind", "damaged"] as const) {
+      const text = readFileSync(path, "utf8");
+      if (damage === "none") makeIndex(path);
+      if (damage === "behind") {
+        rmSync(`${path}.index`);
+        writeFileSync(path, text.slice(0, text.indexOf("\n") + 1));
+        makeIndex(path);
+        writeFileSync(path, text);
       }
+      if (damage === "damaged") writeFileSync(`${path}.index`, "damaged");
       const again = openLedger(options);
-      expect(sumsOf(again)).toEqual(expected);
+      expect([damage, sumsOf(again)]).toEqual([damage, expected]);
+      expect(again.indexedLines).toBe(damage === "none" || damage === "behind" ? 5 : null);
       expect(again.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();
     }
   });
 
-  test("a checkpoint is used only if its line is in the chain", async () => {
+  test("an index is used only for the ledger that it was made of", async () => {
     const path = newLedgerPath();
     const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
     const first = openLedger(options);
     await bill(first, "req_1", { charge_usd: "1" });
     await first.close();
-    const old = readFileSync(`${path}.sums`);
+    makeIndex(path);
+    const old = readFileSync(`${path}.index`);
     const second = openLedger(options);
     await bill(second, "req_2", { charge_usd: "2" });
     await second.close();
-
-    writeFileSync(`${path}.sums`, old);
     const third = openLedger(options);
     expect(formatUsd(third.spentOf({ kind: "key", name: "laptop" }, "total"))).toBe("3");
     await third.close();
 
     renameSync(path, path.replace(".jsonl", "-2026-11.jsonl"));
-    writeFileSync(`${path}.sums`, old);
     const fourth = openLedger(options);
     expect(formatUsd(fourth.spentOf({ kind: "key", name: "laptop" }, "total"))).toBe("3");
     await fourth.close();
 
     const strange = newLedgerPath();
-    writeFileSync(`${strange}.sums`, old);
+    writeFileSync(`${strange}.index`, old);
     const fifth = openLedger({ ...options, path: strange });
     expect(formatUsd(fifth.spentOf({ kind: "key", name: "laptop" }, "total"))).toBe("0");
     await fifth.close();
+  });
+
+  test("of an index that was changed open no limit for longer than the ledger takes to be added up", async () => {
+    const path = newLedgerPath();
+    const options = optionsFor(path, at("2026-11-20T12:00:00Z"));
+    const first = openLedger(options);
+    await bill(first, "req_1", { charge_usd: "9", time: "2026-11-20T10:00:00.000Z" });
+    await first.close();
+    makeIndex(path);
+    const forged = new Database(`${path}.index`);
+    forged.run("UPDATE sums SET charge_milli = 1000");
+    forged.close();
+    const again = openLedger(options);
+    const spent = () =>
+      (["day", "month", "total"] as const).map((window) =>
+        formatUsd(again.spentOf({ kind: "key", name: "laptop" }, window)),
+      );
+    expect(spent()).toEqual(["1", "1", "1"]);
+    await bill(again, "req_2", { charge_usd: "0.5", time: "2026-11-20T11:00:00.000Z" });
+    const sums = new Sums();
+    for (const row of [...readRows(path)].slice(0, again.indexedLines ?? 0))
+      if (row !== null) sums.addRow(row);
+    for (const _ of [1, 2]) again.raiseSums(sums.tallies);
+    expect(spent()).toEqual(["9.5", "9.5", "9.5"]);
+    await again.close();
   });
 
   test("a start reports that written lines are gone, and only then", async () => {
@@ -724,7 +754,7 @@ describe("sums", () => {
       );
     expect(read(ledger)).toEqual(["0", "3", "3"]);
     await ledger.close();
-    rmSync(`${path}.sums`);
+    rmSync(`${path}.end`);
     const again = openLedger(options);
     expect(read(again)).toEqual(["0", "3", "3"]);
     await again.close();
@@ -841,27 +871,28 @@ test("sums can be read while the gateway writes, and show the last use of each k
   await ledger.close();
 });
 
-test.each([false, true])(
-  "sums that are read while the ledger is rotated have each line once, whether a checkpoint is newer: %p",
-  async (isNewer) => {
-    const path = newLedgerPath();
-    const ledger = openLedger(optionsFor(path));
-    await bill(ledger, "req_1", { charge_usd: "1" });
-    await bill(ledger, "req_2", { charge_usd: "20" });
-    await ledger.close();
-    const sums = new Sums();
-    using held = holdLedgerFiles(path);
-    const next = openLedger(optionsFor(path, { rotate: { bytes: 1, monthly: false } }));
-    await bill(next, "req_3", { charge_usd: "300" });
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    if (isNewer) await next.close();
-    expect(listLedgerFiles(path)).toHaveLength(2);
-    sums.load(held.sources, `${path}.sums`);
-    expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
-    await next.close();
-    expect(formatUsd(readSums(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
-  },
-);
+test("sums that are read while the ledger is rotated have each line once", async () => {
+  const path = newLedgerPath();
+  const ledger = openLedger(optionsFor(path));
+  await bill(ledger, "req_1", { charge_usd: "1" });
+  await bill(ledger, "req_2", { charge_usd: "20" });
+  await ledger.close();
+  const sums = new Sums();
+  using held = holdLedgerFiles(path);
+  const next = openLedger(optionsFor(path, { rotate: { bytes: 1, monthly: false } }));
+  await bill(next, "req_3", { charge_usd: "300" });
+  await next.close();
+  expect(listLedgerFiles(path)).toHaveLength(2);
+  sums.addFiles(held.sources);
+  expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
+  expect(formatUsd(readSums(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+});
+
+function readSums(path: string, zone: Zone): Sums {
+  const sums = new Sums(zone);
+  sums.addIndex(readIndex(path));
+  return sums;
+}
 
 describe("the days of sums", () => {
   const KEY = { kind: "key", name: "laptop" } as const;
@@ -876,12 +907,13 @@ describe("the days of sums", () => {
     return ledger;
   }
 
-  test("follow another zone after a restart, though the checkpoint has those of the first", async () => {
+  test("follow another zone after a restart, with an index or without", async () => {
     const path = newLedgerPath();
     await (await spendOnBothSides(path)).close();
     const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day", now));
     expect(spent(readSums(path, UTC))).toBe("21");
     expect(spent(readSums(path, BERLIN))).toBe("20");
+    makeIndex(path);
     const again = openLedger(optionsFor(path, { now: () => now, zone: BERLIN }));
     expect(formatUsd(again.spentOf(KEY, "day"))).toBe("20");
     await again.close();

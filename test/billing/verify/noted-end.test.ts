@@ -7,6 +7,7 @@ import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { readBootId } from "../../../src/lib/files/boot-id.ts";
 import { asOfAnotherBoot, draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import { hashLine } from "../../../src/billing/ledger/line.ts";
 
 interface Sight {
   readonly problems: string[];
@@ -19,7 +20,7 @@ function look(path: string, running = false): Sight {
   return { problems, notes };
 }
 
-const PARTS = ["", ".open", ".sums"];
+const PARTS = ["", ".open", ".end"];
 
 /** The files as they are at this moment: what `kill -9` leaves. */
 function copy(path: string): string {
@@ -110,14 +111,14 @@ describe.each(["killed", "stopped"] as const)("of a gateway that was %s", (how) 
     expect(look(path)).toEqual(WHOLE);
   });
 
-  test("a cut is found without the sums, without the journal, and after another start of the machine", async () => {
+  test("a cut is found without the noted end, without the journal, and after another start of the machine", async () => {
     const path = (await makeLedgers())[how];
-    for (const part of [".sums", ".open"]) {
+    for (const part of [".end", ".open"]) {
       const cut = copy(path);
       rmSync(`${cut}${part}`);
-      // The sums of a killed gateway are older: they have the end as it was when they were written.
+      // What a killed gateway has filed is older: the end as it was at its start.
       cutTo(cut, how === "killed" && part === ".open" ? 0 : 4);
-      if (how === "stopped" || part === ".sums") expect(look(cut).problems).toContain(END);
+      if (how === "stopped" || part === ".end") expect(look(cut).problems).toContain(END);
     }
     const cut = copy(path);
     writeFileSync(`${cut}.open`, asOfAnotherBoot(readFileSync(`${cut}.open`, "utf8")));
@@ -145,14 +146,14 @@ describe.each(["killed", "stopped"] as const)("of a gateway that was %s", (how) 
     expect(look(path).problems).toContain("it follows a line that is missing: older lines are not here");
   });
 
-  test("removed or damaged sums are mentioned, and cost nothing", async () => {
+  test("a removed or damaged noted end is mentioned, and cost nothing", async () => {
     const path = (await makeLedgers())[how];
     for (const damage of [(file: string) => rmSync(file), (file: string) => cutTo(file, 1)]) {
       const damaged = copy(path);
-      damage(`${damaged}.sums`);
+      damage(`${damaged}.end`);
       expect(look(damaged)).toEqual({
         problems: [],
-        notes: [expect.stringContaining("The sums (.sums) are missing")],
+        notes: [expect.stringContaining("The noted end (.end) is missing")],
       });
       await goOn(damaged);
       expect(look(damaged)).toEqual(WHOLE);
@@ -219,7 +220,7 @@ async function killAtEachStep(
   await ledger.close();
   // It writes its first lines before it replaces the journal.
   const [first = path] = killed;
-  for (const part of [".open", ".sums"]) copyFileSync(`${before}${part}`, `${first}${part}`);
+  for (const part of [".open", ".end"]) copyFileSync(`${before}${part}`, `${first}${part}`);
   return killed;
 }
 
@@ -278,9 +279,9 @@ describe("lines that were never synced", () => {
   test("are found missing after a power cut, and the next start goes on from what is there", async () => {
     const { killed, stopped } = await makeLedgers("never");
     for (const path of [killed, stopped]) {
-      for (const part of [".open", ".sums"]) {
+      for (const part of [".open", ".end"]) {
         if (!existsSync(`${path}${part}`)) continue;
-        if (part === ".sums") rmSync(`${path}${part}`);
+        if (part === ".end") rmSync(`${path}${part}`);
         else writeFileSync(`${path}${part}`, asOfAnotherBoot(readFileSync(`${path}${part}`, "utf8")));
       }
       cutTo(path, 2);
@@ -323,9 +324,35 @@ test("with `sync: always` nothing is noted that is not on the disk", async () =>
 test("a ledger alone, such as a copy, is right, and the end is said to be unproved", async () => {
   const { stopped } = await makeLedgers();
   rmSync(`${stopped}.open`);
-  rmSync(`${stopped}.sums`);
+  rmSync(`${stopped}.end`);
   expect(look(stopped)).toEqual({
     problems: [],
     notes: [expect.stringContaining("Lines that were removed at its end would not be found")],
   });
+});
+
+test("what version 0.1 noted in its sums is judged before and at the first start after the upgrade, then replaced", async () => {
+  const { stopped } = await makeLedgers();
+  const [, body = ""] = readFileSync(`${stopped}.end`, "utf8").split("\n");
+  const { end, ...noted }: Record<string, unknown> = JSON.parse(body);
+  const sums = JSON.stringify({ zone: "UTC", from: end, ...noted, key: {}, group: {}, sessions: [] });
+  rmSync(`${stopped}.end`);
+  writeFileSync(`${stopped}.sums`, `${hashLine(sums)}\n${sums}\n`);
+  writeFileSync(`${stopped}.hours`, "x");
+  expect(look(stopped)).toEqual(WHOLE);
+  const cut = copy(stopped);
+  copyFileSync(`${stopped}.sums`, `${cut}.sums`);
+  // The journal alone would say so, too.
+  rmSync(`${cut}.open`);
+  cutTo(cut, 3);
+  expect(look(cut).problems).toContain(END);
+  expect((await goOn(cut)).join()).toContain("no power cut explains it");
+  expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
+  expect(await goOn(stopped)).toEqual([]);
+  expect([
+    existsSync(`${stopped}.sums`),
+    existsSync(`${stopped}.hours`),
+    existsSync(`${stopped}.end`),
+  ]).toEqual([false, false, true]);
+  expect(look(stopped)).toEqual(WHOLE);
 });

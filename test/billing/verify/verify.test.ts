@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 
@@ -11,15 +12,14 @@ import {
   type CorrectionDraft,
   type LineDraft,
 } from "../../../src/billing/ledger/line.ts";
-import type { NotedEnd } from "../../../src/billing/ledger/noted-end.ts";
+import { type NotedEnd, writeEnd } from "../../../src/billing/ledger/noted-end.ts";
 import { encodeStart } from "../../../src/billing/ledger/journal.ts";
-import { Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
-import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import { draftOf, intentOf, makeIndex, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
 
 const STRICT: VerifyOptions = { partial: false, running: false };
 
@@ -138,7 +138,7 @@ describe("the chain", () => {
 
   test("a ledger without lines has a right chain", () => {
     const path = newLedgerPath();
-    new Sums().save(`${path}.sums`, notedAt(0, GENESIS));
+    writeEnd(path, notedAt(0, GENESIS));
     writeFileSync(`${path}.open`, encodeStart(notedAt(0, GENESIS)));
     expect(findingsOf(path)).toEqual([]);
     writeFileSync(path, "");
@@ -211,7 +211,7 @@ describe("the chain", () => {
       appendFileSync(path, third);
       renameSync(path, path.replace(".jsonl", "-2026-10.jsonl"));
       writeFileSync(path, fourth);
-      new Sums().save(`${path}.sums`, notedAt(fourth.length, hashLine(fourth.trimEnd())));
+      writeEnd(path, notedAt(fourth.length, hashLine(fourth.trimEnd())));
     });
     expect(findings).toEqual([expect.stringContaining("charge_usd is 1")]);
     expect(verdict).toMatchObject({ files: 2, lines: 3 });
@@ -551,4 +551,17 @@ describe("corrections", () => {
       expect(findings[0]).toStartWith(`ledger.jsonl:2 ${name}: `);
     }
   });
+});
+
+test("an index with other sums than the ledger is found, and one that lacks lines is right", () => {
+  const drafts = Array.from({ length: 6 }, (_, index) => draftOf(`req_${index}`));
+  const path = writeChain(drafts.slice(0, 4));
+  makeIndex(path);
+  const whole = writeChain(drafts);
+  writeFileSync(path, readFileSync(whole));
+  expect(findingsOf(path)).toEqual([]);
+  const forged = new Database(`${path}.index`);
+  forged.run("UPDATE sums SET charge_pico = charge_pico + 1");
+  forged.close();
+  expect(findingsOf(path)).toEqual([expect.stringContaining("the index has other sums than the ledger")]);
 });

@@ -133,7 +133,8 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
         "ledger.jsonl.lock",
         "ledger.jsonl.lock.holder",
         "ledger.jsonl.open",
-        "ledger.jsonl.sums",
+        "ledger.jsonl.end",
+        "ledger.jsonl.index",
         "ledger.jsonl.torn",
       ]),
     );

@@ -1,17 +1,14 @@
 // What each session has cost and how much of its input came from the cache, in bounded memory. Limits and the status
 // line need it at once, however long the ledger is. Reports read the ledger itself.
 
-import { z } from "zod";
-
-import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { addUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
-import { amountSchema } from "./checkpoint.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
 /** Sessions that were not used for longest are forgotten: if one continues, its sums begin again. */
-const MAX_SESSIONS = 10_000;
+export const MAX_SESSIONS = 10_000;
 
 export interface SessionSum {
   readonly charged: Usd;
@@ -34,23 +31,6 @@ interface SessionRequest {
   readonly key: string;
   readonly model: string;
 }
-
-export const sessionSchema = z.lazy(() =>
-  z.tuple([
-    z.string(),
-    z.object({
-      charged: amountSchema,
-      estimated: amountSchema,
-      requests: z.number(),
-      input: z.number(),
-      cached: z.number(),
-      key: z.string(),
-      model: z.string(),
-      last_used: z.string(),
-    }),
-  ]),
-);
-type EncodedSession = z.infer<typeof sessionSchema>;
 
 export class SessionSums {
   /** By the session's id, the least recently used first. */
@@ -86,22 +66,9 @@ export class SessionSums {
     sum.model = request.model;
   }
 
-  /** For a checkpoint, in the order of the last use: an object's members would not keep it. */
-  encode(): EncodedSession[] {
-    return Array.from(this.#sessions, ([id, { charged, estimated, lastUsed, ...sum }]) => [
-      id,
-      { ...sum, charged: formatUsd(charged), estimated: formatUsd(estimated), last_used: lastUsed },
-    ]);
-  }
-
-  decode(sessions: readonly EncodedSession[]): void {
-    for (const [id, { charged, estimated, last_used: lastUsed, ...sum }] of sessions)
-      this.#sessions.set(id, {
-        ...sum,
-        charged: parseUsd(charged),
-        estimated: parseUsd(estimated),
-        lastUsed,
-      });
+  /** In the order of their last use. */
+  load(sessions: ReadonlyMap<string, SessionSum>): void {
+    for (const [id, sum] of sessions) this.#sessions.set(id, { ...sum });
   }
 
   #open(id: string, { key, model, time }: SessionRequest): MutableSum {

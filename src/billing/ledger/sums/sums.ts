@@ -1,21 +1,18 @@
 // What each key and group has been charged per day, per month and in total. The
 // sums are computed from the ledger's lines and kept in memory, because every
 // request with a limit needs them. Days and months are those of the config's time
-// zone, by the request's `time`. A checkpoint beside the ledger saves the next start from reading every
-// line. If it is lost or damaged, it is computed again from the ledger.
-
-import { z } from "zod";
+// zone, by the request's `time`. At a start they come from the index, if there is one that fits.
 
 import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
-import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { type NotedEnd, positionSchema } from "../noted-end.ts";
-import { amountSchema, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import { holdLedgerFiles, locate, readChunksFrom } from "../rotation.ts";
+import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { type Group, listGroups, listLastTimes } from "../../index/groups.ts";
+import type { LedgerIndex } from "../../index/ledger-index.ts";
+import { listSessionSums } from "../../index/sessions.ts";
 import type { ClientIdentity } from "../line.ts";
-import { eachLine, type Source } from "../reader.ts";
+import { readLines, type Source } from "../reader.ts";
 import { readRow, type Row } from "../row.ts";
-import { type SessionSum, sessionSchema, SessionSums } from "./session-sums.ts";
+import { MAX_SESSIONS, type SessionSum, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
 
@@ -46,6 +43,12 @@ interface Sum {
   readonly estimated: Tally;
 }
 
+/** By name. */
+export interface Tallies {
+  readonly key: Map<string, Sum>;
+  readonly group: Map<string, Sum>;
+}
+
 /** Whose request it is, and when it came. */
 interface RequestOwner {
   readonly time: string;
@@ -55,43 +58,12 @@ interface RequestOwner {
   readonly client?: ClientIdentity | null | undefined;
 }
 
-const amounts = z.record(z.string(), amountSchema);
-const tallyFields = { total: amountSchema, months: amounts, days: amounts };
-const tallySchema = z.lazy(() => z.object(tallyFields));
-const sumSchema = z.lazy(() =>
-  z.object({
-    ...tallyFields,
-    last_used: z.string().nullable(),
-    estimated: tallySchema.optional(),
-  }),
-);
-const checkpointSchema = z.lazy(() =>
-  z.object({
-    /** Whose days and months they are. */
-    zone: z.string().default("UTC"),
-    from: positionSchema,
-    /** Version 0.1 noted neither. */
-    synced: positionSchema.nullable().optional(),
-    boot: z.string().nullable().optional(),
-    key: z.record(z.string(), sumSchema),
-    group: z.record(z.string(), sumSchema),
-    /** Version 0.1 knew no sessions. */
-    sessions: z.array(sessionSchema).optional(),
-  }),
-);
-
-type StoredSums = z.infer<typeof checkpointSchema>;
-
-interface SavedSums extends StoredSums {
-  readonly noted: NotedEnd;
-  /** A gateway wrote it that notes the end of the ledger in its journal, too. */
-  readonly hasJournal: boolean;
-}
-
 export class Sums {
   readonly zone: Zone;
-  readonly #sums = { key: new Map<string, Sum>(), group: new Map<string, Sum>() };
+  readonly #sums: Tallies = { key: new Map(), group: new Map() };
   readonly #sessions = new SessionSums();
+  /** What the index had, until the ledger was added up. */
+  #indexed: Tallies | null = null;
   readonly #names: SpanNames;
 
   constructor(zone: Zone = UTC) {
@@ -101,9 +73,8 @@ export class Sums {
 
   /** Adds a line's charge, or the difference that a correction makes, at the request's time. */
   add(request: RequestOwner, amount: Usd): void {
-    const key = this.#sumOf("key", request.key);
-    if (key.lastUsed === null || request.time > key.lastUsed) key.lastUsed = request.time;
-    this.#addAt(key.charged, request.time, amount);
+    this.#noteUse(request.key, request.time);
+    this.#addAt(this.#sumOf("key", request.key).charged, request.time, amount);
     this.#addAt(this.#sumOf("group", request.group).charged, request.time, amount);
     const session = request.client?.session;
     if (session !== undefined) this.#sessions.add(session, amount);
@@ -159,23 +130,44 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Loads the checkpoint, if one is given, then the lines after it. False: the line at which it was made is gone. */
-  load(files: readonly Source[], checkpointPath: string | null): boolean {
-    const checkpoint = checkpointPath === null ? null : readSavedSums(checkpointPath);
-    const place = checkpoint === null ? null : locate(files, checkpoint.from);
-    // Days of another time zone cannot be divided: all lines are read again.
-    const isUsable = checkpoint?.sessions !== undefined && checkpoint.zone === this.zone.name;
-    const from = isUsable ? place : null;
-    if (checkpoint !== null && from !== null) this.#take(checkpoint);
-    for (const bytes of readChunksFrom(files, from ?? undefined))
-      eachLine(bytes, (start, end) => this.#addLine(bytes.toString("utf8", start, end)));
-    return checkpoint === null || place !== null;
+  /** Takes the sums of an index. */
+  addIndex(index: LedgerIndex): void {
+    const all = { since: null, until: null, zone: this.zone, span: "day", bySender: false } as const;
+    for (const group of listGroups(index, all)) this.#addGroup(group);
+    for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
+    this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
+    this.#indexed = structuredClone(this.#sums);
   }
 
-  #take(checkpoint: SavedSums): void {
-    this.#sessions.decode(checkpoint.sessions ?? []);
-    for (const kind of ["key", "group"] as const) {
-      for (const [name, sum] of Object.entries(checkpoint[kind])) this.#sums[kind].set(name, decodeSum(sum));
+  /** Of keys and groups. */
+  get tallies(): Tallies {
+    return this.#sums;
+  }
+
+  /** Takes the sums of the lines that `addIndex` had, added up from the ledger: the larger amount counts. */
+  raise(tallies: Tallies): void {
+    const indexed = this.#indexed;
+    this.#indexed = null;
+    if (indexed === null) return;
+    for (const each of ["key", "group"] as const) {
+      for (const [name, sum] of tallies[each]) {
+        const own = this.#sumOf(each, name);
+        raiseTally(own.charged, indexed[each].get(name)?.charged, sum.charged);
+        raiseTally(own.estimated, indexed[each].get(name)?.estimated, sum.estimated);
+      }
+    }
+  }
+
+  #addGroup({ traits, span, charge }: Group): void {
+    const kind = traits.type === "estimate" ? "estimated" : "charged";
+    for (const each of ["key", "group"] as const)
+      addAt(this.#sumOf(each, traits[each])[kind], { day: span, month: span.slice(0, 7) }, charge);
+  }
+
+  /** Reads every line. */
+  addFiles(files: readonly Source[]): void {
+    for (const file of files) {
+      for (const { text, whole } of readLines(file)) if (whole) this.#addLine(text);
     }
   }
 
@@ -186,23 +178,10 @@ export class Sums {
 
   #addLine(text: string): void {
     const row = readRow(text);
-    if (row !== null) this.#addRow(row);
+    if (row !== null) this.addRow(row);
   }
 
-  /** Writes a checkpoint and returns its size. If that fails, only the next start is slower. */
-  save(path: string, { end, synced, boot }: NotedEnd): number {
-    return writeCheckpoint(path, {
-      zone: this.zone.name,
-      from: end,
-      synced,
-      boot,
-      key: encodeSums(this.#sums.key),
-      group: encodeSums(this.#sums.group),
-      sessions: this.#sessions.encode(),
-    });
-  }
-
-  #addRow(row: Row): void {
+  addRow(row: Row): void {
     const { time, key, group, model, client, usage } = row;
     const request: RequestOwner = { time, key, group, model, client };
     const charge = row.charge ?? ZERO_USD;
@@ -221,14 +200,12 @@ export class Sums {
   }
 
   #addAt(sum: Tally, time: string, amount: Usd): void {
-    sum.total = addUsd(sum.total, amount);
-    const month = this.#names.month(time);
-    sum.months.set(month, addUsd(sum.months.get(month) ?? ZERO_USD, amount));
-    const day = this.#names.day(time);
-    const known = sum.days.get(day);
-    sum.days.set(day, addUsd(known ?? ZERO_USD, amount));
-    if (known === undefined && sum.days.size > MAX_DAYS)
-      sum.days.delete([...sum.days.keys()].sort()[0] ?? day);
+    addAt(sum, { day: this.#names.day(time), month: this.#names.month(time) }, amount);
+  }
+
+  #noteUse(name: string, time: string): void {
+    const key = this.#sumOf("key", name);
+    if (key.lastUsed === null || time > key.lastUsed) key.lastUsed = time;
   }
 
   #sumOf(kind: "key" | "group", name: string): Sum {
@@ -240,60 +217,31 @@ export class Sums {
   }
 }
 
-/** The sums of a ledger that another process may be writing. */
-export function readSums(path: string, zone: Zone): Sums {
-  const sums = new Sums(zone);
-  using held = holdLedgerFiles(path);
-  sums.load(held.sources, `${path}.sums`);
-  return sums;
+function addAt(
+  tally: Tally,
+  { day, month }: { readonly day: string; readonly month: string },
+  amount: Usd,
+): void {
+  tally.total = addUsd(tally.total, amount);
+  tally.months.set(month, addUsd(tally.months.get(month) ?? ZERO_USD, amount));
+  const known = tally.days.get(day);
+  tally.days.set(day, addUsd(known ?? ZERO_USD, amount));
+  if (known === undefined && tally.days.size > MAX_DAYS)
+    tally.days.delete([...tally.days.keys()].sort()[0] ?? day);
+}
+
+function raiseTally(tally: Tally, indexed: Tally | undefined, real: Tally): void {
+  tally.total = raiseAmount(tally.total, indexed?.total, real.total);
+  for (const span of ["months", "days"] as const) {
+    for (const [name, amount] of real[span])
+      tally[span].set(name, raiseAmount(tally[span].get(name), indexed?.[span].get(name), amount));
+  }
+}
+
+function raiseAmount(amount = ZERO_USD, indexed = ZERO_USD, real = ZERO_USD): Usd {
+  return real > indexed ? addUsd(amount, subtractUsd(real, indexed)) : amount;
 }
 
 function openTally(): Tally {
   return { total: ZERO_USD, months: new Map(), days: new Map() };
-}
-
-function encodeSums(sums: ReadonlyMap<string, Sum>): Record<string, z.infer<typeof sumSchema>> {
-  return Object.fromEntries(
-    [...sums].map(([name, sum]) => [
-      name,
-      {
-        ...encodeTally(sum.charged),
-        last_used: sum.lastUsed,
-        estimated: sum.estimated.days.size === 0 ? undefined : encodeTally(sum.estimated),
-      },
-    ]),
-  );
-}
-
-function encodeTally({ total, months, days }: Tally): z.infer<typeof tallySchema> {
-  return { total: formatUsd(total), months: encodeAmounts(months), days: encodeAmounts(days) };
-}
-
-function encodeAmounts(sums: ReadonlyMap<string, Usd>): Record<string, string> {
-  return Object.fromEntries([...sums].map(([name, amount]) => [name, formatUsd(amount)]));
-}
-
-function decodeSum(sum: z.infer<typeof sumSchema>): Sum {
-  return {
-    lastUsed: sum.last_used,
-    charged: decodeTally(sum),
-    estimated: sum.estimated === undefined ? openTally() : decodeTally(sum.estimated),
-  };
-}
-
-function decodeTally({ total, months, days }: z.infer<typeof tallySchema>): Tally {
-  return { total: parseUsd(total), months: decodeAmounts(months), days: decodeAmounts(days) };
-}
-
-function decodeAmounts(sums: Readonly<Record<string, string>>): Map<string, Usd> {
-  return new Map(Object.entries(sums).map(([name, amount]) => [name, parseUsd(amount)]));
-}
-
-/** Null if there is none, or if it is not what `save` wrote. */
-export function readSavedSums(path: string): SavedSums | null {
-  const saved = readCheckpoint(path);
-  const stored = saved === null ? undefined : checkpointSchema.safeParse(saved).data;
-  if (stored === undefined) return null;
-  const { from: end, synced = null, boot = null } = stored;
-  return { ...stored, noted: { end, synced, boot }, hasJournal: stored.synced !== undefined };
 }

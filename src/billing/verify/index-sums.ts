@@ -1,0 +1,55 @@
+// Compares the sums of the index with those of the lines. The index proves nothing, but reports have its sums.
+
+import { addDecimals, addUsd, type Decimal, formatDecimal, formatUsd, type Usd } from "../../lib/money.ts";
+import { subtractDecimals, subtractUsd, ZERO_DECIMAL, ZERO_USD } from "../../lib/money.ts";
+import type { LedgerIndex } from "../index/ledger-index.ts";
+import { openIndexFile } from "../index/open.ts";
+import { rowOf } from "../ledger/row.ts";
+import { sumLedger } from "../report/report.ts";
+import { INDEX_DIFFERS, type Problem } from "./finding.ts";
+
+interface Sum {
+  requests: number;
+  official: Decimal;
+  charge: Usd;
+}
+
+export class IndexSums {
+  readonly #index: LedgerIndex | null;
+  readonly #sums = new Map<string, Sum>();
+  #left: number;
+
+  /** To be called before the ledger is read: lines that are written meanwhile are not compared. */
+  constructor(path: string) {
+    this.#index = openIndexFile(path, () => {});
+    this.#left = this.#index?.progress.lines ?? 0;
+  }
+
+  add(line: unknown): void {
+    if (this.#left === 0) return;
+    this.#left -= 1;
+    const row = rowOf(line);
+    if (row === null) return;
+    const name = JSON.stringify([row.key, row.model]);
+    const sum = this.#sums.get(name) ?? { requests: 0, official: ZERO_DECIMAL, charge: ZERO_USD };
+    this.#sums.set(name, sum);
+    if (row.was === null) sum.requests += 1;
+    const official = addDecimals(sum.official, row.official ?? ZERO_DECIMAL);
+    sum.official = subtractDecimals(official, row.was?.official ?? ZERO_DECIMAL);
+    sum.charge = subtractUsd(addUsd(sum.charge, row.charge ?? ZERO_USD), row.was?.charge ?? ZERO_USD);
+  }
+
+  findProblem(): Problem | null {
+    if (this.#index === null) return null;
+    using index = this.#index;
+    const { rows } = sumLedger(index, { by: ["key", "model"], since: null, until: null });
+    const indexed = new Map(rows.map(({ names, totals }) => [JSON.stringify(names), describe(totals)]));
+    const real = Array.from(this.#sums, ([name, sum]) => [name, describe(sum)] as const);
+    const isSame = real.length === indexed.size && real.every(([name, text]) => indexed.get(name) === text);
+    return isSame ? null : INDEX_DIFFERS;
+  }
+}
+
+function describe({ requests, official, charge }: Sum): string {
+  return `${requests} ${formatDecimal(official)} ${formatUsd(charge)}`;
+}
