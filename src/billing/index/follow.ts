@@ -1,8 +1,6 @@
 // Brings an index up to date with its ledger, in transactions of many lines. Each transaction notes how far it has read: a
 // killed gateway leaves an index that lacks lines at most.
 
-import { z } from "zod";
-
 import { getField, parseJson } from "../../lib/json/json.ts";
 import {
   type Decimal,
@@ -17,45 +15,13 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { hashLine } from "../ledger/line.ts";
-import { findLastLineEnd, readLines, type Source } from "../ledger/reader.ts";
+import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
-import { positionSchema } from "../ledger/noted-end.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import { ADD_TO_SUMS, COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST } from "./schema.ts";
+import { type Progress, PROGRESS, readProgress } from "./progress.ts";
 import { SessionChanges } from "./sessions.ts";
 import { encodeTraits, type RowType } from "./traits.ts";
-
-const progressSchema = z.lazy(() =>
-  z.object({
-    /** How far each file of the ledger is read, the oldest first; and the number of its first line. */
-    files: z.array(positionSchema.unwrap().extend({ first: z.int() })),
-    /** All lines, and those that cannot be read. */
-    lines: z.int(),
-    unreadable: z.int(),
-  }),
-);
-
-export type Progress = z.infer<typeof progressSchema>;
-
-export const NOTHING_READ: Progress = { files: [], lines: 0, unreadable: 0 };
-
-const PROGRESS = "progress";
-
-export function readProgress(database: IndexDatabase): Progress {
-  const [[text] = []] = database.query("SELECT value FROM meta WHERE name = ?").values(PROGRESS);
-  return typeof text === "string" ? progressSchema.parse(parseJson(text)) : NOTHING_READ;
-}
-
-/** Whether the ledger still has the lines that were read, with new ones at most behind them. A file that was removed,
- *  replaced, cut or put back changes what the ledger contains. */
-export function fitsLedger({ files }: Progress, sources: readonly Source[]): boolean {
-  return files.every((place, index) => {
-    const source = sources[index];
-    if (source === undefined) return false;
-    if (index < files.length - 1 && place.offset !== findLastLineEnd(source)) return false;
-    return findPlace(source, place.offset)?.prev === place.prev;
-  });
-}
 
 /** A line's numbers. */
 interface Amounts {

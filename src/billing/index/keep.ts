@@ -7,9 +7,10 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { removeOwn } from "../../lib/files/own-file.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 import type { Source } from "../ledger/reader.ts";
-import { fitsLedger, IndexFollower, NOTHING_READ } from "./follow.ts";
+import { IndexFollower } from "./follow.ts";
 import { IndexPart, type LedgerIndex } from "./ledger-index.ts";
-import { hasSchema, INDEX_TAILS, measureUnread, nameIndex, openDatabase } from "./open.ts";
+import { hasSchema, INDEX_TAILS, nameIndex, openDatabase } from "./open.ts";
+import { fitsLedger, measureUnread, NOTHING_READ } from "./progress.ts";
 import { createTables, type IndexDatabase, openInMemory } from "./schema.ts";
 
 interface Opened {

@@ -3,7 +3,7 @@
 
 import { readLines } from "../ledger/reader.ts";
 import { listLedgerFiles, nameOf } from "../ledger/rotation.ts";
-import type { Progress } from "./follow.ts";
+import type { Progress } from "./progress.ts";
 import type { IndexDatabase } from "./schema.ts";
 import { decodeTraits, NO_SENDER, type Sender, type Traits } from "./traits.ts";
 

@@ -2,15 +2,16 @@
 // written. Without a file that can be used, all of it is.
 
 import { constants as sqlite, Database } from "bun:sqlite";
-import { closeSync, fstatSync, realpathSync, statSync } from "node:fs";
+import { closeSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { CREATE_NEW, openOwn, requireOwn } from "../../lib/files/own-file.ts";
 import type { Source } from "../ledger/reader.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { fitsLedger, IndexFollower, NOTHING_READ, type Progress, readProgress } from "./follow.ts";
+import { IndexFollower } from "./follow.ts";
 import { IndexPart, type LedgerIndex } from "./ledger-index.ts";
+import { fitsLedger, measureUnread, NOTHING_READ, type Progress, readProgress } from "./progress.ts";
 import { type IndexDatabase, openInMemory, SCHEMA } from "./schema.ts";
 
 /** SQLite's own files beside the index. */
@@ -59,14 +60,6 @@ function combine(path: string, parts: readonly IndexPart[], progress: Progress):
     for (const part of parts) part.close();
   };
   return { path, parts, progress, [Symbol.dispose]: close };
-}
-
-export function measureUnread({ files }: Progress, sources: readonly Source[]): number {
-  return sources.reduce<number>((sum, source, index) => {
-    if (index < files.length - 1) return sum;
-    const { size } = typeof source === "number" ? fstatSync(source) : statSync(source);
-    return sum + Math.max(0, size - (files[index]?.offset ?? 0));
-  }, 0);
 }
 
 interface OpenFile {

@@ -132,10 +132,7 @@ export function isFollowed(files: readonly Source[], { prev }: Position): boolea
 }
 
 /** Every whole line from a place to the end of the last file, in chunks. */
-export function* readChunksFrom(
-  files: readonly Source[],
-  place: FileOffset = START,
-): Generator<Buffer, void> {
+function* readChunksFrom(files: readonly Source[], place: FileOffset = START): Generator<Buffer, void> {
   for (const [index, file] of files.entries()) {
     if (index < place.file) continue;
     for (const { bytes, whole } of readFile(file, index === place.file ? place.offset : 0))

@@ -10,7 +10,6 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
-import { openIndexFile } from "../index/open.ts";
 import { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles, locate } from "./rotation.ts";
@@ -31,7 +30,7 @@ import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";
 import { LedgerStore } from "./store.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import { Sums, type Tallies } from "./sums/sums.ts";
+import { readSums, type StartSums, Sums, type Tallies } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -51,12 +50,9 @@ const COUNTED_MS = 10 * 60_000;
 const NOTE_BYTES = 2 << 20;
 
 /** What a writer works with, opened and recovered. */
-interface RecoveredLedger {
+interface RecoveredLedger extends StartSums {
   readonly lock: FileLock;
   readonly store: LedgerStore;
-  readonly sums: Sums;
-  /** How many lines of the sums are from the index. Null: all are from the ledger. */
-  readonly indexedLines: number | null;
   readonly recent: readonly Recent[];
   readonly outputs: OutputHistory;
 }
@@ -86,19 +82,6 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   // What version 0.1 noted has been judged. From now on, this gateway notes the end.
   if (!isInChain || filed.length !== 1 || !existsSync(`${path}.end`)) writer.saveEnd();
   return writer;
-}
-
-/** From the index if it can be used, and else from all lines. */
-function readSums(
-  path: string,
-  files: readonly string[],
-  { zone, report }: LedgerOptions,
-): Pick<RecoveredLedger, "sums" | "indexedLines"> {
-  const sums = new Sums(zone);
-  using index = openIndexFile(path, report);
-  if (index === null) sums.addFiles(files);
-  else sums.addIndex(index);
-  return { sums, indexedLines: index?.progress.lines ?? null };
 }
 
 /** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */

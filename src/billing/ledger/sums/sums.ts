@@ -8,6 +8,7 @@ import type { Usd } from "../../../lib/money.ts";
 import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { type Group, listGroups, listLastTimes } from "../../index/groups.ts";
 import type { LedgerIndex } from "../../index/ledger-index.ts";
+import { openIndexFile } from "../../index/open.ts";
 import { listSessionSums } from "../../index/sessions.ts";
 import type { ClientIdentity } from "../line.ts";
 import { readLines, type Source } from "../reader.ts";
@@ -215,6 +216,26 @@ export class Sums {
     this.#sums[kind].set(name, sum);
     return sum;
   }
+}
+
+export interface StartSums {
+  readonly sums: Sums;
+  /** How many lines of them are from the index. Null: all are from the ledger. */
+  readonly indexedLines: number | null;
+}
+
+interface StartOptions {
+  readonly zone?: Zone | undefined;
+  readonly report: (text: string) => void;
+}
+
+/** From the index if it can be used, and else from all lines. */
+export function readSums(path: string, files: readonly Source[], { zone, report }: StartOptions): StartSums {
+  const sums = new Sums(zone);
+  using index = openIndexFile(path, report);
+  if (index === null) sums.addFiles(files);
+  else sums.addIndex(index);
+  return { sums, indexedLines: index?.progress.lines ?? null };
 }
 
 function addAt(
