@@ -48,7 +48,9 @@ const HANDLERS: Handlers = {
   "slow disk": (world, { syncMs, ms }) => trouble(world, { slowSync: syncMs * 1000 }, ms),
   "ledger removed": (world) => world.takeAway(LEDGER, null),
   "ledger moved": (world) => world.takeAway(LEDGER, `${HOME}/moved-${world.scheduler.now}.bak`),
-  "sums removed": (world) => world.disk.remove(`${LEDGER}.end`),
+  "sums removed": (world) => {
+    for (const tail of [".end", ".index"]) world.disk.remove(LEDGER + tail);
+  },
   "channel off": (world) => {
     const { channels } = world.plan;
     world.change({ channelsOff: new Set([channels[world.scheduler.random.int(channels.length)]!.name]) });

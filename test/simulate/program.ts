@@ -1,7 +1,10 @@
 // Runs inside the simulated world: the real gateway, started as `gateway serve` starts it, and the real commands that read
 // its ledger. world/bundle.ts bundles it.
 
+import { IndexKeeper } from "../../src/billing/index/keep.ts";
 import { openLedger } from "../../src/billing/ledger/ledger.ts";
+import { readRows } from "../../src/billing/ledger/row.ts";
+import { Sums } from "../../src/billing/ledger/sums/sums.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
@@ -20,6 +23,7 @@ export interface Served {
 export function serve(configPath: string, observer: Observer): Served {
   const loaded = loadConfig(configPath, process.env);
   const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });
+  const stopFollowing = followLedger(running.gateway);
   const watch = watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {
       running.reload(catalog);
@@ -30,9 +34,32 @@ export function serve(configPath: string, observer: Observer): Served {
   return {
     running,
     stop: async (graceMs) => {
+      stopFollowing();
       await running.stop(graceMs);
       watch.end();
     },
+  };
+}
+
+const FOLLOW_MS = 1000;
+const FOLLOW_BYTES = 1 << 16;
+
+/** The same as the thread of web/reports/worker.ts: it keeps the index, and adds up the ledger once. */
+function followLedger({ catalog, ledger }: RunningGateway["gateway"]): () => void {
+  const { path } = catalog.ledger;
+  const keeper = new IndexKeeper(path, () => {});
+  let lines = ledger.indexedLines;
+  const timer = setInterval(() => {
+    keeper.advance(FOLLOW_BYTES);
+    if (lines === null) return;
+    const sums = new Sums(ledger.zone);
+    for (const row of [...readRows(path)].slice(0, lines)) if (row !== null) sums.addRow(row);
+    ledger.raiseSums(sums.tallies);
+    lines = null;
+  }, FOLLOW_MS);
+  return () => {
+    clearInterval(timer);
+    keeper.close();
   };
 }
 

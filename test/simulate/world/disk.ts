@@ -22,6 +22,8 @@ export class Inode {
   #changes: Change[] = [];
   /** How many changes there have ever been. */
   #made = 0;
+  /** Of a database: what a power cut may leave. Null: it is no database. */
+  #commits: readonly Buffer[] | null = null;
   /** SQLite's lock on it, which belongs to a process. */
   lock: { readonly holder: object; readonly process: object } | null = null;
   /** How many names it has: none if it was removed while a process still has it open. */
@@ -64,6 +66,13 @@ export class Inode {
     this.#made += 1;
   }
 
+  /** SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last one. */
+  commit(bytes: Uint8Array): void {
+    this.#commits = [Buffer.from(this.content), Buffer.from(bytes)];
+    this.#bytes = Buffer.from(bytes);
+    this.#size = bytes.length;
+  }
+
   /** How many changes a sync that begins now makes safe. */
   get made(): number {
     return this.#made;
@@ -78,7 +87,7 @@ export class Inode {
 
   /** Of the bytes that were not safe, a part stays: each page is old, new, or half of each, and any length is possible. */
   cutPower(random: Random): void {
-    const safe = this.#safe.subarray(0, this.#safeSize);
+    const safe = this.#commits === null ? this.#safe.subarray(0, this.#safeSize) : random.pick(this.#commits);
     this.#safe = this.#changes.length > 0 ? tear(safe, this.#changes, random) : Buffer.from(safe);
     this.#safeSize = this.#safe.length;
     this.#changes = [];

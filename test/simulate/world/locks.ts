@@ -1,5 +1,7 @@
-// bun:sqlite, as far as lib/files/file-lock.ts uses it: a lock on a file that ends with its process.
+// bun:sqlite, as far as the gateway uses it: a lock on a file that ends with its process (lib/files/file-lock.ts), and the
+// index of the ledger, a real database in memory whose commits lie on the simulated disk (billing/index/schema.ts).
 
+import { Database as RealDatabase } from "bun:sqlite";
 import type { Inode } from "./disk.ts";
 import { fail, type FileHost } from "./files.ts";
 import { refuseOthers } from "./zlib.ts";
@@ -7,16 +9,44 @@ import { refuseOthers } from "./zlib.ts";
 const constants = { SQLITE_OPEN_READWRITE: 2, SQLITE_OPEN_NOFOLLOW: 0x01000000, SQLITE_FCNTL_HAS_MOVED: 20 };
 
 export function makeSqlite(host: FileHost): object {
-  class Database {
+  /** A database in memory, or one that has a file. */
+  class Index {
+    readonly #real: RealDatabase;
+    readonly #inode: Inode | null;
+
+    constructor(path: string) {
+      this.#inode = path === ":memory:" ? null : findFile(host, path);
+      const size = this.#inode?.size ?? 0;
+      this.#real =
+        this.#inode === null || size === 0
+          ? new RealDatabase(":memory:")
+          : RealDatabase.deserialize(Buffer.from(this.#inode.content));
+    }
+
+    run(sql: string): void {
+      // A database in memory has no journal.
+      if (/^PRAGMA (?:journal_mode|synchronous|busy_timeout)/.test(sql)) return;
+      if (this.#inode !== null) host.step(`sqlite ${sql.slice(0, 20)}`);
+      this.#real.run(sql);
+      if (!this.#real.inTransaction) this.#inode?.commit(this.#real.serialize());
+    }
+
+    query(sql: string): object {
+      return this.#real.query(sql);
+    }
+
+    close(): void {
+      this.#real.close();
+    }
+  }
+
+  class Lock {
     readonly #path: string;
     readonly #inode: Inode;
 
     constructor(path: string) {
       this.#path = path;
-      host.step(`sqlite ${path}`);
-      const inode = host.disk.find(path);
-      if (inode === undefined) throw fail("SQLITE_CANTOPEN", "open", path);
-      this.#inode = inode;
+      this.#inode = findFile(host, path);
     }
 
     run(sql: string): void {
@@ -42,5 +72,15 @@ export function makeSqlite(host: FileHost): object {
     }
   }
 
+  function Database(path: string): Index | Lock {
+    return path.endsWith(".lock") ? new Lock(path) : new Index(path);
+  }
   return refuseOthers({ Database, constants }, "bun:sqlite");
+}
+
+function findFile(host: FileHost, path: string): Inode {
+  host.step(`sqlite ${path}`);
+  const inode = host.disk.find(path);
+  if (inode === undefined) throw fail("SQLITE_CANTOPEN", "open", path);
+  return inode;
 }
