@@ -9,7 +9,7 @@ import { type CountedTurn, isShort, type PastTurn, keepTurn, type Turn } from ".
 /** Conversations of one session: its agents, and small requests beside them. */
 const MAX_KEPT_PER_SESSION = 16;
 const MAX_KEPT = 8192;
-/** Parts of prompts of all sessions, at 16 bytes each: 16 MB. */
+/** Parts of prompts of all sessions: 37 MB with prompts of 128 parts, less with longer ones. */
 const MAX_PARTS = 1_048_576;
 
 export class CacheMemory {
