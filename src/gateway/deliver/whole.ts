@@ -12,7 +12,7 @@ import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { joinChunks, MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
 import type { Bridge } from "../upstream/crossing.ts";
-import { redactBody, redactErrorBody, redactLongBody, redactText } from "../upstream/redact.ts";
+import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
   answerFields,
@@ -121,7 +121,7 @@ export class WholeResponse implements BodyListener {
       this.#converted.takeWhole(redactBody(body, responseOf(r).candidate.channel));
       this.#memory?.shrink(COPIES_SENT * body.length);
     } else if (r.bridge === null && !isLongWork(body.length)) {
-      const clean = redactShort(r, body);
+      const clean = redactWhole(r, body);
       r.meter?.see(clean);
       this.#answer(responseOf(r).response.status, clean);
     } else {
@@ -138,7 +138,7 @@ export class WholeResponse implements BodyListener {
     const r = this.#r;
     const isLong = isLongWork(whole.length);
     if (isLong) await nextTurn();
-    const body = await redactAnswer(r, whole);
+    const body = redactWhole(r, whole);
     r.meter?.see(body);
     if (isLong) await nextTurn();
     const { status } = responseOf(r).response;
@@ -185,14 +185,8 @@ function settleCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): G
   return error;
 }
 
-function redactAnswer(r: Request, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
-  const { response, candidate } = responseOf(r);
-  const isLong = response.status < 400 && isLongWork(body.length);
-  return isLong ? redactLongBody(body, candidate.channel) : redactShort(r, body);
-}
-
 /** An upstream's error may quote pieces of the credential that it refuses. */
-function redactShort(r: Request, body: Uint8Array): Uint8Array {
+function redactWhole(r: Request, body: Uint8Array): Uint8Array {
   const { response, candidate } = responseOf(r);
   const redact = response.status >= 400 ? redactErrorBody : redactBody;
   return redact(body, candidate.channel);
@@ -216,5 +210,5 @@ async function convert(r: Request, body: Uint8Array, bridge: Bridge): Promise<Co
   if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
   if (isLong) await nextTurn();
   const bytes = Buffer.from(converted.body);
-  return { ...converted, body: isLong ? await redactLongBody(bytes, channel) : redactBody(bytes, channel) };
+  return { ...converted, body: redactBody(bytes, channel) };
 }

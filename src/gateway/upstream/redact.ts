@@ -7,7 +7,6 @@ import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { nextTurn } from "../../lib/time/next-turn.ts";
 import type { Secret } from "./redact-openings.ts";
 import { compileSecrets, scan, type Patterns, type ByteRange } from "./redact-scan.ts";
 
@@ -172,24 +171,6 @@ export function redactFailure<T extends { readonly message: string }>(failure: T
 /** Masks whole secrets in a successful body. The length stays, because it may have been sent already. */
 export function redactBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
   return mask(bytes, scan(asBuffer(bytes), redactionOf(channel).whole).found);
-}
-
-/** A search of this many bytes takes a millisecond or two. */
-const PIECE_BYTES = 512 * 1024;
-
-/** The same for a long body. The event loop turns between two pieces of it. */
-export async function redactLongBody(bytes: Uint8Array, channel: SecretHolder): Promise<Uint8Array> {
-  const { whole } = redactionOf(channel);
-  const found: ByteRange[] = [];
-  let from = 0;
-  for (let to = PIECE_BYTES; from < bytes.length; to += PIECE_BYTES) {
-    const piece = scan(asBuffer(bytes.subarray(from, to)), whole);
-    for (const { start, end } of piece.found) found.push({ start: from + start, end: from + end });
-    // The next piece begins with the bytes that may be the beginning of a secret.
-    from = to < bytes.length ? from + piece.holdFrom : bytes.length;
-    await nextTurn();
-  }
-  return mask(bytes, found);
 }
 
 function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
