@@ -8,7 +8,8 @@ import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
 import type { Layout } from "./prompt/layouts.ts";
 
-export type DialectName = "messages" | "responses" | "chat" | "content";
+export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
+export type DialectName = (typeof DIALECT_NAMES)[number];
 
 /** What an endpoint is for. Only `generate` and `embed` are billed. */
 export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model";

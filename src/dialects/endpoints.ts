@@ -13,8 +13,8 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** Whose client calls a path that several platforms share. Its headers say so. */
-export type ClientKind = Exclude<DialectName, "chat">;
+/** The dialects whose clients are told apart on paths that several platforms share. Their headers say whose they are. */
+export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 
 /** The same for every client, or different for each kind. */

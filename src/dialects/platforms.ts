@@ -8,12 +8,6 @@ import { messages } from "./formats/messages.ts";
 import { relay } from "./formats/relay.ts";
 import { responses } from "./formats/responses.ts";
 
-/** A maker of models, as the price book names it, and the version in the paths of its API. */
-export interface Maker {
-  readonly name: string;
-  readonly version: string;
-}
-
 export interface PlatformRow {
   /** How its channels list their models, how requests to them are signed, and the shape of its model list. */
   readonly dialect: Dialect;
@@ -24,7 +18,6 @@ export interface PlatformRow {
   /** The paths that messages to people name: the model list, and where models answer. */
   readonly listPath: string;
   readonly answerPaths: readonly string[];
-  readonly makers: readonly Maker[];
   /** The tools of `gateway run` and `gateway env` that can use a key of this platform. */
   readonly tools: readonly ToolName[];
   readonly demo: DemoCalls;
@@ -58,9 +51,6 @@ const CONTENT = {
   contents: [{ role: "user", parts: [{ text: "Hello" }] }],
   generationConfig: { temperature: 1 },
 };
-const ANTHROPIC: Maker = { name: "anthropic", version: "v1" };
-const OPENAI: Maker = { name: "openai", version: "v1" };
-const GOOGLE: Maker = { name: "google", version: "v1beta" };
 
 export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
   messages: {
@@ -69,7 +59,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     prefixed: false,
     listPath: "/v1/models",
     answerPaths: ["/v1/messages"],
-    makers: [ANTHROPIC],
     tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "cline", "anthropic"],
     demo: {
       keyHeader: "x-api-key: #",
@@ -83,7 +72,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     prefixed: false,
     listPath: "/v1/models",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
-    makers: [OPENAI],
     tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "cline", "openai"],
     demo: {
       keyHeader: BEARER,
@@ -100,7 +88,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     prefixed: false,
     listPath: "/v1beta/models",
     answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
-    makers: [GOOGLE],
     tools: ["gemini", "opencode", "pi", "google"],
     demo: {
       keyHeader: "x-goog-api-key: #",
@@ -114,7 +101,6 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     prefixed: true,
     listPath: "/models",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
-    makers: [ANTHROPIC, GOOGLE],
     tools: [
       "claude",
       "gemini",

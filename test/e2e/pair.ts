@@ -1,6 +1,7 @@
 // Two channels for every platform, the second in case the first fails. Each has
 // its own upstream, so that a test sees which one got a request.
 
+import { PLATFORMS } from "../../src/config/schema.ts";
 import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
 import type { ChannelView } from "../../src/gateway/channels/view.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
@@ -10,8 +11,6 @@ import type { TempFolder } from "../harness/temp.ts";
 import { flushLedger, type Line } from "./world.ts";
 
 type Section = Record<string, unknown>;
-
-const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
 
 export interface PairOptions {
   /** Settings for the channels of the first and the second upstream. */

@@ -2,6 +2,7 @@
 // fail in every way, its clients leave at any time and its config changes. It ends
 // with a list of what went wrong. `bun run soak [--seconds N] [--clients N]`
 
+import { PLATFORMS } from "../../src/config/schema.ts";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -202,7 +203,6 @@ function tellsError(text: string): boolean {
 }
 
 function makeConfig(a: DemoUpstream, b: DemoUpstream, round: number): string {
-  const platforms: readonly Platform[] = ["messages", "responses", "content", "relay"];
   const timeouts = { connect: "1s", first_byte: "1s", idle: "1s" };
   const channel = (platform: Platform, url: string, priority: number) => ({
     platform,
@@ -214,18 +214,18 @@ function makeConfig(a: DemoUpstream, b: DemoUpstream, round: number): string {
   return JSON.stringify({
     listen: { port: 0 },
     channels: Object.fromEntries(
-      platforms.flatMap((platform) => [
+      PLATFORMS.flatMap((platform) => [
         [`${platform}-a`, channel(platform, a.url, 1)],
         [`${platform}-b`, channel(platform, b.url, 1 + (round % 2))],
       ]),
     ),
     groups: Object.fromEntries(
-      platforms.map((platform) => [
+      PLATFORMS.map((platform) => [
         platform,
         { platform, multiplier: round % 3 === 0 ? "1" : "0.8", channels: [`${platform}-a`, `${platform}-b`] },
       ]),
     ),
-    keys: platforms.map((platform) => ({ name: platform, group: platform, secret: keyOf(platform) })),
+    keys: PLATFORMS.map((platform) => ({ name: platform, group: platform, secret: keyOf(platform) })),
   });
 }
 

@@ -8,7 +8,7 @@ import {
   type ReceivedRequest,
 } from "../../src/demo/upstream.ts";
 import { PLATFORMS } from "../../src/config/schema.ts";
-import type { DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import {
   CREDENTIAL,
@@ -101,12 +101,7 @@ export async function flushLedger(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
 }
 
-export const DIALECTS = [
-  "messages",
-  "responses",
-  "chat",
-  "content",
-] as const satisfies readonly DialectName[];
+export { DIALECT_NAMES as DIALECTS };
 export type { DialectName };
 export { PLATFORMS };
 

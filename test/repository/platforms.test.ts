@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { PLATFORMS } from "../../src/config/schema.ts";
 import { buildTable, type Choice, STORED_RESPONSE } from "../../src/dialects/endpoints.ts";
-import type { Endpoint } from "../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type Endpoint } from "../../src/dialects/dialect.ts";
 import { PLATFORM_ROWS, readPathPrefix } from "../../src/dialects/platforms.ts";
 import { findCrossing } from "../../src/gateway/upstream/crossing.ts";
+import { startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -63,11 +64,7 @@ describe("a made-up platform in a copy of the source", () => {
     "the compiler names every place that CONTRIBUTING.md lists, and no other",
     () => {
       expect(compile()).toEqual([]);
-      change(
-        "src/config/schema.ts",
-        '"content", "relay"] as const',
-        '"content", "relay", "made_up"] as const',
-      );
+      change("src/config/schema.ts", "PLATFORMS = [", 'PLATFORMS = ["made_up", ');
       const first = compile();
       change("src/demo/models.ts", "export type DemoPlatform = ", 'export type DemoPlatform = "made_up" | ');
       const both = [...new Set([...first, ...compile()])].toSorted();
@@ -81,11 +78,122 @@ describe("a made-up platform in a copy of the source", () => {
     "the compiler names every place of a new dialect",
     () => {
       cpSync(join(ROOT, "src"), folder.join("src"), { recursive: true });
-      change("src/dialects/dialect.ts", '| "chat" | "content";', '| "chat" | "content" | "made_up";');
+      change("src/dialects/dialect.ts", "DIALECT_NAMES = [", 'DIALECT_NAMES = ["made_up", ');
       expect(compile()).toEqual(DIALECT_PLACES);
     },
     COMPILER_TIMEOUT_MS,
   );
+});
+
+/** Shares all but its path and its errors with the messages dialect. */
+const MADE_UP_DIALECT = `
+import type { Dialect } from "../dialect.ts";
+import { messages } from "./messages.ts";
+export const madeUp: Dialect = {
+  ...messages,
+  name: "made_up",
+  upstreamErrors: {
+    ...messages.upstreamErrors,
+    readMessage: (body) => typeof body === "object" && body !== null && "detail" in body ? String(body.detail) : "",
+  },
+};
+`;
+const IMPORT = 'import { madeUp } from "./formats/made_up.ts";\n';
+const ENDPOINT =
+  '["POST", "/v2/made", "generate", forAll({ dialect: madeUp, platforms: ["made_up"], keySources: BEARER })]';
+
+test(
+  "a made-up platform with a dialect of its own is served, billed, and quoted when it refuses",
+  async () => {
+    using folder = makeTempFolder();
+    using data = makeTempFolder();
+    cpSync(join(ROOT, "src"), folder.join("src"), { recursive: true });
+    cpSync(join(ROOT, "package.json"), folder.join("package.json"));
+    symlinkSync(join(ROOT, "node_modules"), folder.join("node_modules"));
+    /** Adds a first entry to the list or table with this name. */
+    const add = (file: string, name: string, entry: string): void => {
+      const path = folder.join(`src/${file}`);
+      const text = readFileSync(path, "utf8");
+      const changed = text.replace(
+        new RegExp(`\\b${name}\\b[^;]*?(?:= |return )[\\[{]`),
+        (start) => `${start}${entry}, `,
+      );
+      expect([file, name, changed !== text]).toEqual([file, name, true]);
+      writeFileSync(path, changed);
+    };
+    const importInto = (file: string): void => {
+      const path = folder.join(`src/${file}`);
+      writeFileSync(path, IMPORT + readFileSync(path, "utf8"));
+    };
+    writeFileSync(folder.join("src/dialects/formats/made_up.ts"), MADE_UP_DIALECT);
+    add("config/schema.ts", "PLATFORMS", '"made_up"');
+    add("dialects/dialect.ts", "DIALECT_NAMES", '"made_up"');
+    importInto("dialects/platforms.ts");
+    add("dialects/platforms.ts", "forEachPlatform", 'made_up: make("made_up")');
+    add(
+      "dialects/platforms.ts",
+      "PLATFORM_ROWS",
+      'made_up: { dialect: madeUp, spoken: ["made_up"], prefixed: false, listPath: "/v1/models", answerPaths: ["/v2/made"], tools: [], demo: { keyHeader: BEARER, listKeyHeader: BEARER, posts: [] } }',
+    );
+    importInto("dialects/endpoints.ts");
+    add("dialects/endpoints.ts", "LINES", `made_up: [${ENDPOINT}]`);
+    add("dialects/endpoints.ts", "DIALECT_PATHS", 'made_up: "/v2/made"');
+    add("dialects/endpoints.ts", "DIALECTS", "made_up: madeUp");
+    add("billing/prices/sellers.ts", "MAKERS_OF", "made_up: []");
+
+    const usage = { input_tokens: 5, output_tokens: 7 };
+    const answer = { type: "message", model: "made-1", content: [{ type: "text", text: "Hello" }], usage };
+    const upstream = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: async (request) => {
+        const { model } = JSON.parse(await request.text());
+        if (new URL(request.url).pathname !== "/v2/made") return new Response(null, { status: 404 });
+        return model === "made-1"
+          ? Response.json(answer)
+          : Response.json({ detail: "No tea" }, { status: 401 });
+      },
+    });
+    const secret = "sk-test-made_up";
+    const config = {
+      listen: { host: "127.0.0.1", port: 0 },
+      channels: {
+        made: { platform: "made_up", base_url: upstream.url.origin, credential: "credential-of-made-up" },
+      },
+      groups: { made: { platform: "made_up", multiplier: "1", channels: ["made"] } },
+      keys: [{ name: "made", group: "made", secret }],
+      prices: { "made-1": { input: "2.5", output: "10" } },
+    };
+    const program = [process.execPath, folder.join("src/main.ts")] as const;
+    const gateway = await startGateway({ config, command: program, folder: data });
+    const ask = async (model: string): Promise<Response> =>
+      await fetch(`${gateway.url}/v2/made`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${secret}` },
+        body: JSON.stringify({ model, messages: [] }),
+      });
+    try {
+      expect(await (await ask("made-1")).json()).toEqual(answer);
+      const refused = await ask("made-2");
+      expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("401 No tea")]);
+    } finally {
+      await gateway.stop();
+      await upstream.stop(true);
+    }
+    const [line] = gateway.ledger();
+    expect(line).toMatchObject({ platform: "made_up", endpoint: "/v2/made", usage: { input: 5, output: 7 } });
+    expect(line).toMatchObject({ price_source: "config", charge_usd: "0.0000825" });
+  },
+  COMPILER_TIMEOUT_MS,
+);
+
+/** A list of platforms or dialects that a test writes out stays green without a new one. */
+test("no test writes out the list of platforms or of dialects", () => {
+  const words = [...PLATFORMS, ...DIALECT_NAMES].map((word) => `"${word}"`).join("|");
+  const list = new RegExp(`\\[\\s*(?:(?:${words}),?\\s*){4,}\\]`);
+  const files = [...new Glob("**/*.ts").scanSync(join(ROOT, "test"))];
+  expect(files.length).toBeGreaterThan(100);
+  expect(files.filter((file) => list.test(read(`test/${file}`)))).toEqual([]);
 });
 
 function listChoices<T>(choice: Choice<T>): readonly T[] {

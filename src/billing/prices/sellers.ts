@@ -22,7 +22,8 @@ export const ANY_SELLER: Seller = {
   region: null,
 };
 
-const MAKERS_OF: Readonly<Record<Platform, readonly string[]>> = {
+/** The makers of the models that a platform is for, as the price book names them. */
+export const MAKERS_OF: Readonly<Record<Platform, readonly string[]>> = {
   messages: ["anthropic"],
   responses: ["openai"],
   content: ["google"],

@@ -98,7 +98,7 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
     `${command} top \\`,
     `  --ledger ${quoteWord(ledgerPath)}`,
     ...gap,
-    dim(`${isWide ? "Keys and requests for all four" : "All four"} platforms: start it with --curl`),
+    dim(`${isWide ? "Keys and requests for all" : "All"} platforms: start it with --curl`),
   ];
 }
 

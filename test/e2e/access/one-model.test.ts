@@ -2,11 +2,11 @@
 
 import { expect, test } from "bun:test";
 import { CREDENTIAL } from "../../harness/gateway.ts";
-import { makeRequest, openWorld } from "../world.ts";
+import { makeRequest, openWorld, PLATFORMS } from "../world.ts";
 
 const listed = (url: string) => ({
   channels: Object.fromEntries(
-    ["messages", "responses", "content", "relay"].map((platform) => [
+    PLATFORMS.map((platform) => [
       platform,
       { platform, base_url: url, credential: CREDENTIAL, models: ["claude-*"] },
     ]),

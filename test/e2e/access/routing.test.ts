@@ -1,6 +1,7 @@
 // Who may call what: every endpoint with every platform, every state of a
 // key, and every place for a key. Each refusal has the endpoint's own shape.
 
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { keyOf, type Platform } from "../../harness/gateway.ts";
 import type { Exchanged, RequestLines } from "../../harness/raw.ts";
@@ -16,7 +17,6 @@ interface Row {
   readonly sources: readonly Source[];
 }
 
-const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 const SOURCES = ["bearer", "x-api-key", "vendor", "query"] as const;
 const MESSAGES_KEYS: readonly Source[] = ["bearer", "x-api-key"];
 const CONTENT_KEYS: readonly Source[] = ["bearer", "vendor", "query"];

@@ -5,9 +5,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { FaultName } from "../../../src/demo/faults.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";
-import { type DialectName, makeRequest } from "../world.ts";
+import { type DialectName, DIALECTS, makeRequest } from "../world.ts";
 
-const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
 const platformOf = (dialect: DialectName) => (dialect === "chat" ? "responses" : dialect);
 
 let pair: Pair;

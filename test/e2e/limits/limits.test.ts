@@ -1,5 +1,6 @@
 // Limits end to end: how a request over a limit is refused, in its own protocol, and that a restart forgets nothing.
 
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { Anthropic, RateLimitError as AnthropicRateLimitError } from "@anthropic-ai/sdk";
 import { expect, test } from "bun:test";
 import { OpenAI, RateLimitError } from "openai";
@@ -23,8 +24,6 @@ const message = (more: Record<string, unknown> = {}) => ({
     ...more,
   }),
 });
-
-const PLATFORMS: readonly Platform[] = ["messages", "responses", "content", "relay"];
 
 const CALLS: Record<Platform, { target: string; field: string; body: unknown }> = {
   messages: {

@@ -1,6 +1,7 @@
 // What a request missed in its upstream's cache, in its ledger line: the place, the tokens and the cost, in every dialect,
 // streamed or not.
 
+import { DIALECT_NAMES } from "../../../src/dialects/dialect.ts";
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 
@@ -115,7 +116,7 @@ const PLACES: readonly (readonly [string, (talk: Conversation) => void, object])
 
 const MESSAGE_AT = { messages: 3, responses: 3, chat: 5, content: 3 } as const;
 
-for (const dialect of ["messages", "responses", "chat", "content"] as const) {
+for (const dialect of DIALECT_NAMES) {
   for (const stream of [false, true]) {
     for (const [place, change, expected] of PLACES) {
       const how = stream ? "streamed" : "whole";

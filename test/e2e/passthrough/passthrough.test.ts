@@ -1,6 +1,7 @@
 // Passthrough that looks like a direct connection: what the upstream
 // got is compared with what the client sent, and the reverse.
 
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -31,7 +32,7 @@ let world: World;
 beforeAll(() => {
   world = openWorld((url) => ({
     channels: Object.fromEntries(
-      ["messages", "responses", "content", "relay"].map((platform) => [
+      PLATFORMS.map((platform) => [
         platform,
         { platform, base_url: url, credential: CREDENTIAL, aliases: ALIASES },
       ]),
@@ -342,7 +343,7 @@ describe("header fields", () => {
   test("a channel's own fields replace the client's", async () => {
     const own = openWorld((url) => ({
       channels: Object.fromEntries(
-        ["messages", "responses", "content", "relay"].map((platform) => [
+        PLATFORMS.map((platform) => [
           platform,
           {
             platform,

@@ -21,10 +21,8 @@ import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
-import { bearer, type DialectName, makeRequest } from "../world.ts";
+import { bearer, type DialectName, DIALECTS, makeRequest } from "../world.ts";
 import { PROGRAM } from "../../harness/program.ts";
-
-const DIALECTS: readonly DialectName[] = ["messages", "responses", "chat", "content"];
 
 /** A disk that a test can fill and empty while a gateway writes on it. */
 interface Disk {

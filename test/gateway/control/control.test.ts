@@ -1,3 +1,4 @@
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { afterEach, expect, test } from "bun:test";
 import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -25,7 +26,7 @@ test("a running gateway shows its state without a secret", async () => {
   const answered = await askGateway(ledger, "GET", "/state");
   const state = gatewayStateSchema.parse(answered);
   expect(state).toMatchObject({ pid: process.pid, ledger: { path: ledger, problem: null }, streams: [] });
-  expect(state.channels.map(({ name }) => name)).toEqual(["messages", "responses", "content", "relay"]);
+  expect(state.channels.map(({ name }) => name)).toEqual([...PLATFORMS]);
   expect(state.spend).toMatchObject({ today_usd: "0", by_key: { messages: "0" } });
   expect(JSON.stringify(answered)).not.toContain("sk-test");
   expect(JSON.stringify(answered)).not.toContain("credential");

@@ -1,3 +1,4 @@
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { askGateway } from "../../../src/cli/access/control.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
@@ -69,6 +70,6 @@ test("a response in one piece is not shown as a stream, and spending adds up", a
   const state = await readState();
   expect(state.streams).toEqual([]);
   expect(state.recent.map(({ chargeUsd }) => chargeUsd)).not.toContain(null);
-  expect(Object.keys(state.spend.by_key)).toEqual(["messages", "responses", "content", "relay"]);
+  expect(Object.keys(state.spend.by_key)).toEqual([...PLATFORMS]);
   expect(state.spend.today_usd).not.toBe("0");
 });

@@ -2,10 +2,8 @@
 
 import { expect, test } from "bun:test";
 import { PLATFORMS } from "../../../src/config/schema.ts";
-import type { DialectName } from "../../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
 import { findCrossing } from "../../../src/gateway/upstream/crossing.ts";
-
-const DIALECTS = ["messages", "responses", "chat", "content"] as const satisfies readonly DialectName[];
 
 /** "same": sent as it is. */
 function describeCrossing(client: DialectName, platform: (typeof PLATFORMS)[number]): string {
@@ -29,7 +27,7 @@ test.each([
 });
 
 test("a pair of dialects without a bridge is refused, and never sent to another endpoint", () => {
-  const refused = DIALECTS.flatMap((client) =>
+  const refused = DIALECT_NAMES.flatMap((client) =>
     PLATFORMS.filter((platform) => describeCrossing(client, platform).includes("cannot convert")).map(
       (platform) => `${client} → ${platform}`,
     ),

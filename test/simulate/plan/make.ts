@@ -1,6 +1,7 @@
 // Makes a plan from a seed. Each run has a few kinds of faults, in random numbers: many runs with a few faults find more
 // than one in which everything fails at once.
 
+import { PLATFORMS } from "../../../src/config/schema.ts";
 import { Random } from "../world/random.ts";
 import { addRarities } from "./rarities.ts";
 import {
@@ -230,7 +231,7 @@ function makeUpgrade(random: Random): UpgradePlan {
 }
 
 function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
-  const platforms = (["messages", "responses", "content", "relay"] as const).filter(() => random.chance(600));
+  const platforms = PLATFORMS.filter(() => random.chance(600));
   if (platforms.length === 0) platforms.push("messages");
   return platforms.flatMap((platform) =>
     Array.from({ length: random.between(1, 3) }, (_, index): ChannelPlan => ({

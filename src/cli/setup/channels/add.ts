@@ -53,7 +53,8 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
   printNote(`Added the channel "${channel}" to the group "${group}".`);
-  if (flags.group === undefined) printNote(`Use it: ${nameOwnCommand()} run --group ${group} ${preset.tool}`);
+  if (flags.group === undefined && preset.tool !== "")
+    printNote(`Use it: ${nameOwnCommand()} run --group ${group} ${preset.tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {

@@ -1,9 +1,17 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
-import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
+import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
-import { type Connection, listHeaders, listModelsOf, listPlatforms, rootOf, type Tool } from "./tool.ts";
+import {
+  type Connection,
+  listHeaders,
+  listModelsOf,
+  listPlatforms,
+  rootOf,
+  type Tool,
+  versionOf,
+} from "./tool.ts";
 
 export const opencode: Tool = {
   name: "opencode",
@@ -24,11 +32,11 @@ function writeConfig(connection: Connection): string {
   const headers = listHeaders(connection);
   const provider = Object.fromEntries(
     // The makers have opencode's own names, so that it knows their models.
-    PLATFORM_ROWS[connection.platform].makers.map(({ name: id, version }) => [
+    MAKERS_OF[connection.platform].map((id) => [
       id,
       {
         options: {
-          baseURL: `${rootOf(connection)}/${version}`,
+          baseURL: `${rootOf(connection)}/${versionOf(id)}`,
           apiKey: connection.secret,
           ...(headers && { headers }),
         },
@@ -51,9 +59,8 @@ function nameDefaults(connection: Connection): Record<string, string> {
   const small = chooseSmallModel(connection.models);
   if (main === null || small === null) return {};
   const nameFully = (model: string): string => {
-    const { makers } = PLATFORM_ROWS[connection.platform];
-    const maker = makers.find(({ name }) => listModelsOf(name, connection).includes(model));
-    return `${maker?.name}/${model}`;
+    const makers = MAKERS_OF[connection.platform];
+    return `${makers.find((maker) => listModelsOf(maker, connection).includes(model))}/${model}`;
   };
   return { model: nameFully(main), small_model: nameFully(small) };
 }

@@ -2,7 +2,6 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Platform } from "../../../config/schema.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
@@ -19,12 +18,12 @@ import {
 const KEY = "GATEWAY_PI_KEY";
 const PROVIDER = "gateway";
 
-const APIS: Readonly<Record<Platform, readonly [api: string, version: string]>> = {
-  messages: ["anthropic-messages", ""],
-  responses: ["openai-responses", "/v1"],
-  content: ["google-generative-ai", "/v1beta"],
-  relay: ["anthropic-messages", ""],
-};
+/** By maker: pi's name of its API, and the version that pi expects in the base URL. */
+const APIS: ReadonlyMap<string, readonly [api: string, version: string]> = new Map([
+  ["anthropic", ["anthropic-messages", ""]],
+  ["openai", ["openai-responses", "/v1"]],
+  ["google", ["google-generative-ai", "/v1beta"]],
+]);
 
 /** pi requires limits. These are small enough for every current coding model; it only compacts earlier. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
@@ -66,7 +65,7 @@ export const pi: Tool = {
 
 /** The key stays in its variable: pi reads `apiKey` as a variable's name. */
 function describeProvider(connection: Connection): object {
-  const [api, version] = APIS[connection.platform];
+  const [api = "", version = ""] = APIS.get(mainMakerOf(connection.platform)) ?? [];
   const headers = listHeaders(connection);
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {

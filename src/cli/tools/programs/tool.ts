@@ -1,5 +1,6 @@
 // What a tool is: its program, its platforms, and its settings for a connection.
 
+import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../../dialects/platforms.ts";
 import type { Overlay, ToolSettings } from "./overlay.ts";
@@ -68,14 +69,18 @@ export function rootOf({ base, platform, relayPrefix }: Connection): string {
 
 /** The maker whose API a tool uses if it can use only one. */
 export function mainMakerOf(platform: Platform): string {
-  return PLATFORM_ROWS[platform].makers[0]?.name ?? "";
+  return MAKERS_OF[platform][0] ?? "";
+}
+
+/** The version in the paths of a maker's API. */
+export function versionOf(maker: string): string {
+  return maker === "google" ? "v1beta" : "v1";
 }
 
 /** The models of one maker. If a platform serves several, a model goes to the one whose family its name suggests. */
 export function listModelsOf(maker: string, { platform, models }: Connection): string[] {
   return models.filter(
-    (model) =>
-      PLATFORM_ROWS[platform].makers.length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
+    (model) => MAKERS_OF[platform].length === 1 || /gemini|gemma/i.test(model) === (maker === "google"),
   );
 }
 

@@ -26,7 +26,7 @@ const LAYOUTS = {
   chat: CHAT_LAYOUT,
   content: CONTENT_LAYOUT,
 } as const;
-export const DIALECTS = ["messages", "responses", "chat", "content"] as const;
+export { DIALECT_NAMES as DIALECTS } from "../../../../src/dialects/dialect.ts";
 export const SECOND = 1000;
 
 /** How clients write JSON: without spaces, as JavaScript does, or with them, as Python does. */
