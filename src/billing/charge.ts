@@ -17,7 +17,7 @@ import {
 } from "../lib/money.ts";
 import { splitMissed } from "./miss.ts";
 import { type BilledAnswer, type PricedPart, priceParts } from "./price-parts.ts";
-import { FACTOR, PER_1K } from "./tariff.ts";
+import { FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
 
 export type { BilledAnswer } from "./price-parts.ts";
@@ -68,7 +68,8 @@ export function computeCharge(billed: BilledAnswer): Charge {
   const usage = sumUsage(billed.parts);
   const parts = priced.map((each) => each.part);
   const own = parts.find(({ model }) => model === (billed.model ?? billed.requested)) ?? parts[0];
-  const known = { usage, parts, tier: own?.tier ?? null, ...describeSources(priced) };
+  const { priceSource, pricedAs } = describeSources(priced);
+  const known = { usage, parts, tier: own?.tier ?? null, priceSource, pricedAs };
   let total = ZERO;
   for (const { amount, because } of priced) {
     if (amount === null) return leaveUnpriced(known, own, billed.multiplier, because);
@@ -108,6 +109,9 @@ function leaveUnpriced(
 }
 
 function describeSources(priced: readonly PartCharge[]): Pick<Charge, "priceSource" | "pricedAs"> {
+  const [first] = priced;
+  if (first !== undefined && priced.length === 1)
+    return { priceSource: first.source, pricedAs: first.pricedAs };
   let priceSource: string | null = null;
   let pricedAs: string | null = null;
   const listed: string[] = [];
@@ -122,7 +126,7 @@ function describeSources(priced: readonly PartCharge[]): Pick<Charge, "priceSour
 
 function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: PricedPart): PartCharge {
   const isWhole = chosen !== null && chosen.unpriced.length === 0;
-  const amount = isWhole ? amountOf(usage, chosen.prices) : null;
+  const amount = isWhole ? amountOf(usage, unitsOf(chosen, usage)) : null;
   const part = {
     model,
     pass,
@@ -134,28 +138,78 @@ function chargePart({ model, pass, usage, chosen, source, pricedAs, because }: P
   return { part, source, pricedAs, amount, because };
 }
 
-/** The one place where an official amount comes about; null where a kind that was used has no price. */
-function amountOf(
-  usage: Readonly<Record<string, number | undefined>>,
-  prices: Readonly<Record<string, string>>,
-): Decimal | null {
-  let tokens = ZERO;
-  let calls = ZERO;
+type Counts = Readonly<Record<string, number | undefined>>;
+type Prices = Readonly<Record<string, string>>;
+
+/** What one token or call costs, in units of the same size. */
+interface UnitPrices {
+  /** For each kind of the usage, in its order; null: nothing of it is charged. */
+  readonly units: readonly (bigint | null)[];
+  readonly isCall: readonly boolean[];
+  /** The decimals of these units. */
+  readonly scale: number;
+  /** By which the amount of all tokens is multiplied. */
+  readonly factor: Decimal;
+}
+
+const ONE = decimalOf(1);
+const TOKENS_PLACES = 6;
+const CALLS_PLACES = 3;
+const unitPrices = new WeakMap<TariffChoice, UnitPrices | null>();
+
+/** The choice is the same object for all usage of the same kinds at the same price. */
+function unitsOf(chosen: TariffChoice, usage: Counts): UnitPrices | null {
+  const known = unitPrices.get(chosen);
+  if (known !== undefined) return known;
+  const units = readUnits(usage, chosen.prices);
+  unitPrices.set(chosen, units);
+  return units;
+}
+
+/** Null where a kind that was used has no price. Only prices of what was used are read. */
+function readUnits(usage: Counts, prices: Prices): UnitPrices | null {
+  const rates: (Decimal | null)[] = [];
+  const isCall: boolean[] = [];
   for (const kind in usage) {
-    const count = usage[kind];
-    if (count === undefined || count === 0 || kind === "reasoning") continue;
     const perMillion = prices[kind];
+    isCall.push(perMillion === undefined);
+    if (!isUsed(kind, usage[kind])) {
+      rates.push(null);
+      continue;
+    }
     const rate = perMillion ?? prices[kind + PER_1K];
     if (rate === undefined) return null;
-    const amount = multiplyDecimals(decimalOf(count), readCached(rate));
-    if (perMillion === undefined) calls = addDecimals(calls, amount);
-    else tokens = addDecimals(tokens, amount);
+    rates.push(shiftDecimal(readCached(rate), perMillion === undefined ? CALLS_PLACES : TOKENS_PLACES));
   }
-  for (const name in prices) {
-    if (name.startsWith(FACTOR)) tokens = multiplyDecimals(tokens, readCached(prices[name] ?? ""));
+  let factor = ONE;
+  for (const name in prices)
+    if (name.startsWith(FACTOR)) factor = multiplyDecimals(factor, readCached(prices[name] ?? ""));
+  const scale = rates.reduce((most, rate) => Math.max(most, rate?.scale ?? 0), 0);
+  const zero = { units: 0n, scale };
+  return { units: rates.map((rate) => rate && addDecimals(rate, zero).units), isCall, scale, factor };
+}
+
+function isUsed(kind: string, count: number | undefined): boolean {
+  return count !== undefined && count !== 0 && kind !== "reasoning";
+}
+
+/** The one place where an official amount comes about; null where a kind that was used has no price. */
+function amountOf(usage: Counts, prices: UnitPrices | null): Decimal | null {
+  if (prices === null) return null;
+  const { units, isCall, scale, factor } = prices;
+  let tokens = 0n;
+  let calls = 0n;
+  let index = -1;
+  for (const kind in usage) {
+    index += 1;
+    const unit = units[index];
+    if (unit === null || unit === undefined) continue;
+    const amount = BigInt(usage[kind] ?? 0) * unit;
+    if (isCall[index] === true) calls += amount;
+    else tokens += amount;
   }
-  if (calls === ZERO) return shiftDecimal(tokens, 6);
-  return addDecimals(shiftDecimal(tokens, 6), shiftDecimal(calls, 3));
+  if (factor === ONE) return { units: tokens + calls, scale };
+  return addDecimals(multiplyDecimals({ units: tokens, scale }, factor), { units: calls, scale });
 }
 
 function multiplyUp(official: Decimal, multiplier: string): string {
@@ -192,7 +246,7 @@ export interface Amounts {
 /** A line's amounts, from nothing but the line itself; null where it has no prices. Throws on a malformed decimal. */
 export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): Amounts {
   const amounts = (parts ?? [{ usage, prices }]).map((part) =>
-    part.prices === null ? null : amountOf(part.usage, part.prices),
+    part.prices === null ? null : amountOf(part.usage, readUnits(part.usage, part.prices)),
   );
   const known = amounts.filter((amount) => amount !== null);
   const total =
@@ -211,8 +265,8 @@ export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): 
  */
 export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed: number): string | null {
   const split = splitMissed(usage, missed);
-  const paid = prices === null ? null : amountOf(split.paid, prices);
-  const read = prices === null ? null : amountOf(split.read, prices);
+  const paid = prices === null ? null : amountOf(split.paid, readUnits(split.paid, prices));
+  const read = prices === null ? null : amountOf(split.read, readUnits(split.read, prices));
   if (paid === null || read === null) return null;
   const more = subtractDecimals(paid, read);
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
@@ -234,7 +288,7 @@ export function deriveAtLeast({ usage, prices, multiplier, parts }: Derivable): 
     unpriced[kind] = (unpriced[kind] ?? 0) + count;
   if (Object.keys(unpriced).length === 0) return { atLeast: null, unpriced: null };
   const known = split.filter((each) => Object.keys(each.priced).length > 0);
-  const amounts = known.map(({ priced, prices: paid }) => amountOf(priced, paid) ?? ZERO);
+  const amounts = known.map(({ priced, prices: paid }) => amountOf(priced, readUnits(priced, paid)) ?? ZERO);
   const total = amounts.reduce((sum, amount) => addDecimals(sum, amount), ZERO);
   return { atLeast: known.length === 0 ? null : multiplyUp(total, multiplier), unpriced };
 }

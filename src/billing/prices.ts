@@ -12,9 +12,9 @@ import { ConfigError } from "../config/yaml/problems.ts";
 import { looksSecret } from "../lib/secret.ts";
 import {
   type BookedModel,
+  keepPrice,
   loadBuiltInBook,
   type Price,
-  priceAt,
   type PriceBook,
   type Rates,
 } from "./prices/book.ts";
@@ -71,14 +71,26 @@ export function listBookedModels(
 export function findPrice(sources: PriceSources, model: string, at: Date): Price | null {
   const { book, overrides, seller = ANY_SELLER } = sources;
   const { names, found } = lookUp(book, seller, model);
+  const booked = found?.price(at) ?? null;
+  if (overrides.size === 0) return booked;
   for (const name of names) {
     const rates = overrides.get(name);
-    if (rates === undefined) continue;
-    // A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the
-    // factors of service tiers, which a config can't name, are the book's.
-    return { source: "config", rates, tiers: [], factors: found?.price(at)?.factors ?? {} };
+    if (rates !== undefined) return configurePrice(rates, booked?.factors ?? NO_FACTORS);
   }
-  return found?.price(at) ?? null;
+  return booked;
+}
+
+const NO_FACTORS: Rates = {};
+const configured = new WeakMap<Rates, Price>();
+
+/** A configured price is whole: kinds that it does not name have no price, whatever the book says. Only the factors of
+ *  service tiers, which a config can't name, are the book's. */
+function configurePrice(rates: Rates, factors: Rates): Price {
+  const known = configured.get(rates);
+  if (known?.factors === factors) return known;
+  const price = { source: "config", rates, tiers: [], factors };
+  configured.set(rates, price);
+  return price;
 }
 
 export function findModel(book: PriceBook, seller: Seller, model: string): FoundPrice | null {
@@ -131,7 +143,7 @@ function findBooked(book: PriceBook, seller: Seller, model: string, names: Model
 
 function describeFound(model: BookedModel, source: string): FoundPrice {
   const periods = model.periods.map((period) => ({ ...period, price: { source, ...period.price } }));
-  return { model, source, price: (at) => priceAt(periods, at) };
+  return { model, source, price: keepPrice(periods) };
 }
 
 function findIn(book: PriceBook, provider: string, { names }: ModelNames): BookedModel | null {

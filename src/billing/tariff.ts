@@ -23,9 +23,71 @@ interface Missing {
   readonly missing: string;
 }
 
+type Tier = Price["tiers"][number];
+
+/** A choice, and all that it depends on beside the price. */
+interface KeptChoice {
+  readonly tier: Tier | undefined;
+  readonly tariff: Tariff;
+  /** The kinds of the usage in their order, and whether their counts are above 0. */
+  readonly kinds: readonly string[];
+  readonly counted: readonly boolean[];
+  readonly choice: TariffChoice | Missing;
+}
+
+/** Most requests at a price use the same kinds and are served in the same way: the choice is made once for all of them. */
+const kept = new WeakMap<Price, KeptChoice[]>();
+const MAX_KEPT = 4;
+
 export function chooseTariff(price: Price, usage: Usage, tariff: Tariff): TariffChoice | Missing {
   const tokens = price.tiers.length === 0 ? 0 : countInput(usage);
   const tier = price.tiers.findLast(({ over }) => tokens > over);
+  const known = kept.get(price) ?? [];
+  for (const each of known)
+    if (each.tier === tier && isSameTariff(each.tariff, tariff) && countsSameKinds(each, usage))
+      return each.choice;
+  const choice = chooseAnew(price, tier, usage, tariff);
+  const counts = Object.entries(usage);
+  known.unshift({
+    tier,
+    tariff: { ...tariff },
+    kinds: counts.map(([kind]) => kind),
+    counted: counts.map(([, count]) => count > 0),
+    choice,
+  });
+  if (known.length > MAX_KEPT) known.pop();
+  kept.set(price, known);
+  return choice;
+}
+
+function isSameTariff(one: Tariff, other: Tariff): boolean {
+  return (
+    one.service_tier === other.service_tier &&
+    one.inference_geo === other.inference_geo &&
+    one.speed === other.speed &&
+    one.traffic_type === other.traffic_type &&
+    one.region === other.region
+  );
+}
+
+function countsSameKinds(
+  { kinds, counted }: KeptChoice,
+  usage: Readonly<Record<string, number | undefined>>,
+): boolean {
+  let index = 0;
+  for (const kind in usage) {
+    if (kinds[index] !== kind || counted[index] !== (usage[kind] ?? 0) > 0) return false;
+    index += 1;
+  }
+  return index === kinds.length;
+}
+
+function chooseAnew(
+  price: Price,
+  tier: Tier | undefined,
+  usage: Usage,
+  tariff: Tariff,
+): TariffChoice | Missing {
   const { chosen: prices, unpriced } = chooseRates(tier?.rates ?? price.rates, usage);
   const factors = chooseFactors(price.factors, tariff);
   if ("missing" in factors) return factors;

@@ -183,6 +183,39 @@ export function priceAt<T extends Period>(periods: readonly T[], at: Date): T["p
   return periods.findLast((period) => isPaid(period, at))?.price ?? null;
 }
 
+/** Keeps the price that was asked for last while it is paid: requests come one after the other. */
+export function keepPrice<T extends Period>(periods: readonly T[]): (at: Date) => T["price"] | null {
+  let price: T["price"] | null = null;
+  let stretch: Stretch = { since: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
+  return (at) => {
+    const moment = at.getTime();
+    if (moment >= stretch.since && moment < stretch.until) return price;
+    price = priceAt(periods, at);
+    stretch = findStretch(periods, moment);
+    return price;
+  };
+}
+
+/** From the first moment until before the second, the same price is paid. */
+interface Stretch {
+  readonly since: number;
+  readonly until: number;
+}
+
+/** Hours of the day and weekends begin and end with a minute. */
+function findStretch(periods: readonly Period[], moment: number): Stretch {
+  const hasClock = periods.some(({ hours, weekend }) => hours !== null || weekend !== null);
+  const minute = Math.floor(moment / MINUTE_MS) * MINUTE_MS;
+  let since = hasClock ? minute : Number.NEGATIVE_INFINITY;
+  let until = hasClock ? minute + MINUTE_MS : Number.POSITIVE_INFINITY;
+  for (const change of periods.flatMap((period) => [period.from, period.until])) {
+    if (change <= moment) since = Math.max(since, change);
+    else until = Math.min(until, change);
+  }
+  return { since, until };
+}
+
+const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
 const HOUR_MS = 3_600_000;
 const WEEKEND = new Set([0, 6]);

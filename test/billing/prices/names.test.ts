@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
-import { isMovingName, listNames, NAME_RULES } from "../../src/billing/prices/names.ts";
+import { ANY_SELLER, findPrice, loadPriceBook } from "../../../src/billing/prices.ts";
+import { isMovingName, listNames, NAME_RULES } from "../../../src/billing/prices/names.ts";
 
 const book = loadPriceBook();
 const AT = new Date("2026-11-20T12:00:00Z");
