@@ -27,9 +27,8 @@ function syncAppended(file: AppendFile): Promise<void> {
   return file.sync();
 }
 
-/** A journal without open requests is replaced beyond this size. Replacing it each time would cost system calls. */
-const JOURNAL_IDLE_BYTES = 64 << 10;
-/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. */
+/** Beyond this size the journal is replaced by one with the open requests only. This bounds what recovery has to read. A
+ *  replacement takes 80 µs, and milliseconds on a busy disk: a lone request, which leaves nothing open, pays for one in 2,300. */
 const JOURNAL_FULL_BYTES = 1 << 20;
 
 const ROTATE_RETRY_MS = 60_000;
@@ -161,12 +160,7 @@ export class LedgerStore {
    *  in any case, which proves that it can be written. */
   tidyJournal(open: ReadonlyMap<string, OpenRequest>, afresh: boolean): void {
     const { size } = this.#journal;
-    const due =
-      afresh ||
-      this.#journalStale ||
-      size > this.#journalFullAt ||
-      (open.size === 0 && size > JOURNAL_IDLE_BYTES);
-    if (!due) return;
+    if (!afresh && !this.#journalStale && size <= this.#journalFullAt) return;
     if (this.#options.sync === "always") {
       this.#lines.syncNow();
       this.#synced = this.position;
