@@ -126,6 +126,9 @@ test("help on a subcommand is that subcommand's help", async () => {
 
 test("help on help is help", async () => {
   const whole = await run({ folder: "/" }, "--help");
+  expect(whole).toMatchObject({ status: 0, stderr: "" });
+  expect(whole.stdout).toMatch(/^Usage: gateway /);
+  expect(whole.stdout).toMatch(/^ +serve /m);
   expect(await run({ folder: "/" }, "help", "help")).toEqual(whole);
 });
 

@@ -142,7 +142,8 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
   });
 
   test("keys-per-project.sh says how it is used", async () => {
-    expect(await runScript("keys-per-project.sh", ["claude"])).toMatchObject({ status: 2, stdout: "" });
+    const stderr = "usage: keys-per-project.sh GROUP FOLDER...\n";
+    expect(await runScript("keys-per-project.sh", ["claude"])).toEqual({ status: 2, stdout: "", stderr });
   });
 
   test("failover-test.sh shows which channel answered, and turns the channel on again", async () => {

@@ -76,6 +76,9 @@ describe("a table", () => {
       { title: "NOTE", spare: 1 },
     ];
     const rows = [["a", "a long description", "a long note"]];
+    expect(formatTable(columns, rows, 25)).toEqual(["ID  DESCRIPTION  NOTE", "a   a long des…  a long …"]);
+    // Without this rule, the note would stay, and the title would be "DESCRIPTI…".
+    expect(formatTable(columns, rows, 24)).toEqual(["ID  DESCRIPTION", "a   a long description"]);
     expect(formatTable(columns, rows, 20)).toEqual(["ID  DESCRIPTION", "a   a long descript…"]);
   });
 

@@ -227,8 +227,9 @@ describe.skipIf(noOpenssl)("over TLS", () => {
         for (let turn = 0; turn < 3; turn++) await readAll(await client.send(outbound(origin)).head);
       }
       client.keepWarm([]);
-      await readAll(await client.send(outbound(originOf(upstream))).head);
-      expect(resumed).toEqual([false, true, true, false, true, true, false]);
+      for (let turn = 0; turn < 3; turn++)
+        await readAll(await client.send(outbound(originOf(upstream))).head);
+      expect(resumed).toEqual([false, true, true, false, true, true, false, false, false]);
     },
   );
 
