@@ -1,8 +1,9 @@
-// `npm test` and `npm run test:fast`: builds the executable, runs the tests with it, and removes it.
+// `npm test` and `npm run test:fast`: builds the executable, runs the tests with it, removes it, and says what was skipped.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
 /** What starts processes or a browser, or measures. */
 const SLOW = ["test/{cli,e2e,repository,simulate,web}/**", "test/**/{crash,many-writers,file-lock}.test.ts"];
@@ -35,5 +36,12 @@ async function runBuilt(): Promise<number> {
   }
 }
 
+const problem = findProblem();
+if (problem !== null) {
+  console.error(problem);
+  process.exit(1);
+}
 const given = process.env["GATEWAY_TEST_EXECUTABLE"] ?? "";
-process.exit(given === "" && !isFast ? await runBuilt() : await run(given, "test", ...flags));
+const status = given === "" && !isFast ? await runBuilt() : await run(given, "test", ...flags);
+console.log(describeSkipped());
+process.exit(status);

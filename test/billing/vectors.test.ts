@@ -8,10 +8,11 @@ import type { Meter } from "../../src/billing/usage.ts";
 import { openContentMeter } from "../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../src/dialects/meters/responses.ts";
+import { isThere } from "../harness/needs.ts";
 
 const SHARED = new URL("../../../shared/", import.meta.url);
 const VECTORS = new URL("reference/pricing-vectors.json", SHARED);
-const present = existsSync(VECTORS) && existsSync(new URL("fixtures", SHARED));
+const present = isThere("vectors") && isThere("recordings");
 
 interface Vector {
   name: string;

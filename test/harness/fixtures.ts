@@ -2,11 +2,12 @@
 // Without the folder, `hasFixtures` is false and tests skip visibly:
 //   test.skipIf(!hasFixtures)("…", …)
 
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { replay } from "../../src/demo/answers/replay.ts";
 import type { Answer } from "../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../src/demo/answers/family.ts";
+import { isThere } from "./needs.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");
 
@@ -29,7 +30,7 @@ export interface Fixture {
   readonly expect: any;
 }
 
-export const hasFixtures = existsSync(join(ROOT, "manifest.json"));
+export const hasFixtures = isThere("recordings");
 
 export function listFixtures(which: (fixture: Fixture) => boolean = () => true): readonly Fixture[] {
   if (!hasFixtures) return [];

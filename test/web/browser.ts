@@ -1,7 +1,6 @@
-// A real browser for tests: Debian's Chromium, or the one that CHROMIUM names. Where there is none, tests skip visibly:
+// A real browser for tests (harness/needs.ts finds it). Where there is none, tests skip visibly:
 //   test.skipIf(!hasBrowser)("…", …)
 
-import { existsSync } from "node:fs";
 import {
   type Browser,
   type BrowserContext,
@@ -10,18 +9,16 @@ import {
   type Page,
 } from "playwright-core";
 import type { ChildGateway } from "../harness/gateway.ts";
+import { browserProgram, isThere } from "../harness/needs.ts";
 import { PROGRAM } from "../harness/program.ts";
 
 const PATIENCE_MS = 60_000;
 
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const program = [process.env["CHROMIUM"] ?? "", ...PLACES].find((path) => path !== "" && existsSync(path));
-
-export const hasBrowser = program !== undefined;
+export const hasBrowser = isThere("browser");
 
 export function openBrowser(): Promise<Browser> {
   // The pages are this gateway's own, and in a container Chromium's own walls do not work.
-  return chromium.launch({ executablePath: program ?? "", args: ["--no-sandbox", "--disable-gpu"] });
+  return chromium.launch({ executablePath: browserProgram ?? "", args: ["--no-sandbox", "--disable-gpu"] });
 }
 
 export async function makeLink({ configPath }: ChildGateway): Promise<string> {

@@ -20,6 +20,8 @@ export interface AlertCommandOptions {
   readonly warn: (text: string) => void;
   /** How long it may run. */
   readonly limitMs?: number;
+  /** How long `close` waits for commands. */
+  readonly closeMs?: number;
 }
 
 const LIMIT_MS = 10_000;
@@ -61,7 +63,7 @@ export function createAlertCommand(options: AlertCommandOptions): AlertCommand {
       const timer = setTimeout(() => {
         waiting.length = 0;
         for (const child of running.keys()) endGroup(child);
-      }, CLOSE_MS);
+      }, options.closeMs ?? CLOSE_MS);
       while (running.size > 0) await Promise.all(running.values());
       clearTimeout(timer);
     },

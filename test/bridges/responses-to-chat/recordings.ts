@@ -1,12 +1,13 @@
 // The recorded traffic beside the project, read in place, and what its manifest expects of it.
 
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { getField, isObject } from "../../../src/lib/json/json.ts";
 import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
+import { isThere } from "../../harness/needs.ts";
 
 const FOLDER = new URL("../../../../shared/fixtures/", import.meta.url);
-export const absent = !existsSync(new URL("manifest.json", FOLDER));
+export const absent = !isThere("recordings");
 
 interface Expected {
   text: { sha256: string; len: number } | null;

@@ -1,11 +1,12 @@
 // The published schemas of the two APIs, beside the project, made into checks.
 
 import { Ajv, type ValidateFunction } from "ajv";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { isObject } from "../../../src/lib/json/json.ts";
+import { isThere } from "../../harness/needs.ts";
 
 const FILE = new URL("../../../../shared/reference/openai-chat-responses.schemas.json", import.meta.url);
-export const schemasAbsent = !existsSync(FILE);
+export const schemasAbsent = !isThere("schemas");
 
 type Schemas = Record<string, Record<string, unknown>>;
 

@@ -2,16 +2,17 @@
 // The manifest and the recordings are read in place and never copied.
 
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
+import { isThere } from "../../harness/needs.ts";
 
 const FIXTURES = new URL("../../../../shared/fixtures/", import.meta.url);
-const present = existsSync(new URL("manifest.json", FIXTURES));
+const present = isThere("recordings");
 
 type Family = "anthropic" | "openai-responses" | "openai-chat" | "gemini";
 interface Fixture {

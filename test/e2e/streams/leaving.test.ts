@@ -5,9 +5,8 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { makeGate, type Gate } from "../../../src/demo/script.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
-import { openCounter } from "../../harness/counter.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
-import { openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
+import { openCounter, openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";
 
 /** Two ways to leave: a normal close, and a reset. */

@@ -1,7 +1,6 @@
 // The responses API over a WebSocket, through the real gateway: what passes, what is billed, and how each end is recorded.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { openCounter } from "../../harness/counter.ts";
 import {
   CREDENTIAL,
   type InsideGateway,
@@ -12,7 +11,7 @@ import {
 import { makeTempFolder } from "../../harness/temp.ts";
 import { getField } from "../../../src/lib/json/json.ts";
 import { writeMessage } from "../../../src/lib/websocket/frames.ts";
-import { rawRequest, writeRequest } from "../../harness/raw.ts";
+import { openCounter, rawRequest, writeRequest } from "../../harness/raw.ts";
 import {
   openSocket,
   responseEvents,

@@ -54,14 +54,17 @@ describe("a race over addresses", () => {
   });
 
   test("tries the next address at once when one fails", async () => {
-    const began = performance.now();
-    const { tried, triedAll, fail, race } = start(["a", "b", "c", "d"]);
+    const { tried, fail, race } = start(["a", "b", "c", "d"]);
+    // Only promises have to run: no timer does.
+    const passPromises = async (): Promise<void> => {
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+    };
     fail("a", new Error("refused"));
-    await triedAll(2);
+    await passPromises();
+    expect(tried).toEqual(["a", "b"]);
     fail("b", new Error("unreachable"));
-    await triedAll(3);
+    await passPromises();
     race.end();
-    expect(performance.now() - began).toBeLessThan(250);
     expect(tried).toEqual(["a", "b", "c"]);
   });
 

@@ -1,0 +1,71 @@
+// What a machine may lack. Tests that need it skip visibly. What REQUIRE names must be there (REQUIRE=recordings,browser):
+// without it, the run fails. The last line of `npm test` says what was skipped.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+const SHARED = join(import.meta.dir, "../../../shared");
+const BROWSERS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Debian's Chromium, or the one that CHROMIUM names. */
+export const browserProgram: string | undefined = [process.env["CHROMIUM"] ?? "", ...BROWSERS].find(
+  (path) => path !== "" && existsSync(path),
+);
+
+interface Need {
+  readonly isThere: boolean;
+  /** How its tests run on this machine. */
+  readonly how: string;
+}
+
+const hasPrograms = (...names: string[]): boolean => names.every((name) => Bun.which(name) !== null);
+
+const NEEDS = {
+  recordings: {
+    isThere: existsSync(join(SHARED, "fixtures/manifest.json")),
+    how: "put recorded traffic into ../shared/fixtures",
+  },
+  vectors: {
+    isThere: existsSync(join(SHARED, "reference/pricing-vectors.json")),
+    how: "put pricing-vectors.json into ../shared/reference",
+  },
+  schemas: {
+    isThere: existsSync(join(SHARED, "reference/openai-chat-responses.schemas.json")),
+    how: "put openai-chat-responses.schemas.json into ../shared/reference",
+  },
+  browser: { isThere: browserProgram !== undefined, how: "install Chromium, or name one in CHROMIUM" },
+  shells: { isThere: hasPrograms("zsh", "fish", "pwsh"), how: "install zsh, fish and PowerShell" },
+  tools: {
+    isThere: (process.env["REAL_CLIS"] ?? "") !== "",
+    how: "REAL_CLIS=1 downloads the released tools",
+  },
+} as const satisfies Readonly<Record<string, Need>>;
+
+const required = (process.env["REQUIRE"] ?? "").split(",").filter((name) => name !== "");
+
+/** What REQUIRE names and this machine lacks, or nobody knows. */
+export function findProblem(): string | null {
+  for (const name of required) {
+    const need = Object.entries(NEEDS).find(([each]) => each === name)?.[1];
+    if (need === undefined)
+      return `REQUIRE names "${name}", which is none of ${Object.keys(NEEDS).join(", ")}`;
+    if (!need.isThere) return `REQUIRE names "${name}", which this machine lacks: ${need.how}`;
+  }
+  return null;
+}
+
+/** For `test.skipIf`. Throws if REQUIRE names what is missing. */
+export function isThere(name: keyof typeof NEEDS): boolean {
+  const problem = findProblem();
+  if (problem !== null) throw new Error(problem);
+  return NEEDS[name].isThere;
+}
+
+/** The last line of a run. */
+export function describeSkipped(): string {
+  const missing = Object.entries(NEEDS).filter(([, need]) => !need.isThere);
+  const ways = missing.map(([name, { how }]) => `${name} (${how})`);
+  return ways.length === 0
+    ? "This machine has everything that tests need."
+    : `Tests that need these were skipped: ${ways.join("; ")}.`;
+}
