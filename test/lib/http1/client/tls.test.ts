@@ -193,6 +193,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     const upstream = await startTls(selfSigned);
     const script = `
       import { createClient } from "${import.meta.dir}/../../../../src/lib/http1/client/client.ts";
+      import { pullFrom } from "${import.meta.dir}/../pull.ts";
       const origin = { tls: true, host: "localhost", port: ${upstream.port} };
       const deadlines = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
       const client = pullFrom(createClient());
