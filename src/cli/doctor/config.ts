@@ -5,7 +5,6 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { placeEnvFile } from "../../config/file/env-file.ts";
 import { nameLock } from "../../config/file/replace.ts";
 import { type Environment, listReferences } from "../../config/yaml/expand.ts";
 import { type LoadedConfig, loadConfig, readConfigText } from "../../config/file/load.ts";
@@ -124,8 +123,7 @@ function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   }
   findings.push(...findForeignLock(path));
   const isPrivate = findings.every(({ check }) => check !== "permissions");
-  const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
-  return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
+  return isPrivate ? [good("permissions", "only this user can read the config file"), ...findings] : findings;
 }
 
 const OLD_BOOK_DAYS = 30;

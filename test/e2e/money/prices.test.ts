@@ -122,7 +122,7 @@ test("a running gateway takes a newer book, names it in its lines, and the ledge
   await call();
   await gateway.recorded(1);
   const published: unknown = JSON.parse(
-    JSON.stringify(KNOWN_PROVIDERS.map((id) => findProvider({ providerId: id }))).replaceAll(
+    JSON.stringify(KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? [])).replaceAll(
       '"input_mtok":1.25,"cache_read_mtok":0.125,"output_mtok":10',
       '"input_mtok":1.5,"cache_read_mtok":0.125,"output_mtok":10',
     ),
