@@ -31,6 +31,7 @@ import {
   readLedger,
   type TempFolder,
 } from "../../harness/temp.ts";
+import { makeIndex } from "../../billing/ledger/ledger-samples.ts";
 
 const WINDOWS = process.platform === "win32";
 const UPSTREAM = startDemoUpstream({ credential: CREDENTIAL });
@@ -87,6 +88,8 @@ async function live(folder: TempFolder): Promise<string[]> {
     const gateway = startGatewayHere({ config: CONFIG, folder });
     await ask(gateway.url);
     await gateway.stop();
+    // As the thread of the console does.
+    makeIndex(ledger);
   } catch (error) {
     failures.push(error);
   }
@@ -115,7 +118,7 @@ async function watchNames(folder: TempFolder, act: () => Promise<unknown>): Prom
 
 const DRAFT = /^\..*\.\d+\.[0-9a-f]{8}\.tmp$/;
 /** Names that an earlier version used. */
-const FORMER = ["open.new", "sums.new", "channels.json.new", "lock-journal", "lock-wal"].map(
+const FORMER = ["sums", "hours", "open.new", "sums.new", "channels.json.new", "lock-journal", "lock-wal"].map(
   (tail) => `ledger.jsonl.${tail}`,
 );
 
@@ -174,7 +177,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
   });
 
   test("a link at a file that is only replaced is moved aside, and everything works", async () => {
-    for (const tail of ["sums", "channels.json", "lock.holder"]) {
+    for (const tail of ["end", "channels.json", "lock.holder"]) {
       using planted = plant("symbolic link", `ledger.jsonl.${tail}`);
       expect(await live(planted.folder)).toEqual([]);
       const path = planted.folder.join(`ledger.jsonl.${tail}`);
