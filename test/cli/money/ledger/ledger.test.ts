@@ -32,7 +32,7 @@ test("verify accepts a valid ledger", async () => {
     lines: 2,
     corrections: 0,
     findings: 0,
-    notes: [expect.stringContaining("The journal and the sums are not beside this ledger")],
+    notes: [expect.stringContaining("The journal and the noted end are not beside this ledger")],
     problems: [],
   });
 });
