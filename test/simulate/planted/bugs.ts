@@ -75,9 +75,9 @@ export const BUGS: readonly Bug[] = [
     to: "admit(r, ((this as any).first ??= catalog)); r.overrides = catalog.prices;",
   },
   {
-    name: "a background response is charged to the key that fetches it",
+    name: "a background response is charged on the terms of the request that fetches it",
     from: "r, owner, { open: true }",
-    to: "r, owner, { admitted: r.admitted, open: true }",
+    to: "r, owner, { model: r.model, candidates: r.candidates, open: true }",
   },
   {
     name: "memory for large bodies is given back twice",
