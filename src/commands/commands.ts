@@ -1,7 +1,7 @@
 // All commands: arguments, flags, examples, and what runs. Commander, the help, the completions and the schemas read this
 // table. What a command needs is loaded when it runs.
 
-import type { CommandRow } from "../cli/terminal/command.ts";
+import type { CommandRow, CommandTable } from "../cli/terminal/command.ts";
 import { LOOK } from "./look.ts";
 import { MANAGE } from "./manage.ts";
 import { SET_UP } from "./set-up.ts";
@@ -16,10 +16,10 @@ export const GATEWAY: CommandRow = {
     ["gateway run claude", "start a tool that uses the gateway"],
   ],
   commands: {
-    ...USE,
-    ...LOOK,
-    ...MANAGE,
-    ...SET_UP,
+    ...addHeading("Use:", USE),
+    ...addHeading("Look:", LOOK),
+    ...addHeading("Manage:", MANAGE),
+    ...addHeading("Set up:", SET_UP),
     // What the shells' scripts run at each press of the tab key.
     __complete: {
       about: "",
@@ -30,3 +30,7 @@ export const GATEWAY: CommandRow = {
     },
   },
 };
+
+function addHeading(heading: string, commands: CommandTable): CommandTable {
+  return Object.fromEntries(Object.entries(commands).map(([name, row]) => [name, { ...row, heading }]));
+}

@@ -27,6 +27,7 @@ export const MANAGE: CommandTable = {
       list: {
         about: "list the groups that a key can be bound to",
         flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
+        json: ["groups"],
         examples: [
           ["gateway groups list", "with platform, multiplier and channels"],
           ["gateway groups list --all --json", "all groups, for a script"],
@@ -94,6 +95,7 @@ export const MANAGE: CommandTable = {
       list: {
         about: "list the plans and their groups",
         flags: [JSON_FORM],
+        json: ["plans"],
         examples: [["gateway plans list", "which plans are active, and until when"]],
         run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
       },
@@ -137,6 +139,7 @@ export const MANAGE: CommandTable = {
   channels: {
     about: "show the availability of each channel; exit status 1 if a group has none",
     flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
+    json: ["channels"],
     examples: [
       ["gateway channels", "the state of every channel in the running gateway"],
       ["gateway channels --watch", "the same, live"],
@@ -148,6 +151,7 @@ export const MANAGE: CommandTable = {
         about: "send nothing to a channel until it is enabled again",
         args: [CHANNEL],
         flags: [NEW_STATE],
+        json: ["channel"],
         examples: [["gateway channels disable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("disable", name, flags),
@@ -156,6 +160,7 @@ export const MANAGE: CommandTable = {
         about: "use a channel again, and clear its cooldown",
         args: [CHANNEL],
         flags: [NEW_STATE],
+        json: ["channel"],
         examples: [["gateway channels enable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("enable", name, flags),
@@ -164,6 +169,7 @@ export const MANAGE: CommandTable = {
         about: "check a channel now by fetching its model list, free of charge",
         args: [CHANNEL],
         flags: [NEW_STATE],
+        json: ["channel"],
         examples: [["gateway channels probe anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("probe", name, flags),
@@ -183,6 +189,7 @@ export const MANAGE: CommandTable = {
           ...CREDENTIAL,
           ["--json", "the new channel as JSON on stdout"],
         ],
+        json: ["channels-add"],
         examples: [
           [
             "gateway channels add deepseek",
@@ -243,6 +250,7 @@ export const MANAGE: CommandTable = {
         about: "show a model's prices at every provider that sells it, each with its source and first day",
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
+        json: ["prices-show"],
         examples: [
           ["gateway prices show claude-sonnet-5", "wherever it is sold"],
           ["gateway prices show deepseek-v4-pro --provider deepseek", "at its maker"],
@@ -253,6 +261,7 @@ export const MANAGE: CommandTable = {
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
+        json: ["prices-check"],
         examples: [
           ["gateway prices check", "of the models in the ledger and in the config"],
           ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
@@ -281,6 +290,7 @@ export const MANAGE: CommandTable = {
       diff: {
         about: "show what an update would change for the models that this ledger has seen",
         flags: [JSON_FORM, CONFIG, FROM, ["--all", "for every model of the book"], OTHER_LEDGER],
+        json: ["prices-diff"],
         examples: [
           ["gateway prices diff", "what would change, and nothing is written"],
           ["gateway prices diff --from data.json --all", "with every model, from a file"],
@@ -290,6 +300,7 @@ export const MANAGE: CommandTable = {
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",
         flags: [JSON_FORM, CONFIG, FROM, ["--yes", "without asking, as a script needs it"], OTHER_LEDGER],
+        json: ["prices-diff"],
         examples: [
           ["gateway prices update", "from where the price package publishes its data"],
           ["gateway prices update --from data.json --yes", "from a file, in a script"],

@@ -5,6 +5,13 @@ import type { InitFlags } from "../cli/setup/init/init.ts";
 import type { CommandTable } from "../cli/terminal/command.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 
+/** The config, a line of the ledger, and each `json` of the table. */
+const DOCUMENTS = (
+  "config ledger keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show " +
+  "prices-check prices-diff usage usage-as sessions sessions-show cache ledger-verify ledger-anchor ledger-show " +
+  "ledger-reprice top env run-list init init-adopt doctor service-status"
+).split(" ");
+
 export const SET_UP: CommandTable = {
   init: {
     about: "write a config file from the credentials in the environment",
@@ -17,6 +24,7 @@ export const SET_UP: CommandTable = {
       ["--json", "the new keys as one JSON document on stdout"],
       ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
     ],
+    json: ["init", "init-adopt"],
     examples: [
       ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
       ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
@@ -30,6 +38,7 @@ export const SET_UP: CommandTable = {
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",
     flags: [JSON_FORM],
+    json: ["doctor"],
     examples: [
       ["gateway doctor", "exit status 1 if anything is wrong"],
       ["gateway doctor --json | jq '.checks[] | select(.state == \"wrong\")'", "only the problems"],
@@ -64,6 +73,7 @@ export const SET_UP: CommandTable = {
       status: {
         about: "show whether it is installed, enabled and running; exit status 3 if it is not running",
         flags: [UNREAD_CONFIG, JSON_FORM],
+        json: ["service-status"],
         examples: [["gateway service status --json", "for a script"]],
         run: async (flags) => (await import("../cli/setup/service.ts")).showStatus(flags),
       },
@@ -71,28 +81,7 @@ export const SET_UP: CommandTable = {
   },
   schema: {
     about: "print the JSON schema of the config file, of a ledger line, or of a command's --json output",
-    args: [
-      [
-        "<document>",
-        "the document",
-        {
-          choices: [
-            "config",
-            "ledger",
-            "keys",
-            "groups",
-            "plans",
-            "channels",
-            "models",
-            "usage",
-            "sessions",
-            "cache",
-            "env",
-            "doctor",
-          ],
-        },
-      ],
-    ],
+    args: [["<document>", "the document", { choices: DOCUMENTS }]],
     flags: [UNREAD_CONFIG],
     examples: [
       [
@@ -101,7 +90,7 @@ export const SET_UP: CommandTable = {
       ],
       ["gateway schema ledger", "the fields of a ledger line"],
     ],
-    run: async (document) => (await import("../cli/setup/schema.ts")).printSchema(document),
+    run: async (document) => (await import("../cli/setup/schema/schema.ts")).printSchema(document),
   },
   completions: {
     about: "print shell completions of commands, flags, keys, groups, channels and models",

@@ -15,10 +15,11 @@ async function readPage(words: readonly string[]): Promise<Page> {
   return { words, text: stdout };
 }
 
-/** The names under "Commands:". */
+/** The names under "Commands:", or under the headings of the program's own help. */
 function listCommands({ text }: Page): string[] {
-  const [, section = ""] = /\nCommands:\n((?: .*\n?)*)/.exec(text) ?? [];
-  return [...section.matchAll(/^ {2}([\w-]+)/gm)]
+  const sections = text.matchAll(/\n(?:Commands|Use|Look|Manage|Set up):\n((?: .*\n?)*)/g);
+  return [...sections]
+    .flatMap(([, section = ""]) => [...section.matchAll(/^ {2}([\w-]+)/gm)])
     .map(([, name]) => name ?? "")
     .filter((name) => name !== "help");
 }
@@ -116,6 +117,17 @@ describe("did you mean", () => {
       expect(stderr).toContain(meant);
     });
   }
+});
+
+test("the program's help has four groups of commands: use, look, manage and set up", async () => {
+  const { stdout } = await run({ folder: "/" }, "--help");
+  const headings = [...stdout.matchAll(/^(\w[\w ]*):$/gm)].map(([, heading]) => heading);
+  expect(headings).toEqual(["Options", "Use", "Look", "Manage", "Set up", "Examples"]);
+  const [, use = ""] = /\nUse:\n((?: .*\n)*)/.exec(stdout) ?? [];
+  const [, setUp = ""] = /\nSet up:\n((?: .*\n)*)/.exec(stdout) ?? [];
+  expect(use).toMatch(/^ {2}run /m);
+  expect(setUp).toMatch(/^ {2}init /m);
+  expect(setUp).toMatch(/^ {2}help /m);
 });
 
 test("help on a subcommand is that subcommand's help", async () => {

@@ -17,12 +17,16 @@ export interface CommandRow {
   readonly flags?: readonly Parameter[];
   /** Shown after the flags. */
   readonly remark?: string;
+  /** The documents that it prints with `--json`: the words of `gateway schema`. */
+  readonly json?: readonly string[];
   readonly examples: ReadonlyArray<readonly [line: string, meaning: string]>;
   /** Gets the arguments, then the flags. It loads what it needs with `import()`. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;
   /** What follows the first argument belongs to another program. */
   readonly passesOptions?: true;
   readonly commands?: CommandTable;
+  /** The heading above it in the help of the program. */
+  readonly heading?: string;
   /** The help and the completions do not list it. */
   readonly hidden?: true;
 }
@@ -46,6 +50,7 @@ export function listFlags({ flags = [] }: CommandRow): readonly Parameter[] {
 
 function createCommand(name: string, row: CommandRow): Command {
   const command = new Command(name).description(row.about);
+  if (row.heading !== undefined) command.helpGroup(row.heading);
   if (row.usage !== undefined) command.usage(row.usage);
   for (const entry of row.args ?? []) command.addArgument(detail(new Argument(entry[0], entry[1]), entry));
   // A command that only has others below it takes no flags.

@@ -1,14 +1,18 @@
 // What `gateway schema` prints, held against the example config, wrong configs and what the commands print.
 
 import Ajv, { type ValidateFunction } from "ajv/dist/2020";
-import { beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { findProvider } from "@pydantic/genai-prices";
+import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
+import type { CommandRow } from "../../../src/cli/terminal/command.ts";
+import { GATEWAY } from "../../../src/commands/commands.ts";
 import { startDemoUpstream } from "../../../src/demo/upstream.ts";
-import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { run } from "../driving.ts";
+import { OFFLINE, run } from "../driving.ts";
 
 const EXAMPLE = readFileSync(join(import.meta.dir, "../../../config.example.yaml"), "utf8");
 
@@ -77,67 +81,110 @@ describe("the config's schema", () => {
   });
 });
 
-describe("what commands print with --json", () => {
-  const rows: ReadonlyArray<readonly [document: string, ...command: string[]]> = [
-    ["keys", "keys", "list"],
-    ["groups", "groups", "list", "--all"],
-    ["plans", "plans", "list"],
-    ["usage", "usage", "--by", "key"],
-    ["env", "env", "gemini", "--key", "phone", "--secret", "sk-choose-a-long-one"],
-  ];
-  for (const [document, ...command] of rows) {
-    test(`${command.join(" ")} fits \`gateway schema ${document}\``, async () => {
-      using folder = makeTempFolder();
-      const extra = "  - { name: phone, group: gemini, secret: sk-choose-a-long-one }";
-      const config = EXAMPLE.replace("keys:\n", `keys:\n${extra}\n`).replace(
-        "${LAPTOP_KEY:-sk-choose-a-long-one}",
-        "sk-another",
-      );
-      writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });
-      writeFileSync(folder.join("ledger.jsonl"), "");
-      const { stdout, stderr, status } = await run({ folder: folder.path }, ...command, "--json");
-      expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
-      const check = await compile(document);
-      expect(check(JSON.parse(stdout)) ? null : check.errors).toBeNull();
-    });
-  }
+/** Every command that prints JSON, in an order in which each finds what it needs. */
+const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = [
+  ["keys-add", "keys", "add", "--name", "guest", "--group", "messages", "--expires", "30d"],
+  ["keys-add", "keys", "add", "--name", "many", "--group", "messages", "--count", "2"],
+  ["keys-rotate", "keys", "rotate", "guest"],
+  ["keys-show", "keys", "show", "guest"],
+  ["keys", "keys", "list"],
+  ["groups", "groups", "list", "--all"],
+  ["plans", "plans", "list"],
+  ["channels", "channels"],
+  ["channel", "channels", "disable", "content"],
+  ["channel", "channels", "enable", "content"],
+  ["channel", "channels", "probe", "messages"],
+  ["channels-add", "channels", "add", "ollama", "--no-check"],
+  ["models", "models", "--group", "messages"],
+  ["prices-show", "prices", "show", "deepseek-chat"],
+  ["prices-check", "prices", "check"],
+  ["prices-diff", "prices", "diff", "--all", "--from", "data.json"],
+  ["prices-diff", "prices", "update", "--yes", "--from", "data.json"],
+  ["usage", "usage", "--by", "key,model"],
+  ["usage-as", "usage", "--as", "claude-opus-4-8"],
+  ["sessions", "sessions"],
+  ["sessions-show", "sessions", "show", "last", "--turns"],
+  ["cache", "cache"],
+  ["ledger-verify", "ledger", "verify"],
+  ["ledger-anchor", "ledger", "anchor"],
+  ["ledger-show", "ledger", "show", "last"],
+  ["ledger-reprice", "ledger", "reprice", "--since", "1d", "--dry-run"],
+  ["ledger", "ledger", "tail", "--no-follow", "-n", "1"],
+  ["top", "top"],
+  ["env", "env", "gemini", "--key", "content", "--secret", keyOf("content")],
+  ["run-list", "run", "--list"],
+  ["doctor", "doctor"],
+  ["service-status", "service", "status"],
+  ["init", "init", "--yes", "--config", "new/gateway.yaml"],
+  ["init-adopt", "init", "--yes", "--adopt", "gateway.yaml", "--config", "adopted/gateway.yaml"],
+];
 
-  test("the channels, models, ledger and doctor output of a running gateway fit their schemas", async () => {
-    using runtime = makeTempFolder();
-    const env = { XDG_RUNTIME_DIR: runtime.path };
-    const upstream = startDemoUpstream({ platform: "messages", credential: CREDENTIAL });
-    using folder = makeTempFolder();
-    const gateway = await startGateway({ config: makeConfig(upstream), env, folder });
-    await fetch(`${gateway.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
-      body: JSON.stringify({
-        model: "claude-haiku-4-5",
-        max_tokens: 9,
-        messages: [{ role: "user", content: "hi" }],
-      }),
-    }).then((answer) => answer.text());
-    const where = { folder: gateway.folder.path, env };
-    const printed: Record<string, unknown> = {};
-    for (const command of ["channels", "models", "doctor"]) {
-      printed[command] = JSON.parse((await run(where, command, "--json")).stdout);
-    }
+/** The commands with `--json`, and what each prints. */
+function listJson(
+  { json = [], flags = [], commands = {} }: CommandRow,
+  words: readonly string[] = [],
+): string[] {
+  const own = flags.some(([form]) => form === "--json") ? json.map((each) => [...words, each].join(" ")) : [];
+  const hasBoth = json.length > 0 === flags.some(([form]) => form === "--json");
+  expect([words, hasBoth]).toEqual([words, true]);
+  const below = Object.entries(commands).flatMap(([name, row]) => listJson(row, [...words, name]));
+  return [...own, ...below];
+}
+
+test("the call of every command with --json is checked against its schema", () => {
+  const named = CALLS.map(([document, ...words]) => {
+    const [first = "", second = ""] = words;
+    const hasSecond = GATEWAY.commands?.[first]?.commands?.[second] !== undefined;
+    return [first, ...(hasSecond ? [second] : []), document].join(" ");
+  });
+  expect([...new Set(named)].toSorted()).toEqual(listJson(GATEWAY).toSorted());
+});
+
+describe("what a command prints with --json, beside a running gateway,", () => {
+  const home = makeTempFolder();
+  const env = {
+    ...OFFLINE,
+    HOME: home.path,
+    XDG_RUNTIME_DIR: home.path,
+    ANTHROPIC_API_KEY: CREDENTIAL,
+    NO_PROXY: "127.0.0.1",
+  };
+  let gateway: ChildGateway;
+  let upstream: ReturnType<typeof startDemoUpstream>;
+  beforeAll(async () => {
+    upstream = startDemoUpstream({ platform: "messages", credential: CREDENTIAL });
+    const plans = { max: { groups: ["relay"] } };
+    gateway = await startGateway({ config: makeConfig(upstream, { plans }), env });
+    for (const model of ["claude-haiku-4-5", "claude-haiku-4-5", "claude-without-a-price"])
+      await fetch(`${gateway.url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": keyOf("messages"), "content-type": "application/json" },
+        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "hi" }] }),
+      }).then((answer) => answer.text());
+    await gateway.recorded(3);
+    const published = KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? []);
+    writeFileSync(gateway.folder.join("data.json"), JSON.stringify(published));
+  });
+  afterAll(async () => {
     await gateway.stop();
     upstream.stop();
-    [printed["ledger"]] = gateway.ledger();
-    for (const [document, value] of Object.entries(printed)) {
-      const check = await compile(document);
-      expect({ document, problems: check(value) ? null : check.errors }).toEqual({
-        document,
-        problems: null,
-      });
-    }
-    expect(printed["models"]).not.toEqual([]);
+    home.remove();
   });
 
-  test("an unknown document is an error with the nearest name", async () => {
-    const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
-    expect(status).toBe(2);
-    expect(stderr).toContain("config");
-  });
+  for (const [document, ...command] of CALLS) {
+    test(`${command.join(" ")}: it fits \`gateway schema ${document}\``, async () => {
+      const { stdout, stderr } = await run({ folder: gateway.folder.path, env }, ...command, "--json");
+      expect(stdout === "" ? stderr : "").toBe("");
+      const printed: unknown = JSON.parse(stdout);
+      expect(printed).not.toEqual([]);
+      const check = await compile(document);
+      expect(check(printed) ? null : check.errors).toBeNull();
+    });
+  }
+});
+
+test("an unknown document is an error with the nearest name", async () => {
+  const { stderr, status } = await run({ folder: "/" }, "schema", "confg");
+  expect(status).toBe(2);
+  expect(stderr).toContain("config");
 });

@@ -2,16 +2,32 @@
 // object is open.
 
 import { z } from "zod";
-import { correctionSchema, lineSchema } from "../../billing/ledger/line.ts";
-import { describeConfig } from "../../config/json-schema.ts";
-import type { LimitName } from "../../config/limit-names.ts";
-import { PLATFORMS } from "../../config/schema.ts";
-import { channelViewSchema } from "../../gateway/channels/view.ts";
-import { printLines } from "../terminal/terminal.ts";
+import { correctionSchema, lineSchema } from "../../../billing/ledger/line.ts";
+import { describeConfig } from "../../../config/json-schema.ts";
+import type { LimitName } from "../../../config/limit-names.ts";
+import { PLATFORMS } from "../../../config/schema.ts";
+import { channelViewSchema } from "../../../gateway/channels/view.ts";
+import { gatewayStateSchema } from "../../../gateway/control/state.ts";
+import { printLines } from "../../terminal/terminal.ts";
+import {
+  anchor,
+  cache,
+  decimal,
+  moment,
+  priceChanges,
+  prices,
+  repricing,
+  seenRequest,
+  sessions,
+  shownLine,
+  shownSession,
+  unpriced,
+  usage,
+  verification,
+  whatIf,
+} from "./reports.ts";
 
 const platform = z.enum(PLATFORMS);
-const moment = z.string().meta({ format: "date-time" });
-const decimal = z.string().regex(/^-?\d+(\.\d+)?$/);
 const limits = z.looseObject({
   usd_per_day: decimal.optional(),
   usd_per_month: decimal.optional(),
@@ -48,6 +64,15 @@ const key = z.looseObject({
   ),
 });
 
+const grant = { name: z.string(), group: z.string(), platform, secret: z.string() };
+const newKey = z.looseObject({ ...grant, multiplier: decimal, created: moment, expires: moment.optional() });
+const rotatedKey = z.looseObject({
+  ...grant,
+  multiplier: decimal,
+  rotated: moment,
+  expires: moment.optional(),
+});
+
 const group = z.looseObject({
   name: z.string(),
   platform,
@@ -68,6 +93,13 @@ const plan = z.looseObject({
   in_force: z.boolean(),
 });
 
+const newChannel = z.looseObject({
+  name: z.string(),
+  platform,
+  base_url: z.url(),
+  groups: z.array(z.string()),
+});
+
 const model = z.looseObject({
   id: z.string(),
   group: z.string(),
@@ -75,81 +107,6 @@ const model = z.looseObject({
   channels: z.array(z.string()),
   /** USD per million tokens, or per thousand calls, by kind. */
   price: z.record(z.string(), z.unknown()).nullable(),
-});
-
-const totals = z.looseObject({
-  requests: z.int(),
-  usage: z.record(z.string(), z.int()),
-  official_usd: decimal,
-  charge_usd: decimal,
-  cache_hit_rate: z.number().nullable(),
-  unpriced: z.int(),
-  unknown: z.int(),
-  partial: z.int(),
-});
-
-const usage = z.looseObject({
-  /** One dimension, or two with a comma. */
-  by: z.string(),
-  timezone: z.string(),
-  since: z.string().nullable(),
-  until: z.string().nullable(),
-  rows: z.array(totals),
-  total: totals,
-  unreadable: z.int(),
-});
-
-const session = totals.extend({
-  session: z.string(),
-  /** The tool did not name it. */
-  inferred: z.boolean(),
-  tool: z.string().nullable(),
-  label: z.string().nullable(),
-  key: z.string(),
-  since: moment,
-  until: moment,
-  agents: z.int(),
-});
-
-const sessions = z.looseObject({
-  timezone: z.string(),
-  since: z.string().nullable(),
-  until: z.string().nullable(),
-  sessions: z.array(session),
-  /** Requests of which no session is known. With those of the sessions they are the total. */
-  no_session: totals.nullable(),
-  total: totals,
-  unreadable: z.int(),
-});
-
-const cause = z.looseObject({
-  because: z.string(),
-  at: z.int().optional(),
-  part: z.string().optional(),
-  detail: z.string().optional(),
-  from: z.string().optional(),
-});
-const misses = z.looseObject({
-  misses: z.int(),
-  missed_tokens: z.int(),
-  usd: decimal,
-  unpriced_tokens: z.int(),
-});
-const causes = z.array(z.intersection(cause, misses));
-const sessionOf = { session: z.string().nullable(), channel: z.string(), model: z.string() };
-
-const cache = z.looseObject({
-  timezone: z.string(),
-  since: z.string().nullable(),
-  until: z.string().nullable(),
-  requests: z.int(),
-  rows: z.array(
-    misses.extend({ ...sessionOf, tool: z.string().nullable(), label: z.string().nullable(), causes }),
-  ),
-  causes,
-  persistent: z.array(cause.extend({ ...sessionOf, help: z.string().nullable() })),
-  total: misses,
-  unreadable: z.int(),
 });
 
 const env = z.looseObject({
@@ -175,18 +132,69 @@ const doctor = z.looseObject({
   ),
 });
 
+const tool = z.looseObject({
+  name: z.string(),
+  title: z.string(),
+  platforms: z.array(platform),
+  program: z.string().nullable(),
+  path: z.string().nullable(),
+  install: z.string().nullable(),
+});
+const init = z.looseObject({ config: z.string(), keys: z.array(z.looseObject(grant)) });
+const adoption = z.looseObject({
+  config: z.string(),
+  adopted: z.string(),
+  ledger: z.string(),
+  channels: z.array(
+    z.looseObject({
+      name: z.string(),
+      base_url: z.string(),
+      proxy: z.string().nullable(),
+      variables: z.array(z.string()),
+    }),
+  ),
+});
+const service = z.looseObject({
+  installed: z.boolean(),
+  enabled: z.boolean(),
+  running: z.boolean(),
+  path: z.string(),
+});
+
 const OUTPUTS = {
   ledger: z.union([lineSchema, correctionSchema]),
   keys: z.array(key),
+  "keys-add": z.union([newKey, z.array(newKey)]),
+  "keys-rotate": rotatedKey,
+  "keys-show": key.extend({ multiplier: decimal }),
   groups: z.array(group),
   plans: z.array(plan),
   channels: z.array(channelViewSchema.unwrap().loose()),
+  channel: channelViewSchema.unwrap().loose(),
+  "channels-add": newChannel,
   models: z.array(model),
+  "prices-show": prices,
+  "prices-check": z.array(unpriced),
+  "prices-diff": priceChanges,
   usage,
+  "usage-as": whatIf,
   sessions,
+  "sessions-show": shownSession,
   cache,
+  "ledger-verify": verification,
+  "ledger-anchor": anchor,
+  "ledger-show": shownLine,
+  "ledger-reprice": repricing,
+  top: gatewayStateSchema
+    .unwrap()
+    .extend({ recent: z.array(seenRequest) })
+    .loose(),
   env,
+  "run-list": z.array(tool),
+  init,
+  "init-adopt": adoption,
   doctor,
+  "service-status": service,
 } as const;
 
 export type DocumentName = "config" | keyof typeof OUTPUTS;
