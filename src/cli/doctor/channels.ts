@@ -9,12 +9,15 @@ import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
+import { adviseCredential, describePlace, findCredential } from "../access/credential-place.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { formatCount } from "../terminal/text.ts";
 
-export async function checkChannels({ channels }: Catalog): Promise<Finding[]> {
+export async function checkChannels({ channels }: Catalog, configPath: string): Promise<Finding[]> {
   const client = createClient();
-  const visits = await Promise.all([...channels.values()].map((channel) => checkChannel(channel, client)));
+  const visits = await Promise.all(
+    [...channels.values()].map((channel) => checkChannel(channel, client, configPath)),
+  );
   client.close();
   const skews = visits.flatMap(({ skewMs }) => skewMs ?? []);
   return [...visits.map(({ finding }) => finding), checkClock(skews)];
@@ -26,33 +29,36 @@ interface ChannelCheck {
   readonly skewMs: number | null;
 }
 
-async function checkChannel(channel: Channel, client: Client): Promise<ChannelCheck> {
+async function checkChannel(channel: Channel, client: Client, configPath: string): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
   if (channel.disabled === true) return { finding: note(check, "disabled in the config"), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
   if (unset !== undefined)
     return {
-      finding: bad(check, `the credential's variable ${unset} is not set`, `export ${unset}=…`),
+      finding: bad(check, `the credential's variable ${unset} is not set`, adviseCredential(channel.name)),
       skewMs: null,
     };
   const began = Date.now();
   try {
     const answer = await fetchListPage(client, channel, "");
     const took = Date.now() - began;
-    return { finding: judgeAnswer(channel, answer, took), skewMs: readSkew(answer.date, began + took / 2) };
+    return {
+      finding: judgeAnswer(channel, answer, took, configPath),
+      skewMs: readSkew(answer.date, began + took / 2),
+    };
   } catch (error) {
     return { finding: explainFault(channel, error), skewMs: null };
   }
 }
 
-function judgeAnswer(channel: Channel, answer: ListPage, took: number): Finding {
+function judgeAnswer(channel: Channel, answer: ListPage, took: number, configPath: string): Finding {
   const check = `channel ${channel.name}`;
   const { host } = channel.baseUrl;
   const { status } = answer;
   if (status === 200) return judgeList(channel, answer.body, took);
   if (status === 401 || status === 403) {
-    const text = `${host} refuses the credential (${status})`;
-    return bad(check, text, `put a valid credential into channels.${channel.name}.credential`);
+    const place = describePlace(findCredential(configPath, channel.name), configPath, channel.name);
+    return bad(check, `${host} refuses the credential (${status}): ${place}`, adviseCredential(channel.name));
   }
   if (status === 404 || status === 405)
     return note(check, `${host} answers, but lists no models (${status}), so the credential is not checked`);

@@ -5,6 +5,7 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../../billing/prices.ts";
 import type { Catalog } from "../../config/catalog.ts";
+import { placeEnvFile } from "../../config/file/env-file.ts";
 import { nameLock } from "../../config/file/replace.ts";
 import { type Environment, listReferences } from "../../config/yaml/expand.ts";
 import { type LoadedConfig, loadConfig, readConfigText } from "../../config/file/load.ts";
@@ -20,6 +21,7 @@ export interface ConfigCheck {
   readonly findings: readonly Finding[];
   /** Null if the config cannot be used, which ends the check. */
   readonly catalog: Catalog | null;
+  readonly path: string;
 }
 
 export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
@@ -28,7 +30,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
     path = findConfig(flags.config, env);
     readConfigText(path);
   } catch (error) {
-    return { findings: [explainUnreadable(error, path)], catalog: null };
+    return { findings: [explainUnreadable(error, path)], catalog: null, path };
   }
   const unset = listUnset(path, env);
   try {
@@ -42,11 +44,13 @@ export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
         checkPrices(loaded),
       ],
       catalog: loaded.catalog,
+      path,
     };
   } catch (error) {
     return {
       findings: [...explainProblems(error, path), ...describeVariables(path, env, unset)],
       catalog: null,
+      path,
     };
   }
 }
@@ -102,7 +106,11 @@ function listUnset(path: string, env: Environment): string[] {
 
 function describeVariables(path: string, env: Environment, unset: readonly string[]): Finding[] {
   const missing = unset.map((name) =>
-    bad("environment", `${name} is not set, but the config uses it`, `export ${name}=…`),
+    bad(
+      "environment",
+      `${name} is not set, but the config uses it`,
+      `add ${name}=… to ${placeEnvFile(path)}`,
+    ),
   );
   const set = listReferences(readConfigText(path)).filter((name) => (env[name] ?? "") !== "");
   return set.length === 0 ? missing : [good("environment", `set: ${set.join(", ")}`), ...missing];

@@ -34,7 +34,7 @@ function describeForScripts({ fix, ...finding }: Finding): Record<string, unknow
 }
 
 async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> {
-  const { findings, catalog } = checkConfig(flags, process.env);
+  const { findings, catalog, path } = checkConfig(flags, process.env);
   if (catalog === null) return findings;
   const running = await findRunning(catalog);
   const all = [
@@ -44,7 +44,7 @@ async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> 
     ...checkCaches(catalog, Date.now()),
     checkDisk(catalog.ledger.path),
     ...checkTools(catalog, running, process.env),
-    ...(await checkChannels(catalog)),
+    ...(await checkChannels(catalog, path)),
   ];
   return running === null ? all : all.map(excuseUnsetVariable);
 }
@@ -52,7 +52,7 @@ async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> 
 /** The running gateway, perhaps a service, was not started from this shell. */
 function excuseUnsetVariable(finding: Finding): Finding {
   const { check, detail, fix } = finding;
-  if (fix?.startsWith("export ") !== true) return finding;
+  if (!detail.includes(" is not set")) return finding;
   return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
 }
 

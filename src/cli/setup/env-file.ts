@@ -13,21 +13,30 @@ export async function addVariables(
 ): Promise<void> {
   if (Object.keys(variables).length === 0) return;
   requireWritable(configPath, variables);
+  await change(configPath, Object.keys(variables), variables);
+}
+
+export async function removeVariable(configPath: string, name: string): Promise<void> {
+  await change(configPath, [name], {});
+}
+
+type Variables = Readonly<Record<string, string>>;
+
+async function change(configPath: string, replaced: readonly string[], variables: Variables): Promise<void> {
   const { owner, lock } = await lockConfig(configPath);
   try {
-    write(placeEnvFile(configPath), variables, owner);
+    write(placeEnvFile(configPath), replaced, variables, owner);
   } finally {
     lock.release();
   }
 }
 
-function write(path: string, variables: Readonly<Record<string, string>>, owner: Owner): void {
-  const names = Object.keys(variables);
+function write(path: string, replaced: readonly string[], variables: Variables, owner: Owner): void {
   removeDrafts(path);
   const kept = (readOwn(path) ?? "# Credentials that the config refers to.\n")
     .split("\n")
-    .filter((line) => !parseEnvFile(line)?.some(({ name }) => names.includes(name)));
-  const added = names.map((name) => `${name}=${quote(variables[name] ?? "")}`);
+    .filter((line) => !parseEnvFile(line)?.some(({ name }) => replaced.includes(name)));
+  const added = Object.keys(variables).map((name) => `${name}=${quote(variables[name] ?? "")}`);
   const text = [...kept.join("\n").trimEnd().split("\n"), ...added].filter(
     (line, index) => index > 0 || line !== "",
   );

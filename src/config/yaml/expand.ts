@@ -71,7 +71,7 @@ function expandText(text: string, lookUp: Lookup, refuse: Refuse): string {
     if (fallback !== undefined) return fallback;
     return refuse(
       reference,
-      `the environment variable ${name} is not set (set it, or write \${${name}:-default})`,
+      `the environment variable ${name} is not set (set it, add it to gateway.env beside the config, or write \${${name}:-default})`,
     );
   });
 }

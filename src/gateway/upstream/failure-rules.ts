@@ -184,7 +184,9 @@ export function explainFailure(failure: Failure): string {
 /** Clients obey retry-after, however long it is. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
-const CREDENTIAL_REMEDY = "Correct it in the config file; `gateway doctor` checks it.";
+function adviseCredential({ channel }: Failure): string {
+  return `\`gateway channels set ${channel} --credential -\` replaces it; \`gateway doctor\` says where it is.`;
+}
 
 /** Claude Code replaces an error that has these words by its own advice: "Not logged in. Please run /login". The user's
  *  login is fine, and the reason would be lost. */
@@ -197,7 +199,7 @@ export function describeFailure(failure: Failure): GatewayError {
   const explained = `The channel "${failure.channel}" ${explainFailure(failure)}`;
   const text =
     cause === "credential"
-      ? `${rewordCredential(explained).replace(/\.$/, "")}. ${CREDENTIAL_REMEDY}`
+      ? `${rewordCredential(explained).replace(/\.$/, "")}. ${adviseCredential(failure)}`
       : explained;
   const waitMs = failure.kind === "status" ? failure.waitMs : null;
   if (waitMs === null && code !== "unavailable") return new GatewayError(code, text);

@@ -223,14 +223,29 @@ describe("the config", () => {
     expect(wrongIn(report)[0]?.detail).toContain('did you mean "listen"?');
   });
 
+  test("the place of a refused credential is named, and the command that replaces it", async () => {
+    using folder = makeTempFolder();
+    using upstream = serve(401, "{}");
+    const place = async (credential: string, env: Readonly<Record<string, string>> = {}): Promise<string> => {
+      write(folder, configFor(upstream.url, { credential }));
+      const [wrong] = wrongIn(await examine(folder, env)).filter(({ check }) => check === "channel main");
+      expect(wrong?.mend).toBe("gateway channels set main --credential -");
+      return wrong?.detail.replace(/^.*\(401\): /, "") ?? "";
+    };
+    expect(await place("secret-12345")).toBe(`channels.main.credential in ${folder.join("gateway.yaml")}`);
+    expect(await place("${KEY}", { KEY: "x" })).toBe("the environment variable KEY");
+    writeFileSync(folder.join("gateway.env"), "KEY=x\n", { mode: 0o600 });
+    expect(await place("${KEY}")).toBe(`KEY in ${folder.join("gateway.env")}`);
+  });
+
   test("whose variables are not set: they are named, and everything else is still checked", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
     const without = await examine(folder);
     expect(wrongIn(without).map(({ check, mend }) => [check, mend])).toEqual([
-      ["environment", "export SOME_CREDENTIAL=…"],
-      ["channel main", "export SOME_CREDENTIAL=…"],
+      ["environment", `add SOME_CREDENTIAL=… to ${folder.join("gateway.env")}`],
+      ["channel main", "gateway channels set main --credential -"],
     ]);
     const given = await examine(folder, { SOME_CREDENTIAL: "x" });
     expect(wrongIn(given)).toEqual([]);
@@ -294,8 +309,8 @@ describe("port and ledger", () => {
     expect([report.status, wrongIn(report)]).toEqual([0, []]);
     const shown = report.checks.filter(({ detail }) => detail.includes("in this shell"));
     expect(shown.map(({ check, state, mend }) => [check, state, mend])).toEqual([
-      ["environment", "note", "export SOME_CREDENTIAL=…"],
-      ["channel messages", "note", "export SOME_CREDENTIAL=…"],
+      ["environment", "note", `add SOME_CREDENTIAL=… to ${gateway.folder.join("gateway.env")}`],
+      ["channel messages", "note", "gateway channels set messages --credential -"],
     ]);
   });
 

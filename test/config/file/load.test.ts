@@ -167,7 +167,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a variable that is not set",
       "vendor: ${NOPE}",
-      "1:9: vendor: the environment variable NOPE is not set (set it, or write ${NOPE:-default})",
+      "1:9: vendor: the environment variable NOPE is not set (set it, add it to gateway.env beside the config, or write ${NOPE:-default})",
     ],
     [
       "a variable whose name is none",

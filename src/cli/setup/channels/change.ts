@@ -1,15 +1,20 @@
 // The actions of `gateway channels set` and `remove`. The file keeps its comments and order.
 
 import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
+import { placeEnvFile } from "../../../config/file/env-file.ts";
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
+import { listVariables } from "../../../config/yaml/expand.ts";
+import { parseSource } from "../../../config/yaml/source.ts";
+import { getField, isObject } from "../../../lib/json/json.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { openConfigFile } from "../../access/config-file.ts";
+import { type CredentialPlace, findCredential } from "../../access/credential-place.ts";
 import { type Change, planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
-import { addVariables } from "../env-file.ts";
+import { addVariables, removeVariable } from "../env-file.ts";
 import { nameVariable, readGivenCredential } from "./add.ts";
 
 /** Not `platform`: a group has channels of one platform. */
@@ -53,10 +58,14 @@ export async function setChannel(
   const { catalog, path } = openConfig(flags);
   requireChannel(catalog, name);
   const changes = readChanges(words, CHANNEL_SETTINGS);
-  const { variables, change } = await readCredential(name, changes, flags);
+  const place = findCredential(path, name);
+  const { variables, change } = await readCredential(name, changes, place, flags);
   if (change !== null) changes.push(change);
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
-  const edits = planChanges(["channels", name], changes);
+  const edits = [
+    ...planChanges(["channels", name], changes),
+    ...renameInHeaders(name, path, place, variables),
+  ];
   const isChecked = changes.some(({ path: [setting = ""] }) => CHECKED.has(setting));
   // The variable comes first: a running gateway applies the config as soon as it changes.
   if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
@@ -66,6 +75,7 @@ export async function setChannel(
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
+  await forgetOldValue(path, place, variables);
 }
 
 function describeChange({ path, value }: Change): string {
@@ -83,6 +93,7 @@ interface GivenCredential {
 async function readCredential(
   name: string,
   changes: readonly Change[],
+  place: CredentialPlace,
   { credential, secret: typed }: SetChannelFlags,
 ): Promise<GivenCredential> {
   const word = changes.find(({ path }) => path[0] === "credential")?.value;
@@ -91,9 +102,60 @@ async function readCredential(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY}. With `--credential -`, the secret comes from stdin.",
     );
   if (credential === undefined && typed === undefined) return { change: null, variables: {} };
-  const variable = nameVariable(name);
+  const variable = chooseVariable(name, place);
   const secret = typed ?? (await readGivenCredential(credential ?? ""));
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
+}
+
+/** The variable that the config refers to, where a new value in gateway.env reaches this channel and no other. */
+function chooseVariable(name: string, { variable, isExported, isShared }: CredentialPlace): string {
+  if (variable !== null && !isExported && !isShared) return variable;
+  const own = nameVariable(name);
+  // What a shell exports comes before gateway.env.
+  return (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
+}
+
+/** Some upstreams read the credential from a header, too. */
+function renameInHeaders(
+  name: string,
+  path: string,
+  { variable }: CredentialPlace,
+  variables: Readonly<Record<string, string>>,
+): Edit[] {
+  const [renamed] = Object.keys(variables);
+  if (renamed === undefined || variable === null || renamed === variable) return [];
+  const channels = getField(parseSource(readConfigText(path)).tree, "channels");
+  const headers = getField(getField(channels, name), "headers");
+  return Object.entries(isObject(headers) ? headers : {}).flatMap(([field, value]): Edit[] =>
+    typeof value === "string" && value.includes(`\${${variable}}`)
+      ? [
+          {
+            kind: "set",
+            path: ["channels", name, "headers", field],
+            value: value.replaceAll(`\${${variable}}`, `\${${renamed}}`),
+          },
+        ]
+      : [],
+  );
+}
+
+/** So that no second copy of a credential is left that nothing reads. */
+async function forgetOldValue(
+  path: string,
+  { variable, isExported, isInEnvFile }: CredentialPlace,
+  variables: Readonly<Record<string, string>>,
+): Promise<void> {
+  const isRead =
+    variable !== null && listVariables(parseSource(readConfigText(path)).tree).includes(variable);
+  if (variable === null || variable in variables || isRead) return;
+  if (isInEnvFile) {
+    await removeVariable(path, variable);
+    printNote(`Removed ${variable} from ${placeEnvFile(path)}: the config does not use it any more.`);
+  }
+  if (isExported)
+    printNote(
+      `The config does not use the environment variable ${variable} any more: it still has the old value.`,
+    );
 }
 
 interface ChannelChange {

@@ -124,6 +124,65 @@ describe("gateway channels set", () => {
     expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
   });
 
+  describe("a credential that is a variable", () => {
+    const environment = (): string => readFileSync(folder.join("gateway.env"), "utf8");
+    const replace = (env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
+      run(
+        { folder: folder.path, env, stdin: "new-secret-1\n" },
+        "channels",
+        "set",
+        "main",
+        "--credential",
+        "-",
+        "--no-check",
+      );
+    const write = (config: string, variables: string): void => {
+      writeFileSync(folder.join("gateway.yaml"), config, { mode: 0o600 });
+      writeFileSync(folder.join("gateway.env"), variables, { mode: 0o600 });
+    };
+    const REFERRING = CONFIG.replace("credential: x", "credential: ${MAIN_KEY}");
+
+    test("gets its new value in gateway.env, and no second copy is left", async () => {
+      write(REFERRING, "OTHER=1\nMAIN_KEY=old-secret-1\n");
+      const { status, stderr } = await replace();
+      expect({ status, stderr }).toEqual({ status: 0, stderr: 'Changed the channel "main": credential.\n' });
+      expect(text()).toBe(REFERRING);
+      expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
+    });
+
+    test("that is set nowhere gets its value in gateway.env", async () => {
+      write(REFERRING, "OTHER=1\n");
+      expect((await replace()).status).toBe(0);
+      expect(text()).toBe(REFERRING);
+      expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
+    });
+
+    test("that another channel reads keeps its value for that one", async () => {
+      const shared = REFERRING.replace("credential: y", 'credential: "${MAIN_KEY}"');
+      write(shared, "MAIN_KEY=old-secret-1\n");
+      expect((await replace()).status).toBe(0);
+      expect(text()).toBe(shared.replace("credential: ${MAIN_KEY}", "credential: ${MAIN_API_KEY}"));
+      expect(environment()).toBe("MAIN_KEY=old-secret-1\nMAIN_API_KEY=new-secret-1\n");
+    });
+
+    test("that the shell exports gives way to another one, in the headers too, and its old copy goes", async () => {
+      const headers = "    headers: { authorization: 'Bearer ${MAIN_KEY}' }\n";
+      const config = REFERRING.replace("    models:", `${headers}    models:`);
+      write(config, "MAIN_KEY=old-secret-1\n");
+      const { status, stderr } = await replace({ MAIN_KEY: "exported", MAIN_API_KEY: "exported too" });
+      expect(status).toBe(0);
+      expect(stderr).toContain(`Removed MAIN_KEY from ${folder.join("gateway.env")}`);
+      expect(stderr).toContain("does not use the environment variable MAIN_KEY any more");
+      expect(text()).not.toContain("${MAIN_KEY}");
+      expect(environment()).toBe("GATEWAY_MAIN_API_KEY=new-secret-1\n");
+      const main = catalog().channels.get("main");
+      expect([main?.credential, JSON.stringify(main?.headers)]).toEqual([
+        "new-secret-1",
+        expect.stringContaining("Bearer new-secret-1"),
+      ]);
+    });
+  });
+
   test("shows neither a credential nor a header's value", async () => {
     const words = ["headers.authorization=Bearer secret-12345", "credential=${MAIN_KEY}"];
     const { status, stdout, stderr } = await channels("set", "main", ...words, "--no-check");
