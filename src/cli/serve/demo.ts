@@ -83,7 +83,7 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
     `${paint("bold", "The demo is ready.")} Its models are simulated.${isWide ? " Ctrl-C stops it." : ""}`,
     `  ${dim("address")}  ${paint("cyan", base)}`,
     `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
-    ...(link === null ? [] : introduceLink(link, room)),
+    ...(link === null ? [] : introducePage(link, `${command} open --url ${base}`, room)),
     ...gap,
     dim("Paste this into another terminal:"),
     ...(isWide ? writeFirstRequest : writeNarrowRequest)(base, secrets.messages),
@@ -103,10 +103,14 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
 }
 
 /** On a line of its own, an address is easier to copy than one that wraps. */
-function introduceLink(link: string, room: number): string[] {
+function introducePage(link: string, again: string, room: number): string[] {
   const [label, until, shown] = [paint("dim", "page"), paint("dim", "(for 60 s)"), paint("cyan", link)];
   const line = `  ${label}     ${shown} ${until}`;
-  return measure(line) <= room ? [line] : [`  ${label} ${until}`, shown];
+  const later = `  ${paint("dim", "later")}    ${again}`;
+  return [
+    ...(measure(line) <= room ? [line] : [`  ${label} ${until}`, shown]),
+    measure(later) <= room ? later : again,
+  ];
 }
 
 /** One command in lines of less than 80 characters, for every shell. */

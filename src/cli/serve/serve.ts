@@ -175,7 +175,7 @@ async function announce(
     say(`gateway is ready on ${base}`);
     say(`config: ${source.loaded.path}   ledger: ${catalog.ledger.path}`);
     describeEndpoints(catalog).forEach(say);
-    if (link !== null) say(`page: ${link} (within 60 s)`);
+    if (link !== null) say(`page: ${link} (within 60 s; later: ${nameOwnCommand()} open)`);
   }
   if (catalog.keys.size === 0)
     screen.warn("warning: there are no keys yet. Create one with `gateway keys add`");
@@ -208,7 +208,7 @@ async function announceDemo(
   writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
   say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
   say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
-  if (link !== null) say(`page: ${link} (within 60 s)`);
+  if (link !== null) say(`page: ${link} (within 60 s; later: ${command} open --url ${base})`);
 }
 
 function describeEndpoints({ relayPrefix, groups }: Catalog): string[] {

@@ -10,6 +10,7 @@ import { agreeToMeteredBilling } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
+import { describeRoute, explainModels } from "./route.ts";
 import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
 import type { Tool } from "./programs/tool.ts";
@@ -44,7 +45,13 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  const { connection } = connected;
+  const { connection, key, loaded } = connected;
+  if (key !== null && loaded !== null) {
+    const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
+    printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
+    const lacking = await explainModels(tool, connection, key.group, { words: start.args, env: process.env });
+    if (lacking !== null) printNote(lacking, "yellow");
+  }
   const loss = tool.describeLoss?.(connection) ?? null;
   if (loss !== null) printNote(loss);
   const statusline = planStatusline(connected, flags);

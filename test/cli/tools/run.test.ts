@@ -20,6 +20,9 @@ import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run, runOnTerminal } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
+/** What a run says before the tool starts. */
+const ROUTE =
+  "The OpenAI SDK: key openai, group responses (127.0.0.1:9), billed by use at official prices.\n";
 const WHERE = ["--url", "http://gw:1", "--secret", "sk-s"];
 
 /** A program of this name on the PATH. */
@@ -334,7 +337,10 @@ describe("a running gateway", () => {
       };
       const where = { folder: gateway.folder.path, env };
       const known = await run(where, "run", "--secret", keyOf("responses"), "openai", "app");
-      expect(known).toEqual({ status: 0, stdout: `${gateway.url}/v1\n200`, stderr: "" });
+      expect(known).toEqual({ status: 0, stdout: `${gateway.url}/v1\n200`, stderr: known.stderr });
+      expect(known.stderr).toMatch(
+        /^The OpenAI SDK: key responses, group responses \(127\.0\.0\.1:\d+\), billed by use at official prices\.\n$/,
+      );
       const fresh = await run(where, "run", "--new", "openai", "app");
       expect(fresh).toMatchObject({ status: 0, stdout: `${gateway.url}/v1\n200` });
     } finally {
@@ -399,7 +405,7 @@ describe("a running gateway", () => {
       expect(statSync(log).mode & 0o777).toBe(0o600);
       expect(readFileSync(log, "utf8")).toContain("gateway is ready");
       const again = await setup.run("run", "openai", "app");
-      expect(again).toEqual({ status: 0, stdout: `base=${url}/v1 args=\n`, stderr: "" });
+      expect(again).toEqual({ status: 0, stdout: `base=${url}/v1 args=\n`, stderr: ROUTE });
     } finally {
       process.kill(Number(pid));
     }
@@ -434,7 +440,7 @@ describe("a tool's own key", () => {
     expect(await setup.run(...words, "openai", "app")).toEqual({
       status: 0,
       stdout: first.stdout,
-      stderr: "",
+      stderr: ROUTE,
     });
     expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(config);
     expect((await setup.run("keys", "list")).stdout).toContain("\nopenai ");

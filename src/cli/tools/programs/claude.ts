@@ -85,6 +85,7 @@ export const claude: Tool = {
   misleading: MISLEADING.claude,
   overlay: () => overlay,
   hasStatusline: true,
+  ownModels: { pattern: /claude/i, shown: "claude-…", variable: "ANTHROPIC_MODEL", flags: ["--model"] },
   headers: () => ANTHROPIC_HEADERS,
   connect: (connection) => ({
     env: {

@@ -70,6 +70,7 @@ export const gemini: Tool = {
   platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
   overlay: () => overlay,
+  ownModels: { pattern: /gemini/i, shown: "gemini-…", variable: "GEMINI_MODEL", flags: ["--model", "-m"] },
   headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
   connect: (connection) => ({
     env: {

@@ -39,6 +39,14 @@ export function listHeaders({ label }: Connection): Record<string, string> | nul
   return label === null ? null : { [LABEL_HEADER]: label };
 }
 
+export interface OwnModels {
+  readonly pattern: RegExp;
+  /** For people. */
+  readonly shown: string;
+  readonly variable: string | null;
+  readonly flags: readonly string[];
+}
+
 export interface Tool {
   readonly name: ToolName;
   readonly title: string;
@@ -51,6 +59,8 @@ export interface Tool {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** The models that it asks for by itself, and how the user names another one. */
+  readonly ownModels?: OwnModels;
   /** Its overlay can give it a status line. */
   readonly hasStatusline?: true;
   /** For tools that need files as well as variables. */

@@ -30,6 +30,7 @@ const codex: Tool = {
   program: { name: "codex", install: "npm install -g @openai/codex" },
   platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
+  ownModels: { pattern: /gpt|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({

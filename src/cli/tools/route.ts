@@ -1,0 +1,75 @@
+// What `gateway run` says before the tool starts: where its requests go and whether they cost money, and that the upstream
+// lacks the models that the tool asks for.
+
+import { sellerOf } from "../../billing/prices.ts";
+import type { Catalog, Channel, Group } from "../../config/catalog.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
+import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
+import type { Connection, OwnModels, Tool } from "./programs/tool.ts";
+
+/** One line. `isChosen`: the user has named the group or the key. */
+export function describeRoute(
+  tool: Tool,
+  { name, group }: { readonly name: string; readonly group: Group },
+  catalog: Catalog,
+  isChosen: boolean,
+): string {
+  const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
+  const title = tool.title.replace(/^the /, "The ");
+  const line = `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
+  const local = isChosen || isFree(group) ? null : findFreeGroup(tool, catalog);
+  return local === null
+    ? line
+    : `${line} The group ${local.name} costs nothing: gateway run --group ${local.name} ${tool.name}`;
+}
+
+function describeCost(group: Group): string {
+  if (isFree(group)) return "free of charge";
+  const paid = group.channels.filter(({ free }) => free !== true).map(({ name }) => name);
+  const where = paid.length === group.channels.length ? "" : ` on ${paid.join(", ")}`;
+  const rate = group.multiplier === "1" ? "" : ` × ${group.multiplier}`;
+  return `billed by use at official prices${rate}${where}`;
+}
+
+function isFree({ channels }: Group): boolean {
+  return channels.length > 0 && channels.every(({ free }) => free === true);
+}
+
+function findFreeGroup(tool: Tool, catalog: Catalog): Group | null {
+  const groups = listSelectableGroups(catalog, new Date());
+  return groups.find((group) => isFree(group) && tool.platforms.includes(group.platform)) ?? null;
+}
+
+/** Null if the tool will find a model, or if that is not known. */
+export async function explainModels(
+  tool: Tool,
+  connection: Connection,
+  group: Group,
+  { words, env }: { readonly words: readonly string[]; readonly env: Environment },
+): Promise<string | null> {
+  const { ownModels } = tool;
+  if (ownModels === undefined || namesModel(ownModels, words, env)) return null;
+  if (group.channels.every(isOfMaker)) return null;
+  const models = (await fetchModelNames(connection)) ?? listConfiguredModels(group);
+  const [first] = models;
+  if (first === undefined || models.some((model) => ownModels.pattern.test(model))) return null;
+  const [flag = ""] = ownModels.flags;
+  const [channel] = group.channels;
+  return (
+    `The group ${group.name} has no ${ownModels.shown} model, and ${tool.title} asks for one unless you name another: ` +
+    `gateway run ${tool.name} ${flag} ${first}. Or let the channel translate the name that it asks for: ` +
+    `gateway channels set ${channel?.name} aliases.NAME=${first}`
+  );
+}
+
+function namesModel({ variable, flags }: OwnModels, words: readonly string[], env: Environment): boolean {
+  const isSet = variable !== null && (env[variable] ?? "") !== "";
+  return isSet || words.some((word) => flags.some((flag) => word === flag || word.startsWith(`${flag}=`)));
+}
+
+/** The maker's own API has its models. */
+function isOfMaker(channel: Channel): boolean {
+  const { provider, makers } = sellerOf(channel);
+  return provider !== null && makers.includes(provider);
+}
