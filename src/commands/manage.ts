@@ -1,5 +1,6 @@
 // `gateway keys`, `groups`, `plans`, `channels` and `prices`.
 
+import type { UpdateFlags } from "../cli/money/prices/prices-update.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, OTHER_LEDGER, YES } from "./flags.ts";
 import { KEYS_ROW, LIMITS } from "./keys.ts";
@@ -295,11 +296,20 @@ export const MANAGE: CommandTable = {
           ["gateway prices diff", "what would change, and nothing is written"],
           ["gateway prices diff --from data.json --all", "with every model, from a file"],
         ],
-        run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).diffPrices(flags),
+        run: async (flags: UpdateFlags) =>
+          (await import("../cli/money/prices/prices-update.ts")).updatePrices({ ...flags, dryRun: true }),
       },
       update: {
         about: "check newer price data, show what changes, ask, and keep it beside the config",
-        flags: [JSON_FORM, CONFIG, FROM, ["--yes", "without asking, as a script needs it"], OTHER_LEDGER],
+        flags: [
+          JSON_FORM,
+          CONFIG,
+          FROM,
+          ["--all", "show the changes of every model of the book"],
+          ["--dry-run", "show what would change, and write nothing"],
+          ["--yes", "without asking, as a script needs it"],
+          OTHER_LEDGER,
+        ],
         json: ["prices-diff"],
         examples: [
           ["gateway prices update", "from where the price package publishes its data"],

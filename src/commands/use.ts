@@ -7,7 +7,7 @@ import { readListenHost } from "../config/yaml/scalars.ts";
 import { JSON_FORM } from "./flags.ts";
 
 const TOOLS =
-  "claude, codex, gemini, opencode, qwen, copilot, pi, continue; openai, anthropic, google (SDKs)";
+  "claude, codex, gemini, opencode, qwen, copilot, pi, continue, cline; openai, anthropic, google (SDKs)";
 
 const KEY_FLAGS: readonly Parameter[] = [
   ["--key <name>", "the key's name; with --new, the new key's"],

@@ -8,7 +8,8 @@ const MAX_TYPED_LENGTH = 128;
 /** Null if no name is near enough. */
 export function findNearest(typed: string, known: Iterable<string>): string | null {
   let best: string | null = null;
-  let least = Math.max(2, Math.floor(typed.length / 3)) + 1;
+  // Two changes of a word of four letters make another word: `tcsh` is not `bash`.
+  let least = (typed.length < 5 ? 1 : Math.max(2, Math.floor(typed.length / 3))) + 1;
   for (const name of known) {
     if (typed.length > MAX_TYPED_LENGTH) break;
     const distance = countEdits(typed.toLowerCase(), name.toLowerCase());

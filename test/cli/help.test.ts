@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, test } from "bun:test";
 import { VERSION } from "../../src/lib/version.ts";
+import { TOOLS } from "../../src/cli/tools/programs/tools.ts";
 import { run } from "./driving.ts";
 
 interface Page {
@@ -128,6 +129,19 @@ test("the program's help has four groups of commands: use, look, manage and set 
   expect(use).toMatch(/^ {2}run /m);
   expect(setUp).toMatch(/^ {2}init /m);
   expect(setUp).toMatch(/^ {2}help /m);
+});
+
+test("the help of run and env names every tool", async () => {
+  for (const command of ["run", "env"]) {
+    const { stdout } = await run({ folder: "/" }, command, "--help");
+    const missing = [...TOOLS.keys()].filter((name) => !new RegExp(`\\b${name}\\b`).test(stdout));
+    expect([command, missing]).toEqual([command, []]);
+  }
+});
+
+test("a word of four letters that differs in two is not suggested", async () => {
+  const { stderr } = await run({ folder: "/" }, "completions", "tcsh");
+  expect(stderr).toStartWith('gateway: There is no "tcsh". Known: bash, zsh, fish.\n');
 });
 
 test("help on a subcommand is that subcommand's help", async () => {

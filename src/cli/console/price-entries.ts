@@ -3,7 +3,7 @@
 import type { ConfigFlags } from "../access/config.ts";
 import { setPrices } from "../money/prices/prices-set.ts";
 import { checkPrices, showPrices } from "../money/prices/prices-show.ts";
-import { diffPrices, updatePrices } from "../money/prices/prices-update.ts";
+import { updatePrices } from "../money/prices/prices-update.ts";
 import { askText } from "../terminal/terminal.ts";
 import type { Entry } from "./menu.ts";
 import { requireText } from "./questions.ts";
@@ -20,7 +20,10 @@ export function priceEntries(flags: ConfigFlags): Entry[] {
     { label: "Models in use without a price", run: () => void checkPrices(flags) },
     { label: "The prices of a model", run: async () => showPrices(await askModel(), flags) },
     { label: "Set a price", run: set },
-    { label: "What an update of the price book would change", run: () => diffPrices(flags) },
+    {
+      label: "What an update of the price book would change",
+      run: () => updatePrices({ ...flags, dryRun: true }),
+    },
     { label: "Update the price book", run: () => updatePrices(flags) },
   ];
 }

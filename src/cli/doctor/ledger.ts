@@ -23,14 +23,20 @@ export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): 
   const broken =
     findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(path, running);
   if (broken !== null) return [broken];
+  const findings = [...checkFile(path), ...(running === null ? findLeftovers(path) : [])];
+  if (findings.some(({ state }) => state === "wrong")) return findings;
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const state = size === undefined ? "not created yet" : formatBytes(size);
-  const mode = size === undefined ? 0 : statSync(path).mode;
-  const findings = [good("ledger", `${path} (${state})`)];
-  if (process.platform !== "win32" && (mode & 0o077) !== 0)
-    findings.push(note("ledger", "other users of this machine can read it", `chmod 600 ${quoteWord(path)}`));
-  if (size !== undefined) findings.push(...tryFindDamage(path));
-  return running === null ? [...findings, ...findLeftovers(path)] : findings;
+  return [good("ledger", `${path} (${state})`), ...findings];
+}
+
+/** Nothing if it is not created yet. */
+function checkFile(path: string): Finding[] {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  const isOpen = process.platform !== "win32" && (stats.mode & 0o077) !== 0;
+  const readable = note("ledger", "other users of this machine can read it", `chmod 600 ${quoteWord(path)}`);
+  return [...(isOpen ? [readable] : []), ...tryFindDamage(path)];
 }
 
 function tryFindDamage(path: string): Finding[] {
@@ -58,7 +64,7 @@ function findDamage(path: string): Finding[] {
   return [bad("ledger", lines, "gateway ledger verify"), ...unpriced];
 }
 
-const ADD_PRICE = "add it to the config's prices, then gateway ledger reprice --since DAY";
+const ADD_PRICE = "gateway prices set MODEL input=… output=…, then gateway ledger reprice --since DAY";
 
 function findUnwritable(path: string): Finding | null {
   const place = existsSync(path) ? path : nearestFolder(path);

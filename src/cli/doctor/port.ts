@@ -49,16 +49,16 @@ const TIMEOUT_MS = 2000;
 
 async function explainTaken(host: string, port: number): Promise<Finding> {
   const fix = "gateway serve --port N, or change listen.port";
-  const address = `${host}:${port}`;
+  const user = (await isGateway({ host, port })) ? "a gateway with another config" : "another program";
+  return bad("port", `${host}:${port} is used by ${user}`, fix);
+}
+
+export async function isGateway(address: GatewayFacts["address"]): Promise<boolean> {
   try {
-    const response = await fetch(`${formatBaseUrl({ host, port })}/api/hello`, {
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const hello = await response.text();
-    if (hello.includes('"name":"gateway"'))
-      return bad("port", `${address} is used by a gateway with another config`, fix);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const response = await fetch(`${formatBaseUrl(address)}/api/hello`, { signal });
+    return (await response.text()).includes('"name":"gateway"');
   } catch {
-    // It is not a gateway.
+    return false;
   }
-  return bad("port", `${address} is used by another program`, fix);
 }

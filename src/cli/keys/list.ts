@@ -22,7 +22,7 @@ const COLUMNS: readonly Column[] = [
   { title: "CREATED", spare: 10, least: 10 },
   { title: "EXPIRES", spare: 8, least: 10 },
   { title: "LAST USED", spare: 7, least: 11 },
-  { title: "TODAY $", align: "right", spare: 6 },
+  { title: "TODAY $", align: "right", spare: 2 },
   { title: "TOTAL $", align: "right", spare: 5 },
 ];
 
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column[] = [
 const LIMIT_COLUMNS: readonly Column[] = [
   { title: "SPENT $", align: "right", spare: 1 },
   { title: "LIMIT", least: 200, spare: 0 },
-  { title: "RESETS", least: 200, spare: 2 },
+  { title: "RESETS", least: 200, spare: 6 },
 ];
 
 export async function listKeys(flags: ListFlags): Promise<void> {

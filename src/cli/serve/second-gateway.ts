@@ -1,6 +1,9 @@
 // What a second gateway on the same ledger reports: where the first one runs, and what to do.
 
 import { z } from "zod";
+import type { Catalog } from "../../config/catalog.ts";
+import { getErrorCode } from "../../lib/errors.ts";
+import { isGateway } from "../doctor/port.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
 import { tryGateway } from "../access/control.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -13,8 +16,14 @@ const runningSchema = z.object({
 const REPLY_MS = 2000;
 
 /** Throws the error again, with more about the running gateway if it is one. */
-export async function explainStartFailure(error: unknown, ledgerPath: string): Promise<never> {
+export async function explainStartFailure(error: unknown, { ledger, listen }: Catalog): Promise<never> {
+  const ledgerPath = ledger.path;
   const cause = error instanceof Error ? error.cause : undefined;
+  if (getErrorCode(cause) === "EADDRINUSE" && (await isGateway(listen)))
+    return fail(
+      `A gateway with another config, or a demo, runs on ${formatBaseUrl(listen)} already. ` +
+        "Use that one, stop it, or choose another port with --port or listen.port.",
+    );
   if (!(cause instanceof LockHeld)) throw error;
   const { holder } = cause;
   const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;

@@ -97,7 +97,7 @@ async function start(
     });
   } catch (error) {
     const { explainStartFailure } = await import("./second-gateway.ts");
-    return explainStartFailure(error, catalog.ledger.path);
+    return explainStartFailure(error, catalog);
   }
 }
 

@@ -26,7 +26,9 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
     if (status === 404 || status === 405) return judgeStatus(await sendEmpty(client, channel), "");
     return judgeStatus(status, body);
   } catch (error) {
-    return { kind: "unknown", reason: redactText(getErrorMessage(error), channel) };
+    const reason = redactText(getErrorMessage(error), channel);
+    // A server of models on this machine.
+    return { kind: "unknown", reason: channel.free === true ? `${reason}. Is it running?` : reason };
   } finally {
     client.close();
   }

@@ -39,6 +39,7 @@ function noteDifferences({ tool, connection }: ToolConnection): void {
   if (loss !== null) printNote(loss);
   const misleading = describeMisleading(tool.title, tool.misleading, process.env);
   if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
+  if (tool.sideEffect !== undefined) printNote(tool.sideEffect);
 }
 
 /** The keys whose secret is shown only here. */

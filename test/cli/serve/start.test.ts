@@ -36,6 +36,20 @@ const QUIET = Object.fromEntries(
   ].map((name) => [name, ""]),
 );
 
+test("a port that another gateway uses is named as that gateway's", async () => {
+  const gateway = await startGateway({ config: makeConfig(upstream), env: QUIET });
+  const listen = { port: gateway.port };
+  const second = startGateway({ config: makeConfig(upstream, { listen }), folder, env: QUIET });
+  const failure = await second.then(
+    () => "",
+    (error: unknown) => String(error),
+  );
+  await gateway.stop();
+  expect(failure).toContain(
+    `A gateway with another config, or a demo, runs on http://127.0.0.1:${gateway.port} already.`,
+  );
+});
+
 test("damaged lines in the middle and models without a price are reported", async () => {
   const lines = ["req_1", "req_2", "req_3"].map((id) =>
     encodeLine(

@@ -110,7 +110,9 @@ describe("gateway init", () => {
       "init",
     );
     expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);
-    expect(stderr).toContain("already exists and was not changed");
+    expect(stderr).toContain(
+      "already exists and was not changed. `gateway channels add` adds another provider",
+    );
   });
 
   test.skipIf(process.platform === "win32")("leaves no partial file on a full disk", async () => {

@@ -181,7 +181,7 @@ export function checkPrices(flags: CheckFlags): number {
       unpriced.map(({ model, channel, requests }) => [model, channel, String(requests)]),
     );
     printNote(
-      `These have no price in ${book.label}: give them one under \`prices:\` in ${path}, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
+      `These have no price in ${book.label}: give them one with \`gateway prices set MODEL input=… output=…\`, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
     );
   } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
   return unpriced.length > 0 ? 1 : 0;

@@ -32,30 +32,24 @@ interface SourceFlags extends LedgerFlags {
   readonly json?: true;
 }
 
-export interface DiffFlags extends SourceFlags {
-  readonly all?: true;
-}
-
 export interface UpdateFlags extends SourceFlags {
+  readonly all?: true;
   readonly yes?: true;
-}
-
-export async function diffPrices(flags: DiffFlags): Promise<void> {
-  const loaded = openConfig(flags);
-  const { text, current, next } = await readNext(flags.from, loaded);
-  const changes =
-    flags.all === true ? compareAll(current, next) : compareSeen(flags, loaded.catalog, { current, next });
-  report(changes, { current, next: openBook(sealBook(text)), json: flags.json === true });
+  readonly dryRun?: true;
 }
 
 export async function updatePrices(flags: UpdateFlags): Promise<void> {
   const loaded = openConfig(flags);
-  if (flags.yes !== true && !canPrompt()) refuseUsage("Without a terminal, --yes confirms an update.");
+  const isDry = flags.dryRun === true;
+  if (!isDry && flags.yes !== true && !canPrompt())
+    refuseUsage("Without a terminal, --yes confirms an update.");
   const { text, current, next } = await readNext(flags.from, loaded);
-  const changes = compareSeen(flags, loaded.catalog, { current, next });
+  const changes =
+    flags.all === true ? compareAll(current, next) : compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = openBook(sealed);
   report(changes, { current, next: written, json: flags.json === true });
+  if (isDry) return;
   if (flags.yes !== true && !(await askYes(`Use these prices from now on?`))) {
     printNote("Nothing was written.");
     return;

@@ -299,7 +299,7 @@ function reportGaps({ unpriced, unknown, partial }: Gaps): void {
   if (unpriced > 0)
     printNote(
       `${formatCount(unpriced, "request")} ${unpriced === 1 ? "has" : "have"} no price and ${unpriced === 1 ? "is" : "are"} not in the amounts. ` +
-        "Add the price to the config's `prices`, then run `gateway ledger reprice --since DAY`.",
+        "`gateway prices set MODEL input=… output=…` gives it one, and `gateway ledger reprice --since DAY` corrects the lines.",
     );
   if (unknown > 0)
     printNote(`The usage of ${formatCount(unknown, "request")} is not known and not in the amounts.`);

@@ -231,7 +231,7 @@ export function writeNew(path: string, text: string): void {
 
 export function refuseOverwrite(path: string): never {
   return fail(
-    `${path} already exists and was not changed. Edit it, remove it, or give another with --config.`,
+    `${path} already exists and was not changed. \`gateway channels add\` adds another provider to it; --config names another file.`,
   );
 }
 

@@ -70,6 +70,8 @@ export const gemini: Tool = {
   platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
   overlay: () => overlay,
+  sideEffect:
+    "GEMINI_CLI_TRUST_WORKSPACE makes Gemini CLI trust every folder that it is started in from this shell.",
   ownModels: { pattern: /gemini/i, shown: "gemini-…", variable: "GEMINI_MODEL", flags: ["--model", "-m"] },
   headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
   connect: (connection) => ({

@@ -61,6 +61,8 @@ export interface Tool {
   readonly needsModels?: true;
   /** The models that it asks for by itself, and how the user names another one. */
   readonly ownModels?: OwnModels;
+  /** What else its variables do in a shell, for `gateway env`: a sentence. */
+  readonly sideEffect?: string;
   /** Its overlay can give it a status line. */
   readonly hasStatusline?: true;
   /** For tools that need files as well as variables. */

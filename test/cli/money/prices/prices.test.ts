@@ -124,7 +124,7 @@ describe("prices check", () => {
       reported: [{ channel: "claude", model: "claude-nova-9", requests: 2 }],
     });
     const human = await run({ folder: folder.path }, "prices", "check");
-    expect(human.stderr).toContain("give them one under `prices:`");
+    expect(human.stderr).toContain("give them one with `gateway prices set MODEL input=… output=…`");
   });
 
   test("is content where all have one, or cost nothing", async () => {
@@ -192,6 +192,8 @@ describe("prices update", () => {
     const diff = await run({ folder: folder.path }, "prices", "diff", "--from", "data.json", "--json");
     const reported: { changes: { model: string; what: string; was: string | null; now: string | null }[] } =
       JSON.parse(diff.stdout);
+    const words = ["prices", "update", "--dry-run", "--from", "data.json", "--json"];
+    expect(await run({ folder: folder.path }, ...words)).toEqual(diff);
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
     const changed = reported.changes.map(({ model, what, was, now }) => [model, what, was, now]);
     expect(changed).toContainEqual(["claude-sonnet-5", "input", "2", "1.25"]);
