@@ -9,6 +9,7 @@ import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import type { Channel } from "../config/catalog.ts";
 import { suggestNearest } from "../config/nearest.ts";
 import { ConfigError } from "../config/yaml/problems.ts";
+import { looksSecret } from "../lib/secret.ts";
 import {
   type BookedModel,
   keepPrice,
@@ -44,8 +45,9 @@ export function refuseUnknownProviders(channels: Iterable<Channel>, book: PriceB
   for (const { name, priceProvider } of channels) {
     if (priceProvider === null || priceProvider === undefined || book.providers.includes(priceProvider))
       continue;
+    const shown = looksSecret(priceProvider) ? "of that name" : `"${priceProvider}"`;
     throw new ConfigError(
-      `channels.${name}.price_provider: the price book has no provider "${priceProvider}"${suggestNearest(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
+      `channels.${name}.price_provider: the price book has no provider ${shown}${suggestNearest(priceProvider, book.providers)}. It has: ${book.providers.join(", ")}.`,
     );
   }
 }

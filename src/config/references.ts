@@ -89,7 +89,7 @@ function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
       if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
       const other = getField(getField(channels, channel), "platform");
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
-      return [{ path, message: `the channel "${channel}" is of another platform than its group` }];
+      return [{ path, message: `the channel ${quote(channel, [])} is of another platform than its group` }];
     });
   });
 }

@@ -26,7 +26,15 @@ export function sha256Hex(text: string): string {
   return Bun.CryptoHasher.hash("sha256", text, "hex");
 }
 
-/** Whether a word that is about to be displayed may be a secret in the wrong place. */
+/** Whether a part of a word that is about to be displayed may be a secret in the wrong place. */
 export function looksSecret(word: string): boolean {
-  return /^(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}/.test(word);
+  // After a letter or a digit only with a digit in it: "task-runner" is a name.
+  return /(?<![A-Za-z0-9])(sk|AIza|eyJ|xai|gsk|ghp)[-_A-Za-z0-9]{6}|(sk-|AIza|eyJ|xai-|gsk_|ghp_)(?=[-_A-Za-z]{0,64}\d)[-_A-Za-z0-9]{10}/.test(
+    word,
+  );
+}
+
+/** The same for a name in a map: a missing space makes `secret:…` or `secret …` one name. */
+export function looksJoined(name: string): boolean {
+  return /[\s:="'`,{}]/.test(name) || looksSecret(name);
 }

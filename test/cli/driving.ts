@@ -1,6 +1,7 @@
 // Drives the executable as people and scripts do: in a child process, with pipes
 // or on a real terminal.
 
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM } from "../harness/program.ts";
 
@@ -20,7 +21,8 @@ export interface Circumstances {
  *  another or empty, which leaves it to the search. */
 function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const config = join(folder, "gateway.yaml");
-  return { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
+  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir() };
+  return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
 
 /** Without a terminal. */

@@ -131,7 +131,8 @@ function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   }
   findings.push(...findForeignLock(path));
   const isPrivate = findings.every(({ check }) => check !== "permissions");
-  return isPrivate ? [good("permissions", "only this user can read the config file"), ...findings] : findings;
+  const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
+  return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
 }
 
 const OLD_BOOK_DAYS = 30;

@@ -20,7 +20,7 @@ import { openPlain, readPlain } from "../../lib/files/own-file.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog, type CatalogContext } from "../catalog.ts";
-import { readEnvFile } from "./env-file.ts";
+import { placeEnvFile, readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "../yaml/problems.ts";
@@ -152,8 +152,11 @@ export function checkText(
   const oddities = findWarnings(tree)
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  const stats = statSync(file, { throwIfNoEntry: false });
-  const warnings = stats === undefined ? [] : warnOfMode(file, stats);
+  // The credentials are in either of them.
+  const warnings = [file, placeEnvFile(file)].flatMap((path) => {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? [] : warnOfMode(path, stats);
+  });
   const around = { ledgerPath, authorities: authorities.texts };
   return { tree, config: parsed.data, around, warnings: [...warnings, ...oddities] };
 }

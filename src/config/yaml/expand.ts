@@ -2,6 +2,7 @@
 // is a plain `${`. Names of settings are not expanded.
 
 import { isObject } from "../../lib/json/json.ts";
+import { looksSecret } from "../../lib/secret.ts";
 import type { Path } from "./source.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -69,9 +70,12 @@ function expandText(text: string, lookUp: Lookup, refuse: Refuse): string {
     const value = lookUp(name);
     if (value !== undefined && (value !== "" || fallback === undefined)) return value;
     if (fallback !== undefined) return fallback;
+    // A secret may have been written where its name belongs.
+    const shown = looksSecret(name) ? "of this name" : name;
+    const advice = looksSecret(name) ? "${NAME:-default}" : `\${${name}:-default}`;
     return refuse(
       reference,
-      `the environment variable ${name} is not set (set it, add it to gateway.env beside the config, or write \${${name}:-default})`,
+      `the environment variable ${shown} is not set (set it, add it to gateway.env beside the config, or write ${advice})`,
     );
   });
 }

@@ -3,7 +3,7 @@
 
 import { type core, z } from "zod";
 import { isObject } from "../../lib/json/json.ts";
-import { looksSecret } from "../../lib/secret.ts";
+import { looksJoined } from "../../lib/secret.ts";
 import { suggestNearest } from "../nearest.ts";
 import { configSchema, PLATFORM_NAMES } from "../schema.ts";
 import type { Path, Problem, Source } from "./source.ts";
@@ -49,7 +49,7 @@ function formatPath(path: Path): string {
   return path
     .map((step, depth) => {
       if (typeof step === "number") return `[${step}]`;
-      return `${depth === 0 ? "" : "."}${looksSecret(String(step)) ? "…" : String(step)}`;
+      return `${depth === 0 ? "" : "."}${looksJoined(String(step)) ? "…" : String(step)}`;
     })
     .join("");
 }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { nameOwnCommand } from "../../../src/cli/terminal/own-command.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 
 let folder: TempFolder;
@@ -56,7 +57,9 @@ describe("the command in hints", () => {
     const env = { PATH: folder.join("bin"), npm_package_json: folder.join("package.json") };
     expect(nameOwnCommand({ ...fromSource(), env })).toBe("npm run -s gateway --");
     const other = { ...fromSource(), folder: folder.join("elsewhere"), env };
-    expect(nameOwnCommand(other)).toBe(`${folder.join("bun")} ${folder.join("src/main.ts")}`);
+    expect(nameOwnCommand(other)).toBe(
+      `${quoteWord(folder.join("bun"))} ${quoteWord(folder.join("src/main.ts"))}`,
+    );
   });
 
   test("uses the user's bun from source", () => {
@@ -68,6 +71,6 @@ describe("the command in hints", () => {
     expect(nameOwnCommand({ ...asExecutable(), env: { PATH: folder.path } })).toBe("gateway-linux-x64");
     expect(nameOwnCommand({ ...asExecutable(), env: { PATH: "/none" } })).toBe("./gateway-linux-x64");
     const away = { ...asExecutable(), folder: folder.join("elsewhere"), env: { PATH: "/none" } };
-    expect(nameOwnCommand(away)).toBe(folder.join("gateway-linux-x64"));
+    expect(nameOwnCommand(away)).toBe(quoteWord(folder.join("gateway-linux-x64")));
   });
 });

@@ -86,7 +86,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a name that is none",
       "plans: { 'a b': { groups: [g] } }\ngroups: {}",
-      "1:10: plans.a b: a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
+      "1:10: plans.…: a name is 1 to 64 ASCII letters, digits, dots, dashes or underscores, and begins with a letter or a digit",
     ],
     [
       "a channel of another platform",
@@ -466,13 +466,17 @@ keys:
 });
 
 describe("the file on the disk", () => {
-  test("is warned of while others can read it", () => {
+  test("is warned of while others can read it or gateway.env beside it", () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(path, "keys:\n", { mode: 0o600 });
     expect(loadConfig(path, {}).warnings).toEqual([]);
     chmodSync(path, 0o640);
     expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${path}`);
+    chmodSync(path, 0o600);
+    writeFileSync(folder.join("gateway.env"), "A=b\n", { mode: 0o644 });
+    chmodSync(folder.join("gateway.env"), 0o644);
+    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${folder.join("gateway.env")}`);
   });
 
   test("is the start of relative paths, also when it is reached through a link", () => {

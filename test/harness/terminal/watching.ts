@@ -1,5 +1,6 @@
 // Runs the executable on a terminal of which the screen is read, as a person reads it.
 
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createScreen, type Screen } from "./screen.ts";
 import { PROGRAM } from "../program.ts";
@@ -47,6 +48,7 @@ export function watch(
     cwd: folder,
     env: {
       PATH: process.env["PATH"] ?? "",
+      TMPDIR: tmpdir(),
       HOME: folder,
       GATEWAY_CONFIG: join(folder, "gateway.yaml"),
       TERM: "xterm-256color",
