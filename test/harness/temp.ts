@@ -17,7 +17,7 @@ export function makeTempFolder(): TempFolder {
   return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
 }
 
-/** The folder of this test run: sweep.ts deletes it at the end. */
+/** The folder of this test run: surroundings.ts deletes it at the end. */
 export const SWEPT = join(tmpdir(), `gateway-tests-${process.pid}`);
 
 /** A folder that is deleted at the end of the run. */
