@@ -204,9 +204,9 @@ function amountOf(usage: Counts, prices: UnitPrices | null): Decimal | null {
     index += 1;
     const unit = units[index];
     if (unit === null || unit === undefined) continue;
-    const amount = BigInt(usage[kind] ?? 0) * unit;
-    if (isCall[index] === true) calls += amount;
-    else tokens += amount;
+    const product = BigInt(usage[kind] ?? 0) * unit;
+    if (isCall[index] === true) calls += product;
+    else tokens += product;
   }
   if (factor === ONE) return { units: tokens + calls, scale };
   return addDecimals(multiplyDecimals({ units: tokens, scale }, factor), { units: calls, scale });

@@ -83,7 +83,7 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
     `${paint("bold", "The demo is ready.")} Its models are simulated.${isWide ? " Ctrl-C stops it." : ""}`,
     `  ${dim("address")}  ${paint("cyan", base)}`,
     `  ${dim("key")}      ${paint("cyan", secrets.messages)}`,
-    ...(link === null ? [] : introducePage(link, `${command} open --url ${base}`, room)),
+    ...(link === null ? [] : introducePage(link, `${command} open`, base, room)),
     ...gap,
     dim("Paste this into another terminal:"),
     ...(isWide ? writeFirstRequest : writeNarrowRequest)(base, secrets.messages),
@@ -102,15 +102,12 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
   ];
 }
 
-/** On a line of its own, an address is easier to copy than one that wraps. */
-function introducePage(link: string, again: string, room: number): string[] {
-  const [label, until, shown] = [paint("dim", "page"), paint("dim", "(for 60 s)"), paint("cyan", link)];
-  const line = `  ${label}     ${shown} ${until}`;
-  const later = `  ${paint("dim", "later")}    ${again}`;
-  return [
-    ...(measure(line) <= room ? [line] : [`  ${label} ${until}`, shown]),
-    measure(later) <= room ? later : again,
-  ];
+/** On a line of its own, an address is easier to copy than one that wraps. `open` finds the only gateway that runs. */
+function introducePage(link: string, open: string, base: string, room: number): string[] {
+  const [label, shown, later] = [paint("dim", "page"), paint("cyan", link), paint("dim", "later")];
+  const line = `  ${label}     ${shown} ${paint("dim", "(for 60 s)")}`;
+  if (measure(line) > room) return [`  ${label} ${paint("dim", "for 60 s, later:")} ${open}`, shown];
+  return [line, `  ${later}    ${open} --url ${base}`];
 }
 
 /** One command in lines of less than 80 characters, for every shell. */

@@ -51,7 +51,7 @@ afterAll(() => folder.remove());
 const LISTINGS: ReadonlyArray<readonly [args: readonly string[], names: readonly string[]]> = [
   [
     ["keys", "list"],
-    ["laptop", "continuous-integration", "$5 per day", "never"],
+    ["laptop", "continuous-integration", "$5 per day", "TODAY $"],
   ],
   [["keys", "show", "laptop"], ["laptop"]],
   [["groups", "list", "--all"], ["claude-max"]],

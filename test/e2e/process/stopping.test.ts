@@ -214,7 +214,7 @@ describe("a gateway that cannot start says why", () => {
       const ended = await serve(["--config", path, "--port", String(gateway.port)]);
       expect(ended.status).toBe(1);
       expectSentence(ended);
-      expect(ended.stderr).toContain(`port ${gateway.port} is in use`);
+      expect(ended.stderr).toContain(`runs on http://127.0.0.1:${gateway.port} already. Use that one`);
       expect(ended.stderr).toContain("--port");
     });
   });

@@ -248,8 +248,8 @@ describe("the last channel's own error reaches the client", () => {
   });
 
   test.each([
-    ["invalid x-api-key", "401 invalid API key. Correct"],
-    ["OAuth token has been revoked.", "401 token has been revoked. Correct"],
+    ["invalid x-api-key", "401 invalid API key. `gateway channels set"],
+    ["OAuth token has been revoked.", "401 token has been revoked. `gateway channels set"],
   ])("without words that make Claude Code ask for another login: %s", async (message, shown) => {
     const { error } = await run({ a: [{ status: 401, chunks: [JSON.stringify({ error: { message } })] }] });
     expect(error?.message).toContain(shown);

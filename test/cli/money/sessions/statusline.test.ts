@@ -99,7 +99,9 @@ test("`run claude --statusline` puts it into settings for this run, and leaves t
     "claude",
   ];
   const { stdout, stderr } = await run({ folder: folder.path, env }, ...words);
-  expect(stderr).toBe("");
+  expect(stderr).toMatch(
+    /^Claude Code: key messages, group messages \(.+\), billed by use at official prices\.\n$/,
+  );
   const { statusLine } = JSON.parse(stdout);
   expect(statusLine).toEqual({ type: "command", command: expect.stringContaining(" statusline --ledger ") });
   const shown = Bun.spawn(["sh", "-c", statusLine.command], {
