@@ -4,11 +4,12 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { openIndex } from "../../src/billing/index/open.ts";
 import { sumLedger } from "../../src/billing/report/report.ts";
+import { getErrorMessage } from "../../src/lib/errors.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { Refusal } from "../../src/lib/refusal.ts";
 import { createReports, type Reports } from "../../src/web/reports/reports.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
-import { readIndex } from "../billing/ledger/ledger-samples.ts";
+import { damageIndex, makeIndex, readIndex } from "../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 
 setDefaultTimeout(120_000);
@@ -58,6 +59,15 @@ test("lines that are written while the thread runs are in its next answer", asyn
   const count = async () => (await reports.overview({ period: "30d", by: "key" })).total.requests;
   expect(await count()).toBe(120);
   writeFileSync(path, `${lines.slice(120, 200).join("\n")}\n`, { flag: "a" });
+  expect(await count()).toBe(200);
+});
+
+test("an index with a damaged page is made again after the question that found it", async () => {
+  fill(200);
+  makeIndex(path);
+  damageIndex(path);
+  const count = async () => (await reports.overview({ period: "30d", by: "key" })).total.requests;
+  expect(await count().catch(getErrorMessage)).toContain("is damaged");
   expect(await count()).toBe(200);
 });
 

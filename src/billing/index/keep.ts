@@ -75,6 +75,11 @@ export class IndexKeeper {
     };
   }
 
+  /** After a question that found the file damaged. The next `advance` makes it again. */
+  remake(): void {
+    this.#drop();
+  }
+
   close(): void {
     this.#opened?.part.close();
     this.#opened = null;
@@ -90,7 +95,11 @@ export class IndexKeeper {
     const name = nameIndex(this.#path);
     const database = this.#isInMemory ? openInMemory() : this.#openFile(name);
     const inode = this.#isInMemory ? null : statSync(name).ino;
-    return { part: new IndexPart(database), follower: new IndexFollower(database), inode };
+    return {
+      part: new IndexPart(database, this.#isInMemory ? null : name),
+      follower: new IndexFollower(database),
+      inode,
+    };
   }
 
   #openFile(name: string): IndexDatabase {

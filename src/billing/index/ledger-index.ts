@@ -1,6 +1,7 @@
 // An index as reports see it: one part, or two where the file lacks the last lines and the rest of them is in memory. A
 // report asks each part and adds up what they answer.
 
+import { getErrorMessage } from "../../lib/errors.ts";
 import { readLines } from "../ledger/reader.ts";
 import { listLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import type { Progress } from "./progress.ts";
@@ -9,21 +10,36 @@ import { decodeTraits, NO_SENDER, type Sender, type Traits } from "./traits.ts";
 
 type Value = string | number | bigint | null | boolean | Uint8Array;
 
+/** A damaged page is found only when a question reads it. */
+export class DamagedIndex extends Error {}
+
 export class IndexPart {
   readonly #database: IndexDatabase;
+  readonly #name: string | null;
   readonly #traits = new Map<number, Traits>();
   readonly #senders = new Map<number, Sender>();
 
-  constructor(database: IndexDatabase) {
+  /** `name`: that of its file. Null: it is in memory. */
+  constructor(database: IndexDatabase, name: string | null = null) {
     this.#database = database;
+    this.#name = name;
   }
 
   /** Whole numbers come as bigints. */
   list(sql: string, ...values: (string | number | null)[]): Value[][] {
-    return this.#database
-      .query(sql)
-      .safeIntegers(true)
-      .values(...values);
+    try {
+      return this.#database
+        .query(sql)
+        .safeIntegers(true)
+        .values(...values);
+    } catch (error) {
+      if (this.#name === null) throw error;
+      const why = getErrorMessage(error);
+      throw new DamagedIndex(
+        `The index ${this.#name} is damaged (${why}). It can be removed: it is made again from the ledger`,
+        { cause: error },
+      );
+    }
   }
 
   traitsOf(id: Value | undefined): Traits {

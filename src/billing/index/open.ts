@@ -47,7 +47,7 @@ function addRest(
   const unread = measureUnread(progress, sources);
   if (unread > LONG_BYTES)
     report(`Reading ${Math.round(unread / 1e6)} MB of the ledger that its index lacks.`);
-  const parts = file === null ? [] : [new IndexPart(file.database)];
+  const parts = file === null ? [] : [new IndexPart(file.database, nameIndex(path))];
   if (unread === 0 && file !== null) return combine(path, parts, progress);
   const rest = openInMemory();
   const follower = new IndexFollower(rest, progress);

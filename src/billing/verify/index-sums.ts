@@ -42,11 +42,21 @@ export class IndexSums {
   findProblem(): Problem | null {
     if (this.#index === null) return null;
     using index = this.#index;
-    const { rows } = sumLedger(index, { by: ["key", "model"], since: null, until: null });
+    const rows = listRows(index);
+    if (rows === null) return INDEX_DIFFERS;
     const indexed = new Map(rows.map(({ names, totals }) => [JSON.stringify(names), describe(totals)]));
     const real = Array.from(this.#sums, ([name, sum]) => [name, describe(sum)] as const);
     const isSame = real.length === indexed.size && real.every(([name, text]) => indexed.get(name) === text);
     return isSame ? null : INDEX_DIFFERS;
+  }
+}
+
+/** Null: the index is damaged. */
+function listRows(index: LedgerIndex): ReturnType<typeof sumLedger>["rows"] | null {
+  try {
+    return sumLedger(index, { by: ["key", "model"], since: null, until: null }).rows;
+  } catch {
+    return null;
   }
 }
 

@@ -2,6 +2,7 @@
 // and sends it questions.
 
 import { IndexKeeper } from "../../billing/index/keep.ts";
+import { DamagedIndex } from "../../billing/index/ledger-index.ts";
 import { readRows } from "../../billing/ledger/row.ts";
 import { Sums } from "../../billing/ledger/sums/sums.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
@@ -55,6 +56,7 @@ function answer(question: Asked): void {
   try {
     reply(question.id, compute(question));
   } catch (error) {
+    if (error instanceof DamagedIndex) keeper?.remake();
     reply(question.id, { kind: "failed", error: getErrorMessage(error) });
   }
 }

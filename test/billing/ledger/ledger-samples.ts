@@ -1,7 +1,8 @@
 // Requests, intents and lines for the tests of the ledger.
 
+import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 import { IndexKeeper } from "../../../src/billing/index/keep.ts";
@@ -125,4 +126,16 @@ export function makeIndex(path: string): void {
   const keeper = new IndexKeeper(path, () => {});
   keeper.advance(Number.POSITIVE_INFINITY);
   keeper.close();
+}
+
+const PAGE_BYTES = 4096;
+
+/** Overwrites the first page of the index's sums. Nothing notices before they are asked for. */
+export function damageIndex(path: string): void {
+  const database = new Database(`${path}.index`);
+  const [[page] = []] = database.query("SELECT rootpage FROM sqlite_master WHERE name = 'sums'").values();
+  database.close();
+  const bytes = readFileSync(`${path}.index`);
+  bytes.fill(0xff, (Number(page) - 1) * PAGE_BYTES, Number(page) * PAGE_BYTES);
+  writeFileSync(`${path}.index`, bytes);
 }

@@ -25,6 +25,7 @@ import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/l
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import {
+  damageIndex,
   asOfAnotherBoot,
   bill,
   draftOf,
@@ -628,7 +629,7 @@ describe("sums", () => {
     expect(ledger.lastUsed("never")).toBe(null);
     await ledger.close();
 
-    for (const damage of ["no index", "none", "behind", "damaged"] as const) {
+    for (const damage of ["no index", "none", "behind", "damaged", "damaged page"] as const) {
       const text = readFileSync(path, "utf8");
       if (damage === "none") makeIndex(path);
       if (damage === "behind") {
@@ -638,6 +639,11 @@ describe("sums", () => {
         writeFileSync(path, text);
       }
       if (damage === "damaged") writeFileSync(`${path}.index`, "damaged");
+      if (damage === "damaged page") {
+        rmSync(`${path}.index`);
+        makeIndex(path);
+        damageIndex(path);
+      }
       const again = openLedger(options);
       expect([damage, sumsOf(again)]).toEqual([damage, expected]);
       expect(again.indexedLines).toBe(damage === "none" || damage === "behind" ? 5 : null);

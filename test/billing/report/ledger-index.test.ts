@@ -40,7 +40,7 @@ import {
 } from "../../../src/lib/money.ts";
 import { createNamer, createZone, UTC } from "../../../src/lib/text/zone.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { draftOf, readIndex } from "../ledger/ledger-samples.ts";
+import { damageIndex, draftOf, readIndex } from "../ledger/ledger-samples.ts";
 
 let folder: TempFolder;
 let path: string;
@@ -363,6 +363,14 @@ describe("the index file", () => {
     expect(readFileSync(target, "utf8")).toBe("mine");
     expect(notes.join()).toContain("is a link");
     expect(count()).toBe(40);
+  });
+
+  test("with a damaged page is named by a report, with what helps", () => {
+    write(path, lines);
+    keep();
+    damageIndex(path);
+    expect(count).toThrow(`The index ${path}.index is damaged (`);
+    expect(count).toThrow("It can be removed: it is made again from the ledger");
   });
 
   test("is empty for a ledger that does not exist yet", () => {

@@ -19,7 +19,14 @@ import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { formatAnchor, parseAnchor, takeAnchor } from "../../../src/billing/verify/anchor.ts";
 import { verifyLedger, type VerifyOptions } from "../../../src/billing/verify/verify.ts";
 import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
-import { draftOf, intentOf, makeIndex, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import {
+  damageIndex,
+  draftOf,
+  intentOf,
+  makeIndex,
+  newLedgerPath,
+  optionsFor,
+} from "../ledger/ledger-samples.ts";
 
 const STRICT: VerifyOptions = { partial: false, running: false };
 
@@ -563,5 +570,7 @@ test("an index with other sums than the ledger is found, and one that lacks line
   const forged = new Database(`${path}.index`);
   forged.run("UPDATE sums SET charge_pico = charge_pico + 1");
   forged.close();
+  expect(findingsOf(path)).toEqual([expect.stringContaining("the index has other sums than the ledger")]);
+  damageIndex(path);
   expect(findingsOf(path)).toEqual([expect.stringContaining("the index has other sums than the ledger")]);
 });

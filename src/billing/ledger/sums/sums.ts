@@ -3,6 +3,7 @@
 // request with a limit needs them. Days and months are those of the config's time
 // zone, by the request's `time`. At a start they come from the index, if there is one that fits.
 
+import { getErrorMessage } from "../../../lib/errors.ts";
 import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
@@ -231,11 +232,20 @@ interface StartOptions {
 
 /** From the index if it can be used, and else from all lines. */
 export function readSums(path: string, files: readonly Source[], { zone, report }: StartOptions): StartSums {
+  try {
+    using index = openIndexFile(path, report);
+    const indexed = new Sums(zone);
+    if (index !== null) {
+      indexed.addIndex(index);
+      return { sums: indexed, indexedLines: index.progress.lines };
+    }
+  } catch (error) {
+    // A damaged page is found only when it is read.
+    report(`${getErrorMessage(error)}. The ledger itself is read.`);
+  }
   const sums = new Sums(zone);
-  using index = openIndexFile(path, report);
-  if (index === null) sums.addFiles(files);
-  else sums.addIndex(index);
-  return { sums, indexedLines: index?.progress.lines ?? null };
+  sums.addFiles(files);
+  return { sums, indexedLines: null };
 }
 
 function addAt(
