@@ -215,20 +215,21 @@ export function describeQuery({ by, period, only, clock }: UsageQuery): Record<s
 
 const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
+/** Kinds that are newer than version 0.1. Their columns stand at the end, because scripts may read columns by number. */
+const LATER_KINDS = new Set<string>(["x_search", "x_posts", "x_users", "document_search", "call"]);
+const FIRST_KINDS = KINDS.filter((kind) => !LATER_KINDS.has(kind));
+
 /** The columns are always the same, so that scripts can rely on them. */
 function printCsv(by: readonly Dimension[], { rows }: Report): void {
   const sums = ["official_usd", "charge_usd", "unpriced", "unknown", "partial", "cache_hit_rate"];
-  print([...by, "requests", ...KINDS, ...sums].join(","));
+  print([...by, "requests", ...FIRST_KINDS, ...sums, ...LATER_KINDS].join(","));
   for (const { names, totals } of rows) {
-    const counts = KINDS.map((kind) => totals.usage.get(kind) ?? 0);
+    const count = (kind: string): number => totals.usage.get(kind) ?? 0;
     const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
     const { unpriced, unknown, partial } = countGaps(totals);
     const rate = computeHitRate(totals) ?? "";
-    print(
-      [...names.map(quote), totals.requests, ...counts, ...amounts, unpriced, unknown, partial, rate].join(
-        ",",
-      ),
-    );
+    const first = [...names.map(quote), totals.requests, ...FIRST_KINDS.map(count)];
+    print([...first, ...amounts, unpriced, unknown, partial, rate, ...[...LATER_KINDS].map(count)].join(","));
   }
 }
 
