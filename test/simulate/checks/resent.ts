@@ -10,7 +10,7 @@ export function checkResent(world: World): void {
       if (there.length > 1)
         world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
     const begun = posts.find(
-      (post, index) => index < posts.length - 1 && !isFailure(post) && post.hasBegun(),
+      (post) => !isFailure(post) && post.hasBegun() && posts.some(({ sentAt }) => sentAt > post.sentAt),
     );
     if (begun !== undefined)
       world.accuse(

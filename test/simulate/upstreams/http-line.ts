@@ -110,6 +110,7 @@ export class HttpLine {
     const arrival = this.#upstream.arrive(send, peer.owner, {
       tainted: this.#tainted,
       hasBegun: () => peer.bytesRead > before,
+      sentAt: peer.wroteAt,
       fetches,
     });
     this.#checkReuse(arrival);

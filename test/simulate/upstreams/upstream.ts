@@ -39,6 +39,8 @@ export interface Arrival {
   tainted: boolean;
   /** The gateway has read a byte of its answer. */
   readonly hasBegun: () => boolean;
+  /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
+  readonly sentAt: number;
   /** The id of the response that it fetches; null: it requests a new one. */
   readonly fetches: string | null;
   /** The upstream continues with it after its answer. */
@@ -151,6 +153,7 @@ export class Upstream {
       estimated: 0,
       tainted: false,
       hasBegun: () => false,
+      sentAt: 0,
       fetches: null,
       goesOn: false,
       recorded: null,
