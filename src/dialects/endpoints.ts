@@ -13,7 +13,7 @@ import { SEARCH_PRICE } from "./meters/calls.ts";
 
 export type OwnPage = "root" | "hello" | "healthz" | "metrics" | "console";
 
-/** The dialects whose clients are told apart on paths that several platforms share. Their headers say whose they are. */
+/** Dialects that share a path between platforms. The headers of a request say which of their clients sent it. */
 export type ClientKind = "messages" | "responses" | "content";
 export type ByClient<T> = Readonly<Record<ClientKind, T>>;
 

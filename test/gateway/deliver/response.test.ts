@@ -33,7 +33,7 @@ async function relayChunks(options: Partial<ScriptedOptions>, chunks: Chunks, he
   return await scripted.run();
 }
 
-/** A client that reads nothing until it is told to. */
+/** A client that reads nothing until the test lets it. */
 function stopReading(exchange: RecordedExchange): () => void {
   const waiting: (() => void)[] = [];
   let reads = false;
