@@ -110,6 +110,17 @@ describe("a socket of this runtime", () => {
     },
   );
 
+  test.skipIf(process.platform === "win32")(
+    "lets the system's library say whether there is something to read, which takes nothing (idle-state.ts)",
+    async () => {
+      const received = Promise.withResolvers<Buffer>();
+      const { server, client } = await connectPair({}, { data: (_, bytes) => received.resolve(bytes) });
+      server.write("all");
+      expect(hasUnreadBytesOrEnd(client)).toBe(true);
+      expect(String(await received.promise)).toBe("all");
+    },
+  );
+
   test("takes no byte once the other side has reset it (upstream-connection.ts)", async () => {
     const { server, client } = await connectPair();
     server.terminate();

@@ -282,6 +282,8 @@ export class SimProcess implements FileHost, SocketHost {
       "dns/promises": refuseOthers({ lookup: (name: string) => this.#lookUp(name) }, "node:dns/promises"),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
+      // An idle socket is read instead.
+      "bun:ffi": { dlopen: () => refuseLibrary() },
       zod,
       yaml,
     };
@@ -448,6 +450,10 @@ function refuseTimeout(): unknown {
     get: (target, property) =>
       property === "timeout" ? refuseAll("AbortSignal.timeout") : Reflect.get(target, property),
   });
+}
+
+function refuseLibrary(): never {
+  throw new Error("a simulated machine has no library to open");
 }
 
 /** Any use of it throws. */
