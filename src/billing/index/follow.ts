@@ -71,7 +71,6 @@ export class IndexFollower {
 
   /** Adds about `most` bytes of new lines. True: everything is read. */
   advance(sources: readonly Source[], most = Number.POSITIVE_INFINITY): boolean {
-    const wasEmpty = this.#progress.lines === 0;
     let left = most;
     for (const [index, source] of sources.entries()) {
       if (left <= 0) return false;
@@ -79,7 +78,7 @@ export class IndexFollower {
       left -= this.#readFile(index, source, left);
     }
     if (left <= 0) return false;
-    if (wasEmpty || most === Number.POSITIVE_INFINITY) createIndexes(this.#database);
+    createIndexes(this.#database);
     return true;
   }
 
