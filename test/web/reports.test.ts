@@ -7,7 +7,7 @@ import { sumLedger } from "../../src/billing/report/report.ts";
 import { getErrorMessage } from "../../src/lib/errors.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { Refusal } from "../../src/lib/refusal.ts";
-import { createReports, type Reports } from "../../src/web/reports/reports.ts";
+import { createReports, isWorthFollowing, type Reports } from "../../src/web/reports/reports.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
 import { damageIndex, makeIndex, readIndex } from "../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -98,4 +98,14 @@ test("an index that cannot be written is kept in memory, and the log says so onc
   expect(notes).toHaveLength(1);
   expect(notes[0]).toContain("is no regular file");
   expect(existsSync(`${path}.index-wal`)).toBe(false);
+});
+
+test.each([
+  ["a few lines wait for a question", 0, 900_000, 900_000, false],
+  ["many lines are read at a lull", 5_000_000, 5_000_000, 3_000_000, true],
+  ["many lines are read beside a few requests", 5_000_000, 5_200_000, 3_000_000, true],
+  ["many lines wait while more of them come fast", 5_000_000, 5_300_000, 3_000_000, false],
+  ["a file that was rotated is read", 200, 300, 3_000_000, true],
+])("the index follows its ledger: %s", (_, before, seen, followed, expected) => {
+  expect(isWorthFollowing({ before, seen, followed })).toBe(expected);
 });

@@ -1,5 +1,5 @@
-// Questions to the thread that owns the index of the ledger. It is started when a line was written or somebody asks, and
-// ends when neither has happened for a while, because it takes memory.
+// Questions to the thread that owns the index of the ledger. It is started when somebody asks, or when the index lacks
+// many lines, and ends when neither has happened for a while, because it takes memory.
 
 import { statSync } from "node:fs";
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
@@ -10,7 +10,11 @@ import type { OverviewQuery } from "./overview.ts";
 import type { Answer, LedgerUse, Question, Result, WorkerSettings } from "./question.ts";
 import type { SessionsQuery } from "./sessions.ts";
 
-const IDLE_MS = 5 * 60_000;
+const IDLE_MS = 30_000;
+/** A question reads so much in a moment: less than this waits for one. */
+const MANY_BYTES = 1 << 20;
+/** A ledger that grows by more in a second has traffic that needs the machine. The index waits for a lull, or a question. */
+const DENSE_BYTES = 256 << 10;
 
 export interface Reports {
   overview(query: OverviewQuery): Promise<Overview>;
@@ -23,7 +27,7 @@ export interface Reports {
   tally(lines: number): Promise<Tallies>;
   /** Brings the index up to date. */
   follow(): Promise<void>;
-  /** Does so once a second if the ledger has grown. */
+  /** Does so from time to time, beside no dense traffic. */
   keepFollowing(): void;
   close(): void;
 }
@@ -44,13 +48,14 @@ export function createReports(
   const follow = async (): Promise<void> => {
     requireKind(await thread.ask({ kind: "follow" }), "followed");
   };
-  let state = "";
+  let [seen, followed] = [measure(readSettings().ledgerPath), 0];
   let isFollowing = false;
   let endWatch = (): void => {};
   const watch = (): void => {
-    const now = describeState(readSettings().ledgerPath);
-    if (now === state || isFollowing) return;
-    state = now;
+    const before = seen;
+    seen = measure(readSettings().ledgerPath);
+    if (isFollowing || !isWorthFollowing({ before, seen, followed })) return;
+    followed = seen;
     isFollowing = true;
     void follow()
       // The next question says why.
@@ -76,9 +81,18 @@ export function createReports(
   };
 }
 
-function describeState(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return `${found?.ino} ${found?.size}`;
+/** In bytes: the ledger's size a second ago, now, and when the index was followed. After a rotation it is smaller. */
+export function isWorthFollowing(sizes: {
+  readonly before: number;
+  readonly seen: number;
+  readonly followed: number;
+}): boolean {
+  const { before, seen, followed } = sizes;
+  return Math.abs(seen - followed) >= MANY_BYTES && Math.abs(seen - before) <= DENSE_BYTES;
+}
+
+function measure(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function requireKind<Kind extends Result["kind"]>(result: Result, kind: Kind): ResultOf<Kind> {
