@@ -1,212 +1,286 @@
-// Finds secrets in bytes, in every form that redact.ts names. `redact-openings.ts` finds the few places where a match may
-// begin, and a walk reads on from there. From each byte, the walk follows both the byte as it is and the character that an
-// escape there stands for, and remembers how much of a secret has been read so far. It keeps at most one number for each
-// character of a secret, so its work is linear in the bytes.
+// Finds secrets in bytes, in every form that redact.ts names. Each match contains a sign: a piece of the secret as it is,
+// or the beginning of an escape. One regular expression finds the signs, and most texts have none. Around a sign, each
+// offset is tried as the beginning of a match, as far as the bytes can be part of one. From there, both the byte as it is
+// and the character that an escape there stands for are followed. The work is linear in the bytes.
 
-import { ESCAPE_STARTS, readEscapes } from "../../lib/text/escapes.ts";
-import { listForms, Openings, planOpenings, type OpeningPlan, type Secret } from "./redact-openings.ts";
+import { BACKSLASH, ESCAPE_STARTS, isLetter, readDigit, readEscapes } from "../../lib/text/escapes.ts";
+
+export interface Secret {
+  /** Visible ASCII. */
+  readonly text: string;
+  /** How many of its first characters are public. */
+  readonly publicLength: number;
+}
 
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-export interface Scan {
-  /** In order, without overlaps. */
-  readonly found: readonly ByteRange[];
-  /** The bytes from here on may be the beginning of a secret whose end has not come yet. */
-  readonly holdFrom: number;
+/** A text to find, each of whose characters may be escaped. By character: the bytes that can stand for it. */
+type Pattern = readonly (readonly number[])[];
+
+/** The secret itself, or the part of its base64 that does not depend on the bytes beside it. */
+interface Form {
+  readonly pattern: Pattern;
+  readonly publicLength: number;
+  /** How many of its secret characters count as a find. */
+  readonly enough: number;
 }
 
-/** All forms joined to one text. Each index stands for one character of one form. */
 export interface Patterns {
-  /** By byte: the indexes of the characters that it can be. */
-  readonly places: readonly (readonly number[])[];
-  /** By byte: those indexes with which a match can begin. */
-  readonly first: readonly (readonly number[])[];
-  /** By index: the start of its form, and the start of the secret part of that form. */
-  readonly starts: readonly number[];
-  readonly secretStarts: readonly number[];
-  /** By index: how many secret characters must match up to here. */
-  readonly enough: readonly number[];
-  /** A shorter text holds no secret, and no piece of one that counts. */
+  /** By byte: the patterns that begin with it. */
+  readonly first: readonly (readonly Pattern[])[];
+  /** A shorter text holds none of them. */
   readonly shortest: number;
-  /** Only whole secrets count. */
-  readonly whole: boolean;
-  readonly openings: OpeningPlan;
-  /** For the next search: no rows, and rows that are empty. */
-  readonly rows: Map<number, Row>;
-  readonly spare: Row[];
+  /** Null if pieces of a secret count: then a match can begin anywhere. */
+  readonly signs: RegExp | null;
+  /** By byte: a backslash before it can be an escape of it. */
+  readonly quoted: Uint8Array;
+  /** By byte: it can be part of a match, as a character or within an escape. */
+  readonly inner: Uint8Array;
+  /** No match has more bytes. */
+  readonly longest: number;
 }
+
+/** The bytes of a character as `&#x41;`, each of which is written as `\u0026`. */
+const MAX_SPELLED_LENGTH = 36;
 
 /** `pieceLength`: how many secret characters count as a find; null: only a whole secret does. */
 export function compileSecrets(secrets: readonly Secret[], pieceLength: number | null): Patterns {
   const forms = secrets.flatMap((secret) => listForms(secret, pieceLength));
-  const places: number[][] = Array.from({ length: 256 }, () => []);
-  const starts: number[] = [];
-  const secretStarts: number[] = [];
-  const enough: number[] = [];
-  for (const form of forms) {
-    const start = starts.length;
-    for (const codes of form.codes) {
-      for (const code of codes) places[code]?.push(starts.length);
-      starts.push(start);
-      secretStarts.push(start + form.publicLength);
-      enough.push(form.enough);
-    }
-  }
-  const whole = pieceLength === null;
-  const first = whole ? places.map((all) => all.filter((index) => starts[index] === index)) : places;
-  const openings = planOpenings(secrets, forms, whole);
-  const shortest = Math.min(...enough);
+  const patterns = pieceLength === null ? forms.map(({ pattern }) => pattern) : forms.flatMap(listPieces);
+  const first: Pattern[][] = Array.from({ length: 256 }, () => []);
+  for (const pattern of patterns) for (const code of pattern[0] ?? []) first[code]?.push(pattern);
+  const codes = new Set(patterns.flat(2));
+  const quoted = listQuoted(secrets, codes);
+  const length = Math.max(0, ...patterns.map((pattern) => pattern.length));
   return {
-    places,
     first,
-    starts,
-    secretStarts,
-    enough,
-    shortest,
-    whole,
-    openings,
-    rows: new Map(),
-    spare: [],
+    shortest: Math.min(...patterns.map((pattern) => pattern.length)),
+    signs: pieceLength === null ? compileSigns(forms, quoted) : null,
+    quoted: markBytes(quoted),
+    inner: markBytes([...codes, ...ALPHANUMERIC, ...codesOf("\\%&#;")]),
+    longest: length * MAX_SPELLED_LENGTH,
   };
 }
 
-/** How much of each form has matched up to one offset. */
-interface Row {
-  /** The indexes that match here. */
-  readonly live: number[];
-  /** By index: how many characters of the form have matched, and where the match begins in the bytes. */
-  readonly lengths: Uint16Array;
-  readonly froms: Int32Array;
+/** The base64 of a shorter secret appears by chance. */
+const MIN_ENCODED_LENGTH = 8;
+
+function listForms({ text, publicLength }: Secret, pieceLength: number | null): Form[] {
+  // Escapes add backslashes. The search ignores all of them, so the backslashes of a secret are left out too.
+  const plain = text.replaceAll("\\", "");
+  const texts = plain === text ? [text] : [plain, encodeURIComponent(text)];
+  const shifts = text.length < MIN_ENCODED_LENGTH ? [] : [0, 1, 2];
+  return [
+    ...texts.map((each) => makeForm(each, publicLength, pieceLength)),
+    ...shifts.map((shift) => encodeForm({ text, publicLength }, shift, pieceLength)),
+  ];
 }
 
-export function scan(bytes: Buffer, patterns: Patterns): Scan {
-  const openings = new Openings(bytes, patterns.openings);
-  const first = openings.next(0);
-  if (first === bytes.length) return { found: [], holdFrom: first };
-  return new Walk(bytes, patterns, openings).run(first);
+function makeForm(text: string, publicLength: number, pieceLength: number | null): Form {
+  const whole = text.length - publicLength;
+  const pattern = codesOf(text).map((code) => [code]);
+  return { pattern, publicLength, enough: Math.min(pieceLength ?? whole, whole) };
 }
 
-class Walk {
-  readonly #bytes: Buffer;
-  readonly #patterns: Patterns;
-  readonly #openings: Openings;
-  readonly #found: ByteRange[] = [];
-  /** Rows of offsets that the walk has not reached yet. */
-  readonly #rows: Map<number, Row>;
-  #holdFrom: number;
+/** The two base64 alphabets differ in two characters. */
+const OTHER_ALPHABET = new Map([
+  ["+", "-"],
+  ["/", "_"],
+]);
 
-  constructor(bytes: Buffer, patterns: Patterns, openings: Openings) {
-    this.#bytes = bytes;
-    this.#patterns = patterns;
-    this.#openings = openings;
-    this.#rows = patterns.rows;
-    this.#holdFrom = bytes.length;
+/** The secret in base64, `shift` bytes after a place that divides by three. */
+function encodeForm({ text, publicLength }: Secret, shift: number, pieceLength: number | null): Form {
+  const base64 = Buffer.from("\0".repeat(shift) + text).toString("base64");
+  const from = Math.ceil((shift * 8) / 6);
+  const to = Math.floor(((shift + text.length) * 8) / 6);
+  const known = publicLength === 0 ? 0 : Math.ceil(((shift + publicLength) * 8) / 6) - from;
+  const piece = pieceLength === null ? null : Math.ceil((pieceLength * 4) / 3);
+  const characters = base64.slice(from, to);
+  const pattern = Array.from(characters, (each) => codesOf(each + (OTHER_ALPHABET.get(each) ?? "")));
+  return { ...makeForm(characters, known, piece), pattern };
+}
+
+/** All pieces of the length that counts, and the first one with the public characters before it. */
+function listPieces({ pattern, publicLength, enough }: Form): Pattern[] {
+  const pieces = publicLength === 0 ? [] : [pattern.slice(0, publicLength + enough)];
+  for (let from = publicLength; from + enough <= pattern.length; from += 1)
+    pieces.push(pattern.slice(from, from + enough));
+  return pieces;
+}
+
+/** No format writes a letter or digit as a backslash and the same character. But in a secret with backslashes these may
+ *  stand before anything, and the search ignores them. */
+function listQuoted(secrets: readonly Secret[], codes: ReadonlySet<number>): Set<number> {
+  const signs = [...codes].filter((code) => code !== BACKSLASH && !ALPHANUMERIC.includes(code));
+  const own = secrets.flatMap(({ text }) => text.match(/(?<=\\)[^\\]/g) ?? []).flatMap(codesOf);
+  return new Set([...signs, ...own]);
+}
+
+/** If the characters of an escape are escaped themselves, one of those begins like one of these. `\u00` stands for a
+ *  visible character if a digit from 2 to 7 follows. `\n` and `\"`, of which answers are full, do not matter. */
+function compileSigns(forms: readonly Form[], quoted: ReadonlySet<number>): RegExp {
+  const escapes = `[%&]|\\\\(?:u00[2-7]|[${writeCodes([...quoted])}])`;
+  const pieces = forms.map((form) => writeCodes(pickPiece(form)));
+  return new RegExp([...pieces, escapes].join("|"), "g");
+}
+
+function writeCodes(codes: readonly number[]): string {
+  return codes.map((code) => `\\x${code.toString(16).padStart(2, "0")}`).join("");
+}
+
+/** A longer piece costs more to search for, and is hardly rarer. */
+const MAX_PIECE_LENGTH = 8;
+
+/** A text that each match of the form without escapes contains: of its secret part, without characters that have two
+ *  spellings. */
+function pickPiece({ pattern, publicLength }: Form): number[] {
+  let best: number[] = [];
+  for (let from = publicLength; from < pattern.length && best.length < MAX_PIECE_LENGTH; from += 1) {
+    const next = pattern.slice(from, from + MAX_PIECE_LENGTH);
+    const end = next.findIndex((codes) => codes.length > 1);
+    const piece = next.slice(0, end < 0 ? undefined : end).flat();
+    if (piece.length > best.length) best = piece;
   }
+  return best;
+}
 
-  run(first: number): Scan {
-    const { length } = this.#bytes;
-    for (let offset = first; offset <= length; offset += 1) {
-      if (this.#rows.size === 0) offset = this.#openings.next(offset);
-      const row = this.#arrive(offset);
-      if (offset < length) this.#leave(offset, row);
-      else this.#hold(offset, row);
-      if (row !== null) this.#recycle(row);
-    }
-    this.#forget();
-    return { found: this.#found, holdFrom: this.#holdFrom };
+function codesOf(text: string): number[] {
+  return Array.from(text, (character) => character.charCodeAt(0));
+}
+
+const ALPHANUMERIC = Array.from({ length: 128 }, (_, code) => code).filter(
+  (code) => isLetter(code) || readDigit(code, 10) >= 0,
+);
+
+function markBytes(codes: Iterable<number>): Uint8Array {
+  const marks = new Uint8Array(256);
+  for (const code of codes) marks[code] = 1;
+  return marks;
+}
+
+/** In order, without overlaps. */
+export function findSecrets(bytes: Buffer, patterns: Patterns): ByteRange[] {
+  const { signs, inner } = patterns;
+  const found: ByteRange[] = [];
+  if (signs === null) {
+    tryAll({ start: 0, end: bytes.length }, found, bytes, patterns);
+    return found;
   }
-
-  /** Takes the row of an offset and records the secrets that end there. */
-  #arrive(offset: number): Row | null {
-    const row = this.#rows.get(offset) ?? null;
-    if (row === null) return null;
-    this.#rows.delete(offset);
-    const { starts, secretStarts, enough, whole } = this.#patterns;
-    for (const index of row.live) {
-      const first = index - (row.lengths[index] ?? 0) + 1;
-      const secret = index - Math.max(first, secretStarts[index] ?? 0) + 1;
-      const isWhole = !whole || starts[index + 1] !== starts[index];
-      if (!isWhole || secret < (enough[index] ?? 0)) continue;
-      this.#note(row.froms[index] ?? 0, offset);
-      if (whole) {
-        this.#forget();
-        this.#recycle(row);
-        return null;
-      }
-    }
-    return row;
+  const text = bytes.toString("latin1");
+  signs.lastIndex = 0;
+  for (let sign = signs.exec(text); sign !== null; sign = signs.exec(text)) {
+    const start = skipBack(bytes, sign.index, 0, patterns);
+    let end = sign.index + 1;
+    while (end < bytes.length && inner[bytes[end] ?? 0] === 1) end += 1;
+    tryAll({ start, end }, found, bytes, patterns);
+    signs.lastIndex = end;
   }
+  return found;
+}
 
-  #note(start: number, end: number): void {
-    let from = start;
-    for (let last = this.#found.at(-1); last !== undefined && last.end >= from; last = this.#found.at(-1)) {
-      from = Math.min(from, last.start);
-      this.#found.pop();
-    }
-    this.#found.push({ start: from, end });
+/** Tries each offset of a range as the beginning of a match. */
+function tryAll({ start, end }: ByteRange, found: ByteRange[], bytes: Buffer, patterns: Patterns): void {
+  let at = start;
+  while (at < end) {
+    const hit = findAt(bytes, at, patterns);
+    if (hit.end > 0) note(found, at, hit.end);
+    // Pieces overlap. Whole secrets do not.
+    at = hit.end > 0 && patterns.signs !== null ? hit.end : at + 1;
   }
+}
 
-  #forget(): void {
-    for (const row of this.#rows.values()) this.#recycle(row);
-    this.#rows.clear();
+function note(found: ByteRange[], start: number, end: number): void {
+  const last = found.at(-1);
+  if (last === undefined || start > last.end) found.push({ start, end });
+  else found[found.length - 1] = { start: last.start, end: Math.max(end, last.end) };
+}
+
+/** The bytes from here on may be the beginning of a secret whose end has not come. `from`: where the last one ended. */
+export function findOpenEnd(bytes: Buffer, patterns: Patterns, from: number): number {
+  const { length } = bytes;
+  let at = skipBack(bytes, length, Math.max(from, length - patterns.longest), patterns);
+  while (at < length && !findAt(bytes, at, patterns).isOpen) at += 1;
+  return at;
+}
+
+/** Where a match may begin that goes on at `end`. */
+function skipBack(bytes: Buffer, end: number, least: number, { inner }: Patterns): number {
+  let at = end;
+  while (at > least && inner[bytes[at - 1] ?? 0] === 1) at -= 1;
+  return at;
+}
+
+interface Hit {
+  /** The end of the shortest match; 0: there is none. What comes later may be an escape together with its end. */
+  readonly end: number;
+  /** The bytes end inside a match. */
+  readonly isOpen: boolean;
+}
+
+const NONE: Hit = { end: 0, isOpen: false };
+const OPEN: Hit = { end: 0, isOpen: true };
+
+function findAt(bytes: Buffer, at: number, { first, quoted }: Patterns): Hit {
+  const code = bytes[at] ?? 0;
+  if (!ESCAPE_STARTS.has(code)) return followAll(bytes, at + 1, first[code], quoted);
+  let best = followAll(bytes, at + 1, first[code], quoted);
+  const isCut = readEscapes(bytes, at, quoted, (read, end) => {
+    best = join(best, followAll(bytes, end, first[read], quoted));
+  });
+  return isCut ? join(best, OPEN) : best;
+}
+
+function join(one: Hit, other: Hit): Hit {
+  if (other === NONE) return one;
+  const end = Math.min(one.end || other.end, other.end || one.end);
+  return { end, isOpen: one.isOpen || other.isOpen };
+}
+
+/** Follows the patterns whose first character ends at `from`. */
+function followAll(
+  bytes: Buffer,
+  from: number,
+  patterns: readonly Pattern[] | undefined,
+  quoted: Uint8Array,
+): Hit {
+  let best = NONE;
+  if (patterns !== undefined)
+    for (const pattern of patterns) best = join(best, follow(bytes, from, pattern, quoted));
+  return best;
+}
+
+function follow(bytes: Buffer, from: number, pattern: Pattern, quoted: Uint8Array): Hit {
+  let index = 1;
+  let at = from;
+  // As far as nothing is escaped, there is one way.
+  for (; index < pattern.length && !ESCAPE_STARTS.has(bytes[at] ?? 0); index += 1) {
+    if (at === bytes.length) return OPEN;
+    if (pattern[index]?.includes(bytes[at] ?? 0) !== true) return NONE;
+    at += 1;
   }
+  return index === pattern.length
+    ? { end: at, isOpen: false }
+    : followEscapes(bytes, at, pattern.slice(index), quoted);
+}
 
-  #leave(offset: number, row: Row | null): void {
-    const code = this.#bytes[offset] ?? 0;
-    this.#read(row, code, offset, offset + 1);
-    if (!ESCAPE_STARTS.has(code)) return;
-    const { quoted } = this.#patterns.openings;
-    const cut = readEscapes(this.#bytes, offset, quoted, (read, end) => this.#read(row, read, offset, end));
-    if (cut) this.#hold(offset, row);
-  }
-
-  /** Extends the matches: the bytes from `offset` to `end` stand for one character. */
-  #read(row: Row | null, code: number, offset: number, end: number): void {
-    if (row === null) {
-      for (const index of this.#patterns.first[code] ?? []) this.#put(end, index, 1, offset);
-      return;
-    }
-    const { places, starts, whole } = this.#patterns;
-    for (const index of places[code] ?? []) {
-      const isFirst = index === starts[index];
-      const before = isFirst ? 0 : (row.lengths[index - 1] ?? 0);
-      if (before > 0) this.#put(end, index, before + 1, row.froms[index - 1] ?? offset);
-      else if (isFirst || !whole) this.#put(end, index, 1, offset);
-    }
-  }
-
-  #put(end: number, index: number, length: number, from: number): void {
-    const row = this.#rows.get(end) ?? this.#open(end);
-    const known = row.lengths[index] ?? 0;
-    if (known === 0) row.live.push(index);
-    if (known > length || (known === length && (row.froms[index] ?? 0) <= from)) return;
-    row.lengths[index] = length;
-    row.froms[index] = from;
-  }
-
-  #open(end: number): Row {
-    const size = this.#patterns.starts.length;
-    const row = this.#patterns.spare.pop() ?? {
-      live: [],
-      lengths: new Uint16Array(size),
-      froms: new Int32Array(size),
+/** After an escape there may be several ways to read on. */
+function followEscapes(bytes: Buffer, from: number, pattern: Pattern, quoted: Uint8Array): Hit {
+  let ends = [from];
+  let isOpen = false;
+  for (const codes of pattern) {
+    const next: number[] = [];
+    const add = (code: number, end: number): void => {
+      if (codes.includes(code) && !next.includes(end)) next.push(end);
     };
-    this.#rows.set(end, row);
-    return row;
+    for (const at of ends) {
+      if (at < bytes.length) add(bytes[at] ?? 0, at + 1);
+      if (at === bytes.length || readEscapes(bytes, at, quoted, add)) isOpen = true;
+    }
+    if (next.length === 0) return isOpen ? OPEN : NONE;
+    ends = next;
   }
-
-  #recycle(row: Row): void {
-    for (const index of row.live) row.lengths[index] = 0;
-    row.live.length = 0;
-    this.#patterns.spare.push(row);
-  }
-
-  #hold(offset: number, row: Row | null): void {
-    let from = offset;
-    for (const index of row?.live ?? []) from = Math.min(from, row?.froms[index] ?? from);
-    this.#holdFrom = Math.min(this.#holdFrom, from);
-  }
+  return { end: Math.min(...ends), isOpen };
 }

@@ -7,8 +7,14 @@ import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import type { Secret } from "./redact-openings.ts";
-import { compileSecrets, scan, type Patterns, type ByteRange } from "./redact-scan.ts";
+import {
+  type ByteRange,
+  compileSecrets,
+  findOpenEnd,
+  findSecrets,
+  type Patterns,
+  type Secret,
+} from "./redact-scan.ts";
 
 type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -87,7 +93,7 @@ const REMOVED = Buffer.from("[credential removed]");
 export function redactError(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
   const { secrets, pieces } = redactionOf(channel);
   const text = asBuffer(bytes);
-  const found = [...scan(text, pieces).found, ...findMasked(text, secrets)];
+  const found = [...findSecrets(text, pieces), ...findMasked(text, secrets)];
   if (found.length === 0) return bytes;
   const parts: Uint8Array[] = [];
   let at = 0;
@@ -156,7 +162,7 @@ function redactLiteral(literal: string, channel: SecretHolder): string {
   return redacted === text ? literal : JSON.stringify(redacted);
 }
 
-/** The same for a text that was decoded from a response. What was escaped there is plain here. */
+/** Redacts a text that was decoded from a response. What was escaped there is plain here. */
 export function redactText(text: string, channel: SecretHolder): string {
   const bytes = Buffer.from(text);
   const clean = redactError(bytes, channel);
@@ -170,7 +176,7 @@ export function redactFailure<T extends { readonly message: string }>(failure: T
 
 /** Masks whole secrets in a successful body. The length stays, because it may have been sent already. */
 export function redactBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
-  return mask(bytes, scan(asBuffer(bytes), redactionOf(channel).whole).found);
+  return mask(bytes, findSecrets(asBuffer(bytes), redactionOf(channel).whole));
 }
 
 function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
@@ -183,7 +189,7 @@ function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
 /** Whether a text holds a secret, whole or a piece of it. */
 export function holdsSecret(text: string, channel: SecretHolder): boolean {
   const { pieces } = redactionOf(channel);
-  return text.length >= pieces.shortest && scan(Buffer.from(text), pieces).found.length > 0;
+  return text.length >= pieces.shortest && findSecrets(Buffer.from(text), pieces).length > 0;
 }
 
 const MAX_PLAIN_NAMES = 1000;
@@ -193,7 +199,7 @@ const MAX_PLAIN_LENGTH = 64;
 function isPlainName(name: string, { plain, namePieces }: Redaction): boolean {
   if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
   if (plain.has(name)) return true;
-  if (scan(Buffer.from(name), namePieces).found.length > 0) return false;
+  if (findSecrets(Buffer.from(name), namePieces).length > 0) return false;
   if (plain.size < MAX_PLAIN_NAMES && name.length <= MAX_PLAIN_LENGTH) plain.add(name);
   return true;
 }
@@ -209,7 +215,7 @@ export function redactFields(fields: Field[], channel: SecretHolder, status: num
       if (name.length >= shortest || value.length >= shortest) text = `${text}${name}\n${value}\n`;
     if (text === "") return true;
     const bytes = Buffer.from(text);
-    return scan(bytes, patterns).found.length === 0 && scan(bytes, names).found.length === 0;
+    return findSecrets(bytes, patterns).length === 0 && findSecrets(bytes, names).length === 0;
   };
   // Nearly all responses have nothing to remove, and one search of all fields shows it.
   return areClean(fields) ? fields : fields.filter((field) => areClean([field]));
@@ -229,8 +235,9 @@ export class StreamRedactor {
   }
 
   pass(chunk: Uint8Array): Uint8Array {
-    const joined = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    const { found, holdFrom } = scan(asBuffer(joined), this.#patterns);
+    const joined = asBuffer(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]));
+    const found = findSecrets(joined, this.#patterns);
+    const holdFrom = findOpenEnd(joined, this.#patterns, found.at(-1)?.end ?? 0);
     const clean = mask(joined, found);
     if (holdFrom === clean.length) {
       this.#held = NOTHING;
@@ -273,12 +280,15 @@ function isClean(value: unknown, redaction: Redaction, depth: number): boolean {
   if (typeof value === "string") return isPlainName(value, redaction);
   if (typeof value !== "object" || value === null) return true;
   if (depth === 0) return false;
-  for (const [name, each] of Object.entries(value))
+  // Parsed JSON has no inherited members. A list of its entries would cost most of this.
+  for (const name in value) {
+    const each: unknown = Reflect.get(value, name);
     if (!isPlainName(name, redaction) || !isClean(each, redaction, depth - 1)) return false;
+  }
   return true;
 }
 
-/** Null if it is no usage at all. */
+/** Null if it is not a usage object. */
 function redactRaw(raw: unknown, channel: Channel): unknown {
   const text = redactText(JSON.stringify(raw), channel);
   const clean = parseJson(text);

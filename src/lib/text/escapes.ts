@@ -26,8 +26,8 @@ interface Unit {
   readonly end: number;
 }
 
-/** `cut`: the bytes end inside a possible escape. */
-type Escape = Unit | "cut" | null;
+/** `cut`: the bytes end inside a possible escape. `none`: there is none. */
+type Escape = Unit | "cut" | "none";
 type Next = (from: number) => Unit | "cut";
 
 /** A URL inside HTML inside JSON has three layers of escapes. */
@@ -48,42 +48,34 @@ export function readEscapes(
       const code = bytes[escaped ?? bytes.length] ?? 0;
       if (escaped !== null && quoted[code] === 1) found(code, escaped + 1);
     }
-    const escape = readEscape(bytes, unit, MAX_LAYERS - 1);
+    const escape = readPlainEscape(bytes, unit) ?? readEscape(bytes, unit, MAX_LAYERS - 1);
     if (escape === "cut") return true;
-    if (escape === null) return false;
+    if (escape === "none") return false;
     found(escape.code, escape.end);
     unit = escape;
   }
   return false;
 }
 
-/** The character of an escape that has no escapes within, and begins none: `%41`, `\u0041`. -1: no escape begins here.
- *  Null: more of it has to be read. */
-export function readPlainEscape(bytes: Buffer, at: number): number | null {
-  const lead = bytes[at];
-  if (lead === AMPERSAND) return readPlainName(bytes, at + 1);
-  if (lead === PERCENT) return readPlainNumber(bytes, at + 1, 2);
-  return lead === BACKSLASH && bytes[at + 1] === LOWER_U ? readPlainNumber(bytes, at + 2, 4) : null;
+/** An escape none of whose characters is escaped, such as `%41` or `\u0041`: nearly all are. Null: it is not clear. */
+function readPlainEscape(bytes: Buffer, { code, end }: Unit): Unit | "none" | null {
+  const next = bytes[end] ?? BACKSLASH;
+  if (ESCAPE_STARTS.has(next)) return null;
+  if (code === PERCENT) return readPlainNumber(bytes, end, 2);
+  if (code === AMPERSAND) return next === HASH || isLetter(next) ? null : "none";
+  return next === LOWER_U ? readPlainNumber(bytes, end + 1, 4) : "none";
 }
 
-function readPlainNumber(bytes: Buffer, from: number, digits: number): number | null {
+function readPlainNumber(bytes: Buffer, from: number, digits: number): Unit | "none" | null {
   let code = 0;
   for (let at = from; at < from + digits; at += 1) {
-    const next = bytes[at];
-    const digit = readDigit(next ?? 0, 16);
-    if (digit < 0) return next === undefined || ESCAPE_STARTS.has(next) ? null : -1;
+    const next = bytes[at] ?? BACKSLASH;
+    if (ESCAPE_STARTS.has(next)) return null;
+    const digit = readDigit(next, 16);
+    if (digit < 0) return "none";
     code = code * 16 + digit;
   }
-  return ESCAPE_STARTS.has(code) ? null : code;
-}
-
-/** Most ampersands stand for themselves. */
-function readPlainName(bytes: Buffer, from: number): -1 | null {
-  let at = from;
-  while (isLetter(bytes[at] ?? 0)) at += 1;
-  const end = bytes[at];
-  if (end === HASH || end === SEMICOLON) return null;
-  return end === undefined || ESCAPE_STARTS.has(end) ? null : -1;
+  return { code, end: from + digits };
 }
 
 /** The character at an offset, after decoding at most this many layers. */
@@ -93,7 +85,7 @@ function readUnit(bytes: Buffer, at: number, layers: number): Unit | "cut" {
   for (let layer = 1; layer <= layers && ESCAPE_STARTS.has(unit.code); layer += 1) {
     const escape = readEscape(bytes, unit, layers - 1);
     if (escape === "cut") return "cut";
-    if (escape === null) return unit;
+    if (escape === "none") return unit;
     unit = escape;
   }
   return unit;
@@ -105,10 +97,10 @@ function readEscape(bytes: Buffer, lead: Unit, layers: number): Escape {
   if (lead.code === PERCENT) return readNumber(next, lead.end, { base: 16, least: 2, most: 2 });
   if (lead.code === AMPERSAND) return readEntity(next, lead.end);
   const from = skipBackslashes(bytes, lead.end);
-  if (from === null) return null;
+  if (from === null) return "none";
   const kind = next(from);
   if (kind === "cut") return "cut";
-  return kind.code === LOWER_U ? readNumber(next, kind.end, { base: 16, least: 4, most: 4 }) : null;
+  return kind.code === LOWER_U ? readNumber(next, kind.end, { base: 16, least: 4, most: 4 }) : "none";
 }
 
 /** JSON inside JSON inside JSON: `\u` becomes `\\u`, then `\\\\u`. */
@@ -137,7 +129,7 @@ function readNumber(next: Next, from: number, { base, least, most }: Numeral): E
     const unit = next(end);
     if (unit === "cut") return "cut";
     const digit = readDigit(unit.code, base);
-    if (digit < 0) return digits < least ? null : { code, end };
+    if (digit < 0) return digits < least ? "none" : { code, end };
     code = code * base + digit;
     end = unit.end;
   }
@@ -203,7 +195,7 @@ function readEntity(next: Next, from: number): Escape {
   const hex = (second.code | 0x20) === LOWER_X;
   const numeral = { base: hex ? 16 : 10, least: 1, most: MAX_DIGITS } as const;
   const number = readNumber(next, hex ? second.end : first.end, numeral);
-  if (number === "cut" || number === null) return number;
+  if (number === "cut" || number === "none") return number;
   const last = next(number.end);
   if (last === "cut") return "cut";
   // Browsers accept the number without its semicolon.
@@ -218,14 +210,10 @@ function readEntityName(next: Next, from: number): Escape {
     end = unit.end;
     if (unit.code === SEMICOLON) {
       const character = Object.hasOwn(ENTITIES, name) ? ENTITIES[name] : undefined;
-      return character === undefined ? null : { code: character.charCodeAt(0), end };
+      return character === undefined ? "none" : { code: character.charCodeAt(0), end };
     }
-    if (!isLetter(unit.code)) return null;
+    if (!isLetter(unit.code)) return "none";
     name += String.fromCharCode(unit.code);
   }
-  return null;
+  return "none";
 }
-
-/** The bytes of an escape whose end has not come, if none of its own characters is escaped: a lead and a name in each
- *  layer. */
-export const MAX_BROKEN_LENGTH = MAX_LAYERS * (MAX_BACKSLASHES + 1 + MAX_NAME_LENGTH);
