@@ -8,7 +8,7 @@ import type { Json } from "./json.ts";
 import { answerError, writeErrorEvents } from "./answers/errors.ts";
 import { countBytes, listSteps, writeHead, type WirePlan, type Step } from "./script.ts";
 
-const HUGE_BYTES = 200 * 1024 * 1024;
+const HUGE_BYTES = 64 * 1024 * 1024;
 const HUGE_PIECE = 64 * 1024;
 
 /** Faults of the answer. The HTTP framing is correct. */
@@ -94,7 +94,7 @@ const WIRE_FAULTS = {
     ...tail,
   ],
   "endless-head": () => [encode("HTTP/1.1 200 OK\r\n"), ...Array.from({ length: 64 }, endlessField), "stall"],
-  /** 200 MB, as fast as the peer reads. */
+  /** 64 MB, as fast as the peer reads. */
   huge: ({ answer }) => writeHuge(answer),
 } as const satisfies Readonly<Record<string, (script: WirePlan) => Iterable<Step>>>;
 

@@ -195,7 +195,7 @@ describe("an answer that arrives in unusual ways", () => {
     connection.pause();
     connection.reset();
     expect(await upstream.ended(index)).toBe("left");
-    expect((await upstream.received(index)).sentBytes()).toBeLessThan(200 * 1024 * 1024);
+    expect((await upstream.received(index)).sentBytes()).toBeLessThan(64 * 1024 * 1024);
   });
 });
 

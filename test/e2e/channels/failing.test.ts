@@ -3,7 +3,7 @@
 
 import { Anthropic, APIError } from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { OpenAI } from "openai";
 import type { FaultName } from "../../../src/demo/faults.ts";
 import { keyOf } from "../../harness/gateway.ts";
@@ -69,49 +69,46 @@ const ERROR_OF: Readonly<Record<DialectName, (body: { error: never }) => unknown
   content: (body: { error: { status: string } }) => body.error.status,
 };
 
-describe("an upstream that fails before its head", () => {
-  test.each(DIALECTS)("an upstream that refuses connections is a 502 without a line: %s", async (dialect) => {
-    for (const stream of [false, true]) {
-      await inWorld(async (world) => {
-        world.upstream.refuse();
-        const { answer, lines, record } = await world.trace(makeRequest(dialect, stream));
-        expect(answer.status).toBe(502);
-        expect(answer.text).toContain("could not be reached");
-        expect(record).toMatchObject({ status: 502, outcome: "upstream_error" });
-        expect(lines).toEqual([]); // nothing was sent: nothing can have been used
-      });
-    }
-  });
+/** The dialects at the same time: some faults show only after a time of silence. */
+const inEachDialect = (check: (dialect: DialectName) => Promise<void>): Promise<unknown> =>
+  Promise.all(DIALECTS.map(check));
 
-  test.each(BEFORE_HEAD)("an upstream that fails by %s is a %d", async (fault, status, words) => {
-    for (const dialect of DIALECTS) {
-      await inWorld(async (world) => {
-        world.upstream.always(fault);
-        const { answer, lines } = await world.trace(makeRequest(dialect, true));
-        expect([dialect, answer.status]).toEqual([dialect, status]);
-        const body = JSON.parse(answer.text);
-        const channel = dialect === "chat" ? "responses" : dialect;
-        expect(body.error.message).toContain(`The channel "${channel}"`);
-        expect(body.error.message).toContain(words);
-        const kinds = {
-          messages: status === 504 ? "timeout_error" : "api_error",
-          responses: "server_error",
-          chat: "server_error",
-          content: status === 504 ? "DEADLINE_EXCEEDED" : "UNAVAILABLE",
-        };
-        expect(ERROR_OF[dialect](body)).toBe(kinds[dialect]);
-        expect(answer.field("x-should-retry")).toBeUndefined();
-        expect(lines).toHaveLength(1);
-        expect(lines[0]).toMatchObject({
-          outcome: "upstream_error",
-          basis: "unknown",
-          status,
-          charge_usd: null,
-        });
-      }, settingFor(fault));
-    }
-  });
-});
+test("an upstream that refuses connections is a 502 without a line", () =>
+  inEachDialect((dialect) =>
+    inWorld(async (world) => {
+      world.upstream.refuse();
+      const { answer, lines, record } = await world.trace(makeRequest(dialect, true));
+      expect(answer.status).toBe(502);
+      expect(answer.text).toContain("could not be reached");
+      expect(record).toMatchObject({ status: 502, outcome: "upstream_error" });
+      expect(lines).toEqual([]); // nothing was sent: nothing can have been used
+    }),
+  ));
+
+test.each(BEFORE_HEAD)("an upstream that fails before its head by %s is a %d", (fault, status, words) =>
+  inEachDialect((dialect) =>
+    inWorld(async (world) => {
+      world.upstream.always(fault);
+      const { answer, lines } = await world.trace(makeRequest(dialect, true));
+      expect([dialect, answer.status]).toEqual([dialect, status]);
+      const body = JSON.parse(answer.text);
+      const channel = dialect === "chat" ? "responses" : dialect;
+      expect(body.error.message).toContain(`The channel "${channel}"`);
+      expect(body.error.message).toContain(words);
+      const kinds = {
+        messages: status === 504 ? "timeout_error" : "api_error",
+        responses: "server_error",
+        chat: "server_error",
+        content: status === 504 ? "DEADLINE_EXCEEDED" : "UNAVAILABLE",
+      };
+      expect(ERROR_OF[dialect](body)).toBe(kinds[dialect]);
+      expect(answer.field("x-should-retry")).toBeUndefined();
+      expect(lines).toMatchObject([
+        { outcome: "upstream_error", basis: "unknown", status, charge_usd: null },
+      ]);
+    }, settingFor(fault)),
+  ),
+);
 
 /** The events of a broken stream: what the upstream sent, then an error of the dialect. */
 function expectBreak(dialect: DialectName, answer: Exchanged): void {
@@ -186,34 +183,26 @@ test("an error in the form of a list keeps the upstream's words", async () => {
   });
 });
 
-describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
-  test.each([...IN_BODY, ...IN_STREAM])("a stream breaks by %s", async (fault) => {
-    await inWorld(async (world) => {
+test.each([...IN_BODY, ...IN_STREAM])("a stream that breaks by %s ends with an error", (fault) =>
+  inEachDialect((dialect) =>
+    inWorld(async (world) => {
       world.upstream.next(fault);
       const { answer, lines, record } = await world.trace(makeRequest(dialect, true));
       if (answer.status === 200) expectBreak(dialect, answer);
       else expect([dialect, answer.status >= 502]).toEqual(["chat", true]); // chat's head waits for the first event
+      if (fault === "reset-mid-stream") expect(answer.text).toContain("said");
       expect(record.outcome).toBe("upstream_cut");
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ outcome: "upstream_cut" });
+      expect(lines).toMatchObject([{ outcome: "upstream_cut" }]);
       // Messages reports its usage before its terminal event.
       const sure = fault === "no-terminal" && dialect === "messages";
       expect(sure ? ["exact"] : ["partial", "unknown"]).toContain(String(lines[0]!["basis"]));
-    }, settingFor(fault));
-  });
+    }, settingFor(fault)),
+  ),
+);
 
-  test("the text before the break arrives and is charged", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next("reset-mid-stream");
-      const { answer, lines } = await world.trace(makeRequest(dialect, true));
-      expect(answer.text).toContain("said");
-      expect(lines[0]).toMatchObject({ outcome: "upstream_cut", basis: "partial" });
-      expect(Number(lines[0]!["charge_usd"])).toBeGreaterThan(0);
-    });
-  });
-
-  test("the upstream's own error is passed on once", async () => {
-    await inWorld(async (world) => {
+test("the upstream's own error in a stream is passed on once", () =>
+  inEachDialect((dialect) =>
+    inWorld(async (world) => {
       world.upstream.next("error-event");
       const { answer, lines } = await world.trace(makeRequest(dialect, true));
       expect(answer.text).toMatch(/"error": ?\{/);
@@ -221,9 +210,8 @@ describe.each(DIALECTS)("a stream that breaks: %s", (dialect) => {
       expect(answer.text).not.toContain("[DONE]");
       expect(answer.ending).toBe(dialect === "content" ? "reset" : "open");
       expect(lines).toMatchObject([{ outcome: "upstream_error" }]);
-    });
-  });
-});
+    }),
+  ));
 
 test("a redirect is not followed, because it would send the credential elsewhere", async () => {
   for (const dialect of DIALECTS) {
@@ -239,52 +227,47 @@ test("a redirect is not followed, because it would send the credential elsewhere
   }
 });
 
-describe("a whole answer that breaks", () => {
-  test.each([...IN_BODY, "short-length", "close-delimited-cut"] as const)(
-    "by %s is an error",
-    async (fault) => {
-      for (const dialect of DIALECTS) {
-        await inWorld(async (world) => {
-          world.upstream.next(fault);
-          const { answer, lines, record } = await world.trace(makeRequest(dialect));
-          expect([dialect, answer.status]).toEqual([dialect, SILENT.has(fault) ? 504 : 502]);
-          expect(JSON.parse(answer.text).error.message).toContain("The channel");
-          expect(record.status).toBe(answer.status);
-          expect(lines).toMatchObject([{ outcome: "upstream_cut", basis: "unknown", status: answer.status }]);
-        }, settingFor(fault));
-      }
-    },
-  );
-
-  test.each(["not-json", "empty"] as const)(
-    "into %s is an error where it has to be converted",
-    async (fault) => {
-      await inWorld(async (world) => {
+test.each([...IN_BODY, "short-length", "close-delimited-cut"] as const)(
+  "a whole answer that breaks by %s is an error",
+  (fault) =>
+    inEachDialect((dialect) =>
+      inWorld(async (world) => {
         world.upstream.next(fault);
-        const { answer, lines } = await world.trace(makeRequest("chat"));
-        expect(answer.status).toBe(502);
-        expect(JSON.parse(answer.text).error.type).toBe("server_error");
-        expect(lines).toMatchObject([{ basis: "unknown", status: 502 }]);
-      });
-    },
-  );
-});
+        const { answer, lines, record } = await world.trace(makeRequest(dialect));
+        expect([dialect, answer.status]).toEqual([dialect, SILENT.has(fault) ? 504 : 502]);
+        expect(JSON.parse(answer.text).error.message).toContain("The channel");
+        expect(record.status).toBe(answer.status);
+        expect(lines).toMatchObject([{ outcome: "upstream_cut", basis: "unknown", status: answer.status }]);
+      }, settingFor(fault)),
+    ),
+);
 
-describe("a list of JSON that breaks", () => {
-  test.each(["reset-mid-stream", "truncated", "stall"] as const)(
-    "by %s ends with an error",
-    async (fault) => {
-      await inWorld(async (world) => {
-        world.upstream.next(fault);
-        const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
-        const { answer, lines } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
-        expect(JSON.parse(answer.text).at(-1).error.status).toMatch(/UNAVAILABLE|DEADLINE_EXCEEDED/);
-        expect(answer.ending).toBe("reset");
-        expect(lines).toMatchObject([{ outcome: "upstream_cut", basis: "partial" }]);
-      }, settingFor(fault));
-    },
-  );
-});
+test.each(["not-json", "empty"] as const)(
+  "a whole answer that has to be converted and is %s is an error",
+  async (fault) => {
+    await inWorld(async (world) => {
+      world.upstream.next(fault);
+      const { answer, lines } = await world.trace(makeRequest("chat"));
+      expect(answer.status).toBe(502);
+      expect(JSON.parse(answer.text).error.type).toBe("server_error");
+      expect(lines).toMatchObject([{ basis: "unknown", status: 502 }]);
+    });
+  },
+);
+
+test.each(["reset-mid-stream", "truncated", "stall"] as const)(
+  "a list of JSON that breaks by %s ends with an error",
+  async (fault) => {
+    await inWorld(async (world) => {
+      world.upstream.next(fault);
+      const target = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
+      const { answer, lines } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
+      expect(JSON.parse(answer.text).at(-1).error.status).toMatch(/UNAVAILABLE|DEADLINE_EXCEEDED/);
+      expect(answer.ending).toBe("reset");
+      expect(lines).toMatchObject([{ outcome: "upstream_cut", basis: "partial" }]);
+    }, settingFor(fault));
+  },
+);
 
 /** The error that the official SDK raises; null: a clean end. */
 const SDK: Readonly<Record<DialectName, (world: World) => Promise<Error | null>>> = {
@@ -353,69 +336,48 @@ test("a messages stream that breaks inside an event is an error that the officia
   }
 });
 
-describe("the official SDK", () => {
-  test.each(DIALECTS)("raises an error for every kind of break: %s", async (dialect) => {
-    expect(await sdkSees(dialect, undefined)).toBeNull();
-    for (const fault of [...IN_BODY, ...IN_STREAM, "never-answer", "error-event"] as const) {
-      expect([fault, await sdkSees(dialect, fault)]).toEqual([fault, expect.any(Error)]);
-    }
-  });
+test.each([undefined, ...IN_BODY, ...IN_STREAM, "never-answer", "error-event"] as const)(
+  "the official SDKs raise an error for a break by %s, and for that alone",
+  (fault) =>
+    inEachDialect((dialect) =>
+      inWorld(
+        async (world) => {
+          world.upstream.always(fault);
+          const expected = fault === undefined ? null : expect.any(Error);
+          expect([dialect, await SDK[dialect](world)]).toEqual([dialect, expected]);
+        },
+        settingFor(fault ?? "no-terminal"),
+      ),
+    ),
+);
 
-  async function sdkSees(dialect: DialectName, fault: FaultName | undefined): Promise<Error | null> {
-    let seen: Error | null = null;
-    await inWorld(
-      async (world) => {
-        world.upstream.always(fault);
-        seen = await SDK[dialect](world);
-      },
-      fault === undefined ? PATIENT : settingFor(fault),
-    );
-    return seen;
-  }
-});
-
-describe("an unusual but valid upstream", () => {
-  test.each([
-    "dribble",
-    "early-hints",
-    "close-after",
-    "reset-after",
-    "close-delimited",
-    "gzip",
-    "extra-bytes",
-  ] as const)("%s changes nothing", async (fault) => {
-    for (const dialect of DIALECTS) {
-      for (const stream of [false, true]) {
-        await inWorld(async (world) => {
-          world.upstream.next({ fault, words: 2 });
-          const { answer, lines } = await world.trace(makeRequest(dialect, stream));
-          expect([dialect, stream, answer.status, answer.complete]).toEqual([dialect, stream, 200, true]);
-          expect(lines).toMatchObject([{ outcome: "complete", basis: "exact" }]);
-        }, PATIENT);
-      }
-    }
-  });
-
-  test("missing or zero usage is never recorded as exact", async () => {
-    for (const fault of ["no-usage", "zero-usage"] as const) {
+test.each([
+  "dribble",
+  "early-hints",
+  "close-after",
+  "reset-after",
+  "close-delimited",
+  "gzip",
+  "extra-bytes",
+] as const)("an unusual but valid answer changes nothing: %s", (fault) =>
+  inEachDialect(async (dialect) => {
+    for (const stream of [false, true])
       await inWorld(async (world) => {
-        world.upstream.next({ fault, words: 400 });
-        const request = makeRequest("messages", false, { max_tokens: 1000 });
-        const { answer, lines } = await world.trace(request);
-        expect(answer.status).toBe(200);
-        expect(lines).toMatchObject([{ outcome: "complete", basis: "unknown", charge_usd: null }]);
-      });
-    }
-  });
+        world.upstream.next({ fault, words: 2 });
+        const { answer, lines } = await world.trace(makeRequest(dialect, stream));
+        expect([dialect, stream, answer.status, answer.complete]).toEqual([dialect, stream, 200, true]);
+        expect(lines).toMatchObject([{ outcome: "complete", basis: "exact" }]);
+      }, PATIENT);
+  }),
+);
 
-  test("a kept-alive connection that was reset before reuse does not fail a request", async () => {
-    await inWorld(async (world) => {
-      await world.trace(makeRequest("messages"));
-      world.upstream.refuse();
-      world.upstream.accept();
-      const { answer, lines } = await world.trace(makeRequest("messages"));
-      expect(answer.status).toBe(200);
-      expect(lines).toMatchObject([{ outcome: "complete" }]);
-    });
+test("a kept-alive connection that was reset before reuse does not fail a request", async () => {
+  await inWorld(async (world) => {
+    await world.trace(makeRequest("messages"));
+    world.upstream.refuse();
+    world.upstream.accept();
+    const { answer, lines } = await world.trace(makeRequest("messages"));
+    expect(answer.status).toBe(200);
+    expect(lines).toMatchObject([{ outcome: "complete" }]);
   });
 });

@@ -322,36 +322,40 @@ describe.each([...DIALECTS])("%s", (dialect) => {
     }, withPrices());
   });
 
-  test.each([...FORMS])("a client that leaves before the head (%s): the usage is unknown", async (form) => {
-    await inWorld(async (world) => {
-      const gate = makeGate();
-      world.upstream.next({ answer: full[form], gates: { [-1]: gate } });
-      const running = await world.begin(ask(dialect, form));
-      await gate.reached;
-      running.client.reset();
-      expectLine((await running.over()).lines, "client_closed", UNKNOWN);
-    }, withPrices());
-  });
+  /** The gates before which a client leaves: before the head, and before the first event. */
+  const moments = [
+    ["stream", -1, "reset"],
+    ["body", -1, "close"],
+    ["stream", 0, "close"],
+  ] as const;
+  test.each(moments)(
+    "a client that leaves (%s, before part %d, by %s) takes the upstream's request with it, and the usage is unknown",
+    async (form, part, how) => {
+      await inWorld(async (world) => {
+        const gate = makeGate();
+        world.upstream.next({ answer: full[form], gates: { [part]: gate } });
+        const running = await world.begin(ask(dialect, form));
+        await gate.reached;
+        running.client[how]();
+        expect(await world.upstream.ended(0)).toBe("left");
+        const { record, lines } = await running.over();
+        expect(record.outcome).toBe("client_closed");
+        expectLine(lines, "client_closed", UNKNOWN);
+      }, withPrices());
+    },
+  );
 
-  test("a client that leaves before the first event: the usage is unknown", async () => {
-    await inWorld(async (world) => {
-      const gate = makeGate();
-      world.upstream.next({ answer: full.stream, gates: { 0: gate } });
-      const running = await world.begin(ask(dialect, "stream"));
-      await gate.reached;
-      running.client.reset();
-      expectLine((await running.over()).lines, "client_closed", UNKNOWN);
-    }, withPrices());
-  });
-
-  test("a client that leaves in the middle is charged for reported usage and an estimate of the text seen", async () => {
-    await inWorld(async (world) => {
-      const { running } = await beginMiddle(world, dialect);
-      running.client.reset();
-      expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
-      expect(await world.upstream.ended(0)).toBe("left");
-    }, withPrices());
-  });
+  test.each(["reset", "close"] as const)(
+    "a client that leaves in the middle (%s) is charged for reported usage and an estimate of the text seen",
+    async (how) => {
+      await inWorld(async (world) => {
+        const { running } = await beginMiddle(world, dialect);
+        running.client[how]();
+        expectLine((await running.over()).lines, "client_closed", BROKEN[dialect]);
+        expect(await world.upstream.ended(0)).toBe("left");
+      }, withPrices());
+    },
+  );
 
   test.each(["reset", "fin"] as const)("an upstream that breaks in the middle (%s)", async (how) => {
     await inWorld(async (world) => {
@@ -507,14 +511,6 @@ describe("several channels", () => {
     await inWorld(async (world) => {
       world.upstream.next(...faults);
       expectLine((await world.trace(ask("messages", "stream"))).lines, "upstream_error", money);
-    }, two);
-  });
-
-  test("that cannot be reached leave no line", async () => {
-    await inWorld(async (world) => {
-      world.upstream.refuse();
-      const { answer: shown, lines } = await world.trace(ask("messages", "stream"));
-      expect([shown.status, lines]).toEqual([502, []]);
     }, two);
   });
 });

@@ -1,5 +1,5 @@
-// Clients that leave, at every possible moment, and clients that stop
-// reading: what happens to the upstream's answer and to the bill.
+// Clients that leave at the edges of a request (money/outcomes.test.ts has the moments between), clients that stop reading,
+// and 300 of them at once.
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -46,68 +46,7 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
   const leave = LEAVINGS[way];
 
   test.each(DIALECTS)(
-    "before the head has come takes the upstream's request with it: %s",
-    async (dialect) => {
-      for (const stream of [false, true]) {
-        await inWorld(async (world) => {
-          const gate = makeGate();
-          world.upstream.next({ gates: { [-1]: gate } });
-          const running = await world.begin(makeRequest(dialect, stream));
-          await gate.reached;
-          leave(running.client);
-          expect(await world.upstream.ended(0)).toBe("left");
-          const { record, lines } = await running.over();
-          expect(record.outcome).toBe("client_closed");
-          expect(lines).toHaveLength(1);
-          expect(lines[0]).toMatchObject({
-            outcome: "client_closed",
-            basis: "unknown",
-            status: 499,
-            charge_usd: null,
-          });
-        });
-      }
-    },
-  );
-
-  test.each(DIALECTS)(
-    "a client that leaves after the head, before the first event, gets a line without an amount: %s",
-    async (dialect) => {
-      await inWorld(async (world) => {
-        const gate = makeGate();
-        world.upstream.next({ gates: { 0: gate } });
-        const running = await world.begin(makeRequest(dialect, true));
-        await gate.reached;
-        if (dialect !== "chat") await running.client.until("\r\n\r\n");
-        leave(running.client);
-        expect(await world.upstream.ended(0)).toBe("left");
-        const { lines } = await running.over();
-        expect(lines).toHaveLength(1);
-        expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "unknown", charge_usd: null });
-      });
-    },
-  );
-
-  test.each(DIALECTS)(
-    "a client that leaves in the middle of a stream is charged for what has arrived: %s",
-    async (dialect) => {
-      await inWorld(async (world) => {
-        const { list, gates } = makeGates();
-        world.upstream.next({ gates });
-        const running = await world.begin(makeRequest(dialect, true));
-        await openUntil(list, running, "said");
-        leave(running.client);
-        expect(await world.upstream.ended(0)).toBe("left");
-        const { lines } = await running.over();
-        expect(lines).toHaveLength(1);
-        expect(lines[0]).toMatchObject({ outcome: "client_closed", basis: "partial", status: 200 });
-        expect(Number(lines[0]!["charge_usd"])).toBeGreaterThan(0);
-      });
-    },
-  );
-
-  test.each(DIALECTS)(
-    "right after the terminal event has received a complete answer: %s",
+    "a client that leaves right after the terminal event has received a complete answer: %s",
     async (dialect) => {
       await inWorld(async (world) => {
         const { list, gates } = makeGates();
@@ -136,50 +75,6 @@ describe.each(WAYS)("a client that leaves (%s)", (way) => {
       expect(world.upstream.requests).toHaveLength(0);
       expect(world.gateway.ledger()).toEqual([]);
     });
-  });
-});
-
-describe("with on_disconnect.drain", () => {
-  const draining = (drain: string) => () => ({ on_disconnect: { drain } });
-
-  test.each(DIALECTS)("the rest is read for its exact usage: %s", async (dialect) => {
-    await inWorld(async (world) => {
-      const { list, gates } = makeGates();
-      world.upstream.next({ gates });
-      const running = await world.begin(makeRequest(dialect, true));
-      await openUntil(list, running, "said");
-      running.client.reset();
-      for (const gate of list) gate.open();
-      const { lines } = await running.over();
-      expect(await world.upstream.ended(0)).not.toBe("broken");
-      expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ basis: "exact", status: 200 });
-      expect(["complete", "client_closed"]).toContain(String(lines[0]!["outcome"]));
-    }, draining("60s"));
-  });
-
-  test("a stream without its client is not read for longer than configured", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next("stall");
-      const running = await world.begin(makeRequest("messages", true));
-      await running.client.until("message_start");
-      running.client.reset();
-      expect(await world.upstream.ended(0)).toBe("left");
-      expect((await running.over()).lines).toMatchObject([{ outcome: "client_closed", basis: "partial" }]);
-    }, draining("20ms"));
-  });
-
-  test("a gateway that is stopped does not wait for it", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next("stall");
-      const running = await world.begin(makeRequest("messages", true));
-      await running.client.until("message_start");
-      running.client.reset();
-      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-      world.gateway.running.stopNow();
-      expect(await world.upstream.ended(0)).toBe("left");
-      expect((await running.over()).lines).toHaveLength(1);
-    }, draining("1h"));
   });
 });
 
@@ -229,10 +124,10 @@ describe("a client that stops reading", () => {
       client.send(writeRequest(makeRequest("messages", stream)));
       const sent = await upstream.received(1);
       await waitUntilStill(() => sent.sentBytes());
-      expect(sent.sentBytes()).toBeLessThan(100 * 1024 * 1024);
+      expect(sent.sentBytes()).toBeLessThan(32 * 1024 * 1024);
       expect(readResident(gateway.pid) - before).toBeLessThan(16);
       client.resume();
-      await client.until(200 * 1024 * 1024);
+      await client.until(64 * 1024 * 1024);
       expect(await upstream.ended(1)).toBe("answered");
       await gateway.recorded(2);
       client.close();
@@ -240,10 +135,10 @@ describe("a client that stops reading", () => {
   );
 });
 
-describe("a thousand clients at once", () => {
-  const COUNT = 1000;
+describe("hundreds of clients", () => {
+  const COUNT = 300;
 
-  test("stream in parallel, each to its end, with one line each", async () => {
+  test("300 clients stream in parallel, each to its end, with one line each", async () => {
     await using served = await serve();
     const { upstream, gateway } = served;
     const gate = makeGate();
