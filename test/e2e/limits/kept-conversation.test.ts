@@ -174,29 +174,6 @@ describe.each(Object.entries(TRANSPORTS))("%s", (_, open) => {
     expect(await gateway.warned(1)).toMatchObject([{ limit: "same_call", count: LIMIT }]);
   });
 
-  test("another result begins anew, as does new text of the user", async () => {
-    const gateway = startGateway(startLoopingUpstream());
-    const send = await open(gateway);
-    let last = await loop(send, idOf(await send(FIRST)), LIMIT - 1);
-    last = idOf(await send(resultOf(last, "done")));
-    last = await loop(send, last, LIMIT - 1);
-    last = idOf(await send({ previous_response_id: last, ...FIRST }));
-    last = await loop(send, last, LIMIT - 1);
-    expect(await send(resultOf(last))).toMatchObject({ status: 429 });
-  });
-
-  test("retries do not count, and two conversations from one response do not mix", async () => {
-    const gateway = startGateway(startLoopingUpstream());
-    const send = await open(gateway);
-    const fork = await loop(send, idOf(await send(FIRST)), 1);
-    for (let retry = 0; retry < 2 * LIMIT; retry += 1)
-      expect(await send(resultOf(fork))).toHaveProperty("id");
-    const other = idOf(await send(resultOf(fork, "done")));
-    const same = await loop(send, fork, LIMIT - 2);
-    expect(await send(resultOf(same))).toMatchObject({ status: 429 });
-    expect(await send(resultOf(await loop(send, other, LIMIT - 2), "done"))).toHaveProperty("id");
-  });
-
   test("a key without the limit remembers nothing", async () => {
     const uses = [spyOn(CallChains.prototype, "find"), spyOn(CallChains.prototype, "follow")];
     const gateway = startGateway(startLoopingUpstream(), { agents: 9 });
