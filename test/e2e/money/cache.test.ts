@@ -104,38 +104,21 @@ function findFaults(path: string): Finding[] {
   return findings;
 }
 
-const PLACES: readonly (readonly [string, (talk: Conversation) => void, object])[] = [
-  [
-    "tools",
-    ({ tools }) => void (tools[1] = { ...tools[1], description: "Other." }),
-    { because: "tools_changed", at: 2 },
-  ],
-  ["system", (talk) => void (talk.system[0] = textOf(400, "other")), { because: "system_changed", at: 1 }],
-  ["message", ({ turns }) => void (turns[2]!.text = textOf(1800, "other")), { because: "messages_changed" }],
-];
-
-const MESSAGE_AT = { messages: 3, responses: 3, chat: 5, content: 3 } as const;
-
-for (const dialect of DIALECT_NAMES) {
+test.each(DIALECT_NAMES)("a changed tool is named, with its exact cost: %s", async (dialect) => {
   for (const stream of [false, true]) {
-    for (const [place, change, expected] of PLACES) {
-      const how = stream ? "streamed" : "whole";
-      test(`${dialect}, ${how}: a change in its ${place} is named, with its exact cost`, async () => {
-        await inWorld(async (world) => {
-          const session = new Session(world, dialect, stream);
-          const talk = openConversation("a", textOf(2400, "first"));
-          const left = await session.grow(talk);
-          change(talk);
-          const { line, counted } = await session.ask(talk);
-          const missed = left - counted.read;
-          const at = place === "message" ? { at: MESSAGE_AT[dialect] } : {};
-          expect(line["cache"]).toEqual({ missed, usd: costOf(dialect, missed), ...expected, ...at });
-          expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
-        });
-      });
-    }
+    await inWorld(async (world) => {
+      const session = new Session(world, dialect, stream);
+      const talk = openConversation("a", textOf(2400, "first"));
+      const left = await session.grow(talk);
+      talk.tools[1] = { ...talk.tools[1], description: "Other." };
+      const { line, counted } = await session.ask(talk);
+      const missed = left - counted.read;
+      const usd = costOf(dialect, missed);
+      expect(line["cache"]).toEqual({ missed, usd, because: "tools_changed", at: 2 });
+      expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
+    });
   }
-}
+});
 
 test("the upstream's own reason counts, with the place if it is the same as ours", async () => {
   await inWorld(async (world) => {
@@ -248,7 +231,7 @@ test("a compressed body is analysed like any other", async () => {
   });
 });
 
-test("one word in the config turns it off", async () => {
+test("one word in the config turns the analysis of the cache off", async () => {
   await inWorld(
     async (world) => {
       const session = new Session(world, "messages", false);
@@ -273,23 +256,6 @@ test("a fault in the analysis is reported and costs neither the answer nor the l
     const { line } = await session.ask(openConversation("a", textOf(2400, "first")));
     expect(line).toMatchObject({ outcome: "complete", basis: "exact" });
     expect(line).not.toHaveProperty("cache");
-  });
-});
-
-test("a prompt of open brackets and one that nests deeply are forwarded, and not analysed", async () => {
-  await inWorld(async (world) => {
-    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
-    for (const messages of [deep, '"no list"', '[{"content":{"a":[1]}}]', "[1,2,null,true]"]) {
-      const { target, fields } = makeRequest("messages");
-      const body = `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":${messages}}`;
-      const counted = { total: 5000, read: 0, written: 0 };
-      const model = MODELS.messages;
-      world.upstream.next({ answer: answerCounted("messages", counted, { model, stream: false }) });
-      const { answer, lines } = await world.trace({ target, fields: { ...fields, ...CLIENT }, body });
-      expect(answer.status).toBe(200);
-      expect(lines).toMatchObject([{ outcome: "complete" }]);
-      expect(lines[0]).not.toHaveProperty("cache");
-    }
   });
 });
 

@@ -19,7 +19,7 @@ function breakBook(book: PriceBook): PriceBook {
   return { ...book, find: fail, listModels: fail, fallbacksOf: fail };
 }
 
-test.each(DIALECTS.flatMap((dialect) => [false, true].map((stream) => ({ dialect, stream }))))(
+test.each(DIALECTS.map((dialect, index) => ({ dialect, stream: index % 2 === 0 })))(
   "a request ($dialect, stream: $stream) whose charge cannot be computed is answered, has its line, and frees its place",
   async ({ dialect, stream }) => {
     await inWorld(async (world) => {
