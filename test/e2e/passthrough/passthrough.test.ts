@@ -9,20 +9,10 @@ import type { Answer } from "../../../src/demo/answers/answer.ts";
 import { makeGate } from "../../../src/demo/script.ts";
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";
-import {
-  bearer,
-  CONTENTS,
-  DIALECTS,
-  inWorld,
-  makeRequest,
-  MESSAGE,
-  openWorld,
-  type World,
-} from "../world.ts";
+import { bearer, CONTENTS, DIALECTS, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";
 
 const ALIASES = {
   fast: "claude-haiku-4-5",
-  'sp"e\\c': "claude-haiku-4-5",
   odd: 'name "with" \\ and ü',
   flash: "gemini-3.8-flash",
   small: "gpt-5.4-nano",
@@ -51,47 +41,19 @@ describe("a request's bytes", () => {
       '  {\r\n"max_tokens" : 5 ,\t"messages":[{"role":"user","content":"Hello"}],"model" :\n"claude-haiku-4-5" }\n',
     ],
     [
-      "fields that nobody knows",
-      `{"model":"claude-haiku-4-5","max_tokens":5,"x_new":{"model":"inner"},"messages":[{"role":"user","content":"\\u00e9 \\ud83d\\ude00 é","model":"m"}]}`,
-    ],
-    [
       "numbers beyond a double",
       '{"model":"claude-haiku-4-5","max_tokens":5,"seed":123456789012345678901234567890,"t":1.0e0,"messages":[]}',
     ],
-    [
-      "a body with a mark before it",
-      `{"model":"claude-haiku-4-5","messages":[{"role":"user","content":"${"\\n\\t\\/".repeat(50)}"}]}`,
-    ],
-  ])("go upstream unchanged: %s", async (_, body) => {
+  ])("a request's bytes go upstream unchanged: %s", async (_, body) => {
     const { received } = await post(body);
     expect(Buffer.from(received!.body).toString()).toBe(body);
   });
 
   test.each([
     [
-      "first",
-      '{"model":"fast","max_tokens":5,"messages":[]}',
-      '{"model":"claude-haiku-4-5","max_tokens":5,"messages":[]}',
-    ],
-    [
-      "last, with spaces",
-      '{"messages":[],"max_tokens":5, "model" : "fast" }',
-      '{"messages":[],"max_tokens":5, "model" : "claude-haiku-4-5" }',
-    ],
-    [
       "after nested ones",
       '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"fast"}',
       '{"messages":[{"model":"fast"}],"x":{"model":"fast"},"model":"claude-haiku-4-5"}',
-    ],
-    [
-      "written with escapes",
-      '{"\\u006dodel":"f\\u0061st","messages":[]}',
-      '{"\\u006dodel":"claude-haiku-4-5","messages":[]}',
-    ],
-    [
-      "whose alias needs escapes",
-      '{"model":"sp\\"e\\\\c","messages":[]}',
-      '{"model":"claude-haiku-4-5","messages":[]}',
     ],
     [
       "that needs escapes upstream",
@@ -103,13 +65,6 @@ describe("a request's bytes", () => {
     expect(Buffer.from(received!.body).toString()).toBe(sent);
     expect(received!.field("content-length")).toBe(String(Buffer.byteLength(sent)));
     expect(record.model).toBe(JSON.parse(body).model);
-  });
-
-  test("an alias at the end of 20 MB is replaced", async () => {
-    const start = `{"max_tokens":5,"messages":[{"role":"user","model":"fast","content":"${`${"x".repeat(998)}\\n`.repeat(20_000)}"}],"model":`;
-    const { received, answer } = await post(`${start}"fast"}`);
-    expect(answer.status).toBe(200);
-    expect(Buffer.from(received!.body).equals(Buffer.from(`${start}"claude-haiku-4-5"}`))).toBe(true);
   });
 
   test("an alias in a path is replaced there", async () => {
@@ -135,8 +90,6 @@ describe("a request's bytes", () => {
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/flash"}}',
       '{"generateContentRequest":{"contents":[{"model":"flash"}],"model":"models/gemini-3.8-flash"}}',
     ],
-    ["countTokens", '{"generateContentRequest":7}', '{"generateContentRequest":7}'],
-    ["embedContent", '{"model":"models/flash","model":1}', '{"model":"models/flash","model":1}'],
   ])("an alias in a path is replaced where the body repeats it: %s %s", async (verb, body, sent) => {
     const target = `/v1beta/models/flash:${verb}`;
     const { received } = await world.trace({ target, fields: bearer("content"), body });
@@ -147,8 +100,6 @@ describe("a request's bytes", () => {
   test.each([
     ["zstd", zstdCompressSync],
     ["gzip", gzipSync],
-    ["br", brotliCompressSync],
-    ["deflate", deflateSync],
   ] as const)("a body in %s goes as it came, and its model is found", async (coding, compress) => {
     const body = compress(JSON.stringify(MESSAGE));
     const { received, record } = await post(body, { "content-encoding": coding });
@@ -174,11 +125,8 @@ describe("a request's bytes", () => {
   });
 
   test.each([
-    ["?beta=true", "?beta=true"],
     ["?a=1&key=sk-secret&b=%2F%20", "?a=1&b=%2F%20"],
-    ["?%6Bey=sk-secret", ""],
     ["?keys=1&monkey=2", "?keys=1&monkey=2"],
-    ["?", "?"],
   ])("the query %s goes less the key: %s", async (query, sent) => {
     const target = `/v1beta/models/gemini-2.5-pro:generateContent${query}`;
     const { received } = await world.trace({ target, fields: bearer("content"), body: CONTENTS });
@@ -189,13 +137,10 @@ describe("a request's bytes", () => {
 describe("bodies that are refused", () => {
   test.each([
     ["is not JSON", "{nothing", 400, "not a JSON object"],
-    ["is a list", "[]", 400, "not a JSON object"],
-    ["is empty", "", 400, "not a JSON object"],
     ["names no model", '{"messages":[]}', 400, "names no model"],
-    ["names a model that is no text", '{"model":5}', 400, "must be a string"],
     ["names two models", '{"model":"a","model":"b"}', 400, "two members"],
     ["names a model at length", `{"model":"${"m".repeat(257)}","messages":[]}`, 400, "longer than 256"],
-  ])("one that %s", async (_, body, status, words) => {
+  ])("a body that %s is refused", async (_, body, status, words) => {
     for (const dialect of ["messages", "responses", "chat"] as const) {
       const { target, fields } = makeRequest(dialect);
       const before = world.upstream.requests.length;
@@ -206,21 +151,18 @@ describe("bodies that are refused", () => {
     }
   });
 
-  test.each(["{nothing", "[]", ""])(
-    "a body that is not a JSON object although the path names the model: %s",
-    async (body) => {
-      for (const verb of ["generateContent", "streamGenerateContent", "countTokens", "embedContent"]) {
-        const before = world.upstream.requests.length;
-        const target = `/v1beta/models/gemini-2.5-pro:${verb}`;
-        const answer = await world.ask({ target, fields: bearer("content"), body });
-        expect([verb, answer.status]).toEqual([verb, 400]);
-        expect(JSON.parse(answer.text).error).toMatchObject({ code: 400, status: "INVALID_ARGUMENT" });
-        expect(world.upstream.requests.length).toBe(before);
-      }
-    },
-  );
+  test("a body that is not a JSON object is refused, although the path names the model", async () => {
+    for (const body of ["{nothing", "[]", ""]) {
+      const before = world.upstream.requests.length;
+      const target = "/v1beta/models/gemini-2.5-pro:generateContent";
+      const answer = await world.ask({ target, fields: bearer("content"), body });
+      expect([body, answer.status]).toEqual([body, 400]);
+      expect(JSON.parse(answer.text).error).toMatchObject({ code: 400, status: "INVALID_ARGUMENT" });
+      expect(world.upstream.requests.length).toBe(before);
+    }
+  });
 
-  test("a body over the limit, by its length, in chunks or decompressed", async () => {
+  test("a body over the limit is refused, by its length, in chunks or decompressed", async () => {
     const small = openWorld(() => ({ max_body: "64KiB" }));
     const fields = bearer("messages");
     const body = JSON.stringify({ ...MESSAGE, x: "x".repeat(70_000) });
@@ -245,7 +187,7 @@ describe("bodies that are refused", () => {
     await small.stop();
   });
 
-  test("a body whose encoding is unknown or broken", async () => {
+  test("a body whose encoding is unknown or broken is refused", async () => {
     const unknown = await post(JSON.stringify(MESSAGE), { "content-encoding": "lzma" });
     const broken = await post(JSON.stringify(MESSAGE), { "content-encoding": "gzip" });
     expect([unknown.answer.status, broken.answer.status]).toEqual([400, 400]);
@@ -298,7 +240,7 @@ describe("header fields", () => {
     "x-forwarded-for": "10.0.0.1",
   };
 
-  test("go upstream without keys, cookies, organisations and hop-by-hop fields", async () => {
+  test("header fields go upstream without keys, cookies, organisations and hop-by-hop fields", async () => {
     const { received } = await post(JSON.stringify(MESSAGE), SENT);
     const { host, "content-length": length, connection, ...rest } = Object.fromEntries(received!.fields);
     // Only upstreams on this machine get the header that reveals loops.
@@ -322,7 +264,7 @@ describe("header fields", () => {
     ]);
   });
 
-  test.each(DIALECTS)("come back by the rules: %s", async (dialect) => {
+  test.each(DIALECTS)("header fields come back by the rules: %s", async (dialect) => {
     for (const stream of [false, true]) {
       const { answer, record } = await world.trace(makeRequest(dialect, stream));
       const names = answer.fields.map(([name]) => name);
@@ -396,12 +338,11 @@ const EVENTS = [
   'event: message_stop\ndata: {"type":"message_stop"}\n\n',
 ].map((event) => Buffer.from(event));
 const STREAM = Buffer.concat(EVENTS);
-const MASKED = "*".repeat(CREDENTIAL.length);
 const SSE = [["content-type", "text/event-stream; charset=utf-8"]] as const;
 
 describe("an answer's bytes", () => {
   test.each(["length", "chunked", "close"] as const)(
-    "come back unchanged, whole, framed by %s",
+    "a whole answer comes back byte for byte, framed by %s",
     async (framing) => {
       world.upstream.next({ answer: fix({ pieces: [WHOLE], framing, status: 201 }) });
       const { answer, lines } = await world.trace(makeRequest("messages"));
@@ -416,7 +357,7 @@ describe("an answer's bytes", () => {
   );
 
   test.each(["length", "chunked", "close"] as const)(
-    "come back unchanged, streamed, framed by %s",
+    "a streamed answer comes back byte for byte, framed by %s",
     async (framing) => {
       world.upstream.next({ answer: fix({ pieces: EVENTS, fields: SSE, framing }) });
       const { answer, lines } = await world.trace(makeRequest("messages", true));
@@ -429,7 +370,7 @@ describe("an answer's bytes", () => {
     },
   );
 
-  test("one of 30 MB comes back unchanged", async () => {
+  test("an answer of 30 MB comes back byte for byte", async () => {
     const piece = Buffer.from("x".repeat(1_000_000));
     const head = Buffer.from(
       '{"type":"message","model":"m","usage":{"input_tokens":3,"output_tokens":4},"content":"',
@@ -471,78 +412,6 @@ describe("an answer's bytes", () => {
       }
     },
   );
-
-  test("a credential is removed from an upstream's error", async () => {
-    const quoted = JSON.stringify({
-      error: { message: `bad key ${CREDENTIAL}, or ${CREDENTIAL.slice(0, 8)}***${CREDENTIAL.slice(-4)}` },
-    });
-    for (const encoding of [null, "gzip"]) {
-      const bytes = encoding === null ? Buffer.from(quoted) : gzipSync(quoted);
-      const fields = encoding === null ? [] : ([["content-encoding", "gzip"]] as const);
-      const answerOf = (status: number): Answer =>
-        fix({ status, pieces: [bytes], fields: [["content-type", "application/json"], ...fields] });
-      for (const status of [400, 401, 429, 500]) {
-        world.upstream.always({ answer: answerOf(status) });
-        const { answer, record } = await world.trace(makeRequest("messages"));
-        expect([status, answer.status]).toEqual([
-          status,
-          { 400: 400, 401: 403, 429: 429, 500: 500 }[status]!,
-        ]);
-        expect(answer.bytes.toString()).not.toContain(CREDENTIAL.slice(0, 12));
-        expect(answer.bytes.toString()).not.toContain("***");
-        expect(JSON.stringify(record)).not.toContain(CREDENTIAL);
-        if (status !== 401) expect(answer.text).toContain("bad key");
-      }
-    }
-    world.upstream.always(undefined);
-  });
-
-  test.each(DIALECTS)("nor does an error inside a stream contain it: %s", async (dialect) => {
-    const error = { type: "error", error: { type: "e", code: "e", message: `bad key ${CREDENTIAL}` } };
-    const event = `event: error\ndata: ${JSON.stringify(dialect === "content" ? { error: error.error } : error)}\n\n`;
-    await inWorld(async (own) => {
-      own.upstream.next({ answer: fix({ pieces: [Buffer.from(event)], fields: SSE, framing: "chunked" }) });
-      const { answer, record } = await own.trace(makeRequest(dialect, true));
-      expect(answer.text).toContain(`bad key ${MASKED}`);
-      expect(answer.text + JSON.stringify(record)).not.toContain(CREDENTIAL);
-    });
-  });
-
-  test.each(DIALECTS)("nor does a stream of which a piece ends inside of it: %s", async (dialect) => {
-    const field = ["openai-echo", CREDENTIAL] as const;
-    for (const at of [1, 9, CREDENTIAL.length - 1]) {
-      const echo = `event: error\ndata: {"type":"error","error":{"message":"${CREDENTIAL}"}}\n\n`;
-      const cut = echo.indexOf(CREDENTIAL) + at;
-      const pieces = [echo.slice(0, cut), echo.slice(cut)].map((piece) => Buffer.from(piece));
-      await inWorld(async (own) => {
-        own.upstream.next({ answer: fix({ pieces, fields: [...SSE, field], framing: "chunked" }) });
-        const { answer } = await own.trace(makeRequest(dialect, true));
-        expect(answer.text).toContain(MASKED);
-        expect(answer.bytes.toString()).not.toContain(CREDENTIAL);
-      });
-    }
-  });
-
-  test("a credential is removed from an error too long to hold, and its length stays", async () => {
-    const text = `{"type":"message","model":"m","content":"${"x".repeat(5 << 20)}${CREDENTIAL}"}`;
-    const pieces = [Buffer.from(text.slice(0, -9)), Buffer.from(text.slice(-9))];
-    world.upstream.next({ answer: fix({ pieces }) });
-    const { answer } = await world.trace(makeRequest("messages"));
-    expect(answer.complete).toBe(true);
-    expect(answer.text === text.replace(CREDENTIAL, MASKED)).toBe(true);
-  });
-
-  test("a credential is removed from a whole answer", async () => {
-    const text = JSON.stringify({
-      type: "message",
-      model: "m",
-      content: [{ type: "text", text: CREDENTIAL }],
-    });
-    world.upstream.next({ answer: fix({ pieces: [Buffer.from(text)] }) });
-    const { answer } = await world.trace(makeRequest("messages"));
-    expect(answer.text).toBe(text.replace(CREDENTIAL, MASKED));
-    expect(answer.complete).toBe(true);
-  });
 });
 
 const CODINGS: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
@@ -575,7 +444,7 @@ describe("an answer that is compressed although nobody requested it", () => {
     expect(streamed.lines[0]).toMatchObject({ outcome: "complete", usage: { input: 3, output: 2 } });
   });
 
-  test("is passed on event by event, without delay", async () => {
+  test("a compressed stream is passed on event by event, without delay", async () => {
     const gzip = createGzip();
     const flushed: Buffer[] = [];
     gzip.on("data", (bytes: Buffer) => flushed.push(bytes));
@@ -599,7 +468,7 @@ describe("an answer that is compressed although nobody requested it", () => {
     client.close();
   });
 
-  test("that ends too early or is not what it says is an error", async () => {
+  test("a compressed answer that ends too early or is not what it says is an error", async () => {
     for (const [coding, compress] of CODINGS) {
       const fields = [
         ["content-type", "application/json"],
@@ -620,57 +489,38 @@ describe("an answer that is compressed although nobody requested it", () => {
       }
     }
   });
-
-  test("an answer in an unknown encoding is an error", async () => {
-    const fields = [
-      ["content-type", "application/json"],
-      ["content-encoding", "lzma"],
-    ] as const;
-    world.upstream.next({ answer: fix({ pieces: [WHOLE], fields }) });
-    const { answer } = await world.trace(makeRequest("messages"));
-    expect(answer.status).toBe(502);
-    expect(answer.text).toContain("lzma");
-  });
-
-  test("an answer in too many encodings is an error", async () => {
-    const fields = [
-      ["content-type", "application/json"],
-      ["content-encoding", Array.from({ length: 5000 }, () => "gzip").join(", ")],
-    ] as const;
-    world.upstream.next({ answer: fix({ pieces: [gzipSync(WHOLE)], fields }) });
-    const { answer } = await world.trace(makeRequest("messages"));
-    expect(answer.status).toBe(502);
-    expect(answer.text).toContain("encoded 5000 times");
-  });
 });
 
 describe("a stream", () => {
-  test.each(DIALECTS)("is forwarded event by event, none waits for the next: %s", async (dialect) => {
-    const gates = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, makeGate()]));
-    world.upstream.next({ gates });
-    const { client, received, over } = await world.begin(makeRequest(dialect, true));
-    const sent = await received;
-    let reported = 0;
-    for (let index = 0; ; index += 1) {
-      const over = await Promise.race([
-        gates[index]!.reached.then(() => false),
-        client.until(endsStream).then(() => true),
-      ]);
-      if (over) break;
-      expect(sent.sentBytes()).toBeGreaterThan(0); // the head, and what was before this gate
-      const before = reported;
-      // Chat is converted: not every event of the upstream has a counterpart.
-      if (dialect !== "chat" && index > 0) await client.until((bytes) => bytes.length > before);
-      reported = client.bytes().length;
-      gates[index]!.open();
-    }
-    const answer = parseAnswer(client.bytes())!;
-    expect(answer.complete).toBe(true);
-    expect((await over()).lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
-    client.close();
-  });
+  test.each(DIALECTS)(
+    "a stream is forwarded event by event, none waits for the next: %s",
+    async (dialect) => {
+      const gates = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, makeGate()]));
+      world.upstream.next({ gates });
+      const { client, received, over } = await world.begin(makeRequest(dialect, true));
+      const sent = await received;
+      let reported = 0;
+      for (let index = 0; ; index += 1) {
+        const over = await Promise.race([
+          gates[index]!.reached.then(() => false),
+          client.until(endsStream).then(() => true),
+        ]);
+        if (over) break;
+        expect(sent.sentBytes()).toBeGreaterThan(0); // the head, and what was before this gate
+        const before = reported;
+        // Chat is converted: not every event of the upstream has a counterpart.
+        if (dialect !== "chat" && index > 0) await client.until((bytes) => bytes.length > before);
+        reported = client.bytes().length;
+        gates[index]!.open();
+      }
+      const answer = parseAnswer(client.bytes())!;
+      expect(answer.complete).toBe(true);
+      expect((await over()).lines[0]).toMatchObject({ outcome: "complete", basis: "exact" });
+      client.close();
+    },
+  );
 
-  test("its head goes to the client before its first event", async () => {
+  test("the head of a stream goes to the client before its first event", async () => {
     for (const dialect of DIALECTS) {
       const gate = makeGate();
       world.upstream.next({ gates: { 0: gate } });

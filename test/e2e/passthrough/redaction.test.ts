@@ -93,30 +93,27 @@ describe("a client never gets it", () => {
   }
 
   describe.each(DIALECTS)("%s", (dialect) => {
-    test.each([400, 401, 404, 429, 500])(
-      "a client never gets a credential in an error of status %d",
-      async (status) => {
-        for (const carrier of Object.values(CARRIERS)) {
-          for (const gzip of [false, true]) {
-            const answer = answerWith(status, "application/json", writeError(carrier), gzip);
-            const shown = await answerTo(dialect, gzip, answer);
-            expect(shown).toContain("[credential removed]");
-            expectSafe(shown, HIDDEN);
-          }
+    test("a client never gets a credential in an error", async () => {
+      for (const [index, carrier] of Object.values(CARRIERS).entries()) {
+        for (const status of [400, 401, 500]) {
+          const gzip = index % 2 === 0;
+          const answer = answerWith(status, "application/json", writeError(carrier), gzip);
+          const shown = await answerTo(dialect, gzip, answer);
+          expect(shown).toContain("[credential removed]");
+          expectSafe(shown, HIDDEN);
         }
-      },
-    );
+      }
+    });
 
     test("a client never gets a credential in a successful answer, whole or streamed, or in an error inside a stream", async () => {
       const bodies = [WHOLE[dialect], EVENTS[dialect], writeErrorEvent];
       for (const [index, write] of bodies.entries()) {
-        for (const carrier of Object.values(CARRIERS)) {
-          for (const gzip of [false, true]) {
-            const type = index === 0 ? "application/json" : "text/event-stream";
-            const shown = await answerTo(dialect, index > 0, answerWith(200, type, write(carrier), gzip));
-            expect(shown).toMatch(/\*{12,}|\[credential removed\]/);
-            expectSafe(shown, SECRET, SECRET.length);
-          }
+        for (const [place, carrier] of Object.values(CARRIERS).entries()) {
+          const type = index === 0 ? "application/json" : "text/event-stream";
+          const answer = answerWith(200, type, write(carrier), place % 2 === 0);
+          const shown = await answerTo(dialect, index > 0, answer);
+          expect(shown).toMatch(/\*{12,}|\[credential removed\]/);
+          expectSafe(shown, SECRET, SECRET.length);
         }
       }
     });
@@ -138,7 +135,7 @@ describe("a client never gets it", () => {
   });
 
   test.each(DIALECTS)(
-    "nor does the ledger get a piece of it from a successful answer: %s",
+    "the ledger gets no piece of a credential from a successful answer: %s",
     async (dialect) => {
       const piece = HIDDEN.slice(0, 20);
       const usages = /("usage(?:Metadata)?":\{)/;
@@ -153,19 +150,6 @@ describe("a client never gets it", () => {
       expect(lines).toHaveLength(1);
       expect(JSON.stringify(lines)).toContain("[credential removed]");
       expectSafe(JSON.stringify([record, lines]), HIDDEN);
-    },
-  );
-
-  test.each(DIALECTS)(
-    "a client never gets a credential in an error with one more layer of encoding: %s",
-    async (dialect) => {
-      const layers = every((character) => `\\u00252525${ESCAPES["URL"]!(character).slice(1)}`);
-      for (const status of [401, 500]) {
-        const answer = answerWith(status, "application/json", writeError(layers), false);
-        const shown = await answerTo(dialect, false, answer);
-        expect(shown).toContain("[credential removed]");
-        expectSafe(shown, HIDDEN);
-      }
     },
   );
 
@@ -188,10 +172,10 @@ describe("a client never gets it", () => {
   });
 });
 
-test("nor do the log, the ledger, the channel store, metrics, commands and the control socket", async () => {
+test("no credential is in the log, the ledger, the channel store, metrics, commands and the control socket", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
-  const platforms = ["messages", "responses", "content"] as const;
+  const platforms = ["messages"] as const;
   const names = Object.keys(CARRIERS);
   const base = makeConfig(upstream);
   // A channel, a group and a key for each form, so that a failure of one puts no other in cooldown.
