@@ -86,7 +86,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
   return changed;
 }
 
-const ROUNDS = 600;
+const ROUNDS = 150;
 
 test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", () => {
   using folder = makeTempFolder();
