@@ -14,7 +14,7 @@ import type { Request } from "../request.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
 import { type Connecting, connect, type OpenConnection } from "./connect.ts";
-import { Session } from "./session.ts";
+import { SocketConnection } from "./connection.ts";
 
 /** The request has ended when its connection has, and when every response on it has its line. */
 export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway): void {
@@ -86,7 +86,7 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
-    const session = new Session({ call, gateway, newId, openUpstream, ended: end }, upstream);
+    const session = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
     const client = new WebSocketPeer(
       wire,
       { side: "server", maxMessageBytes: maxBodyBytes },

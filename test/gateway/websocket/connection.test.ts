@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import type { OpenConnection } from "../../../src/gateway/websocket/connect.ts";
-import { Session } from "../../../src/gateway/websocket/session.ts";
+import { SocketConnection } from "../../../src/gateway/websocket/connection.ts";
 import type { Wire } from "../../../src/lib/http1/types.ts";
 import { FrameReader, writeClose, writeMessage } from "../../../src/lib/websocket/frames.ts";
 import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
@@ -95,7 +95,7 @@ async function openSession({ next, more = {} }: { next?: string; more?: Record<s
   const following = next === undefined ? null : openUpstream(next);
   const ended = Promise.withResolvers<number>();
   let count = 0;
-  const session = new Session(
+  const session = new SocketConnection(
     {
       call: request,
       gateway,

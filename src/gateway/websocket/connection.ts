@@ -29,7 +29,7 @@ import type { OpenConnection, OpenUpstream } from "./connect.ts";
 import { SocketTurn } from "./turn.ts";
 
 /** What a session needs of its surroundings. */
-export interface SessionOptions {
+export interface ConnectionOptions {
   /** The request for the upgrade. */
   readonly call: Request;
   readonly gateway: Gateway;
@@ -46,8 +46,8 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
 
-export class Session {
-  readonly #options: SessionOptions;
+export class SocketConnection {
+  readonly #options: ConnectionOptions;
   #client: WebSocketPeer | null = null;
   #upstream: WebSocketPeer | null = null;
   #candidate: Candidate;
@@ -66,7 +66,7 @@ export class Session {
   #room: PromiseWithResolvers<void> | null = null;
   readonly #onHalt = (): void => this.#abandon({ code: CLOSE_CODES.goingAway, reason: "" });
 
-  constructor(options: SessionOptions, upstream: OpenConnection) {
+  constructor(options: ConnectionOptions, upstream: OpenConnection) {
     this.#options = options;
     this.#candidate = upstream.candidate;
   }
