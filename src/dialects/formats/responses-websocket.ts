@@ -42,13 +42,6 @@ export function endsResponse({ type }: SocketEvent): boolean {
   return ENDS.has(type);
 }
 
-/** The event as a meter reads it. A data line ends at a line break, which JSON allows between its tokens. */
-export function toStreamEvent(message: Uint8Array): Uint8Array {
-  const whole = message.includes(0x0a) || message.includes(0x0d);
-  const line = whole ? JSON.stringify(parseJson(new TextDecoder().decode(message))) : message;
-  return Buffer.concat([Buffer.from("data: "), Buffer.from(line), Buffer.from("\n\n")]);
-}
-
 /** The status in a server's error event: that of the same refusal over HTTP. */
 export function readErrorStatus(message: Uint8Array): number {
   const event = parseJson(new TextDecoder().decode(message));

@@ -59,8 +59,12 @@ const MAX_PARSED_BODY_BYTES = 64 * 1024;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
+/** In place of a content type: each piece is a message of a WebSocket, and one event. */
+export const MESSAGES = "messages";
+
 /** A JSON type decides. With another type the first byte does: a stream of events never begins like JSON. */
 export function openMeter(contentType: string, reader: UsageReader): Meter {
+  if (contentType === MESSAGES) return new MessageMeter(reader);
   const isStream = contentType.includes("event-stream");
   if (!isStream && contentType.includes("json")) return new BodyMeter(reader);
   let meter: Meter | null = null;
@@ -254,6 +258,33 @@ class DataLineJoiner {
 
   end(): void {
     this.#pass(this.#held);
+  }
+}
+
+/** Events that come one by one, each of them whole. All of them are read. */
+class MessageMeter implements Meter {
+  readonly #reader: UsageReader;
+  #textBytes = 0;
+
+  constructor(reader: UsageReader) {
+    this.#reader = reader;
+  }
+
+  see(message: Uint8Array): void {
+    const bytes = asBuffer(message);
+    if (bytes.length <= MAX_LINE_BYTES) this.#learn(parseJson(bytes.toString()));
+    else new JsonPicker(this.#reader.shape, (event) => this.#learn(event)).see(bytes);
+  }
+
+  #learn(event: unknown): void {
+    if (event === undefined) return;
+    this.#reader.learn(event);
+    this.#textBytes += this.#reader.measureText(event);
+  }
+
+  read(): Reading {
+    const estimatedOutput = Math.round(this.#textBytes / BYTES_PER_TOKEN);
+    return { ...this.#reader.report(), hasText: this.#textBytes > 0, estimatedOutput };
   }
 }
 

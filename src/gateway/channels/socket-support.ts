@@ -1,4 +1,4 @@
-// Remembers two things across sessions: the channels that offer no WebSocket, so that a client does not wait for their
+// Remembers two things across connections: the channels that offer no WebSocket, so that a client does not wait for their
 // refusal each time, and the channel that made each response.
 
 import type { Channel } from "../../config/catalog.ts";

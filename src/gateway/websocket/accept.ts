@@ -71,7 +71,7 @@ interface Upgrade {
   readonly newId: () => string;
 }
 
-/** Resolves when the session has ended. */
+/** Resolves when both sides have ended. */
 function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
   const { catalog, observer, sockets } = gateway;
@@ -86,13 +86,13 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
-    const session = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
+    const connection = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
     const client = new WebSocketPeer(
       wire,
       { side: "server", maxMessageBytes: maxBodyBytes },
-      session.clientListener,
+      connection.clientListener,
     );
-    session.start(client, upstream);
+    connection.start(client, upstream);
     return client;
   });
   return ended.promise;

@@ -20,7 +20,8 @@ export interface OpenConnection {
   readonly candidate: Candidate;
   /** The fields of the upstream's 101, for the client. */
   readonly fields: readonly Field[];
-  start(listener: PeerListener): WebSocketPeer;
+  /** `taken` gets the peer before the listener gets anything: messages may have come together with the 101. */
+  start(listener: PeerListener, taken: (peer: WebSocketPeer) => void): void;
   discard(): void;
 }
 
@@ -78,7 +79,13 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
         kind: "open",
         candidate,
         fields,
-        start: (listener) => start(accept, listener),
+        start: (listener, taken) =>
+          accept((wire) => {
+            const options = { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES } as const;
+            const peer = new WebSocketPeer(wire, options, listener);
+            taken(peer);
+            return peer;
+          }),
         discard: cancel,
       };
     }
@@ -97,16 +104,4 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
 /** The handshake's own fields belong to this hop. */
 function isForClient([name]: Field): boolean {
   return !name.startsWith("sec-websocket-");
-}
-
-function start(accept: NonNullable<UpgradeReply["accept"]>, listener: PeerListener): WebSocketPeer {
-  const peers: WebSocketPeer[] = [];
-  accept((wire) => {
-    const peer = new WebSocketPeer(wire, { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES }, listener);
-    peers.push(peer);
-    return peer;
-  });
-  const [peer] = peers;
-  if (peer === undefined) throw new Error("an upgrade without a connection");
-  return peer;
 }

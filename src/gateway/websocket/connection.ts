@@ -28,7 +28,6 @@ import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import type { OpenConnection, OpenUpstream } from "./connect.ts";
 import { SocketTurn } from "./turn.ts";
 
-/** What a session needs of its surroundings. */
 export interface ConnectionOptions {
   /** The request for the upgrade. */
   readonly call: Request;
@@ -36,7 +35,7 @@ export interface ConnectionOptions {
   readonly newId: () => string;
   /** Opens a WebSocket to the first channel of a match that accepts. */
   readonly openUpstream: OpenUpstream;
-  /** Called once, with the number of responses, when both connections have ended and every turn has its line. */
+  /** Called once, with the number of responses, when both sides have ended and every turn has its line. */
   readonly ended: (responses: number) => void;
 }
 
@@ -53,17 +52,15 @@ export class SocketConnection {
   #candidate: Candidate;
   #turns: SocketTurn[] = [];
   #responses = 0;
-  /** Messages of the client that wait for an earlier one, whose bill is being opened. */
+  /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
   #queue: Message[] = [];
-  #working = false;
-  /** A response has begun here, so the session stays on its channel. */
+  #isBusy = false;
+  /** A response has begun here, so the connection stays on its channel. */
   #bound = false;
   #clientGone = false;
   #stopping = false;
   #drain: Timer | null = null;
   #ended = false;
-  /** Resolves when both sides have read enough for the next message. */
-  #room: PromiseWithResolvers<void> | null = null;
   readonly #onHalt = (): void => this.#abandon({ code: CLOSE_CODES.goingAway, reason: "" });
 
   constructor(options: ConnectionOptions, upstream: OpenConnection) {
@@ -72,13 +69,19 @@ export class SocketConnection {
   }
 
   readonly clientListener: PeerListener = {
-    message: (message) => this.#receive(message),
+    message: (message) => {
+      this.#queue.push(message);
+      this.#advance();
+    },
     drained: () => {
       this.#upstream?.resume();
-      this.#makeRoom();
+      this.#advance();
     },
     closed: (closing) => this.#leave(closing),
-    stopping: () => this.#stop(),
+    stopping: () => {
+      this.#stopping = true;
+      this.#endIfIdle();
+    },
   };
 
   start(client: WebSocketPeer, upstream: OpenConnection): void {
@@ -88,41 +91,42 @@ export class SocketConnection {
 
   #attach(connection: OpenConnection): void {
     this.#candidate = connection.candidate;
-    // The upstream may have sent messages, or its end, together with its 101: they come before `start` returns.
-    const early: (() => void)[] = [];
-    let peer: WebSocketPeer | null = null;
-    const onlyNow = (handle: () => void): void => {
-      if (peer === null) early.push(handle);
-      else if (this.#upstream === peer) handle();
+    // Another channel may have taken the place of this one.
+    const onlyIf = (handle: () => void): void => {
+      if (this.#upstream === own) handle();
     };
-    peer = connection.start({
-      message: (message) => onlyNow(() => this.#pass(message)),
-      drained: () => onlyNow(() => this.#makeRoom()),
-      closed: (closing) => onlyNow(() => this.#lose(closing)),
-      stopping: () => {},
-    });
-    this.#upstream = peer;
-    for (const handle of early) if (this.#upstream === peer) handle();
+    let own: WebSocketPeer | null = null;
+    connection.start(
+      {
+        message: (message) => onlyIf(() => this.#pass(message)),
+        drained: () => onlyIf(() => this.#advance()),
+        closed: (closing) => onlyIf(() => this.#lose(closing)),
+        stopping: () => {},
+      },
+      (peer) => {
+        own = peer;
+        this.#upstream = peer;
+      },
+    );
   }
 
   // From the client.
 
-  #receive(message: Message): void {
-    this.#queue.push(message);
-    if (!this.#working) void this.#work();
-  }
-
   /** One message after another: the next one may depend on what the one before leads to. */
-  async #work(): Promise<void> {
-    this.#working = true;
-    this.#client?.pause();
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      if (!this.#clientGone) await this.#handle(next);
-      if (!this.#hasRoom()) await (this.#room ??= Promise.withResolvers()).promise;
+  #advance(): void {
+    if (this.#isBusy) return;
+    const message = this.#hasRoom() ? this.#queue.shift() : null;
+    if (message === undefined) {
+      this.#client?.resume();
+      return this.#endIfIdle();
     }
-    this.#working = false;
-    this.#client?.resume();
-    this.#endIfIdle();
+    this.#client?.pause();
+    if (message === null) return;
+    this.#isBusy = true;
+    void this.#handle(message).finally(() => {
+      this.#isBusy = false;
+      this.#advance();
+    });
   }
 
   /** A client whose messages lead to more than it or the upstream reads must wait. */
@@ -131,39 +135,17 @@ export class SocketConnection {
     return (this.#upstream?.unsentBytes ?? 0) === 0 && (this.#client?.unsentBytes ?? 0) <= MAX_UNREAD_BYTES;
   }
 
-  #makeRoom(): void {
-    if (!this.#hasRoom()) return;
-    this.#room?.resolve();
-    this.#room = null;
-  }
-
   async #handle(message: Message): Promise<void> {
-    const event = readSocketEvent(message.bytes);
-    if (message.kind === "binary" || event.type === "") {
-      const text = "A message must be a text with one JSON object that has one `type`.";
-      this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
-    } else if (event.type === CREATE) {
-      await this.#create(message.bytes, event);
-    } else if (hasOneType(message.bytes)) {
-      const refusal = this.#refuseKey();
-      if (refusal === null) this.#upstream?.send(message);
-      else this.#sendError(refusal, event);
-    } else {
-      const text =
-        "The message names its `type` more than once, in different spellings, or is not strict JSON.";
-      this.#sendError(new GatewayError("bad_request", text, { param: "type" }), event);
-    }
-  }
-
-  /** A key can be disabled, or its plan can end, while its connection lives. */
-  #refuseKey(): GatewayError | null {
     const { call, gateway } = this.#options;
+    const event = readSocketEvent(message.bytes);
+    if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
+      requireOneType(message, event);
+      // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway.catalog, gateway.now());
-      return null;
-    } catch (error) {
-      if (error instanceof GatewayError) return error;
-      throw error;
+      this.#upstream?.send(message);
+    } catch (thrown) {
+      this.#sendError(toGatewayError(thrown, gateway.observer), event);
     }
   }
 
@@ -178,10 +160,12 @@ export class SocketConnection {
     } catch (thrown) {
       const error = toGatewayError(thrown, gateway.observer);
       this.#sendError(error, event);
-      endUnbilled(r, () => reportRefusal(r, error, gateway), gateway);
+      if (r.held) settleFailure(r, error, gateway);
+      else endUnbilled(r, () => reportRefusal(r, error, gateway), gateway);
     }
   }
 
+  /** The steps of pipeline.ts, with a frame in place of a request. */
   async #begin(r: Request, bytes: Uint8Array, event: SocketEvent): Promise<void> {
     const { gateway } = this.#options;
     const { catalog } = gateway;
@@ -200,14 +184,9 @@ export class SocketConnection {
     r.candidates = [candidate];
     await openBill(r, gateway);
     r.held = true;
-    if (this.#clientGone || this.#upstream?.open !== true) {
-      const error = this.#clientGone
-        ? new GatewayError("client_gone", "The client disconnected.")
-        : askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
-      settleFailure(r, error, gateway);
-      this.#sendError(error, event);
-      return;
-    }
+    if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
+    if (this.#upstream?.open !== true)
+      throw askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
     this.#responses += 1;
     const message = renameModel(r, candidate) ?? bytes;
     this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
@@ -228,7 +207,7 @@ export class SocketConnection {
     );
   }
 
-  /** The session's channel, if it serves the model. Before the first response, another channel may take its place. */
+  /** The connection's channel, if it serves the model. Before the first response, another channel may take its place. */
   async #settleOnChannel(match: Match): Promise<Candidate> {
     const { call, gateway, openUpstream } = this.#options;
     const { name } = this.#candidate.channel;
@@ -319,24 +298,23 @@ export class SocketConnection {
   /** The upstream's connection has ended. */
   #lose({ code, reason }: Closing): void {
     this.#upstream = null;
-    this.#makeRoom();
     const isUnused = !this.#bound && this.#turns.length === 0;
     this.#breakTurns("upstream_gone");
     const { channel } = this.#candidate;
     // An unused connection that ends is replaced at the next request.
-    if (isUnused) return this.#endIfIdle();
-    this.#client?.close(
-      isSendable(code) || code === CLOSE_CODES.none
-        ? { code, reason: redactText(reason, channel) }
-        : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
-    );
-    this.#endIfIdle();
+    if (!isUnused)
+      this.#client?.close(
+        isSendable(code) || code === CLOSE_CODES.none
+          ? { code, reason: redactText(reason, channel) }
+          : { code: CLOSE_CODES.internal, reason: `The connection to the channel "${channel.name}" broke` },
+      );
+    this.#advance();
   }
 
   /** The client's connection has ended. */
   #leave(closing: Closing): void {
     this.#clientGone = true;
-    this.#makeRoom();
+    this.#queue = [];
     this.#upstream?.resume();
     const { gateway } = this.#options;
     const { drainMs } = gateway.catalog.onDisconnect;
@@ -360,13 +338,8 @@ export class SocketConnection {
     for (const turn of turns) turn.break(how);
   }
 
-  #stop(): void {
-    this.#stopping = true;
-    this.#endIfIdle();
-  }
-
   #endIfIdle(): void {
-    if (this.#turns.length > 0 || this.#working) return;
+    if (this.#turns.length > 0 || this.#isBusy || this.#queue.length > 0) return;
     if (this.#stopping)
       this.#client?.close({ code: CLOSE_CODES.goingAway, reason: "The gateway is stopping" });
     if (!this.#clientGone || this.#ended) return;
@@ -383,9 +356,18 @@ export class SocketConnection {
 const TYPE: ReadonlySet<string> = new Set(["type"]);
 
 /** Another parser must not find a `response.create` in what passes without a bill. */
-function hasOneType(bytes: Uint8Array): boolean {
+function requireOneType({ kind, bytes }: Message, { type }: SocketEvent): void {
+  if (kind === "binary" || type === "")
+    throw refuseType("A message must be a text with one JSON object that has one `type`.");
   const { isForeign, members } = findDifferences(bytes, TYPE);
-  return !isForeign && members === 1;
+  if (isForeign || members !== 1)
+    throw refuseType(
+      "The message names its `type` more than once, in different spellings, or is not strict JSON.",
+    );
+}
+
+function refuseType(text: string): GatewayError {
+  return new GatewayError("bad_request", text, { param: "type" });
 }
 
 function askToReconnect(why: string): GatewayError {

@@ -5,8 +5,8 @@ import {
   endsResponse,
   readErrorStatus,
   type SocketEvent,
-  toStreamEvent,
 } from "../../dialects/formats/responses-websocket.ts";
+import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
@@ -39,7 +39,7 @@ export class SocketTurn {
     this.#candidate = candidate;
     this.streamId = streamId;
     this.#gateway = gateway;
-    this.#meter = r.dialect.openMeter("text/event-stream", r.calls);
+    this.#meter = r.dialect.openMeter(MESSAGES, r.calls);
     gateway.channels.reportStart(candidate, gateway.now());
     const response = { status: 200, fields: [], field: () => undefined, length: null, closeDelimited: false };
     beginDelivery(r, response, candidate, gateway);
@@ -75,7 +75,7 @@ export class SocketTurn {
     if (!this.#begun) this.#begin(event, message);
     if (this.#ended) return;
     this.awaitEvent();
-    this.#meter.see(toStreamEvent(message));
+    this.#meter.see(message);
     if (endsResponse(event)) this.#finish(null, null);
   }
 

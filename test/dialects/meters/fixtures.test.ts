@@ -6,8 +6,10 @@ import { readFileSync } from "node:fs";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
+import { MESSAGES } from "../../../src/dialects/meters/meter.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
+import { openSseParser } from "../../../src/lib/sse/sse-parser.ts";
 import { type Billing, NORMAL, wantedOf } from "../../harness/billing-form.ts";
 import { isThere } from "../../harness/needs.ts";
 
@@ -142,6 +144,25 @@ for (const family of ["anthropic", "openai-responses", "openai-chat", "gemini"] 
     });
   });
 }
+
+test.skipIf(!present)(
+  "every recorded stream of the responses dialect gives the same usage as messages",
+  () => {
+    const streams = fixtures.filter(
+      ({ family, file }) => family === "openai-responses" && file.endsWith(".sse"),
+    );
+    expect(streams.length).toBeGreaterThan(50);
+    for (const fixture of streams) {
+      const meter = openResponsesMeter(MESSAGES);
+      for (const { data } of openSseParser().push(bytesOf(fixture)))
+        if (data !== "[DONE]") meter.see(Buffer.from(data));
+      expect({ id: fixture.id, reading: settled(meter.read()) }).toEqual({
+        id: fixture.id,
+        reading: settled(readWhole(fixture)),
+      });
+    }
+  },
+);
 
 function isRunningText({ kind, file, expect: { text, ...found } }: Fixture): boolean {
   const calls = [found.tool_calls, found.server_tools, found.function_calls].flatMap((list) => list ?? []);

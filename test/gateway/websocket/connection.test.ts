@@ -69,9 +69,9 @@ function openUpstream(channel: string): Upstream {
   const wire = new RecordedWire(true);
   const candidate = { channel: scripted.gateway.catalog.channels.get(channel)!, model: "m" };
   let peer: WebSocketPeer | null = null;
-  const start: OpenConnection["start"] = (listener) => {
+  const start: OpenConnection["start"] = (listener, taken) => {
     peer = new WebSocketPeer(wire, { side: "client", maxMessageBytes: 1024 * 1024 }, listener);
-    return peer;
+    taken(peer);
   };
   return {
     wire,
@@ -82,7 +82,7 @@ function openUpstream(channel: string): Upstream {
 
 const asText = (event: object) => ({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }) as const;
 
-async function openSession({ next, more = {} }: { next?: string; more?: Record<string, unknown> } = {}) {
+async function openSocket({ next, more = {} }: { next?: string; more?: Record<string, unknown> } = {}) {
   const target = "/v1/responses";
   scripted = await openScripted({
     platform: "responses",
@@ -95,7 +95,7 @@ async function openSession({ next, more = {} }: { next?: string; more?: Record<s
   const following = next === undefined ? null : openUpstream(next);
   const ended = Promise.withResolvers<number>();
   let count = 0;
-  const session = new SocketConnection(
+  const connection = new SocketConnection(
     {
       call: request,
       gateway,
@@ -112,9 +112,9 @@ async function openSession({ next, more = {} }: { next?: string; more?: Record<s
   const client = new WebSocketPeer(
     wire,
     { side: "server", maxMessageBytes: 1024 * 1024 },
-    session.clientListener,
+    connection.clientListener,
   );
-  session.start(client, upstream.connection);
+  connection.start(client, upstream.connection);
   return {
     upstream,
     following,
@@ -139,7 +139,7 @@ function arrived(wire: RecordedWire, count: number): Promise<void> {
 
 describe("a client that leaves", () => {
   test("while its request is written to the journal is client_closed, and nothing is sent", async () => {
-    const { upstream, send, leave, ended } = await openSession();
+    const { upstream, send, leave, ended } = await openSocket();
     send(CREATE);
     leave();
     expect(await ended).toBe(0);
@@ -148,7 +148,7 @@ describe("a client that leaves", () => {
   });
 
   test("with unread messages lets its response be read to the end, if it may be drained", async () => {
-    const { upstream, wire, send, leave, ended } = await openSession({
+    const { upstream, wire, send, leave, ended } = await openSocket({
       more: { on_disconnect: { drain: "1h" } },
     });
     send(CREATE);
@@ -165,7 +165,7 @@ describe("a client that leaves", () => {
   });
 
   test("before its response begins ends the trial of a channel in cooldown", async () => {
-    const { upstream, send, leave, ended } = await openSession();
+    const { upstream, send, leave, ended } = await openSocket();
     const { channels, now } = scripted.gateway;
     const { candidate } = upstream.connection;
     const failure = {
@@ -187,7 +187,7 @@ describe("a client that leaves", () => {
 
 describe("the silence of an upstream", () => {
   test("counts for a later response on the same stream, once the one before has ended", async () => {
-    const { upstream, wire, send } = await openSession({
+    const { upstream, wire, send } = await openSocket({
       more: channelsWith({ first_byte: "50ms", idle: "0s" }),
     });
     upstream.wire.onMessage = () => upstream.say(CREATED);
@@ -208,7 +208,7 @@ describe("the silence of an upstream", () => {
   });
 
   test("does not count after a response", async () => {
-    const { upstream, wire, send } = await openSession({
+    const { upstream, wire, send } = await openSocket({
       more: channelsWith({ first_byte: "0s", idle: "25ms" }),
     });
     upstream.wire.onMessage = () => {
@@ -236,7 +236,7 @@ function channelsWith(timeouts: object) {
 }
 
 test("a connection that another channel replaces is closed", async () => {
-  const { upstream, following, send } = await openSession({
+  const { upstream, following, send } = await openSocket({
     next: "b",
     more: {
       channels: { ...channelsWith({}).channels, a: { ...channelsWith({}).channels.a, models: ["other"] } },
