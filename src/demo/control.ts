@@ -2,13 +2,20 @@
 // `x-demo-words`, or with the model's name if headers do not pass: `demo-fault-stall`, `demo-words-500_pace-20`.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { isFault, type FaultName } from "./faults.ts";
 import { parseJson } from "../lib/json/json.ts";
+import type { Answer } from "./answers/answer.ts";
+import { answerError } from "./answers/errors.ts";
 import { decodeName, pickText } from "./json.ts";
+import { cutHalf, type Step, type Timing, type WirePlan } from "./script.ts";
 
-export interface Control {
-  readonly fault?: FaultName;
-  readonly paceMs?: number;
+/** A fault changes the answer before it is framed, or the steps on the wire. */
+export interface Fault {
+  readonly alter?: (answer: Answer) => Answer;
+  readonly cut?: (plan: WirePlan) => Iterable<Step>;
+}
+
+export interface Change extends Fault, Timing {
+  /** The number of words in the answer, one event each. */
   readonly words?: number;
 }
 
@@ -17,19 +24,26 @@ interface ControlledRequest {
   readonly json: unknown;
 }
 
-export function readControl(request: ControlledRequest, path: string): Control {
+export function readControl(request: ControlledRequest, path: string): Change {
   const [, inPath = ""] = /\/models\/(.+):[a-zA-Z]+$/.exec(path) ?? [];
   const model = pickText(request.json, "model") || decodeName(inPath);
   const settings = new Map(
     model.startsWith("demo-") ? model.slice("demo-".length).split("_").map(splitSetting) : [],
   );
   const read = (name: string): string => request.field(`x-demo-${name}`) ?? settings.get(name) ?? "";
-  const [fault, pace, words] = [read("fault"), readCount(read("pace")), readCount(read("words"))];
+  const [pace, words] = [readCount(read("pace")), readCount(read("words"))];
   return {
-    ...(isFault(fault) ? { fault } : {}),
+    ...readFault(read("fault")),
     ...(pace === null ? {} : { paceMs: pace }),
     ...(words === null ? {} : { words }),
   };
+}
+
+/** `stall` or `status-529`. */
+export function readFault(name: string): Fault | null {
+  if (name === "stall") return { cut: ({ head, body }) => [head, ...cutHalf(body), "stall"] };
+  const [, status] = /^status-([1-9]\d\d)$/.exec(name) ?? [];
+  return status === undefined ? null : { alter: ({ family }) => answerError(family, Number(status)) };
 }
 
 /** At most a million, so that no request uses up the memory of a demo. */

@@ -1,28 +1,22 @@
-// Turns an answer into steps on the wire: framed, with pauses and gates.
+// Turns an answer into steps on the wire: framed, with pauses.
 
 import { STATUS_CODES } from "node:http";
 import type { Field } from "../lib/http1/types.ts";
 import { encode, type Answer } from "./answers/answer.ts";
 
-/** Stops a stream at one place until a test opens it. */
-export interface Gate {
-  /** Resolves when the stream has arrived at the gate. */
-  readonly reached: Promise<void>;
-  open(): void;
-  /** Called on the wire. Marks the gate as reached and resolves when it is open. */
+/** Bytes are written. `stall` waits until the peer leaves. `fin` cuts the connection, and `close` ends it as announced. */
+export type Step = Uint8Array | Pause | "stall" | "reset" | "fin" | "close";
+
+export interface Pause {
+  /** Resolves when the next step may follow. */
   pass(): Promise<void>;
 }
-
-/** Bytes are written. `stall` waits until the peer leaves. `fin` cuts the connection, and `close` ends it as announced. */
-export type Step = Uint8Array | Gate | { readonly waitMs: number } | "stall" | "reset" | "fin" | "close";
 
 export interface Timing {
   /** Pause before the head. */
   readonly firstByteMs?: number;
   /** Pause between two pieces. */
   readonly paceMs?: number;
-  /** The gate before the piece of this number. 0 is after the head, -1 is before the head. */
-  readonly gates?: Readonly<Record<number, Gate>>;
 }
 
 /** An answer that is ready to be sent. Faults rearrange its parts. */
@@ -30,47 +24,38 @@ export interface WirePlan {
   readonly answer: Answer;
   readonly before: readonly Step[];
   readonly head: Uint8Array;
-  /** Framed pieces with their pauses and gates. */
+  /** Framed pieces with their pauses. */
   readonly body: readonly Step[];
   /** The regular end of the body. */
   readonly tail: readonly Step[];
 }
 
-export function makeGate(): Gate {
-  const reached = Promise.withResolvers<void>();
-  const opened = Promise.withResolvers<void>();
+export function planSteps(answer: Answer, { firstByteMs, paceMs }: Timing): WirePlan {
   return {
-    reached: reached.promise,
-    open: () => opened.resolve(),
-    pass: () => {
-      reached.resolve();
-      return opened.promise;
-    },
+    answer,
+    before: listPauses(firstByteMs),
+    head: writeHead(answer),
+    body: answer.pieces.flatMap((piece, index) => [
+      ...(index > 0 ? listPauses(paceMs) : []),
+      frame(answer, piece),
+    ]),
+    tail: endBody(answer),
   };
 }
 
-export function planSteps(answer: Answer, tempo: Timing): WirePlan {
-  const body = answer.pieces.flatMap((piece, index): Step[] => {
-    const gate = tempo.gates?.[index];
-    const wait = index > 0 && tempo.paceMs !== undefined ? [{ waitMs: tempo.paceMs }] : [];
-    return [...wait, ...(gate === undefined ? [] : [gate]), frame(answer, piece)];
-  });
-  const lastGate = tempo.gates?.[answer.pieces.length];
-  const first = tempo.gates?.[-1];
-  return {
-    answer,
-    before: [
-      ...(tempo.firstByteMs === undefined ? [] : [{ waitMs: tempo.firstByteMs }]),
-      ...(first === undefined ? [] : [first]),
-    ],
-    head: writeHead(answer),
-    body,
-    tail: [...(lastGate === undefined ? [] : [lastGate]), ...endBody(answer)],
-  };
+function listPauses(ms: number | undefined): Pause[] {
+  return ms === undefined ? [] : [{ pass: () => Bun.sleep(ms) }];
 }
 
 export function listSteps({ before, head, body, tail }: WirePlan): Step[] {
   return [...before, head, ...body, ...tail];
+}
+
+/** The first half of the steps. Of a single piece, the first half of its bytes. */
+export function cutHalf(steps: readonly Step[]): readonly Step[] {
+  const [only] = steps;
+  if (steps.length === 1 && only instanceof Uint8Array) return [only.subarray(0, only.length >> 1)];
+  return steps.slice(0, Math.ceil(steps.length / 2));
 }
 
 export function writeHead(answer: Answer, changes: readonly Field[] = frameFields(answer)): Uint8Array {

@@ -93,8 +93,8 @@ async function respond(wire: UpgradedWire, steps: readonly Step[], streamId: unk
       const event = readEvent(Buffer.from(step).toString(), streamId);
       if (event !== null)
         await wire.write(writeMessage({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }, false));
-    } else if (typeof step === "object" && "waitMs" in step) {
-      await Bun.sleep(step.waitMs);
+    } else if (typeof step === "object") {
+      await step.pass();
     }
   }
 }

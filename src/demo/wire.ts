@@ -20,10 +20,10 @@ export type ReplyOutcome = "answered" | "broken" | "left";
 
 export interface Reply {
   readonly steps: Iterable<Step>;
-  /** Bytes that the kernel has taken. */
-  took(bytes: number): void;
+  /** Called with the number of bytes that the kernel has taken. */
+  readonly took?: (bytes: number) => void;
   /** Called once or twice. Only the first call counts. */
-  ended(how: ReplyOutcome): void;
+  readonly ended?: (how: ReplyOutcome) => void;
   /** After the steps, the connection belongs to another protocol. Returns what reads its bytes. */
   readonly upgrade?: (wire: UpgradedWire) => (bytes: Uint8Array) => void;
 }
@@ -69,7 +69,7 @@ export function listenOnWire(port: number, respond: Respond): WireServer {
     sockets.delete(socket);
     const peer = socket.data;
     peer.gone = true;
-    peer.reply?.ended("left");
+    peer.reply?.ended?.("left");
     peer.left.resolve();
     peer.drained();
   };
@@ -130,7 +130,8 @@ async function serveRequests(socket: Socket<WireConnection>, respond: Respond): 
   for (let request = takeRequest(peer); request !== null && !peer.gone; request = takeRequest(peer)) {
     peer.reply = await respond(request);
     const { reply } = peer;
-    reply.ended(await runSteps(socket, reply));
+    const outcome = await runSteps(socket, reply);
+    reply.ended?.(outcome);
     peer.reply = null;
     if (reply.upgrade !== undefined && !peer.gone) return upgrade(socket, reply);
   }
@@ -160,7 +161,6 @@ async function runSteps(socket: Socket<WireConnection>, reply: Reply): Promise<R
     else if (step === "reset" || step === "fin" || step === "close")
       return endConnection(socket, step, reply);
     else if (step === "stall") await peer.left.promise;
-    else if ("waitMs" in step) await Bun.sleep(step.waitMs);
     else await Promise.race([step.pass(), peer.left.promise]);
   }
   return peer.gone ? "left" : "answered";
@@ -173,7 +173,7 @@ async function endConnection(
 ): Promise<ReplyOutcome> {
   const ending = how === "close" ? "answered" : "broken";
   if (how === "reset") await Bun.sleep(RESET_DELAY_MS);
-  reply.ended(ending); // before the socket reports that it is closed
+  reply.ended?.(ending); // before the socket reports that it is closed
   if (how === "reset") socket.terminate();
   else socket.end();
   return ending;
@@ -185,7 +185,7 @@ async function write(socket: Socket<WireConnection>, bytes: Uint8Array, reply: R
   for (let rest = bytes; rest.length > 0 && !peer.gone;) {
     const drained = new Promise<void>((resolve) => (peer.drained = resolve));
     const taken = Math.max(0, socket.write(rest));
-    reply.took(taken);
+    reply.took?.(taken);
     rest = rest.subarray(taken);
     if (rest.length > 0) await drained;
   }

@@ -4,7 +4,7 @@ import Anthropic, { InternalServerError, RateLimitError } from "@anthropic-ai/sd
 import { FinishReason, GoogleGenAI } from "@google/genai";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { NotFoundError } from "openai";
-import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 
 let upstream: DemoUpstream;
 beforeAll(() => {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { rawRequest, readEvents } from "../harness/raw.ts";
 
 let upstream: DemoUpstream;

@@ -2,7 +2,7 @@
 // its own upstream, so that a test sees which one got a request.
 
 import { PLATFORMS } from "../../src/config/schema.ts";
-import { startDemoUpstream, type DemoUpstream } from "../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import type { ChannelView } from "../../src/gateway/channels/view.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { type InsideGateway, makeConfig, type Platform, startGatewayHere } from "../harness/gateway.ts";

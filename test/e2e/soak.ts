@@ -6,8 +6,12 @@ import { PLATFORMS } from "../../src/config/schema.ts";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { FaultName } from "../../src/demo/faults.ts";
-import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../src/demo/upstream.ts";
+import type { FaultName } from "../harness/upstreams/faults.ts";
+import {
+  type DemoUpstream,
+  type ReceivedRequest,
+  startDemoUpstream,
+} from "../harness/upstreams/demo-upstream.ts";
 import { type Client, createClient } from "../../src/lib/http1/client/client.ts";
 import type { Field, Origin } from "../../src/lib/http1/types.ts";
 import { getField } from "../../src/lib/json/json.ts";

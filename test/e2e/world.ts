@@ -3,10 +3,10 @@
 
 import {
   startDemoUpstream,
-  type DemoOptions,
+  type DemoUpstreamOptions,
   type DemoUpstream,
   type ReceivedRequest,
-} from "../../src/demo/upstream.ts";
+} from "../harness/upstreams/demo-upstream.ts";
 import { PLATFORMS } from "../../src/config/schema.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
@@ -57,7 +57,7 @@ export interface World {
   stop(): Promise<void>;
 }
 
-interface WorldOptions extends DemoOptions {
+interface WorldOptions extends DemoUpstreamOptions {
   /** The upstream accepts any credential. */
   readonly anyCredential?: true;
 }

@@ -4,7 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { replay } from "../../src/demo/answers/replay.ts";
+import { replay } from "./upstreams/replay.ts";
 import type { Answer } from "../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../src/demo/answers/family.ts";
 import { isThere } from "./needs.ts";

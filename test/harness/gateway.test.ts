@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { startDemoUpstream } from "./upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "./gateway.ts";
 import { rawRequest } from "./raw.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText } from "../../src/config/file/load.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { PROGRAM } from "../harness/program.ts";

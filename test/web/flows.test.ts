@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import {
   type ChildGateway,
   CREDENTIAL,

@@ -1,7 +1,7 @@
 // Nobody but the signed-in page gets in: other web pages, other users of this machine, and stolen links.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { TOKEN_HEADER } from "../../src/web/api.ts";
 import { CREDENTIAL, type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../harness/gateway.ts";
 import { rawRequest } from "../harness/raw.ts";

@@ -3,7 +3,7 @@
 //   bun test/web/showcase.ts FOLDER    writes the pictures of the page into the folder
 
 import { join } from "node:path";
-import { startDemoUpstream } from "../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
 import { CREDENTIAL, startGatewayHere } from "../harness/gateway.ts";
 import { makeTempFolder } from "../harness/temp.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
-import { type DemoUpstream, startDemoUpstream } from "../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
 import { bundlePage } from "../../src/web/bundle.ts";
 import { CREDENTIAL, type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
 import { visit } from "./visitor.ts";

@@ -7,7 +7,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import { type Platform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
-import { startDemoUpstream } from "../../demo/upstream.ts";
+import { startUpstream } from "../../demo/upstream.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { paint } from "../terminal/terminal.ts";
@@ -26,15 +26,15 @@ const EVENT_GAP_MS = 40;
 export function startDemo(): Demo {
   const upstreams = PLATFORMS.map((platform) => ({
     platform,
-    ...startDemoUpstream({ platform, paceMs: EVENT_GAP_MS, records: false, sockets: true }),
+    ...startUpstream({ platform, paceMs: EVENT_GAP_MS, sockets: true }),
   }));
   const secrets = forEachPlatform(() => newSecret());
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
   const config = {
     channels: Object.fromEntries(
-      upstreams.map(({ platform, url }) => [
+      upstreams.map(({ platform, port }) => [
         `demo-${platform}`,
-        { platform, base_url: url, credential: "demo-credential" },
+        { platform, base_url: `http://127.0.0.1:${port}`, credential: "demo-credential" },
       ]),
     ),
     groups: Object.fromEntries(

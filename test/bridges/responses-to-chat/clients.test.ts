@@ -12,7 +12,7 @@ import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request/request.ts";
 import { type ChatStream, openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { askGateway } from "../../../src/cli/access/control.ts";
-import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { locateControl, makeControlFolder } from "../../../src/gateway/control/socket.ts";
 import { VERSION } from "../../../src/lib/version.ts";
 import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";

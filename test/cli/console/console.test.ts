@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal, type TerminalRun } from "../driving.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";

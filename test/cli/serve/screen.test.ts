@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { askGateway, tryGateway } from "../../../src/cli/access/control.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
 import { formatAmount } from "../../../src/cli/terminal/text.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
 import { type ChildGateway, makeConfig, startGateway } from "../../harness/gateway.ts";

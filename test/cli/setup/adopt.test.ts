@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { PRESETS } from "../../../src/cli/setup/presets.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";

@@ -9,7 +9,7 @@ import { findProvider } from "@pydantic/genai-prices";
 import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import type { CommandRow } from "../../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../../src/commands/commands.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { OFFLINE, run } from "../driving.ts";

@@ -6,7 +6,7 @@ import { findProvider } from "@pydantic/genai-prices";
 import { writeFileSync } from "node:fs";
 import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";

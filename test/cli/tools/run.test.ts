@@ -13,7 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

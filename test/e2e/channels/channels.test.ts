@@ -3,8 +3,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { askGateway } from "../../../src/cli/access/control.ts";
-import { makeGate } from "../../../src/demo/script.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";

@@ -5,7 +5,7 @@ import { Anthropic, APIError } from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { expect, test } from "bun:test";
 import { OpenAI } from "openai";
-import type { FaultName } from "../../../src/demo/faults.ts";
+import type { FaultName } from "../../harness/upstreams/faults.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { type Exchanged, readEvents } from "../../harness/raw.ts";
 import {

@@ -2,7 +2,7 @@
 // notice. After that, nothing is sent twice. test/gateway/attempt/failover.test.ts has every fault and status.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import type { FaultName } from "../../../src/demo/faults.ts";
+import type { FaultName } from "../../harness/upstreams/faults.ts";
 import { type Pair, openPair, type PairOptions } from "../pair.ts";
 import { type DialectName, DIALECTS, makeRequest } from "../world.ts";
 

@@ -2,7 +2,7 @@
 // in the shape and the pages of the client's dialect.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, type Platform, startGatewayHere } from "../../harness/gateway.ts";
 import { rawRequest, type RawAnswer } from "../../harness/raw.ts";
 import { bearer, openWorld, PLATFORMS, type World } from "../world.ts";

@@ -2,7 +2,7 @@
 // limits cut it, nothing of the runtime's and nothing of the server's.
 
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { makeGate } from "../../../src/demo/script.ts";
+import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { DIALECTS, inWorld, makeRequest, onChannels } from "../world.ts";
 
 const TEN_MINUTES = 600_000;

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 

@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import { makeGate } from "../../../src/demo/script.ts";
+import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import {
   type CachingDialect,
   CachingUpstream,

@@ -2,7 +2,7 @@
 // In these tests the simulated upstream is the proxy of a channel with that address, so that nothing leaves the machine.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { openSearchMeter } from "../../../src/dialects/meters/calls.ts";
 import {
   CREDENTIAL,

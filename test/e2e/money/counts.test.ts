@@ -1,7 +1,7 @@
 // Wrong counts from the upstream: a ledger line never reads them as zero and calls itself exact.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { replay } from "../../../src/demo/answers/replay.ts";
+import { replay } from "../../harness/upstreams/replay.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 
 let world: World;

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
 import { run } from "../../cli/driving.ts";
 import {

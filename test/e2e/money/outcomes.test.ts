@@ -5,7 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../../src/demo/answers/family.ts";
-import { type Gate, makeGate, type Step, planSteps } from "../../../src/demo/script.ts";
+import { type Step, planSteps } from "../../../src/demo/script.ts";
+import { type Gate, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig } from "../../harness/gateway.ts";
 import type { RequestLines } from "../../harness/raw.ts";
 import {

@@ -7,7 +7,7 @@ import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import { type Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { makeGate } from "../../../src/demo/script.ts";
+import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";
 import { bearer, CONTENTS, DIALECTS, makeRequest, MESSAGE, openWorld, type World } from "../world.ts";

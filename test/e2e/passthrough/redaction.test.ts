@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { askGateway } from "../../../src/cli/access/control.ts";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { encodeWithin, ESCAPES, expectSafe } from "../../gateway/upstream/escapes.ts";
 import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";

@@ -16,8 +16,7 @@ import {
 } from "node:fs";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import { makeGate } from "../../../src/demo/script.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";

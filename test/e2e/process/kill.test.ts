@@ -9,7 +9,7 @@ import { expect, test } from "bun:test";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { getField } from "../../../src/lib/json/json.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { optionsFor, readWholeLedger } from "../../billing/ledger/ledger-samples.ts";

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
-import type { FaultName } from "../../../src/demo/faults.ts";
+import type { FaultName } from "../../harness/upstreams/faults.ts";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 

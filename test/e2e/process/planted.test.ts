@@ -19,7 +19,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { editConfig } from "../../../src/config/file/replace.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";

@@ -5,8 +5,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import { askGateway } from "../../../src/cli/access/control.ts";
-import { makeGate } from "../../../src/demo/script.ts";
-import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import {
   type ChildGateway,
   CREDENTIAL,

@@ -1,7 +1,7 @@
 // Sends REQUESTS requests through a gateway. request-path.test.ts counts the lines that they run.
 
 import { expect, test } from "bun:test";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 
 test("requests are answered", async () => {

@@ -3,8 +3,7 @@
 
 import { chmodSync, closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "bun:test";
-import { makeGate } from "../../../src/demo/script.ts";
-import { startDemoUpstream, type DemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, type DemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, type RequestLines, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

@@ -5,7 +5,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";

@@ -13,7 +13,11 @@ import type { Family } from "../../../src/demo/answers/family.ts";
 import { messages } from "../../../src/demo/answers/messages.ts";
 import { responses } from "../../../src/demo/answers/responses.ts";
 import { pick, pickList, pickText } from "../../../src/demo/json.ts";
-import { type DemoUpstream, type ReceivedRequest, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import {
+  type DemoUpstream,
+  type ReceivedRequest,
+  startDemoUpstream,
+} from "../../harness/upstreams/demo-upstream.ts";
 
 const FAMILIES: ReadonlyArray<readonly [path: RegExp, family: Family]> = [
   [/\/v1\/messages$/, messages],

@@ -4,7 +4,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/line.ts";
-import type { DemoUpstream } from "../../../src/demo/upstream.ts";
+import type { DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { findTools, type Finished, hasTool, startProgram, WANTED } from "./installed.ts";

@@ -7,7 +7,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { findTools, type Finished, hasTool, startProgram, WANTED } from "./installed.ts";

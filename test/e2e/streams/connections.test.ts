@@ -1,7 +1,7 @@
 // Connections on both sides: reused where they can be, never mixed up, none left behind.
 
 import { describe, expect, test } from "bun:test";
-import { makeGate } from "../../../src/demo/script.ts";
+import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { openRaw, parseAnswer, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, MESSAGE, onChannels } from "../world.ts";

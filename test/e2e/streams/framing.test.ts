@@ -2,7 +2,7 @@
 // The bytes reach the client unchanged, the usage is exact, and no error is added.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { replay } from "../../../src/demo/answers/replay.ts";
+import { replay } from "../../harness/upstreams/replay.ts";
 import { readByStandard } from "../../lib/sse/streams.ts";
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { type DialectName, inWorld, makeRequest, openWorld, type World } from "../world.ts";

@@ -3,8 +3,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { makeGate, type Gate } from "../../../src/demo/script.ts";
-import { startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { startDemoUpstream, makeGate, type Gate } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { openCounter, openRaw, parseAnswer, type RawConnection, writeRequest } from "../../harness/raw.ts";
 import { DIALECTS, inWorld, makeRequest, type Running } from "../world.ts";

@@ -1,7 +1,7 @@
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { askGateway } from "../../../src/cli/access/control.ts";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
 import { type InsideGateway, keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 

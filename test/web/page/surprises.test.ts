@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core";
-import { type DemoUpstream, startDemoUpstream } from "../../../src/demo/upstream.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";

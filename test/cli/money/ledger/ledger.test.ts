@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 
 import { encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
 import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
-import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../../billing/ledger/ledger-samples.ts";

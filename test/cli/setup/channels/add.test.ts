@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { KEYS, type Outcome, run, runOnTerminal } from "../../driving.ts";
 

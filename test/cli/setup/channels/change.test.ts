@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { CHANNEL_SETTINGS } from "../../../../src/cli/setup/channels/change.ts";
 import { listSettings } from "../../../../src/config/yaml/problems.ts";
 import { loadConfig } from "../../../../src/config/file/load.ts";
-import { startDemoUpstream } from "../../../../src/demo/upstream.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { type Outcome, run, runOnTerminal } from "../../driving.ts";
 

@@ -2,11 +2,19 @@
 // the wire.
 
 import { gzipSync } from "node:zlib";
-import { encode, replaceFields, type Answer } from "./answers/answer.ts";
-import { isObject, parseJson } from "../lib/json/json.ts";
-import type { Json } from "./json.ts";
-import { answerError, writeErrorEvents } from "./answers/errors.ts";
-import { countBytes, listSteps, writeHead, type WirePlan, type Step } from "./script.ts";
+import { encode, replaceFields, type Answer } from "../../../src/demo/answers/answer.ts";
+import { isObject, parseJson } from "../../../src/lib/json/json.ts";
+import type { Json } from "../../../src/demo/json.ts";
+import { writeErrorEvents } from "../../../src/demo/answers/errors.ts";
+import { type Fault, readFault } from "../../../src/demo/control.ts";
+import {
+  countBytes,
+  cutHalf,
+  listSteps,
+  writeHead,
+  type WirePlan,
+  type Step,
+} from "../../../src/demo/script.ts";
 
 const HUGE_BYTES = 64 * 1024 * 1024;
 const HUGE_PIECE = 64 * 1024;
@@ -52,12 +60,11 @@ const WIRE_FAULTS = {
   "close-in-head": ({ head }) => [head.subarray(0, head.length >> 1), "fin"],
   "silent-after-head": ({ head }) => [head, "stall"],
   "reset-after-head": ({ head }) => [head, "reset"],
-  stall: ({ head, body }) => [head, ...firstHalf(body), "stall"],
-  "reset-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "reset"],
+  "reset-mid-stream": ({ head, body }) => [head, ...cutHalf(body), "reset"],
   "reset-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "reset"],
   "close-mid-chunk": ({ head, body }) => [head, ...insideChunk(body), "fin"],
   /** The connection ends without the last chunk, or before the announced length. */
-  "close-mid-stream": ({ head, body }) => [head, ...firstHalf(body), "fin"],
+  "close-mid-stream": ({ head, body }) => [head, ...cutHalf(body), "fin"],
   /** An announced length that is never reached. */
   "short-length": ({ answer }) => [
     writeHead(answer, [["content-length", String(countBytes(answer) + 100)]]),
@@ -67,23 +74,20 @@ const WIRE_FAULTS = {
   /** Half an answer that looks complete, because only the end of the connection ends it. */
   "close-delimited-cut": ({ answer }) => [
     writeHead(answer, [["connection", "close"]]),
-    ...firstHalf(answer.pieces),
+    ...cutHalf(answer.pieces),
     "fin",
   ],
-  dribble: (script) => listSteps(script).flatMap(dribble),
-  "early-hints": (script) => [
+  dribble: (plan) => listSteps(plan).flatMap(dribble),
+  "early-hints": (plan) => [
     encode("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"),
-    ...listSteps(script),
+    ...listSteps(plan),
   ],
   /** Complete, but the connection ends right after it without an announcement. */
-  "close-after": (script) => [...listSteps(script), "close"],
-  "reset-after": (script) => [...listSteps(script), "reset"],
-  "extra-bytes": (script) => [
-    ...listSteps(script),
-    encode("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"),
-  ],
+  "close-after": (plan) => [...listSteps(plan), "close"],
+  "reset-after": (plan) => [...listSteps(plan), "reset"],
+  "extra-bytes": (plan) => [...listSteps(plan), encode("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")],
   garbage: () => [encode("SSH-2.0-OpenSSH_9.6\r\n\r\n"), "stall"],
-  "bad-chunk": ({ head, body }) => [head, ...firstHalf(body), encode("zz\r\nnot a chunk\r\n"), "stall"],
+  "bad-chunk": ({ head, body }) => [head, ...cutHalf(body), encode("zz\r\nnot a chunk\r\n"), "stall"],
   "bad-length": ({ answer }) => [writeHead(answer, [["content-length", "-1"]]), ...answer.pieces, "fin"],
   "two-framings": ({ answer, body, tail }) => [
     writeHead(answer, [
@@ -96,39 +100,20 @@ const WIRE_FAULTS = {
   "endless-head": () => [encode("HTTP/1.1 200 OK\r\n"), ...Array.from({ length: 64 }, endlessField), "stall"],
   /** 64 MB, as fast as the peer reads. */
   huge: ({ answer }) => writeHuge(answer),
-} as const satisfies Readonly<Record<string, (script: WirePlan) => Iterable<Step>>>;
+} as const satisfies Readonly<Record<string, (plan: WirePlan) => Iterable<Step>>>;
 
-export type FaultName = keyof typeof ANSWER_FAULTS | keyof typeof WIRE_FAULTS | `status-${number}`;
+export type FaultName = keyof typeof ANSWER_FAULTS | keyof typeof WIRE_FAULTS | "stall" | `status-${number}`;
 
 const answerFaults: Readonly<Record<string, (answer: Answer) => Answer>> = ANSWER_FAULTS;
-const wireFaults: Readonly<Record<string, (script: WirePlan) => Iterable<Step>>> = WIRE_FAULTS;
+const wireFaults: Readonly<Record<string, (plan: WirePlan) => Iterable<Step>>> = WIRE_FAULTS;
 
-export function isFault(name: string): name is FaultName {
-  return (
-    Object.hasOwn(answerFaults, name) || Object.hasOwn(wireFaults, name) || /^status-[1-9]\d\d$/.test(name)
-  );
-}
-
-export function applyAnswerFault(answer: Answer, fault: FaultName | undefined): Answer {
-  if (fault === undefined) return answer;
-  if (fault.startsWith("status-")) return answerError(answer.family, Number(fault.slice("status-".length)));
-  return answerFaults[fault]?.(answer) ?? answer;
-}
-
-export function applyWireFault(script: WirePlan, fault: FaultName | undefined): Iterable<Step> {
-  const cut = fault === undefined ? undefined : wireFaults[fault];
-  return cut === undefined ? listSteps(script) : cut(script);
+export function faultOf(name: FaultName): Fault {
+  const [alter, cut] = [answerFaults[name], wireFaults[name]];
+  return readFault(name) ?? { ...(alter && { alter }), ...(cut && { cut }) };
 }
 
 function half(list: readonly unknown[]): number {
   return Math.ceil(list.length / 2);
-}
-
-/** The first half of the steps. Of a single piece, the first half of its bytes. */
-function firstHalf(steps: readonly Step[]): readonly Step[] {
-  const [only] = steps;
-  if (steps.length === 1 && only instanceof Uint8Array) return [only.subarray(0, only.length >> 1)];
-  return steps.slice(0, half(steps));
 }
 
 function insideChunk(steps: readonly Step[]): readonly Step[] {
