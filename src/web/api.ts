@@ -1,6 +1,17 @@
 // What the page's requests get, for both sides. Amounts are exact decimals in USD, times are ISO or milliseconds.
 // All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
 
+import type { DescribedTotals } from "../billing/report/report.ts";
+import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
+import type { Group } from "../config/catalog.ts";
+import type { ChannelView } from "../gateway/channels/view.ts";
+import type { OpenStream, RequestRecord } from "../gateway/observe/observer.ts";
+
+export type { DescribedTotals } from "../billing/report/report.ts";
+export type { Miss } from "../billing/report/sessions.ts";
+export type { ChannelState, ChannelView } from "../gateway/channels/view.ts";
+export type { RequestRecord } from "../gateway/observe/observer.ts";
+
 /** The header that every request of the page carries, beside the cookie. */
 export const TOKEN_HEADER = "x-gateway-console";
 
@@ -15,59 +26,8 @@ export interface ErrorReply {
 
 // ── Live ────────────────────────────────────────────────────────────────────
 
-export interface StreamRow {
-  readonly id: string;
-  readonly key: string;
-  readonly model: string | null;
-  readonly channel: string;
-  /** Milliseconds. */
-  readonly since: number;
+export interface StreamRow extends Omit<OpenStream, "tokens"> {
   readonly tokens: number;
-}
-
-export interface RequestRow {
-  readonly id: string;
-  readonly time: number;
-  readonly key: string | null;
-  readonly group: string | null;
-  readonly model: string | null;
-  readonly channel: string | null;
-  /** Who sent it, as far as the request shows it. */
-  readonly client: { readonly tool?: string | undefined; readonly label?: string | undefined } | null;
-  readonly endpoint: string;
-  readonly status: number;
-  readonly outcome: string;
-  readonly firstByteMs: number | null;
-  readonly durationMs: number;
-  readonly usage: Readonly<Partial<Record<string, number>>> | null;
-  readonly chargeUsd: string | null;
-  readonly problem: string | null;
-}
-
-export interface Counts {
-  readonly requests: number;
-  readonly errors: number;
-}
-
-export type ChannelState = "available" | "degraded" | "resting" | "unavailable" | "disabled" | "unknown";
-
-export interface ChannelRow {
-  readonly name: string;
-  readonly platform: string;
-  readonly groups: readonly string[];
-  readonly state: ChannelState;
-  readonly since: string | null;
-  readonly reason: string | null;
-  readonly until: string | null;
-  readonly latency_ms: number | null;
-  readonly latency_p95_ms: number | null;
-  readonly requests_hour: number;
-  readonly errors_hour: number;
-  readonly charge_today_usd: string;
-  /** In steps of five minutes, oldest first. */
-  readonly hour: readonly Counts[];
-  /** In steps of an hour, oldest first. */
-  readonly day: readonly Counts[];
 }
 
 /** About this run of the gateway. */
@@ -87,8 +47,8 @@ export interface LiveEvent {
   readonly about?: About;
   readonly streams?: readonly StreamRow[];
   /** Oldest first. In the first event the last ones, later the new ones. */
-  readonly requests?: readonly RequestRow[];
-  readonly channels?: readonly ChannelRow[];
+  readonly requests?: readonly RequestRecord[];
+  readonly channels?: readonly ChannelView[];
   /** WebSockets of clients that are open now. */
   readonly websockets?: number;
   readonly spend?: Spend;
@@ -118,17 +78,6 @@ export type PeriodName = (typeof PERIODS)[number];
 export const STACKS = ["model", "tool", "key", "group", "channel", "label"] as const;
 export type Stack = (typeof STACKS)[number];
 
-export interface ReportTotals {
-  readonly requests: number;
-  readonly usage: Readonly<Record<string, number>>;
-  readonly official_usd: string;
-  readonly charge_usd: string;
-  readonly cache_hit_rate: number | null;
-  readonly unpriced: number;
-  readonly unknown: number;
-  readonly partial: number;
-}
-
 export interface Series {
   readonly name: string;
   readonly charge_usd: string;
@@ -146,7 +95,7 @@ export interface Overview {
   readonly spans: readonly string[];
   /** The largest first. What is too small for a series of its own is in the last, `others`. */
   readonly series: readonly Series[];
-  readonly total: ReportTotals;
+  readonly total: DescribedTotals;
   /** The charges of each period. */
   readonly spent: Readonly<Record<PeriodName, string>>;
   /** Models without a price, and how many of their requests no amount includes. */
@@ -175,12 +124,7 @@ export interface LimitRow {
 
 // ── Keys ────────────────────────────────────────────────────────────────────
 
-export interface GroupChoice {
-  readonly name: string;
-  readonly platform: string;
-  readonly multiplier: string;
-  readonly description: string;
-}
+export type GroupChoice = Pick<Group, "name" | "platform" | "multiplier" | "description">;
 
 export interface KeyRow {
   readonly name: string;
@@ -237,17 +181,7 @@ export interface Connect {
 
 // ── Sessions ────────────────────────────────────────────────────────────────
 
-export interface SessionRow extends ReportTotals {
-  readonly session: string;
-  readonly tool: string | null;
-  readonly label: string | null;
-  readonly key: string;
-  /** The tool did not name the session. */
-  readonly inferred: boolean;
-  /** ISO times of its first and last request. */
-  readonly since: string;
-  readonly until: string;
-  readonly agents: number;
+export interface SessionRow extends DescribedSession {
   /** Of its prompts, tokens that should have been read from the cache and were not. */
   readonly missed: number;
 }
@@ -262,23 +196,13 @@ export interface SessionsReply {
   readonly more: number;
 }
 
-export interface CacheMiss {
-  readonly time: string;
-  /** Of the request. */
-  readonly id: string;
-  readonly tokens: number;
-  /** What it cost beyond a read; null: there is no price. */
-  readonly usd: string | null;
-  readonly because: string;
-}
-
-export interface AgentRow extends ReportTotals {
+export interface AgentRow extends DescribedTotals {
   /** Empty: the main agent. */
   readonly name: string;
   /** 0: the main agent. */
   readonly depth: number;
   readonly model: string;
-  readonly misses: readonly CacheMiss[];
+  readonly misses: readonly Miss[];
 }
 
 export interface SessionReply {

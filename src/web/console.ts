@@ -18,7 +18,7 @@ import { ORDERS, type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api
 import { NOT_CACHED, readCookie, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
-import { createReports, type Reports } from "./reports/reports.ts";
+import { Reports } from "./reports/reports.ts";
 import { type CodeFault, createSignIns, type SignIns } from "./sign-ins.ts";
 
 const API = "/console/api/";
@@ -41,7 +41,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     ...parts,
     signIns: createSignIns(gateway.now),
     live: createLive(parts),
-    reports: createReports(
+    reports: new Reports(
       () => ({
         ledgerPath: gateway.catalog.ledger.path,
         timezone: gateway.catalog.zone.name,
@@ -57,7 +57,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   return {
     observer: { ...inside.live.observer, streamOpened: () => {}, streamClosed: () => {} },
     isServed,
-    survey: () => inside.reports.survey(),
+    survey: () => inside.reports.ask("survey", null),
     isSignedIn: (exchange) => isSignedIn(exchange, inside),
     answer: async (call) => {
       if (isServed) await answer(call, inside);
@@ -79,7 +79,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
 async function checkSums({ gateway: { ledger, observer }, reports }: Inside): Promise<void> {
   if (ledger.indexedLines === null) return;
   try {
-    ledger.raiseSums(await reports.tally(ledger.indexedLines));
+    ledger.raiseSums(await reports.ask("tally", ledger.indexedLines));
   } catch (error) {
     if (!(error instanceof Refusal))
       observer.notice("warning", `the ledger could not be added up: ${getErrorMessage(error)}`);
@@ -120,7 +120,7 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   [
     "GET session",
     async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.session(readQuery(exchange).get("id") ?? "")),
+      reply(exchange, 200, await reports.ask("session", readQuery(exchange).get("id") ?? "")),
   ],
   ["GET keys", (exchange, { keys }) => reply(exchange, 200, keys.list())],
   [
@@ -207,12 +207,12 @@ async function answerOverview(exchange: Exchange, { reports, gateway }: Inside):
   const { catalog, ledger, now } = gateway;
   const uses = listLimitUses(catalog.keys.values(), ledger, now());
   const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
-  reply(exchange, 200, { ...(await reports.overview(query.data)), limits } satisfies OverviewReply);
+  reply(exchange, 200, { ...(await reports.ask("overview", query.data)), limits } satisfies OverviewReply);
 }
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {
   const id = readQuery(exchange).get("id") ?? "";
-  reply(exchange, 200, { lines: await reports.explain(id) });
+  reply(exchange, 200, { lines: await reports.ask("explain", id) });
 }
 
 const sessionsSchema = z.lazy(() =>
@@ -221,7 +221,7 @@ const sessionsSchema = z.lazy(() =>
 
 async function answerSessions(exchange: Exchange, { reports }: Inside): Promise<void> {
   const query = sessionsSchema.safeParse(Object.fromEntries(readQuery(exchange)));
-  if (query.success) reply(exchange, 200, await reports.sessions(query.data));
+  if (query.success) reply(exchange, 200, await reports.ask("sessions", query.data));
   else refuse(exchange, 400, "There is no such period or order.");
 }
 

@@ -7,7 +7,7 @@ import { sumLedger } from "../../src/billing/report/report.ts";
 import { getErrorMessage } from "../../src/lib/errors.ts";
 import { formatUsd } from "../../src/lib/money.ts";
 import { Refusal } from "../../src/lib/refusal.ts";
-import { createReports, isWorthFollowing, type Reports } from "../../src/web/reports/reports.ts";
+import { isWorthFollowing, Reports } from "../../src/web/reports/reports.ts";
 import { makeLedger } from "../billing/ledger/ledger-make.ts";
 import { damageIndex, makeIndex, readIndex } from "../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
@@ -23,7 +23,7 @@ beforeEach(() => {
   folder = makeTempFolder();
   path = folder.join("ledger.jsonl");
   notes.length = 0;
-  reports = createReports(
+  reports = new Reports(
     () => ({ ledgerPath: path, timezone: "UTC" }),
     (text) => notes.push(text),
   );
@@ -38,8 +38,8 @@ const fill = (lines: number) =>
 
 test("the overview has the sums of every line, and the index is on the disk for the next command", async () => {
   fill(3000);
-  await reports.follow();
-  const overview = await reports.overview({ period: "30d", by: "model" });
+  await reports.ask("follow", null);
+  const overview = await reports.ask("overview", { period: "30d", by: "model" });
   const { total } = sumLedger(readIndex(path), { by: ["model"], since: null, until: null });
   expect([overview.read, overview.total.requests, overview.total.charge_usd]).toEqual([
     1,
@@ -56,7 +56,7 @@ test("lines that are written while the thread runs are in its next answer", asyn
   fill(200);
   const lines = readFileSync(path, "utf8").split("\n");
   writeFileSync(path, `${lines.slice(0, 120).join("\n")}\n`);
-  const count = async () => (await reports.overview({ period: "30d", by: "key" })).total.requests;
+  const count = async () => (await reports.ask("overview", { period: "30d", by: "key" })).total.requests;
   expect(await count()).toBe(120);
   writeFileSync(path, `${lines.slice(120, 200).join("\n")}\n`, { flag: "a" });
   expect(await count()).toBe(200);
@@ -66,14 +66,14 @@ test("an index with a damaged page is made again after the question that found i
   fill(200);
   makeIndex(path);
   damageIndex(path);
-  const count = async () => (await reports.overview({ period: "30d", by: "key" })).total.requests;
+  const count = async () => (await reports.ask("overview", { period: "30d", by: "key" })).total.requests;
   expect(await count().catch(getErrorMessage)).toContain("is damaged");
   expect(await count()).toBe(200);
 });
 
 test("a question that the gateway's end cuts short is refused in words", async () => {
   fill(2000);
-  const answer = reports.follow();
+  const answer = reports.ask("follow", null);
   reports.close();
   // Anything else would be reported as a fault of the gateway.
   expect(await answer.catch((error: unknown) => error)).toBeInstanceOf(Refusal);
@@ -81,20 +81,22 @@ test("a question that the gateway's end cuts short is refused in words", async (
 
 test("a ledger that cannot be read is an error in words, and is read as soon as it can be", async () => {
   mkdirSync(path);
-  expect(await reports.overview({ period: "30d", by: "model" }).catch(String)).toContain("no regular file");
+  expect(await reports.ask("overview", { period: "30d", by: "model" }).catch(String)).toContain(
+    "no regular file",
+  );
   rmdirSync(path);
   fill(100);
-  expect((await reports.overview({ period: "30d", by: "model" })).total.requests).toBe(100);
+  expect((await reports.ask("overview", { period: "30d", by: "model" })).total.requests).toBe(100);
 });
 
 test("an index that cannot be written is kept in memory, and the log says so once", async () => {
   fill(100);
   mkdirSync(`${path}.index`);
   const query = { period: "30d", by: "model" } as const;
-  let overview = await reports.overview(query);
-  while (overview.read < 1 || overview.total.requests === 0) overview = await reports.overview(query);
+  let overview = await reports.ask("overview", query);
+  while (overview.read < 1 || overview.total.requests === 0) overview = await reports.ask("overview", query);
   expect(overview.total.requests).toBe(100);
-  await reports.follow();
+  await reports.ask("follow", null);
   expect(notes).toHaveLength(1);
   expect(notes[0]).toContain("is no regular file");
   expect(existsSync(`${path}.index-wal`)).toBe(false);

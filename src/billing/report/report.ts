@@ -219,7 +219,7 @@ function count(counts: Map<string, number>, name: string, more: number): void {
 }
 
 /** For scripts and for the console's page: counts as numbers, amounts as exact decimals. */
-interface DescribedTotals extends Gaps {
+export interface DescribedTotals extends Gaps {
   readonly requests: number;
   readonly usage: Readonly<Record<string, number>>;
   readonly official_usd: string;

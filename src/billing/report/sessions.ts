@@ -12,6 +12,8 @@ import {
   countCached,
   countInput,
   countOutput,
+  type DescribedTotals,
+  describeTotals,
   hasNames,
   openTotals,
   type Report,
@@ -108,13 +110,13 @@ const SESSIONS: Summing<SessionTotals, Group> = {
     addGroup(agent, group);
     // A correction is not a request.
     if (traits.type !== "request") return;
-    describeSession(totals, group);
+    noteLatest(totals, group);
     if (agent.latest !== null && group.last < agent.latest.last) return;
     Object.assign(agent, { model: traits.model, parent: sender?.parent ?? null, latest: group });
   },
 };
 
-function describeSession(totals: SessionTotals, group: Group): void {
+function noteLatest(totals: SessionTotals, group: Group): void {
   const { since, until, traits } = group;
   if (totals.first === "" || since < totals.first) totals.first = since;
   if (until < totals.last) return;
@@ -130,6 +132,31 @@ function openAgent({ agents }: SessionTotals, name: string): AgentTotals {
   const agent: AgentTotals = { ...openTotals(), parent: null, model: "", latest: null, misses: [] };
   agents.set(name, agent);
   return agent;
+}
+
+/** For scripts and for the console's page. */
+export interface DescribedSession extends DescribedTotals {
+  readonly session: string;
+  /** The tool did not name the session. */
+  readonly inferred: boolean;
+  readonly tool: string | null;
+  readonly label: string | null;
+  readonly key: string;
+  /** ISO times of its first and last request. */
+  readonly since: string;
+  readonly until: string;
+  readonly agents: number;
+}
+
+export function describeSession({ names, totals }: SessionRow): DescribedSession {
+  const { first, last, key, tool, label, inferred, agents } = totals;
+  const facts = { session: names[0] ?? "", inferred, tool, label, key, since: first, until: last };
+  return { ...facts, agents: countAgents(agents), ...describeTotals(totals) };
+}
+
+/** The main agent counts if it made a request. */
+export function countAgents(agents: SessionTotals["agents"]): number {
+  return [...agents.values()].filter(({ requests }) => requests > 0).length;
 }
 
 /** A newer gateway may have written it. */

@@ -1,4 +1,4 @@
-// What goes between the gateway and the thread that owns the index of its ledger.
+// What the gateway asks the thread that owns the index of its ledger.
 
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
@@ -6,40 +6,36 @@ import type { Overview, SessionReply, SessionsReply } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
 import type { SessionsQuery } from "./sessions.ts";
 
-export interface WorkerSettings {
+/** By the name of a question: what it is asked with, and what answers it. */
+export interface Questions {
+  readonly overview: { readonly by: OverviewQuery; readonly answer: Overview };
+  /** What `gateway ledger show` prints of a request; null: no line has this id. */
+  readonly explain: { readonly by: string; readonly answer: readonly string[] | null };
+  readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
+  readonly session: { readonly by: string; readonly answer: SessionReply };
+  /** What `gateway serve` reports about the ledger after its start. */
+  readonly survey: {
+    readonly by: null;
+    readonly answer: { readonly damaged: number; readonly models: readonly SeenModel[] };
+  };
+  /** Brings the index up to date. */
+  readonly follow: { readonly by: null; readonly answer: null };
+  /** What the first lines of the ledger add up to, without the index. Takes a tenth of a core for a while. */
+  readonly tally: { readonly by: number; readonly answer: Tallies };
+}
+
+export type QuestionName = keyof Questions;
+
+export interface Question<Name extends QuestionName> {
+  readonly id: number;
+  readonly name: Name;
+  readonly by: Questions[Name]["by"];
   readonly ledgerPath: string;
   readonly timezone: string;
 }
 
-/** What `gateway serve` reports about the ledger after its start. */
-export interface LedgerUse {
-  readonly damaged: number;
-  readonly models: readonly SeenModel[];
-}
-
-export type Question = WorkerSettings & { readonly id: number } & (
-    | { readonly kind: "overview"; readonly query: OverviewQuery }
-    /** Brings the index up to date. */
-    | { readonly kind: "follow" }
-    | { readonly kind: "survey" }
-    /** Adds up the first lines of the ledger itself. */
-    | { readonly kind: "tally"; readonly lines: number }
-    | { readonly kind: "explain"; readonly request: string }
-    | { readonly kind: "sessions"; readonly query: SessionsQuery }
-    | { readonly kind: "session"; readonly session: string }
-  );
-
-export type Result =
-  | { readonly kind: "overview"; readonly overview: Overview }
-  | { readonly kind: "followed" }
-  | { readonly kind: "survey"; readonly use: LedgerUse }
-  | { readonly kind: "tally"; readonly tallies: Tallies }
-  | { readonly kind: "explain"; readonly lines: readonly string[] | null }
-  | { readonly kind: "sessions"; readonly sessions: SessionsReply }
-  | { readonly kind: "session"; readonly session: SessionReply }
-  | { readonly kind: "failed"; readonly error: string };
-
-/** `id` null: a line for the log. */
 export type Answer =
-  | { readonly id: number; readonly result: Result }
-  | { readonly id: null; readonly note: string };
+  | { readonly id: number; readonly answer: Questions[QuestionName]["answer"] }
+  | { readonly id: number; readonly error: string }
+  /** A line for the log. */
+  | { readonly note: string };

@@ -2,13 +2,9 @@
 // many lines, and ends when neither has happened for a while, because it takes memory.
 
 import { statSync } from "node:fs";
-import type { Tallies } from "../../billing/ledger/sums/sums.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
-import type { Overview, SessionReply, SessionsReply } from "../api.ts";
-import type { OverviewQuery } from "./overview.ts";
-import type { Answer, LedgerUse, Question, Result, WorkerSettings } from "./question.ts";
-import type { SessionsQuery } from "./sessions.ts";
+import type { Question, QuestionName, Questions } from "./question.ts";
 
 const IDLE_MS = 30_000;
 /** A question reads so much in a moment: less than this waits for one. */
@@ -16,118 +12,55 @@ const MANY_BYTES = 1 << 20;
 /** A ledger that grows by more in a second has traffic that needs the machine. The index waits for a lull, or a question. */
 const DENSE_BYTES = 256 << 10;
 
-export interface Reports {
-  overview(query: OverviewQuery): Promise<Overview>;
-  /** What `gateway ledger show` prints; null: no line has this id. */
-  explain(request: string): Promise<readonly string[] | null>;
-  sessions(query: SessionsQuery): Promise<SessionsReply>;
-  session(session: string): Promise<SessionReply>;
-  survey(): Promise<LedgerUse>;
-  /** What the first lines of the ledger add up to, without the index. Takes a tenth of a core for a while. */
-  tally(lines: number): Promise<Tallies>;
-  /** Brings the index up to date. */
-  follow(): Promise<void>;
-  /** Does so from time to time, beside no dense traffic. */
-  keepFollowing(): void;
-  close(): void;
-}
+type Settings = Pick<Question<QuestionName>, "ledgerPath" | "timezone">;
 
-type ResultOf<Kind extends Result["kind"]> = Extract<Result, { readonly kind: Kind }>;
-type Wish = Question extends infer Each
-  ? Each extends Question
-    ? Omit<Each, "id" | keyof WorkerSettings>
-    : never
-  : never;
-
-/** `note` gets a line for the log when the index cannot be used. */
-export function createReports(
-  readSettings: () => WorkerSettings,
-  note: (text: string) => void = () => {},
-): Reports {
-  const thread = new IndexThread(readSettings, note);
-  const follow = async (): Promise<void> => {
-    requireKind(await thread.ask({ kind: "follow" }), "followed");
-  };
-  let [seen, followed] = [measure(readSettings().ledgerPath), 0];
-  let isFollowing = false;
-  let endWatch = (): void => {};
-  const watch = (): void => {
-    const before = seen;
-    seen = measure(readSettings().ledgerPath);
-    if (isFollowing || !isWorthFollowing({ before, seen, followed })) return;
-    followed = seen;
-    isFollowing = true;
-    void follow()
-      // The next question says why.
-      .catch(() => {})
-      .finally(() => (isFollowing = false));
-  };
-  return {
-    follow,
-    keepFollowing: () => (endWatch = everySecond(watch)),
-    survey: async () => requireKind(await thread.ask({ kind: "survey" }), "survey").use,
-    tally: async (lines) => requireKind(await thread.ask({ kind: "tally", lines }), "tally").tallies,
-    overview: async (query) =>
-      requireKind(await thread.ask({ kind: "overview", query }), "overview").overview,
-    explain: async (request) => requireKind(await thread.ask({ kind: "explain", request }), "explain").lines,
-    sessions: async (query) =>
-      requireKind(await thread.ask({ kind: "sessions", query }), "sessions").sessions,
-    session: async (session) =>
-      requireKind(await thread.ask({ kind: "session", session }), "session").session,
-    close: () => {
-      endWatch();
-      thread.end(new Refusal("The gateway stops.", 1));
-    },
-  };
-}
-
-/** In bytes: the ledger's size a second ago, now, and when the index was followed. After a rotation it is smaller. */
-export function isWorthFollowing(sizes: {
-  readonly before: number;
-  readonly seen: number;
-  readonly followed: number;
-}): boolean {
-  const { before, seen, followed } = sizes;
-  return Math.abs(seen - followed) >= MANY_BYTES && Math.abs(seen - before) <= DENSE_BYTES;
-}
-
-function measure(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-function requireKind<Kind extends Result["kind"]>(result: Result, kind: Kind): ResultOf<Kind> {
-  if (isKind(result, kind)) return result;
-  throw new Error(result.kind === "failed" ? result.error : "the thread answered something else");
-}
-
-function isKind<Kind extends Result["kind"]>(result: Result, kind: Kind): result is ResultOf<Kind> {
-  return result.kind === kind;
-}
-
-class IndexThread {
-  readonly #readSettings: () => WorkerSettings;
+export class Reports {
+  readonly #readSettings: () => Settings;
   readonly #note: (text: string) => void;
-  readonly #waiting = new Map<number, PromiseWithResolvers<Result>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<MessageEvent["data"]>>();
   #worker: Worker | null = null;
   #idle: Timer | null = null;
   #last = 0;
+  #endWatch = (): void => {};
 
-  constructor(readSettings: () => WorkerSettings, note: (text: string) => void) {
+  /** `note` gets a line for the log when the index cannot be used. */
+  constructor(readSettings: () => Settings, note: (text: string) => void) {
     this.#readSettings = readSettings;
     this.#note = note;
   }
 
-  ask(wish: Wish): Promise<Result> {
+  ask<Name extends QuestionName>(name: Name, by: Questions[Name]["by"]): Promise<Questions[Name]["answer"]> {
     this.#worker ??= this.#start();
     this.#stay();
     this.#last += 1;
-    const reply = Promise.withResolvers<Result>();
+    const reply = Promise.withResolvers<MessageEvent["data"]>();
     this.#waiting.set(this.#last, reply);
-    this.#worker.postMessage({ ...wish, ...this.#readSettings(), id: this.#last });
+    const question: Question<Name> = { ...this.#readSettings(), id: this.#last, name, by };
+    this.#worker.postMessage(question);
     return reply.promise;
   }
 
-  end(reason: Error): void {
+  /** Brings the index up to date from time to time, beside no dense traffic. */
+  keepFollowing(): void {
+    const measure = (): number =>
+      statSync(this.#readSettings().ledgerPath, { throwIfNoEntry: false })?.size ?? 0;
+    let [seen, followed] = [measure(), 0];
+    this.#endWatch = everySecond(() => {
+      const before = seen;
+      seen = measure();
+      if (!isWorthFollowing({ before, seen, followed })) return;
+      followed = seen;
+      // The next question says why it failed.
+      this.ask("follow", null).catch(() => {});
+    });
+  }
+
+  close(): void {
+    this.#endWatch();
+    this.#end(new Refusal("The gateway stops.", 1));
+  }
+
+  #end(reason: Error): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#worker?.terminate();
     this.#worker = null;
@@ -139,7 +72,7 @@ class IndexThread {
   #stay(): void {
     if (this.#idle !== null) clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
-      if (this.#waiting.size === 0) this.end(new Refusal("Nobody has asked for a while.", 1));
+      if (this.#waiting.size === 0) this.#end(new Refusal("Nobody has asked for a while.", 1));
     }, IDLE_MS).unref();
   }
 
@@ -147,20 +80,32 @@ class IndexThread {
     const worker = new Worker(locateWorker());
     // The gateway's process may end while it runs.
     worker.unref();
-    worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
-      if (data.id === null) {
+    worker.addEventListener("message", ({ data }: MessageEvent) => {
+      if ("note" in data) {
         this.#note(data.note);
         return;
       }
-      this.#waiting.get(data.id)?.resolve(data.result);
+      const reply = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
+      if ("error" in data) reply?.reject(new Error(data.error));
+      else reply?.resolve(data.answer);
       this.#stay();
     });
     worker.addEventListener("error", ({ message }) =>
-      this.end(new Error(`the ledger could not be read: ${message}`)),
+      this.#end(new Error(`the ledger could not be read: ${message}`)),
     );
     return worker;
   }
+}
+
+/** In bytes: the ledger's size a second ago, now, and when the index was followed. After a rotation it is smaller. */
+export function isWorthFollowing(sizes: {
+  readonly before: number;
+  readonly seen: number;
+  readonly followed: number;
+}): boolean {
+  const { before, seen, followed } = sizes;
+  return Math.abs(seen - followed) >= MANY_BYTES && Math.abs(seen - before) <= DENSE_BYTES;
 }
 
 /** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */

@@ -1,8 +1,14 @@
 // Sessions for the page: the sums of `gateway sessions`, and one session's tree of agents. Runs in the worker.
 
-import { listTree, type AgentPlace, type SessionTotals, sumSessions } from "../../billing/report/sessions.ts";
+import {
+  type AgentPlace,
+  describeSession,
+  listTree,
+  type SessionRow as Row,
+  sumSessions,
+} from "../../billing/report/sessions.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
-import { describeTotals, openTotals, type ReportRow } from "../../billing/report/report.ts";
+import { describeTotals, openTotals } from "../../billing/report/report.ts";
 import type { AgentRow, Order, PeriodName, SessionReply, SessionRow, SessionsReply } from "../api.ts";
 import { type Clock, findStart } from "./overview.ts";
 
@@ -24,12 +30,10 @@ export function listSessions(
   if (order === "charge") named.sort(byCharge);
   return {
     period,
-    sessions: named.slice(0, MAX_SESSIONS).map(describeSession),
+    sessions: named.slice(0, MAX_SESSIONS).map(describeRow),
     more: Math.max(0, named.length - MAX_SESSIONS),
   };
 }
-
-type Row = ReportRow<SessionTotals>;
 
 /** The newest first among equals, because the order of those stays. */
 function byCharge({ totals: a }: Row, { totals: b }: Row): number {
@@ -41,29 +45,16 @@ export function showSession(index: LedgerIndex, session: string, clock: Clock): 
   const query = { ...clock, since: formatStart("30d", clock), until: null, only: { session } };
   const [row] = sumSessions(index, query).rows;
   if (row === undefined) return { session: null, agents: [] };
-  return { session: describeSession(row), agents: listTree(row.totals.agents).map(describeAgent) };
+  return { session: describeRow(row), agents: listTree(row.totals.agents).map(describeAgent) };
 }
 
 function formatStart(period: PeriodName, clock: Clock): string {
   return new Date(findStart(period, clock)).toISOString();
 }
 
-function describeSession({ names, totals }: Row): SessionRow {
-  const { first, last, key, tool, label, inferred, agents } = totals;
-  const working = [...agents.values()].filter(({ requests }) => requests > 0);
-  const misses = working.flatMap((agent) => agent.misses);
-  return {
-    ...describeTotals(totals),
-    session: names[0] ?? "",
-    tool,
-    label,
-    key,
-    inferred,
-    since: first,
-    until: last,
-    agents: working.length,
-    missed: misses.reduce((sum, { tokens }) => sum + tokens, 0),
-  };
+function describeRow(row: Row): SessionRow {
+  const misses = [...row.totals.agents.values()].flatMap((agent) => agent.misses);
+  return { ...describeSession(row), missed: misses.reduce((sum, { tokens }) => sum + tokens, 0) };
 }
 
 function describeAgent({ name, totals, branches }: AgentPlace): AgentRow {

@@ -2,62 +2,64 @@
 // and sends it questions.
 
 import { IndexKeeper } from "../../billing/index/keep.ts";
-import { DamagedIndex } from "../../billing/index/ledger-index.ts";
+import { DamagedIndex, type LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { readRows } from "../../billing/ledger/row.ts";
-import { Sums } from "../../billing/ledger/sums/sums.ts";
+import { Sums, type Tallies } from "../../billing/ledger/sums/sums.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
-import { sumOverview } from "./overview.ts";
-import type { Answer, Question, Result } from "./question.ts";
+import { type Clock, sumOverview } from "./overview.ts";
+import type { Answer, Question, QuestionName, Questions } from "./question.ts";
 import { listSessions, showSession } from "./sessions.ts";
 
 /** So much is read before the next question is looked at: 0.1 s. */
 const STEP_BYTES = 16 << 20;
 
+type Name = Exclude<QuestionName, "tally">;
+
 /** What is answered from the index. */
-type Asked = Exclude<Question, { readonly kind: "tally" }>;
+const ANSWERS: {
+  readonly [Each in Name]: (
+    index: LedgerIndex,
+    by: Questions[Each]["by"],
+    clock: Clock,
+  ) => Questions[Each]["answer"];
+} = {
+  overview: (index, query, clock) => ({ ...sumOverview(index, query, clock), read: keeper?.read ?? 1 }),
+  explain: (index, request) => {
+    const found = findRequest(index, request);
+    // A line break in a name would make a line of its own.
+    return found === null ? null : explainRequest(found).map(escapeUnprintable);
+  },
+  sessions: listSessions,
+  session: showSession,
+  survey: (index) => ({ damaged: index.progress.unreadable, models: listSeenModels(index) }),
+  follow: () => null,
+};
 
 let keeper: IndexKeeper | null = null;
-let ledgerPath = "";
-let isReading = false;
-/** Questions that are answered when everything is read. */
-const waiting: Asked[] = [];
-
-function openKeeper(path: string): IndexKeeper {
-  if (keeper !== null && path === ledgerPath) return keeper;
-  keeper?.close();
-  ledgerPath = path;
-  keeper = new IndexKeeper(path, (note) => globalThis.postMessage({ id: null, note } satisfies Answer));
-  return keeper;
-}
+let reading: Promise<void> | null = null;
 
 /** In steps, so that an overview comes meanwhile. */
-function readOn(): void {
-  if (isReading) return;
-  isReading = true;
-  setTimeout(() => {
-    isReading = false;
-    const asked = waiting.splice(0);
-    try {
-      if (keeper?.advance(STEP_BYTES) === false) {
-        waiting.unshift(...asked);
-        readOn();
-      } else for (const question of asked) answer(question);
-    } catch (error) {
-      for (const { id } of asked) reply(id, { kind: "failed", error: getErrorMessage(error) });
-    }
-  });
+function readOn(index: IndexKeeper): Promise<void> {
+  const read = async (): Promise<void> => {
+    while (!index.advance(STEP_BYTES)) await Bun.sleep(0);
+  };
+  return (reading ??= read().finally(() => (reading = null)));
 }
 
-function answer(question: Asked): void {
+async function answer<Each extends Name>({ name, by, ledgerPath, timezone }: Question<Each>) {
+  keeper ??= new IndexKeeper(ledgerPath, (note) => post({ note }));
   try {
-    reply(question.id, compute(question));
+    // An overview says how much is read, and the page asks again for the rest.
+    if (name !== "overview") await readOn(keeper);
+    else if (!keeper.advance(STEP_BYTES)) readOn(keeper).catch(() => {});
+    return ANSWERS[name](keeper.index, by, { zone: createZone(timezone), now: Date.now() });
   } catch (error) {
-    if (error instanceof DamagedIndex) keeper?.remake();
-    reply(question.id, { kind: "failed", error: getErrorMessage(error) });
+    if (error instanceof DamagedIndex) keeper.remake();
+    throw error;
   }
 }
 
@@ -65,65 +67,28 @@ function answer(question: Asked): void {
 const TALLY_LINES = 500;
 const TALLY_PAUSE = 9;
 
-async function tally({ id, ledgerPath: path, timezone }: Question, lines: number): Promise<void> {
+async function tally({ by: lines, ledgerPath, timezone }: Question<"tally">): Promise<Tallies> {
   const sums = new Sums(createZone(timezone));
   let [count, began] = [0, performance.now()];
-  try {
-    for (const row of readRows(path)) {
-      if (count === lines) break;
-      count += 1;
-      if (row !== null) sums.addRow(row);
-      if (count % TALLY_LINES > 0) continue;
-      await Bun.sleep(TALLY_PAUSE * (performance.now() - began));
-      began = performance.now();
-    }
-    reply(id, { kind: "tally", tallies: sums.tallies });
-  } catch (error) {
-    reply(id, { kind: "failed", error: getErrorMessage(error) });
+  for (const row of readRows(ledgerPath)) {
+    if (count === lines) break;
+    count += 1;
+    if (row !== null) sums.addRow(row);
+    if (count % TALLY_LINES > 0) continue;
+    await Bun.sleep(TALLY_PAUSE * (performance.now() - began));
+    began = performance.now();
   }
+  return sums.tallies;
 }
 
-function compute(question: Asked): Result {
-  const { index, read } = openKeeper(question.ledgerPath);
-  const clock = { zone: createZone(question.timezone), now: Date.now() };
-  switch (question.kind) {
-    case "explain": {
-      const found = findRequest(index, question.request);
-      // A line break in a name would make a line of its own.
-      const lines = found === null ? null : explainRequest(found).map(escapeUnprintable);
-      return { kind: "explain", lines };
-    }
-    case "sessions":
-      return { kind: "sessions", sessions: listSessions(index, question.query, clock) };
-    case "session":
-      return { kind: "session", session: showSession(index, question.session, clock) };
-    case "follow":
-      return { kind: "followed" };
-    case "survey": {
-      const use = { damaged: index.progress.unreadable, models: listSeenModels(index) };
-      return { kind: "survey", use };
-    }
-    case "overview":
-      return { kind: "overview", overview: { ...sumOverview(index, question.query, clock), read } };
-  }
+function post(message: Answer): void {
+  globalThis.postMessage(message);
 }
 
-function reply(id: number, result: Result): void {
-  globalThis.postMessage({ id, result } satisfies Answer);
-}
-
-globalThis.addEventListener("message", ({ data }: MessageEvent<Question>) => {
-  if (data.kind === "tally") {
-    void tally(data, data.lines);
-    return;
-  }
-  try {
-    const isDone = openKeeper(data.ledgerPath).advance(STEP_BYTES);
-    // The page asks again for the rest.
-    if (isDone || data.kind === "overview") answer(data);
-    else waiting.push(data);
-    if (!isDone) readOn();
-  } catch (error) {
-    reply(data.id, { kind: "failed", error: getErrorMessage(error) });
-  }
+globalThis.addEventListener("message", ({ data }: MessageEvent<Question<Name> | Question<"tally">>) => {
+  const { id } = data;
+  void (data.name === "tally" ? tally(data) : answer(data)).then(
+    (found) => post({ id, answer: found }),
+    (error: unknown) => post({ id, error: getErrorMessage(error) }),
+  );
 });

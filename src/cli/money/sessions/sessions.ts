@@ -12,7 +12,8 @@ import {
 } from "../../../billing/report/report.ts";
 import {
   type AgentPlace,
-  type AgentTotals,
+  countAgents,
+  describeSession,
   listTree,
   listTurns,
   type Miss,
@@ -71,17 +72,6 @@ function describeSessions({ rows, total, unreadable }: SessionReport): Record<st
     total: describeTotals(total),
     unreadable,
   };
-}
-
-function describeSession({ names, totals }: SessionRow): Record<string, unknown> {
-  const { first, last, key, tool, label, inferred, agents } = totals;
-  const facts = { session: names[0], inferred, tool, label, key, since: first, until: last };
-  return { ...facts, agents: countAgents(agents), ...describeTotals(totals) };
-}
-
-/** The main agent counts if it made a request. */
-function countAgents(agents: ReadonlyMap<string, AgentTotals>): number {
-  return [...agents.values()].filter(({ requests }) => requests > 0).length;
 }
 
 const SESSION_COLUMNS: readonly Column[] = [

@@ -1,8 +1,10 @@
 // The strip of a channel: one bar for each step of time. Its height is the number of requests, its colour how many
 // failed. The same in words for a screen reader.
 
-import type { Counts } from "../../api.ts";
+import type { ChannelView } from "../../api.ts";
 import { formatCount } from "./format.ts";
+
+type Counts = ChannelView["hour"][number];
 
 const WIDTH = 8;
 const HEIGHT = 28;

@@ -4,7 +4,7 @@
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
-import type { About, ChannelRow, LiveEvent, Notice, RequestRow, Spend, StreamRow } from "../../api.ts";
+import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
 import { joinPages, type Pages } from "./share.ts";
 
@@ -19,8 +19,8 @@ export interface LiveState {
   readonly about: About | null;
   readonly streams: readonly StreamState[];
   /** Newest first. */
-  readonly requests: readonly RequestRow[];
-  readonly channels: readonly ChannelRow[];
+  readonly requests: readonly RequestRecord[];
+  readonly channels: readonly ChannelView[];
   readonly websockets: number;
   readonly spend: Spend | null;
   /** Newest first. */
@@ -56,7 +56,7 @@ export interface Feed {
   /** Connects now, after a sign-in. */
   start(): void;
   /** Shows what a change of a channel has returned, without waiting for the next event. */
-  replaceChannel(channel: ChannelRow): void;
+  replaceChannel(channel: ChannelView): void;
 }
 
 export function createFeed(): Feed {
@@ -78,7 +78,7 @@ export function createFeed(): Feed {
     pages?.tell(next);
     show(next);
   };
-  const replaceChannel = (channel: ChannelRow): void =>
+  const replaceChannel = (channel: ChannelView): void =>
     change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });
   const take = (event: LiveEvent): void => {
     const { about } = event;

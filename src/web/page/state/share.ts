@@ -2,7 +2,7 @@
 // reads the feed and tells the others. When that page is closed or hidden, the next one gets the lock. One that hangs loses
 // it.
 
-import type { ChannelRow } from "../../api.ts";
+import type { ChannelView } from "../../api.ts";
 
 const NAME = "gateway-console-feed";
 const ALIVE_MS = 5000;
@@ -13,12 +13,12 @@ const HUNG_MS = 15_000;
 type Message<State> =
   | { readonly kind: "hello" | "alive" }
   | { readonly kind: "state"; readonly state: State }
-  | { readonly kind: "channel"; readonly channel: ChannelRow };
+  | { readonly kind: "channel"; readonly channel: ChannelView };
 
 export interface Pages<State> {
   /** From the page that reads the feed. Of another, nobody hears it. */
   tell(state: State): void;
-  tellChannel(channel: ChannelRow): void;
+  tellChannel(channel: ChannelView): void;
 }
 
 export interface Member<State> {
@@ -26,7 +26,7 @@ export interface Member<State> {
   readonly signal: AbortSignal;
   readonly state: () => State;
   readonly show: (state: State) => void;
-  readonly replaceChannel: (channel: ChannelRow) => void;
+  readonly replaceChannel: (channel: ChannelView) => void;
   /** Another page reads the feed now, because this one hung. */
   readonly rejoin: () => void;
 }

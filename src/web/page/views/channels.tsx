@@ -1,7 +1,7 @@
 // The state of every channel, and what can be done about it.
 
 import { useContext, useState } from "preact/hooks";
-import type { ChannelRow, ChannelState } from "../../api.ts";
+import type { ChannelView, ChannelState } from "../../api.ts";
 import { Empty, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { Strip } from "../parts/strip.tsx";
@@ -45,7 +45,7 @@ const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = 
 
 type Action = "disable" | "enable" | "probe";
 
-function Channel({ channel }: { readonly channel: ChannelRow }) {
+function Channel({ channel }: { readonly channel: ChannelView }) {
   const { name, platform, groups, state, since, reason, until } = channel;
   const feed = useContext(FeedContext);
   const now = useNow(10_000);
@@ -54,7 +54,7 @@ function Channel({ channel }: { readonly channel: ChannelRow }) {
   const act = async (action: Action): Promise<void> => {
     setBusy(action);
     try {
-      feed.replaceChannel(await post<ChannelRow>("channels", { name, action }));
+      feed.replaceChannel(await post<ChannelView>("channels", { name, action }));
       setError(null);
     } catch (failure) {
       setError(describeError(failure));

@@ -1,6 +1,6 @@
 // What happens now: open streams, and requests as they end.
 
-import type { RequestRow } from "../../api.ts";
+import type { RequestRecord } from "../../api.ts";
 import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
@@ -99,7 +99,7 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   );
 }
 
-function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
+function Requests({ requests }: { readonly requests: readonly RequestRecord[] }) {
   if (requests.length === 0)
     return (
       <Empty title="No request has come since the gateway was started.">
@@ -132,7 +132,7 @@ function Requests({ requests }: { readonly requests: readonly RequestRow[] }) {
   );
 }
 
-function RequestLine({ request }: { readonly request: RequestRow }) {
+function RequestLine({ request }: { readonly request: RequestRecord }) {
   const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, chargeUsd, problem } =
     request;
   return (
@@ -161,7 +161,7 @@ function RequestLine({ request }: { readonly request: RequestRow }) {
   );
 }
 
-function Status({ request: { status, outcome } }: { readonly request: RequestRow }) {
+function Status({ request: { status, outcome } }: { readonly request: RequestRecord }) {
   if (outcome === "complete" && status < 400) return <Pill tone="good">{status}</Pill>;
   const tone = outcome === "client_closed" ? "calm" : outcome === "refused" || status < 500 ? "warn" : "bad";
   return (
@@ -174,7 +174,7 @@ function Status({ request: { status, outcome } }: { readonly request: RequestRow
 
 const INPUTS = /^(input|cache_read|cache_write|tool_prompt)/;
 
-function sumInput(usage: NonNullable<RequestRow["usage"]>): number {
+function sumInput(usage: NonNullable<RequestRecord["usage"]>): number {
   return Object.entries(usage).reduce(
     (sum, [kind, count]) => sum + (INPUTS.test(kind) ? (count ?? 0) : 0),
     0,

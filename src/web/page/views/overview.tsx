@@ -8,7 +8,7 @@ import {
   PERIODS,
   type Stack,
   STACKS,
-  type ReportTotals,
+  type DescribedTotals,
 } from "../../api.ts";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { StackedBars } from "../parts/chart.tsx";
@@ -185,7 +185,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
   );
 }
 
-function Tokens({ total }: { readonly total: ReportTotals }) {
+function Tokens({ total }: { readonly total: DescribedTotals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;

@@ -1,7 +1,7 @@
 // How the charge of one request was computed: what `gateway ledger show` prints.
 
 import { useEffect } from "preact/hooks";
-import type { Derivation, RequestRow } from "../../api.ts";
+import type { Derivation, RequestRecord } from "../../api.ts";
 import { Copy, Dialog, Failure } from "../parts/basic.tsx";
 import { go, hrefOf } from "../state/route.ts";
 import { useData } from "../state/use.ts";
@@ -18,7 +18,7 @@ export function RequestPanel({
 }: {
   readonly id: string;
   /** Null: it has not ended, or is none of the last ones. */
-  readonly request: RequestRow | null;
+  readonly request: RequestRecord | null;
   /** Its answer is streaming now. */
   readonly isOpen: boolean;
 }) {
@@ -51,7 +51,7 @@ export function RequestPanel({
 }
 
 /** Why the ledger has no line of it. */
-function explainNone(request: RequestRow | null, isOpen: boolean): string {
+function explainNone(request: RequestRecord | null, isOpen: boolean): string {
   if (isOpen) return "This request is running. What it cost is here as soon as it has ended.";
   if (request === null)
     return "The ledger has no request with this id. One that is still running gets its line when it ends.";
@@ -61,13 +61,13 @@ function explainNone(request: RequestRow | null, isOpen: boolean): string {
 }
 
 /** Whether a line may still be written. */
-function mayCome(request: RequestRow | null): boolean {
+function mayCome(request: RequestRecord | null): boolean {
   if (request === null) return false;
   const isBilled = BILLED.has(request.outcome) && request.channel !== null;
   return isBilled && Date.now() - readTime(request) < AWAITED_MS;
 }
 
-function readTime({ time, durationMs }: RequestRow): number {
+function readTime({ time, durationMs }: RequestRecord): number {
   return time + durationMs;
 }
 

@@ -1,6 +1,6 @@
 // What each session of an agent has spent, and the agents in one session.
 
-import type { AgentRow, CacheMiss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
+import type { AgentRow, Miss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { type Order, ORDERS, PERIODS } from "../../api.ts";
 import { Copy, Dialog, Empty, Failure, Name, Table } from "../parts/basic.tsx";
 import {
@@ -220,7 +220,7 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
 
 const MAX_INDENT = 6;
 
-function Misses({ misses }: { readonly misses: readonly CacheMiss[] }) {
+function Misses({ misses }: { readonly misses: readonly Miss[] }) {
   return (
     <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>

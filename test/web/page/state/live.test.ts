@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page, Route } from "playwright-core";
-import type { ChannelRow } from "../../../../src/web/api.ts";
+import type { ChannelView } from "../../../../src/web/api.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../../../harness/gateway.ts";
 import { hasBrowser, openBrowser } from "../../browser.ts";
 
@@ -165,7 +165,7 @@ test.skipIf(!hasBrowser)("the refusal of an older sign-in does not end that of a
 });
 
 /** A row of the channel that `makeConfig` has for this platform. */
-const CHANNEL: ChannelRow = {
+const CHANNEL: ChannelView = {
   name: "messages",
   platform: "messages",
   groups: ["messages"],
@@ -173,6 +173,8 @@ const CHANNEL: ChannelRow = {
   since: null,
   reason: null,
   until: null,
+  success_rate: null,
+  connections: { open: 0, idle: 0 },
   latency_ms: null,
   latency_p95_ms: null,
   requests_hour: 0,
