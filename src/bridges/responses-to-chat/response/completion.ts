@@ -2,7 +2,6 @@
 
 import { isObject } from "../../../lib/json/json.ts";
 import { type ChatAnswer, type ToolCall, readAnswer } from "./chat-answer.ts";
-import type { ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
 import { blameUpstream, convertFailure, type ChatError, writeError } from "../errors.ts";
 import { ReplyError, type Moderation, Reply } from "./events.ts";
@@ -32,11 +31,17 @@ function findError(value: unknown, context: BridgeContext): ChatError | null {
   return null;
 }
 
+export interface ReplyIdentity {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+}
+
 /** Clients need an id, so every answer gets one. */
 export function readIdentity(
   { id, created_at: createdAt, model }: Pick<Reply, "id" | "created_at" | "model">,
   { stamp, model: requested }: BridgeContext,
-): Omit<ChunkIdentity, "tier"> {
+): ReplyIdentity {
   return {
     id: `chatcmpl-${(id || stamp.id).replace(/^(?:resp|req)_/, "")}`,
     created: Math.floor(createdAt || stamp.time / 1000),

@@ -1,5 +1,5 @@
 // The Responses objects that the bridge reads, leniently: relays leave fields out, and a field that is absent or of
-// another type reads as empty. Deltas, which are most of a stream, are read by hand in text-deltas.ts.
+// another type reads as empty. Deltas, which are most of a stream, are read by hand in deltas.ts.
 
 import { z } from "zod";
 

@@ -1,11 +1,12 @@
-// The state of a stream: what is known of the response, its output items, and which parts of them have been sent.
+// The state of a stream: what is known of the response, its output items, and which parts of them have been sent. And the
+// text of its chunks, whose common parts are written once: a delta costs one concatenation.
 
-import { buildChunkFrame, type ChunkFrame, type ChunkIdentity } from "./chunks.ts";
 import type { BridgeContext } from "../context.ts";
 import type { ChatError } from "../errors.ts";
-import type { OutputItem, Reply } from "./events.ts";
-import { readIdentity } from "./completion.ts";
 import type { Json } from "../strict-json.ts";
+import { type ReplyIdentity, readIdentity } from "./completion.ts";
+import type { OutputItem, Reply } from "./events.ts";
+import type { ChatUsage, FinishReason } from "./finish-reason.ts";
 
 /** `held`: no head has been sent yet, so a failure can still be an HTTP error. */
 export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
@@ -24,13 +25,23 @@ export interface ItemState {
   readonly after: string;
 }
 
+/** The parts of a chunk that are the same for the whole stream. */
+interface ChunkFrame {
+  /** Up to the choices. */
+  readonly head: string;
+  /** Up to the delta. */
+  readonly start: string;
+  /** After the choices. */
+  readonly close: string;
+}
+
 export interface StreamState {
   readonly context: BridgeContext;
   phase: StreamPhase;
   refusal: ChatError | null;
   frame: ChunkFrame;
   /** From the first event that names the response: some upstreams change the id later. */
-  identity: ChunkIdentity | null;
+  identity: ReplyIdentity | null;
   /** The chunk with the role has been written. */
   roleSent: boolean;
   textSent: boolean;
@@ -54,7 +65,7 @@ export function openState(context: BridgeContext): StreamState {
     context,
     phase: "held",
     refusal: null,
-    frame: buildChunkFrame({ ...readIdentity(UNKNOWN_REPLY, context), tier: null }, context),
+    frame: buildFrame(readIdentity(UNKNOWN_REPLY, context), null, context),
     identity: null,
     roleSent: false,
     textSent: false,
@@ -71,19 +82,13 @@ export function openState(context: BridgeContext): StreamState {
 
 /** Keeps the id of the first event, and the service tier of the latest one. */
 export function noteIdentity(stream: StreamState, reply: Reply): void {
-  const { context } = stream;
-  const first = stream.identity ?? readIdentity(reply, context);
-  stream.identity = { ...first, tier: reply.service_tier };
-  stream.frame = buildChunkFrame(stream.identity, context);
+  stream.identity ??= readIdentity(reply, stream.context);
+  stream.frame = buildFrame(stream.identity, reply.service_tier, stream.context);
 }
 
 /** By id, or by index: some upstreams give an item a new id with each event. */
 export function findItem(stream: StreamState, id: unknown, index: unknown): ItemState | undefined {
   return stream.byId.get(id) ?? stream.byIndex.get(index);
-}
-
-export function findEventItem(stream: StreamState, event: Json): ItemState | undefined {
-  return findItem(stream, event["item_id"], event["output_index"]);
 }
 
 type ItemStart = Pick<ItemState, "type"> & Partial<Pick<ItemState, "muted" | "before" | "after">>;
@@ -93,4 +98,35 @@ export function addItemState(stream: StreamState, draft: ItemStart, id: unknown,
   if (typeof id === "string" && id !== "") stream.byId.set(id, entry);
   if (typeof index === "number") stream.byIndex.set(index, entry);
   return entry;
+}
+
+function buildFrame(
+  { id, created, model }: ReplyIdentity,
+  tier: string | null,
+  context: BridgeContext,
+): ChunkFrame {
+  const object = "chat.completion.chunk";
+  const shared = { id, object, created, model, service_tier: tier, system_fingerprint: null };
+  const head = `data: ${JSON.stringify(shared).slice(0, -1)},"choices":[`;
+  const close = context.includeUsage ? ',"usage":null}\n\n' : "}\n\n";
+  return { head, start: `${head}{"index":0,"delta":`, close };
+}
+
+/** A chunk with this delta. Both are JSON text. */
+export function writeDelta({ frame, context }: StreamState, delta: string, logprobs = "null"): string {
+  const more = context.logprobs ? `,"logprobs":${logprobs}` : "";
+  return `${frame.start}${delta}${more},"finish_reason":null}]${frame.close}`;
+}
+
+/** `extras` are written next to the choices. */
+export function writeFinish({ frame, context }: StreamState, reason: FinishReason, extras: Json): string {
+  const logprobs = context.logprobs ? ',"logprobs":null' : "";
+  const more = Object.entries(extras).map(
+    ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
+  );
+  return `${frame.start}{}${logprobs},"finish_reason":"${reason}"}]${more.join("")}${frame.close}`;
+}
+
+export function writeUsage({ frame }: StreamState, usage: ChatUsage | null): string {
+  return `${frame.head}],"usage":${JSON.stringify(usage)}}\n\n`;
 }

@@ -4,24 +4,26 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import { openSseParser, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
-import { readAnswer, readCall } from "./chat-answer.ts";
-import { DONE, writeDelta, writeFinish, writeUsage } from "./chunks.ts";
-import { writeExtras } from "./completion.ts";
-import { openCall, convertInputDelta, convertInputDone, writeUnsentCall } from "./tool-call-events.ts";
 import type { BridgeContext } from "../context.ts";
 import { blameUpstream, type ChatError, convertFailure, writeError } from "../errors.ts";
-import { OutputItem, Reply, ReplyError } from "./events.ts";
-import { chooseFinishReason, convertUsage } from "./finish-reason.ts";
 import type { Json } from "../strict-json.ts";
+import { readAnswer, readCall } from "./chat-answer.ts";
+import { writeExtras } from "./completion.ts";
 import {
   addMessage,
-  writeUnsentMessage,
+  convertInputDelta,
+  convertInputDone,
   convertReasoningDelta,
   convertRefusalDelta,
   convertTextDelta,
-  writeFirstChunk,
+  openCall,
+  writeOpening,
+  writeUnsentCall,
+  writeUnsentMessage,
   writeUnsentReasoning,
-} from "./text-deltas.ts";
+} from "./deltas.ts";
+import { OutputItem, Reply, ReplyError } from "./events.ts";
+import { chooseFinishReason, convertUsage } from "./finish-reason.ts";
 import {
   addItemState,
   findItem,
@@ -29,6 +31,9 @@ import {
   openState,
   type StreamPhase,
   type StreamState,
+  writeDelta,
+  writeFinish,
+  writeUsage,
 } from "./state.ts";
 
 export interface ChatOutput {
@@ -79,6 +84,8 @@ const HELD_TYPES = new Set([
   "response.cancelled",
   "error",
 ]);
+
+const DONE = "data: [DONE]\n\n";
 
 export function openChatStream(context: BridgeContext): ChatStream {
   const stream = openState(context);
@@ -219,19 +226,19 @@ function convertLastEvent(stream: StreamState, event: Json): string {
   const incomplete = event["type"] === "response.incomplete";
   const status = incomplete ? "incomplete" : reply.status;
   noteIdentity(stream, reply);
-  const { context, frame } = stream;
+  const { context } = stream;
   const output = reply.output.length > 0 ? reply.output : stream.finished;
   const missed = writeUnsentItems(stream, output);
   const { annotations } = readAnswer(output, context);
-  const cited = annotations.length === 0 ? "" : writeDelta(frame, JSON.stringify({ annotations }));
+  const cited = annotations.length === 0 ? "" : writeDelta(stream, JSON.stringify({ annotations }));
   const finish = chooseFinishReason({ ...reply, status }, stream.calls > 0, context);
   stream.phase = "done";
   return [
     missed,
     writeEmptyText(stream),
     cited,
-    writeFinish(frame, finish, writeExtras(reply)),
-    context.includeUsage ? writeUsage(frame, reply.usage === null ? null : convertUsage(reply.usage)) : "",
+    writeFinish(stream, finish, writeExtras(reply)),
+    context.includeUsage ? writeUsage(stream, reply.usage === null ? null : convertUsage(reply.usage)) : "",
     DONE,
   ].join("");
 }
@@ -239,8 +246,10 @@ function convertLastEvent(stream: StreamState, event: Json): string {
 /** An answer without any text is sent as an empty text. */
 function writeEmptyText(stream: StreamState): string {
   if (stream.textSent || stream.refusalSent || stream.calls > 0) return "";
-  if (stream.roleSent) return writeDelta(stream.frame, '{"content":""}');
-  return writeFirstChunk(stream, '{"role":"assistant","content":"","refusal":null}');
+  return (
+    writeOpening(stream, '{"role":"assistant","content":"","refusal":null}') ||
+    writeDelta(stream, '{"content":""}')
+  );
 }
 
 /** In `response.failed` the error is inside the response. */

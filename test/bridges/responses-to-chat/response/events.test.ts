@@ -1,7 +1,6 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
 import { describe, expect, test } from "bun:test";
-import * as fc from "fast-check";
 import { blameUpstream } from "../../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
 import {
@@ -678,61 +677,32 @@ test("an answer without id and date gets those of the request", () => {
 });
 
 describe("deltas of several items", () => {
-  const reasoning = { type: "reasoning", id: "r", summary: [] };
-  const kinds: [type: string, item: Json, more: Json][] = [
-    [TEXT, message("a", ""), { content_index: 0 }],
-    ["response.refusal.delta", message("a", ""), { content_index: 0 }],
-    ["response.reasoning_summary_text.delta", reasoning, { summary_index: 0 }],
-    ["response.reasoning_text.delta", reasoning, { content_index: 0 }],
-    [ARGUMENTS, call("c", "f", ""), {}],
-    [
-      "response.custom_tool_call_input.delta",
-      { type: "custom_tool_call", id: "ct", call_id: "c", name: "n" },
-      {},
-    ],
-  ];
-  const deltas = fc.array(
-    fc.oneof(
-      fc.string({ unit: "binary" }),
-      fc.constantFrom('","delta":"', "\\", '"', "\n", "😀", "\ud83d", '"item_id":"a"'),
-    ),
-    { minLength: 3 },
-  );
-
-  for (const [type, item, more] of kinds) {
-    test(`convert the same with and without an event name: ${type}`, () => {
-      fc.assert(
-        fc.property(deltas, (texts) => {
-          const place = { item_id: item["id"], output_index: 0, ...more };
-          const events = texts.map((delta) => ({ type, sequence_number: 1, ...place, delta, logprobs: [] }));
-          const opening = { type: "response.output_item.added", output_index: 0, item };
-          const unnamed = (event: Json): string => `data: ${JSON.stringify(event)}\n\n`;
-          const report = (write: (event: Json) => string): string =>
-            openChatStream(PLAIN).push(encode([opening, ...events].map(write).join(""))).text;
-          expect(report(frame)).toBe(report(unnamed));
-        }),
-      );
-    });
-  }
-
   test("a new part of the reasoning begins a new paragraph; another item continues its own", () => {
-    const say = (id: string, index: number, delta: string, more: Json) => ({
+    const reasoning = { type: "reasoning", id: "r", summary: [] };
+    const say = (id: string, index: number, summary_index: number, delta: string) => ({
       type: "response.reasoning_summary_text.delta",
       item_id: id,
       output_index: index,
-      ...more,
+      summary_index,
       delta,
     });
     const events = [
       created,
       { type: "response.output_item.added", output_index: 0, item: reasoning },
-      say("r", 0, "A", { summary_index: 0 }),
-      say("r", 0, "B", { summary_index: 0 }),
-      say("r", 0, "C", { summary_index: 1 }),
-      say("r", 0, "D", { summary_index: 1 }),
-      say("s", 1, "E", { summary_index: 1 }),
+      say("r", 0, 0, "A"),
+      say("r", 0, 0, "B"),
+      say("r", 0, 1, "C"),
+      say("r", 0, 1, "D"),
+      say("s", 1, 1, "E"),
     ];
     const { completion } = accumulate(run([...events, end([])]).text);
     expect(completion["choices"][0].message.reasoning_content).toBe("AB\n\nCD\n\nE");
+  });
+
+  test("without ids, a new item with the index of an old one gets the deltas", () => {
+    const added = { type: "response.output_item.added", output_index: 0, item: { type: "message" } };
+    const say = (delta: string) => ({ type: TEXT, output_index: 0, content_index: 0, delta });
+    const { text } = run([added, say("one"), say("two"), added, say("three"), say("four"), end([])]);
+    expect(accumulate(text).completion["choices"][0].message.content).toBe("onetwo\n\nthreefour");
   });
 });

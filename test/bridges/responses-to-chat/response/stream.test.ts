@@ -32,14 +32,6 @@ function run(pieces: Iterable<Uint8Array>, context: BridgeContext): ChatOutput {
   return { ...last, text: text + last.text };
 }
 
-function* cutAt(bytes: Uint8Array, ...offsets: number[]): Generator<Uint8Array> {
-  let start = 0;
-  for (const offset of [...offsets, bytes.length]) {
-    yield bytes.subarray(start, offset);
-    start = offset;
-  }
-}
-
 function* cutEvery(bytes: Uint8Array, step: number): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += step) yield bytes.subarray(at, at + step);
 }
@@ -129,15 +121,6 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
       else expect(text).toBe("");
     });
   }
-
-  test("a stream cut in two at any byte gives the same chunks", () => {
-    const recording = findRecording("openai-responses/vercel-ai--openai-custom-tool-1");
-    const bytes = readBytes(recording);
-    const whole = run([bytes], PLAIN);
-    for (let offset = 1; offset < bytes.length; offset += 1) {
-      expect(run(cutAt(bytes, offset), PLAIN).text).toBe(whole.text);
-    }
-  });
 
   test("a stream that ends early is an error at every byte before the end of its last event", () => {
     const bytes = readBytes(findRecording("openai-responses/vercel-ai--openai-custom-tool-1"));
