@@ -341,7 +341,8 @@ describe("metrics", () => {
   });
 
   test("with a key or a sign-in have both", async () => {
-    for (const fields of [{ authorization: `Bearer ${keyOf("relay")}` }, OWN()]) {
+    const keys = [{ authorization: `Bearer ${keyOf("relay")}` }, { "x-gateway-key": keyOf("relay") }];
+    for (const fields of [...keys, OWN()]) {
       const { text } = await ask(fields);
       expect(text).toContain('key="messages"');
       expect(text).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
@@ -350,6 +351,7 @@ describe("metrics", () => {
 
   test("with a key that nobody knows are refused", async () => {
     expect((await ask({ authorization: "Bearer sk-unknown" })).status).toBe(401);
+    expect((await ask({ ...OWN(), "x-gateway-key": "sk-unknown" })).status).toBe(401);
   });
 });
 

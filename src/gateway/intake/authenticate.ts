@@ -1,4 +1,5 @@
-// Finds the Key of a call. It reads the headers in which the endpoint accepts a key and uses the first known key.
+// Finds the Key of a call. It reads `x-gateway-key`, or else the headers in which the endpoint accepts a key, and uses the
+// first known key.
 
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
@@ -30,6 +31,9 @@ function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): Gatewa
   );
 }
 
+/** A client that sends a credential of its own in the other headers has this one for the gateway's key. */
+const OWN_HEADER = "x-gateway-key";
+
 /** Null if the request has no key. Throws if it has one that cannot be used. */
 export function findKey(
   exchange: Exchange,
@@ -37,6 +41,8 @@ export function findKey(
   catalog: Catalog,
   now: number,
 ): Key | null {
+  const own = exchange.field(OWN_HEADER);
+  if (own !== undefined) return requireUsable(findOwn(own, catalog), now);
   let found = 0;
   for (const source of sources) {
     const secret = readSecret(exchange, source, catalog.vendor);
@@ -47,10 +53,17 @@ export function findKey(
     if (key !== undefined) return requireUsable(key, now);
   }
   if (found === 0) return null;
-  throw new GatewayError(
-    "key_unknown",
-    "This gateway does not know this key. `gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.",
-  );
+  throw new GatewayError("key_unknown", `This gateway does not know this key. ${KEYS_HELP}`);
+}
+
+const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";
+
+/** If the header is there, it alone decides. */
+function findOwn(secret: string, { keysBySha256 }: Catalog): Key {
+  const key = secret === "" ? undefined : keysBySha256.get(sha256Hex(secret));
+  if (key !== undefined) return key;
+  const text = `This gateway does not know the key in ${OWN_HEADER}, and reads no other header while this one is there. ${KEYS_HELP}`;
+  throw new GatewayError("key_unknown", text);
 }
 
 /** Any web page can make a browser send such a request, without asking first as it must for a header. */

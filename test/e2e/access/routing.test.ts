@@ -259,6 +259,8 @@ describe("every endpoint", () => {
         const answer = await world.ask(aim(row, fields, query));
         expect([source, answer.status]).toEqual([source, row.sources.includes(source) ? 200 : 401]);
       }
+      const own = aim(row, { authorization: "Bearer of-another-service", "x-gateway-key": secret });
+      expect((await world.ask(own)).status).toBe(200);
     },
   );
 });
@@ -282,6 +284,13 @@ describe("several keys at once", () => {
     expect(traced.answer.status).toBe(200);
     expect(JSON.stringify(traced.received!.fields)).not.toContain("sk-of-another-service");
     expect(JSON.stringify(traced.received!.fields)).not.toContain(keyOf("messages"));
+  });
+
+  test("x-gateway-key stays in the gateway, and is in no record of the request", async () => {
+    const { answer, received, record, lines } = await ask({ "x-gateway-key": keyOf("messages") });
+    expect(answer.status).toBe(200);
+    expect(JSON.stringify([received!.fields, record, lines])).not.toContain(keyOf("messages"));
+    expect(received!.fields.some(([name]) => name === "x-gateway-key")).toBe(false);
   });
 
   test("a known key in a header that the endpoint does not read is ignored", async () => {

@@ -76,6 +76,33 @@ test.each([
   expect(await call(fields)).toEqual([500, "good"]);
 });
 
+test.each<[string, string, number, string | null]>([
+  ["a good key", "sk-good-0123456789", 500, "good"],
+  ["a disabled key", "sk-disabled-0123456789", 401, null],
+  ["an unknown key, in spite of a good one elsewhere", "sk-unknown-0123456789", 401, null],
+  ["nothing, in spite of a good one elsewhere", "", 401, null],
+])("x-gateway-key alone counts: with %s", async (_name, own, status, key) => {
+  const others = ["unknown", "good"].map((name) => `sk-${name}-0123456789`);
+  for (const other of others) {
+    const fields = [
+      ["authorization", `Bearer ${other}`],
+      ["x-api-key", other],
+      ["x-gateway-key", own],
+    ] as const;
+    expect(await call(fields)).toEqual([status, key]);
+  }
+});
+
+test("x-gateway-key is read whichever headers an endpoint accepts, before a key in the URL", () => {
+  const { catalog } = inside.running.gateway;
+  const find = (own: string) => {
+    const exchange = new RecordedExchange("/?key=sk-other-0123456789", [["x-gateway-key", own]], {});
+    return (["bearer", "query"] as const).map((source) => findKey(exchange, [source], catalog, 0)?.name);
+  };
+  expect(find("sk-good-0123456789")).toEqual(["good", "good"]);
+  expect(() => find("sk-no")).toThrow("the key in x-gateway-key, and reads no other header");
+});
+
 test("a key expires at its time, not a moment later", () => {
   const { catalog } = inside.running.gateway;
   const exchange = new RecordedExchange("/", [["x-api-key", "sk-expired-0123456789"]], {});

@@ -69,6 +69,7 @@ describe("a request header stays here if it concerns one hop, a key, an account 
     "x-codex-authorization",
     "x-gateway-charge",
     "x-gateway-hop",
+    "x-gateway-key",
     "x-goog-api-key",
     "x-goog-iam-authorization-token",
     "x-goog-user-project",
