@@ -1,8 +1,10 @@
-// Drives the executable as people and scripts do: in a child process, with pipes
-// or on a real terminal.
+// Drives the program as people and scripts do: in this process, in a child process, with pipes or on a real terminal.
 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { runProgram } from "../../src/cli/program.ts";
+import { GATEWAY } from "../../src/commands/commands.ts";
 import { PROGRAM } from "../harness/program.ts";
 
 export interface Outcome {
@@ -25,11 +27,20 @@ function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): 
   return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
 
-/** Without a terminal. */
 /** For commands that would check a credential: nobody listens at this proxy, so nothing leaves the machine. */
 export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9" };
 
-export async function run({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
+/** These start programs that write to the gateway's own output, or are about the process itself. */
+const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
+
+/** Without a terminal, in this process, one command after the other. */
+export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
+  const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
+  return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, args);
+}
+
+/** Without a terminal, in a process of its own. */
+export async function runProcess({ folder, env, stdin }: Circumstances, ...args: string[]): Promise<Outcome> {
   const child = Bun.spawn([...PROGRAM, ...args], {
     cwd: folder,
     env: cleanEnv(folder, env),
@@ -43,6 +54,61 @@ export async function run({ folder, env, stdin }: Circumstances, ...args: string
     child.exited,
   ]);
   return { status, stdout, stderr };
+}
+
+let queue: Promise<unknown> = Promise.resolve();
+
+function runHere(circumstances: Circumstances, args: readonly string[]): Promise<Outcome> {
+  const outcome = queue.then(() => runInside(circumstances, args));
+  queue = outcome.catch(() => {});
+  return outcome;
+}
+
+/** Gives the command the process that it would have: its streams, words, variables, folder and exit status. */
+async function runInside({ folder, env, stdin }: Circumstances, args: readonly string[]): Promise<Outcome> {
+  const [stdout, stderr] = [openSink(), openSink()];
+  const before = {
+    env: { ...process.env },
+    cwd: process.cwd(),
+    argv: process.argv,
+    exitCode: process.exitCode,
+  };
+  const streams = { stdin: Readable.from(stdin === undefined ? [] : [stdin]), stdout, stderr };
+  const own = Object.keys(streams).map(
+    (name) => [name, Object.getOwnPropertyDescriptor(process, name)] as const,
+  );
+  for (const [name, value] of Object.entries(streams))
+    Object.defineProperty(process, name, { value, configurable: true });
+  replaceEnv(cleanEnv(folder, env));
+  process.chdir(folder);
+  process.argv = [...PROGRAM, ...args];
+  process.exitCode = 0;
+  try {
+    await runProgram(GATEWAY);
+    return { status: Number(process.exitCode), stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    for (const [name, descriptor] of own) Object.defineProperty(process, name, descriptor ?? {});
+    process.chdir(before.cwd);
+    process.argv = before.argv;
+    replaceEnv(before.env);
+    process.exitCode = before.exitCode ?? 0;
+  }
+}
+
+function replaceEnv(env: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
+  Object.assign(process.env, env);
+}
+
+function openSink(): Writable & { readonly text: () => string } {
+  const chunks: Buffer[] = [];
+  const sink = new Writable({
+    write: (chunk: Buffer, _, done) => {
+      chunks.push(Buffer.from(chunk));
+      done();
+    },
+  });
+  return Object.assign(sink, { text: () => Buffer.concat(chunks).toString("utf8") });
 }
 
 export const KEYS = {
