@@ -4,8 +4,7 @@
 import { type Document, isScalar, isSeq } from "yaml";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { ConfigError } from "./problems.ts";
-import { extractPlainKeys } from "./plain-keys.ts";
-import { hasKeysAt, parseSource, parseYaml, type Path, readTree } from "./source.ts";
+import { parseSource, parseYaml, type Path, readTree } from "./source.ts";
 import { type Edit, findSplice, type Value } from "./splice.ts";
 
 export type { Edit } from "./splice.ts";
@@ -19,9 +18,6 @@ export type { Edit } from "./splice.ts";
  * line), each half is made by itself.
  */
 export function applyEdits(text: string, edits: readonly Edit[]): string {
-  const [only] = edits;
-  const added = only === undefined || edits.length > 1 ? null : appendKeys(text, only);
-  if (added !== null) return added;
   const document = parseYaml(text);
   const tree = readTree(document);
   const { wanted, steps } = planSteps(tree, edits);
@@ -31,7 +27,7 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
   if (edits.length === 1) {
     const [step] = steps;
     const parts = step === undefined ? null : planItems(tree, step);
-    return parts === null ? rewrite(text, document, step, wanted) : applyEdits(text, parts);
+    return parts === null ? rewrite(text, step, wanted) : applyEdits(text, parts);
   }
   const half = Math.ceil(edits.length / 2);
   return applyEdits(applyEdits(text, edits.slice(0, half)), edits.slice(half));
@@ -106,28 +102,13 @@ function spliceAll(text: string, document: Document.Parsed, edits: readonly Edit
 }
 
 /** By the YAML library, which keeps comments but not all formatting. */
-function rewrite(text: string, document: Document.Parsed, edit: Edit | undefined, wanted: unknown): string {
+function rewrite(text: string, edit: Edit | undefined, wanted: unknown): string {
   if (edit === undefined) return text;
-  const rewritten = printEdited(document, edit);
+  const rewritten = printEdited(parseYaml(text, false), edit);
   if (rewritten !== null && meansSame(rewritten, wanted)) return rewritten;
   throw new ConfigError(
     `The file's YAML is too unusual to be edited by the program: please change ${String(edit.path[0])} by hand.`,
   );
-}
-
-/** Adds keys without parsing every key of the file. Null if the file has few keys, or for another edit. */
-function appendKeys(text: string, edit: Edit): string | null {
-  if (edit.kind !== "append" || edit.path.length !== 1 || edit.path[0] !== "keys") return null;
-  const plain = extractPlainKeys(text);
-  if (plain === null) return null;
-  const document = parseYaml(plain.rest);
-  if (!hasKeysAt(document, plain.firstLeft)) return null;
-  const { rest, resume } = plain;
-  const wanted = changeAt(readTree(document), edit.path, edit);
-  const spliced = spliceAll(rest, document, [edit]);
-  // The lines of the other keys come before every change, so their meaning is the same.
-  if (spliced?.startsWith(rest.slice(0, resume.rest)) !== true || !meansSame(spliced, wanted)) return null;
-  return text.slice(0, resume.text) + spliced.slice(resume.rest);
 }
 
 /** Null if an alias refers to what is removed. */

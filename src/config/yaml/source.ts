@@ -20,9 +20,6 @@ import {
   YAMLParseError,
 } from "yaml";
 
-import { isObject } from "../../lib/json/json.ts";
-import { extractPlainKeys, findPlainColumn, type PlainKeys } from "./plain-keys.ts";
-
 export type Path = readonly PropertyKey[];
 
 interface Position {
@@ -45,12 +42,34 @@ export interface Source {
   locate(path: Path, part?: "key" | "value"): Position;
 }
 
-/** They replace the braces of `${NAME}` while YAML is parsed: in `{ secret: ${NAME} }` the brace would end the map. */
-const OPEN = "\uFDD0";
-const CLOSE = "\uFDD1";
+/** These characters stand for others while YAML is parsed. Each replaces one, so that offsets stay what they are. The
+ *  braces of `${NAME}`: in `{ secret: ${NAME} }` they would end the map. */
+const STAND_INS = new Map(
+  Object.entries({ "\uFDD0": "{", "\uFDD1": "}", "\uFDD2": "{", "\uFDD3": "}", "\uFDD4": ":" }),
+);
+const STAND_IN = /[\uFDD0-\uFDD4]/g;
 
-export function parseYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
-  const document = compose(text.replaceAll(/\$\{([^{}\n]*)\}/g, `$${OPEN}$1${CLOSE}`), lineCounter);
+/** Values that mean themselves in YAML: no quotes, no references, no `null`. */
+const VALUE = String.raw`(?!null\b|Null\b|NULL\b)[A-Za-z0-9](?:[\w.+/:-]*[\w.+/-])?`;
+const PAIR = String.raw`[a-z_\d]+: ${VALUE}`;
+/** A key as `gateway keys add` writes it. */
+const PLAIN_ITEM = new RegExp(String.raw`(?<=^ +- )\{ ${PAIR}(?:, ${PAIR})* \}(?=[ \t]*(?: #.*)?\r?$)`, "gm");
+
+/** A config can have ten thousand keys, and the library takes 0.1 ms for the map of each: as a text it takes a tenth of
+ *  that. `readTree` and `openPacked` make the map of it. */
+function packItem(item: string): string {
+  const names = [...item.matchAll(/[{,] (\w+): /g)].map(([, name]) => name);
+  if (new Set(names).size < names.length) return item;
+  return `\uFDD2${item.slice(1, -1).replaceAll(": ", "\uFDD4 ")}\uFDD3`;
+}
+
+const PACKED = /^\uFDD2 ([^\uFDD2\uFDD3]*) \uFDD3$/;
+
+/** `pack`: the maps of plain items are texts, unless there is an error, which the library should see in the file's words. */
+export function parseYaml(text: string, pack = true, lineCounter = new LineCounter()): Document.Parsed {
+  const packed = pack ? text.replaceAll(PLAIN_ITEM, packItem) : text;
+  const document = compose(packed.replaceAll(/\$\{([^{}\n]*)\}/g, "$\uFDD0$1\uFDD1"), lineCounter);
+  let isTorn = false;
   let aliases = 0;
   visit(document, {
     Alias(_, { range }) {
@@ -66,12 +85,30 @@ export function parseYaml(text: string, lineCounter = new LineCounter()): Docume
       }
     },
     Scalar(_, scalar) {
-      if (typeof scalar.value === "string") {
-        scalar.value = scalar.value.replaceAll(OPEN, "{").replaceAll(CLOSE, "}");
-      }
+      if (typeof scalar.value !== "string" || PACKED.test(scalar.value)) return;
+      isTorn ||= scalar.type === "PLAIN" && scalar.value.includes("\uFDD2");
+      scalar.value = restore(scalar.value);
     },
   });
-  return document;
+  if (!pack || (document.errors.length === 0 && !isTorn)) return document;
+  lineCounter.lineStarts.length = 0;
+  return parseYaml(text, false, lineCounter);
+}
+
+function restore(text: string): string {
+  return text.replaceAll(STAND_IN, (mark) => STAND_INS.get(mark) ?? mark);
+}
+
+/** The node at its place, or the map that it stands for. */
+export function openPacked(node: unknown): unknown {
+  if (!isScalar(node) || typeof node.value !== "string" || !PACKED.test(node.value)) return node;
+  const start = node.range?.[0] ?? 0;
+  const { contents } = compose(restore(node.value), new LineCounter());
+  visit(contents, (_, each) => {
+    if (isNode(each) && each.range)
+      each.range = [each.range[0] + start, each.range[1] + start, each.range[2] + start];
+  });
+  return contents;
 }
 
 /** No setting is nested deeper than six levels. The library's work grows with the square of the depth. */
@@ -116,64 +153,24 @@ function addError(document: Document.Parsed, offset: number, code: ErrorCode): v
 
 /** Throws if aliases would make the tree too large. */
 export function readTree(document: Document.Parsed): unknown {
-  const tree: unknown = document.toJS({ maxAliasCount: 1000 });
+  const tree: unknown = document.toJS({ maxAliasCount: 1000, reviver: (_, value: unknown) => unpack(value) });
   return tree;
 }
 
-export function parseSource(text: string, plain = extractPlainKeys(text)): Source {
-  if (plain !== null) {
-    const source = addPlainKeys(text, plain);
-    if (source !== null) return source;
-  }
-  return readSource(text).source;
+function unpack(value: unknown): unknown {
+  const [, pairs] = typeof value === "string" ? (PACKED.exec(value) ?? []) : [];
+  return pairs === undefined
+    ? value
+    : Object.fromEntries(pairs.split(", ").map((pair) => pair.split("\uFDD4 ")));
 }
 
-/** Null where the plain keys are not the list that they look like, inside a quoted text for example. */
-function addPlainKeys(text: string, plain: PlainKeys): Source | null {
-  const gap = { offset: plain.resume.rest, lines: plain.entries.length };
-  const { source, document } = readSource(plain.rest, gap);
-  const { tree } = source;
-  if (!hasKeysAt(document, plain.firstLeft) || !isObject(tree) || !Array.isArray(tree["keys"])) return null;
-  const { length: count } = plain.entries;
-  const keys = [...plain.entries, ...tree["keys"]];
-  const [first = 2] = plain.starts;
-  // Each plain key has a line of its own.
-  const firstLine = text.slice(0, first).split("\n").length;
-  return {
-    ...source,
-    tree: { ...tree, keys },
-    locate: (path, part = "value") => {
-      const [section, step, name] = path;
-      if (section !== "keys" || (step === undefined && part === "key")) return source.locate(path, part);
-      // The list begins at the dash of its first key.
-      if (step === undefined || Number(step) >= keys.length)
-        return { line: firstLine, column: findPlainColumn(text, first - 2, null, part) };
-      const start = plain.starts[Number(step)];
-      if (start === undefined) return source.locate([section, Number(step) - count, ...path.slice(2)], part);
-      const column = findPlainColumn(text, start, name === undefined ? null : String(name), part);
-      return { line: firstLine + Number(step), column };
-    },
-  };
-}
-
-export function hasKeysAt(document: Document.Parsed, firstItem: number): boolean {
-  const list = isMap(document.contents) ? document.contents.get("keys", true) : undefined;
-  return isSeq(list) && list.flow !== true && startOf(list.items[0]) === firstItem;
-}
-
-/** Lines of the file that are not in the text, before this offset. */
-interface Gap {
-  readonly offset: number;
-  readonly lines: number;
-}
-
-function readSource(text: string, gap: Gap = { offset: text.length, lines: 0 }) {
+/** `pack`: whether plain items are read sooner. For tests. */
+export function parseSource(text: string, pack = true): Source {
   const lines = new LineCounter();
-  const document = parseYaml(text, lines);
+  const document = parseYaml(text, pack, lines);
   const place = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
-    const left = offset < gap.offset ? 0 : gap.lines;
-    return { line: Math.max(line, 1) + left, column: Math.max(col, 1) };
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   const problems: Problem[] = document.errors.map((error) => ({
     ...place(error.pos[0]),
@@ -195,8 +192,7 @@ function readSource(text: string, gap: Gap = { offset: text.length, lines: 0 }) 
       message: "an alias refers to nothing, or to far too much",
     });
   }
-  const source: Source = { tree, problems, readable, locate };
-  return { source, document };
+  return { tree, problems, readable, locate };
 }
 
 const FAULTS: Partial<Record<ErrorCode, string>> = {
@@ -246,7 +242,7 @@ function openFinder(document: Document.Parsed): (path: Path, part: "key" | "valu
     let node: unknown = document.contents;
     let offset = startOf(node) ?? 0;
     for (const [depth, step] of path.entries()) {
-      const found = stepInto(isAlias(node) ? node.resolve(document) : node, step);
+      const found = stepInto(isAlias(node) ? node.resolve(document) : openPacked(node), step);
       if (found === null) return offset;
       const isLast = depth === path.length - 1;
       const ownStart = isLast && part === "key" ? found.key : (startOf(found.value) ?? found.key);

@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "bun:test";
 import { applyEdits } from "../../../src/config/yaml/edit.ts";
-import { extractPlainKeys } from "../../../src/config/yaml/plain-keys.ts";
 import { parseSource } from "../../../src/config/yaml/source.ts";
 
 const HASH = "0123456789abcdef".repeat(4);
@@ -43,8 +42,8 @@ const PATHS = [
 
 describe("a file with many keys", () => {
   test.each(FILES)("with %s is read as the YAML parser reads it", (_, text) => {
-    const fast = parseSource(text, extractPlainKeys(text, 0));
-    const whole = parseSource(text, null);
+    const fast = parseSource(text);
+    const whole = parseSource(text, false);
     expect(fast.tree).toEqual(whole.tree);
     expect([fast.problems, fast.readable]).toEqual([whole.problems, whole.readable]);
     for (const path of PATHS) {
@@ -57,16 +56,9 @@ describe("a file with many keys", () => {
     }
   });
 
-  test("has its plain keys recognised", () => {
-    const [[, text] = ["", ""]] = FILES;
-    expect(extractPlainKeys(text, 0)?.entries).toHaveLength(3);
-    expect(extractPlainKeys(text)).toBeNull();
-  });
-
   test("gets a new key after the last one, and no other byte changes", () => {
     const keys = plainKeys(400).join("\n");
     const text = `# mine\nkeys: # all\n${keys} # last\n\ngroups: { g: x } # g\n`;
-    expect(extractPlainKeys(text)).not.toBeNull();
     const after = applyEdits(text, [
       { kind: "append", path: ["keys"], values: [{ name: "new", group: "g" }] },
     ]);
