@@ -33,7 +33,7 @@ export const MANAGE: CommandTable = {
           ["gateway groups list", "with platform, multiplier and channels"],
           ["gateway groups list --all --json", "all groups, for a script"],
         ],
-        run: async (flags) => (await import("../cli/catalog/groups-list.ts")).listGroups(flags),
+        run: async (flags) => (await import("../cli/catalog/groups.ts")).listGroups(flags),
       },
       add: {
         about: "add a group of channels that keys can be bound to",
@@ -51,7 +51,7 @@ export const MANAGE: CommandTable = {
           ],
           ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
         ],
-        run: async (name, flags) => (await import("../cli/catalog/groups-change.ts")).addGroup(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/groups.ts")).addGroup(name, flags),
       },
       set: {
         about: "change settings of a group in the config file",
@@ -67,15 +67,14 @@ export const MANAGE: CommandTable = {
           ["gateway groups set claude channels=anthropic-main,anthropic-second", "other channels"],
         ],
         run: async (name, settings, flags) =>
-          (await import("../cli/catalog/groups-change.ts")).setGroup(name, settings, flags),
+          (await import("../cli/catalog/groups.ts")).setGroup(name, settings, flags),
       },
       remove: {
         about: "remove a group to which no key is bound",
         args: [GROUP],
         flags: [YES],
         examples: [["gateway groups remove cheap --yes", "without a prompt"]],
-        run: async (name, flags) =>
-          (await import("../cli/catalog/groups-change.ts")).removeGroup(name, flags),
+        run: async (name, flags) => (await import("../cli/catalog/groups.ts")).removeGroup(name, flags),
       },
       limit: {
         about: "set or remove limits of a group, for all of its keys together",

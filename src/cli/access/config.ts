@@ -1,18 +1,112 @@
-// What commands need that read or change the config. This module loads zod and yaml,
-// which costs start-up time: do not import it from the files that declare flags.
+// The config, as commands read and change it. A command that changes it waits until the running gateway uses the change:
+// a key works when the command that created it returns, and is dead when the command that disabled it returns. This
+// module loads zod and yaml, which costs start-up time: do not import it from the files that declare flags.
 
-import type { Group } from "../../config/catalog.ts";
+import { realpathSync } from "node:fs";
+import { z } from "zod";
+import type { Catalog, Group } from "../../config/catalog.ts";
 import { formatMoment } from "../../config/changes/names.ts";
-import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
+import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
+import { type ConfigFile, editConfig } from "../../config/file/replace.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import { printNote } from "../terminal/terminal.ts";
+import { tryGateway } from "./control.ts";
 
 export interface ConfigFlags {
   readonly config?: string;
 }
 
+export interface ListFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+export interface RemoveFlags extends ConfigFlags {
+  readonly yes?: true;
+}
+
 /** Accepts unset variables, because these commands send nothing upstream. */
-export function openConfig(flags: ConfigFlags): LoadedConfig {
-  return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
+export function openConfig(flags: ConfigFlags): LoadedConfig & ConfigFile {
+  const loaded = loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
+  return { ...loaded, ...openConfigFile(loaded.path) };
+}
+
+/** Null if there is no usable config and `isOptional`, because a flag says enough. One that is named must be usable. */
+export function openConfigUnless(isOptional: boolean, flags: ConfigFlags): LoadedConfig | null {
+  try {
+    return openConfig(flags);
+  } catch (error) {
+    if (!isOptional || flags.config !== undefined) throw error;
+    return null;
+  }
+}
+
+const MAX_WAIT_MS = 2000;
+
+export function openConfigFile(path: string): ConfigFile {
+  return {
+    path,
+    edit: async (decide) => {
+      const { catalog, sha256 } = await editConfig(path, process.env, decide);
+      await waitForGateway(path, catalog, { kind: "config", sha256 });
+      return catalog;
+    },
+  };
+}
+
+const replySchema = z.object({
+  /** The file that the gateway uses. */
+  config: z.string().nullable(),
+  outcome: z
+    .union([
+      z.object({ kind: z.literal("applied") }),
+      z.object({ kind: z.literal("refused"), message: z.string() }),
+    ])
+    .nullable(),
+});
+
+/** `sha256`: the hash of the text that a command has written. */
+type Changed = { readonly kind: "config"; readonly sha256: string } | { readonly kind: "prices" };
+
+/** `path`: the config file. Says so if the gateway does not use the change, which stays in its file. */
+export async function waitForGateway(
+  path: string,
+  { ledger }: Pick<Catalog, "ledger">,
+  changed: Changed,
+): Promise<void> {
+  // No command can reach a gateway there. It follows within a second.
+  if (process.platform === "win32") return;
+  try {
+    const call = { ledgerPath: ledger.path, signal: AbortSignal.timeout(MAX_WAIT_MS), body: changed };
+    const reply = await tryGateway(call, "POST", `/${changed.kind}`);
+    if (reply === null) return;
+    const { config, outcome } = replySchema.parse(reply);
+    if (config === null || !isSameFile(config, path))
+      printNote(
+        `The running gateway uses another config file (${config}), so it does not follow this change.`,
+      );
+    else if (outcome?.kind === "refused") refuseLate(outcome.message);
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === "TimeoutError";
+    const why = isLate ? `no answer in ${MAX_WAIT_MS / 1000} s` : getErrorMessage(error).replace(/\.$/, "");
+    printNote(`The running gateway has not confirmed that it uses the change: ${why}. It may follow later.`);
+  }
+}
+
+/** The command goes on, because it may have a secret to print. */
+function refuseLate(message: string): void {
+  process.exitCode = 1;
+  printNote(
+    `The change is in the file, but the running gateway refuses the file, and goes on with what it had before: ${message}`,
+  );
+}
+
+function isSameFile(one: string, other: string): boolean {
+  try {
+    return realpathSync(one) === realpathSync(other);
+  } catch {
+    return one === other;
+  }
 }
 
 /** For people. In UTC, like the dates in the file. */

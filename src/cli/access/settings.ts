@@ -53,6 +53,15 @@ function findSetting(name: string, settings: Settings): { setting: Setting; path
   );
 }
 
+/** `priority 2`, or `no proxy`. */
+export function describeChange({ path, value }: Change): string {
+  const setting = path.join(".");
+  if (value === null) return `no ${setting}`;
+  // A credential or a header may be a secret.
+  const isHidden = ["credential", "headers"].includes(path[0] ?? "");
+  return isHidden ? setting : `${setting} ${[value].flat().join(", ")}`;
+}
+
 export function planChanges(entry: Path, changes: readonly Change[]): Edit[] {
   return changes.map(({ path, value }): Edit => {
     const place = [...entry, ...path];

@@ -18,14 +18,13 @@ import { createClient } from "../../lib/http1/client/client.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { explainNoGroups } from "../keys/group-choice.ts";
 import { findKey } from "../../config/changes/names.ts";
-import { type ConfigFlags } from "../access/config.ts";
-import { printTable } from "../terminal/table.ts";
+import { type ListFlags } from "../access/config.ts";
+import { number, printTable } from "../terminal/table.ts";
 import { fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
 
-export interface ModelsFlags extends ConfigFlags {
+export interface ModelsFlags extends ListFlags {
   readonly group?: string;
   readonly keyName?: string;
-  readonly json?: true;
 }
 
 interface PricedModel {
@@ -132,27 +131,20 @@ function describeForScripts({ group, model, price }: PricedModel): Record<string
 }
 
 function printModels(listed: readonly PricedModel[]): void {
-  const prices = ["input", "output", "cache_read", "cache_write_5m"];
-  printTable(
-    [
-      { title: "MODEL", least: 26 },
-      { title: "GROUP" },
-      { title: "PLATFORM", spare: 5 },
-      { title: "MULTIPLIER", align: "right", spare: 3 },
-      { title: "INPUT $", align: "right" },
-      { title: "OUTPUT $", align: "right" },
-      { title: "CACHE READ $", align: "right", spare: 1 },
-      { title: "CACHE WRITE $", align: "right", spare: 2 },
-      { title: "CHANNELS", spare: 4 },
-    ],
-    listed.map(({ group, model, price }) => [
-      model.entry.id,
-      group.name,
-      group.platform,
-      `×${group.multiplier}`,
-      ...prices.map((kind) => (price === null ? "?" : (price.rates[kind] ?? ""))),
-      model.channels.join(", "),
-    ]),
-  );
+  const ofKind =
+    (kind: string) =>
+    ({ price }: PricedModel) =>
+      price === null ? "?" : (price.rates[kind] ?? "");
+  printTable(listed, [
+    { title: "MODEL", least: 26, read: ({ model }) => model.entry.id },
+    { title: "GROUP", read: ({ group }) => group.name },
+    { title: "PLATFORM", spare: 5, read: ({ group }) => group.platform },
+    number("MULTIPLIER", ({ group }) => `×${group.multiplier}`, 3),
+    number("INPUT $", ofKind("input")),
+    number("OUTPUT $", ofKind("output")),
+    number("CACHE READ $", ofKind("cache_read"), 1),
+    number("CACHE WRITE $", ofKind("cache_write_5m"), 2),
+    { title: "CHANNELS", spare: 4, read: ({ model }) => model.channels.join(", ") },
+  ]);
   printNote("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
 }

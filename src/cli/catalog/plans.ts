@@ -9,49 +9,47 @@ import {
   refuseUnknown,
   requireNewName,
 } from "../../config/changes/names.ts";
-import { type ConfigFlags, formatDay, openConfig } from "../access/config.ts";
-import { openConfigFile } from "../access/config-file.ts";
+import {
+  type ConfigFlags,
+  formatDay,
+  type ListFlags,
+  openConfig,
+  type RemoveFlags,
+} from "../access/config.ts";
 import { printTable } from "../terminal/table.ts";
-import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
-
-export interface PlansFlags extends ConfigFlags {
-  readonly json?: true;
-}
+import { confirmRemoval, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface ActivateFlags extends ConfigFlags {
   readonly until?: string;
 }
 
-export function listPlans(flags: PlansFlags): void {
+export function listPlans(flags: ListFlags): void {
   const now = new Date();
   const plans = [...openConfig(flags).catalog.plans.values()];
-  if (flags.json === true) {
-    const describePlan = (plan: Plan) => ({
-      name: plan.name,
-      groups: plan.groups,
-      active: plan.active,
-      until: plan.until === null ? null : formatMoment(plan.until),
-      in_force: isPlanInForce(plan, now),
-    });
-    printJson(plans.map(describePlan));
-    return;
-  }
-  if (plans.length === 0) {
+  const describePlan = (plan: Plan) => ({
+    name: plan.name,
+    groups: plan.groups,
+    active: plan.active,
+    until: plan.until === null ? null : formatMoment(plan.until),
+    in_force: isPlanInForce(plan, now),
+  });
+  if (flags.json === true) printJson(plans.map(describePlan));
+  else if (plans.length === 0)
     printNote("There are no plans yet. Add one: gateway plans add NAME --group GROUP");
-    return;
-  }
-  printTable(
-    ["NAME", "STATE", "UNTIL", "GROUPS"].map((title) => ({ title })),
-    plans.map((plan) => [plan.name, describeState(plan, now), formatDay(plan.until), plan.groups.join(", ")]),
-  );
+  else
+    printTable(plans, [
+      { title: "NAME", read: ({ name }) => name },
+      { title: "STATE", read: (plan) => describeState(plan, now) },
+      { title: "UNTIL", read: ({ until }) => formatDay(until) },
+      { title: "GROUPS", read: ({ groups }) => groups.join(", ") },
+    ]);
 }
 
 export async function activatePlan(name: string, flags: ActivateFlags): Promise<void> {
   const now = new Date();
   const until = readUntil(flags.until, now);
-  const { path } = openConfig(flags);
   let groups: readonly string[] = [];
-  await openConfigFile(path).edit((current) => {
+  await openConfig(flags).edit((current) => {
     const plan = findPlan(current, name);
     groups = plan.groups;
     if (flags.until === undefined && plan.until !== null && plan.until <= now) {
@@ -67,9 +65,8 @@ export async function activatePlan(name: string, flags: ActivateFlags): Promise<
   printNote(`The plan "${name}" is active. Keys can now use ${groups.join(", ")}.`);
 }
 
-export async function deactivatePlan(name: string, flags: PlansFlags): Promise<void> {
-  const { path } = openConfig(flags);
-  await openConfigFile(path).edit((current) => {
+export async function deactivatePlan(name: string, flags: ConfigFlags): Promise<void> {
+  await openConfig(flags).edit((current) => {
     findPlan(current, name);
     return [{ kind: "set", path: ["plans", name, "active"], value: "false" }];
   });
@@ -82,10 +79,9 @@ export interface AddPlanFlags extends ConfigFlags {
 }
 
 export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> {
-  const { path } = openConfig(flags);
   const { group: groups = [], active } = flags;
   if (groups.length === 0) refuseUsage("--group is missing: a plan needs at least one.");
-  await openConfigFile(path).edit((current) => {
+  await openConfig(flags).edit((current) => {
     requireNewName("plan", name, current.plans);
     for (const group of groups) findGroup(current, group);
     return [{ kind: "set", path: ["plans", name], value: { groups, active: String(active === true) } }];
@@ -94,18 +90,11 @@ export async function addPlan(name: string, flags: AddPlanFlags): Promise<void> 
   printNote(`Added the plan "${name}".${next}`);
 }
 
-export interface RemovePlanFlags extends ConfigFlags {
-  readonly yes?: true;
-}
-
-export async function removePlan(name: string, flags: RemovePlanFlags): Promise<void> {
-  const { catalog, path } = openConfig(flags);
-  findPlan(catalog, name);
-  if (flags.yes !== true) {
-    if (!canPrompt()) refuseUsage(`--yes is missing: removing the plan "${name}" cannot be undone.`);
-    if (!(await askYes(`Remove the plan "${name}" for good?`))) fail("Nothing was removed.");
-  }
-  await openConfigFile(path).edit((current) => {
+export async function removePlan(name: string, flags: RemoveFlags): Promise<void> {
+  const config = openConfig(flags);
+  findPlan(config.catalog, name);
+  await confirmRemoval(`the plan "${name}"`, flags);
+  await config.edit((current) => {
     findPlan(current, name);
     return [{ kind: "remove", path: ["plans", name] }];
   });

@@ -1,37 +1,49 @@
-// The table of channels: state, counts, and a small chart of the last hour. Pure, except that the table
-// remembers its column widths.
+// The table of channels: state, counts, and a small chart of the last hour.
 
 import type { ChannelView } from "../../gateway/channels/view.ts";
-import { type Column, createTable } from "../terminal/table.ts";
+import { type Column, number } from "../terminal/table.ts";
 import { formatMs } from "../live/request-columns.ts";
 import { paint } from "../terminal/terminal.ts";
 import { formatAmount } from "../terminal/text.ts";
 
-interface ChannelColumn extends Column {
-  readonly read: (view: ChannelView, now: number) => string;
-}
+const STATE_STYLES = {
+  available: "green",
+  degraded: "yellow",
+  resting: "yellow",
+  unavailable: "red",
+  disabled: "dim",
+  unknown: "dim",
+} as const;
 
-const COLUMNS: readonly ChannelColumn[] = [
+export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
   { title: "CHANNEL", name: true, read: ({ name }) => name },
   { title: "PLATFORM", spare: 8, read: ({ platform }) => platform },
   { title: "GROUPS", spare: 9, most: 24, read: ({ groups }) => groups.join(", ") },
-  { title: "STATE", spare: 1, least: 11, read: ({ state }) => state },
-  { title: "SINCE", spare: 5, read: ({ since }, now) => formatSpan(since, (then) => now - then) },
-  { title: "LEFT", spare: 4, read: ({ until }, now) => formatSpan(until, (then) => then - now) },
-  number("FIRST", 7, ({ latency_ms: ms }) => (ms === null ? "" : formatMs(ms))),
-  number("P95", 12, ({ latency_p95_ms: ms }) => (ms === null ? "" : formatMs(ms))),
-  number("OK/H", 6, formatSuccess),
-  number("REQ/H", 10, ({ requests_hour: count }) => String(count)),
-  number("ERR/H", 11, ({ errors_hour: count }) => String(count)),
-  number("TODAY", 13, ({ charge_today_usd: usd }) => `$${formatAmount(usd)}`),
-  number("OPEN", 14, formatConnections),
-  { title: "LAST HOUR", spare: 3, least: 12, read: drawHour },
-  { title: "REASON", spare: 2, least: 12, read: ({ reason }) => reason ?? "" },
+  {
+    title: "STATE",
+    spare: 1,
+    least: 11,
+    read: ({ state }) => state,
+    paint: (text, { state }) => paint(STATE_STYLES[state], text),
+  },
+  { title: "SINCE", spare: 5, read: ({ since }) => formatSpan(since, (then) => Date.now() - then) },
+  { title: "LEFT", spare: 4, read: ({ until }) => formatSpan(until, (then) => then - Date.now()) },
+  number("FIRST", ({ latency_ms: ms }) => (ms === null ? "" : formatMs(ms)), 7),
+  number("P95", ({ latency_p95_ms: ms }) => (ms === null ? "" : formatMs(ms)), 12),
+  number("OK/H", formatSuccess, 6),
+  number("REQ/H", ({ requests_hour: count }) => String(count), 10),
+  number("ERR/H", ({ errors_hour: count }) => String(count), 11),
+  number("TODAY", ({ charge_today_usd: usd }) => `$${formatAmount(usd)}`, 13),
+  number("OPEN", formatConnections, 14),
+  { title: "LAST HOUR", spare: 3, least: 12, read: drawHour, paint: paintHour },
+  {
+    title: "REASON",
+    spare: 2,
+    least: 12,
+    read: ({ reason }) => reason ?? "",
+    paint: (text) => paint("dim", text),
+  },
 ];
-
-function number(title: string, spare: number, read: ChannelColumn["read"]): ChannelColumn {
-  return { title, spare, align: "right", read };
-}
 
 /** For the same hour as the counts beside it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
@@ -54,39 +66,6 @@ function drawHour({ hour }: ChannelView): string {
       return HEIGHTS[Math.ceil((requests / most) * HEIGHTS.length) - 1] ?? "";
     })
     .join("");
-}
-
-const STATE_STYLES = {
-  available: "green",
-  degraded: "yellow",
-  resting: "yellow",
-  unavailable: "red",
-  disabled: "dim",
-  unknown: "dim",
-} as const;
-
-export interface ChannelTable {
-  draw(views: readonly ChannelView[], now: number, room: number): string[];
-}
-
-export function createChannelTable(): ChannelTable {
-  const table = createTable(COLUMNS);
-  return {
-    draw: (views, now, room) => {
-      const cells = views.map((view) => COLUMNS.map(({ read }) => read(view, now)));
-      const lines = table.rows(cells, room, (title, text, row) => {
-        const view = views[row];
-        return view === undefined ? text : paintCell(title, text, view);
-      });
-      return [paint("dim", table.head(room)), ...lines];
-    },
-  };
-}
-
-function paintCell(title: string, text: string, view: ChannelView): string {
-  if (title === "STATE") return paint(STATE_STYLES[view.state], text);
-  if (title === "REASON") return paint("dim", text);
-  return title === "LAST HOUR" ? paintHour(text, view) : text;
 }
 
 /** Red where more than half failed, yellow where some did. */

@@ -6,7 +6,7 @@ import { keyEntries, showSomeModels, spendingEntries } from "./entries.ts";
 import { groupEntries, planEntries } from "./group-entries.ts";
 import { priceEntries } from "./price-entries.ts";
 import { showChannels } from "../channels/channels.ts";
-import { listGroups } from "../catalog/groups-list.ts";
+import { listGroups } from "../catalog/groups.ts";
 import { listKeys } from "../keys/list.ts";
 import { type Entry, type Menu, runMenu } from "./menu.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";

@@ -1,7 +1,7 @@
 // The menu of `gateway console` for groups and plans. Each entry calls the same function as the command.
 
 import { isPlanInForce, type Plan } from "../../config/catalog.ts";
-import { addGroup, GROUP_SETTINGS, removeGroup, setGroup } from "../catalog/groups-change.ts";
+import { addGroup, GROUP_SETTINGS, removeGroup, setGroup } from "../catalog/groups.ts";
 import { activatePlan, addPlan, deactivatePlan, removePlan } from "../catalog/plans.ts";
 import { findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";

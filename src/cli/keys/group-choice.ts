@@ -1,8 +1,8 @@
 // Which groups a key can be bound to now, and the dropdown that offers them.
 
-import type { Catalog } from "../../config/catalog.ts";
+import type { Catalog, Group } from "../../config/catalog.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
-import { formatTable } from "../terminal/table.ts";
+import { createTable } from "../terminal/table.ts";
 import { askOne, canPrompt, fail, refuseUsage } from "../terminal/terminal.ts";
 
 /** Why the list of selectable groups is empty. */
@@ -22,21 +22,20 @@ export async function chooseGroup(flag: string | undefined, catalog: Catalog, no
   if (!canPrompt()) {
     return refuseUsage(`--group is missing. Groups: ${groups.map((group) => group.name).join(", ")}.`);
   }
-  const cells = groups.map((group) => [
-    group.name,
-    group.platform,
-    `×${group.multiplier}`,
-    group.description,
+  return askGroup(groups);
+}
+
+export function askGroup(groups: readonly Group[]): Promise<string> {
+  const table = createTable<Group>([
+    { title: "", read: ({ name }) => name },
+    { title: "", read: ({ platform }) => platform },
+    { title: "", read: ({ multiplier }) => `×${multiplier}` },
+    { title: "", read: ({ description }) => description },
   ]);
   // Leaves room for the prompt's own marks, so that a long line does not wrap.
-  const width = (process.stderr.columns ?? 80) - 6;
-  const labels = formatTable(
-    [{ title: "" }, { title: "" }, { title: "" }, { title: "" }],
-    cells,
-    width,
-  ).slice(1);
+  const labels = table.rows(groups, (process.stderr.columns ?? 80) - 6);
   return askOne(
     "Group of the key",
-    groups.map((group, index) => ({ value: group.name, label: labels[index] ?? group.name })),
+    groups.map(({ name }, index) => ({ value: name, label: labels[index] ?? name })),
   );
 }

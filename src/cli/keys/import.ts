@@ -10,7 +10,6 @@ import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { checkKeyName, findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { openConfigFile } from "../access/config-file.ts";
 import { checkSecret } from "./given-secret.ts";
 import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -25,7 +24,7 @@ export interface ImportFlags extends ConfigFlags {
 type ImportedKey = Record<string, string>;
 
 export async function importKeys(file: string, flags: ImportFlags): Promise<void> {
-  const { path } = openConfig(flags);
+  const config = openConfig(flags);
   const text = file === "-" ? await readAll() : readFile(file);
   const entries = (parseAssignments(text, flags.group) ?? parseRecords(text)).map((record, index) =>
     readRecord(record, `Key ${index + 1}`, flags.force),
@@ -34,7 +33,7 @@ export async function importKeys(file: string, flags: ImportFlags): Promise<void
     refuseUsage(
       "There is nothing to import: expected NAME=secret lines, or JSON as `gateway keys add --json` prints it.",
     );
-  await openConfigFile(path).edit((current) => {
+  await config.edit((current) => {
     entries.forEach((entry, index) => checkImportedKey(entry, entries.slice(0, index), current));
     return [{ kind: "append", path: ["keys"], values: entries }];
   });

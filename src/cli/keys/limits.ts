@@ -2,7 +2,6 @@
 
 import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../config/changes/limits.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { openConfigFile } from "../access/config-file.ts";
 import { printNote } from "../terminal/terminal.ts";
 
 export function limitKeys(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
@@ -15,8 +14,7 @@ export function limitGroup(name: string, words: readonly string[], flags: Config
 
 async function limit(holder: LimitHolder, words: readonly string[], flags: ConfigFlags): Promise<void> {
   const changes = readLimits(words);
-  const { path } = openConfig(flags);
-  const catalog = await changeLimits(openConfigFile(path), holder, changes);
+  const catalog = await changeLimits(openConfig(flags), holder, changes);
   const left = Object.entries(findLimits(catalog, holder).limits);
   const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
   const subject = `The ${holder.kind} "${holder.name}"`;

@@ -3,37 +3,20 @@
 import { judgeKey, type Key } from "../../config/catalog.ts";
 import { type KeySpending, type LimitSpending, readSpending } from "../../billing/limits/spending.ts";
 import { findKey, formatMoment, listLimits } from "../../config/changes/names.ts";
-import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { type ListFlags, openConfig } from "../access/config.ts";
 import { addUsd, formatRounded, formatUsd, parseDecimal, parseUsd } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type Column, printTable } from "../terminal/table.ts";
+import { type Column, number, printTable } from "../terminal/table.ts";
 import { formatAgo, formatAmount, formatLocalDay, formatLocalMinute } from "../terminal/text.ts";
 import { paint, printJson, printLines, printNote } from "../terminal/terminal.ts";
 
-export interface ListFlags extends ConfigFlags {
-  readonly json?: true;
+/** A key, or what is left to say of its limits. */
+interface ListRow {
+  readonly own: { readonly key: Key; readonly use: KeySpending } | null;
+  readonly limit: { readonly spent: string; readonly setting: string; readonly resets: string } | null;
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: "NAME", name: true },
-  { title: "GROUP", spare: 3, least: 12 },
-  { title: "PLATFORM", spare: 9, least: 9 },
-  { title: "STATE", spare: 4, least: 13 },
-  { title: "CREATED", spare: 10, least: 10 },
-  { title: "EXPIRES", spare: 8, least: 10 },
-  { title: "LAST USED", spare: 7, least: 11 },
-  { title: "TODAY $", align: "right", spare: 2 },
-  { title: "TOTAL $", align: "right", spare: 5 },
-];
-
-/** Digits are never cut, so each is there as a whole or not at all. */
-const LIMIT_COLUMNS: readonly Column[] = [
-  { title: "SPENT $", align: "right", spare: 1 },
-  { title: "LIMIT", least: 200, spare: 0 },
-  { title: "RESETS", least: 200, spare: 6 },
-];
-
-export async function listKeys(flags: ListFlags): Promise<void> {
+export function listKeys(flags: ListFlags): void {
   const { catalog } = openConfig(flags);
   const use = readSpending(catalog, Date.now());
   const keys = [...catalog.keys.values()];
@@ -46,30 +29,58 @@ export async function listKeys(flags: ListFlags): Promise<void> {
     return;
   }
   const now = new Date();
-  const rows = keys.flatMap((key) => {
-    const cells = describeInCells(key, use(key.name), now);
-    const [first = [], ...others] = describeLimits(key, use(key.name), now);
-    return [[...cells, ...first], ...others.map((limit) => [...cells.map(() => ""), ...limit])];
+  const rows = keys.flatMap((key): ListRow[] => {
+    const own = { key, use: use(key.name) };
+    const [first = null, ...others] = describeLimits(key, own.use, now);
+    return [{ own, limit: first }, ...others.map((limit) => ({ own: null, limit }))];
   });
-  const hasLimits = keys.some(({ limits }) => Object.keys(listLimits(limits)).length > 0);
-  printTable(hasLimits ? [...COLUMNS, ...LIMIT_COLUMNS] : COLUMNS, rows);
+  const hasLimits = rows.some(({ limit }) => limit !== null);
+  const columns = listColumns(now);
+  printTable(rows, hasLimits ? columns : columns.filter(({ title }) => !LIMIT_TITLES.has(title)));
 }
 
-function describeInCells(key: Key, use: KeySpending, now: Date): string[] {
+const LIMIT_TITLES = new Set(["SPENT $", "LIMIT", "RESETS"]);
+
+function listColumns(now: Date): ReadonlyArray<Column<ListRow>> {
+  const ofKey = (read: (key: Key) => string) => (row: ListRow) => (row.own === null ? "" : read(row.own.key));
+  const ofUse = (read: (use: KeySpending) => string) => (row: ListRow) =>
+    row.own === null ? "" : read(row.own.use);
   return [
-    key.name,
-    key.group.name,
-    key.group.platform,
-    judgeKey(key, now),
-    formatLocalDay(key.created),
-    formatAgo(key.expires, now) || "never",
-    formatAgo(use.lastUsed, now) || "never",
-    formatAmount(use.spentToday),
-    formatAmount(use.spentTotal),
+    { title: "NAME", name: true, read: ofKey(({ name }) => name) },
+    { title: "GROUP", spare: 3, least: 12, read: ofKey(({ group }) => group.name) },
+    { title: "PLATFORM", spare: 9, least: 9, read: ofKey(({ group }) => group.platform) },
+    { title: "STATE", spare: 4, least: 13, read: ofKey((key) => judgeKey(key, now)) },
+    { title: "CREATED", spare: 10, least: 10, read: ofKey(({ created }) => formatLocalDay(created)) },
+    {
+      title: "EXPIRES",
+      spare: 8,
+      least: 10,
+      read: ofKey(({ expires }) => formatAgo(expires, now) || "never"),
+    },
+    {
+      title: "LAST USED",
+      spare: 7,
+      least: 11,
+      read: ofUse(({ lastUsed }) => formatAgo(lastUsed, now) || "never"),
+    },
+    number(
+      "TODAY $",
+      ofUse(({ spentToday }) => formatAmount(spentToday)),
+      2,
+    ),
+    number(
+      "TOTAL $",
+      ofUse(({ spentTotal }) => formatAmount(spentTotal)),
+      5,
+    ),
+    number("SPENT $", ({ limit }) => limit?.spent ?? "", 1),
+    // Digits are never cut, so each is there as a whole or not at all.
+    { title: "LIMIT", least: 200, spare: 0, read: ({ limit }) => limit?.setting ?? "" },
+    { title: "RESETS", least: 200, spare: 6, read: ({ limit }) => limit?.resets ?? "" },
   ];
 }
 
-export async function showKey(name: string, flags: ListFlags): Promise<void> {
+export function showKey(name: string, flags: ListFlags): void {
   const { catalog } = openConfig(flags);
   const { key } = findKey(catalog, name);
   const use = readSpending(catalog, Date.now())(key.name);
@@ -98,18 +109,22 @@ export async function showKey(name: string, flags: ListFlags): Promise<void> {
   );
 }
 
-/** A row for each limit, in LIMIT_COLUMNS. */
-function describeLimits(key: Key, use: KeySpending, now: Date): string[][] {
+function describeLimits(key: Key, use: KeySpending, now: Date): Array<NonNullable<ListRow["limit"]>> {
   const used = new Set(use.limits.map(({ limit }) => limit));
   const others = Object.entries(listLimits(key.limits)).filter(([name]) => !used.has(name));
   return [
-    ...use.limits.map(({ limit, usd, spent, estimated, resets }) => [
-      formatAmount(formatUsd(addUsd(parseUsd(spent), parseUsd(estimated)))),
-      describeSetting(limit, usd) +
+    ...use.limits.map(({ limit, usd, spent, estimated, resets }) => ({
+      spent: formatAmount(formatUsd(addUsd(parseUsd(spent), parseUsd(estimated)))),
+      setting:
+        describeSetting(limit, usd) +
         (isZero(estimated) ? "" : ` ($${formatRounded(parseDecimal(estimated), 2)} of SPENT is estimated)`),
-      formatAgo(resets, now) || "never",
-    ]),
-    ...others.map(([name, value]) => ["", describeSetting(name, String(value)), ""]),
+      resets: formatAgo(resets, now) || "never",
+    })),
+    ...others.map(([name, value]) => ({
+      spent: "",
+      setting: describeSetting(name, String(value)),
+      resets: "",
+    })),
   ];
 }
 

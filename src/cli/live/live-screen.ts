@@ -7,7 +7,7 @@ import { readSize } from "../terminal/terminal.ts";
 /** `key`: q ends this view. `interrupt`: Ctrl-C or a signal ends the program. */
 export type ExitCause = "key" | "interrupt";
 
-export interface LiveScreen {
+interface LiveScreen {
   readonly columns: () => number;
   readonly rows: () => number;
   /** Shows these lines from the top. Writes only lines that have changed. */
@@ -28,7 +28,7 @@ const INTERRUPT_KEY = "\u0003";
 const SUSPEND_KEY = "\u001A";
 
 /** Calls `redraw` when the size has changed. */
-export function openLiveScreen(redraw: () => void): LiveScreen {
+function openLiveScreen(redraw: () => void): LiveScreen {
   const { stdin: input, stdout: out } = process;
   const left = Promise.withResolvers<ExitCause>();
   let shown: readonly string[] = [];
@@ -88,6 +88,40 @@ export function openLiveScreen(redraw: () => void): LiveScreen {
       restore();
     },
   };
+}
+
+const REFRESH_MS = 500;
+
+export interface LiveView<T> {
+  readonly first: T;
+  readonly look: (signal: AbortSignal) => Promise<T>;
+  readonly see: (seen: T) => void;
+  readonly draw: (columns: number, rows: number) => readonly string[];
+}
+
+/** Shows what `look` finds until the user leaves. */
+export async function watchLive<T>({ first, look, see, draw }: LiveView<T>): Promise<ExitCause> {
+  const redraw = (): void => screen.draw(draw(screen.columns(), screen.rows()));
+  const screen = openLiveScreen(redraw);
+  const ended = new AbortController();
+  const left = screen.left.then(() => {
+    ended.abort();
+    return null;
+  });
+  try {
+    let seen: { readonly found: T } | null = { found: first };
+    while (seen !== null) {
+      see(seen.found);
+      redraw();
+      await screen.pause(REFRESH_MS);
+      seen = await Promise.race([left, look(ended.signal).then((found) => ({ found }))]);
+    }
+  } catch (error) {
+    if (!ended.signal.aborted) throw error;
+  } finally {
+    screen.close();
+  }
+  return screen.left;
 }
 
 /** Clears the timer, which would otherwise keep the program running. */

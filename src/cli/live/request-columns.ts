@@ -3,36 +3,71 @@
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS, type Usage } from "../../billing/usage.ts";
 import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
-import { type Column, createTable } from "../terminal/table.ts";
+import { type Column, createTable, number, type Table } from "../terminal/table.ts";
 import { paint } from "../terminal/terminal.ts";
 import { formatAmount, shortenId, shortenSession } from "../terminal/text.ts";
 
-interface RequestColumn extends Column {
-  /** `today`: the spending of the day including this request, a decimal in USD. */
-  readonly read: (record: RequestRecord, today: string) => string;
+interface RequestRow {
+  readonly record: RequestRecord;
+  /** The spending of the day including this request, a decimal in USD. */
+  readonly today: string;
 }
 
-const COLUMNS: readonly RequestColumn[] = [
-  { title: "TIME", spare: 3, firm: true, read: ({ time }) => formatTime(time) },
-  { title: "ID", spare: 5, least: 9, read: ({ id }) => shortenId(id) },
-  { title: "KEY", name: true, spare: 6, firm: true, least: 8, most: 16, read: ({ key }) => key ?? "-" },
-  { title: "MODEL", name: true, least: 14, most: 32, read: ({ model, endpoint }) => model ?? endpoint },
-  { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ channel }) => channel ?? "-" },
-  { title: "LABEL", spare: 13, least: 8, most: 20, read: ({ client }) => client?.label ?? "" },
-  { title: "SESSION", spare: 14, least: 9, read: ({ client }) => shortenSession(client?.session ?? "") },
-  { title: "STATUS", read: ({ status }) => String(status) },
-  number("FIRST", 11, ({ firstByteMs }) => formatMs(firstByteMs)),
-  { ...number("TOOK", 4, ({ durationMs }) => formatMs(durationMs)), firm: true },
-  number("IN", 8, ({ usage }) => formatCell(countInput(usage))),
-  number("CACHED", 9, ({ usage }) => describeCachedShare(usage)),
-  number("OUT", 7, ({ usage }) => formatCell(sumKinds(usage, OUTPUT_KINDS))),
-  { title: "CHARGE", align: "right", read: describeCharge },
-  number("TODAY", 12, (_, today) => `$${formatAmount(today)}`),
+/** Some cells are of usual width, so that the first lines align with later ones. */
+const COLUMNS: ReadonlyArray<Column<RequestRow>> = [
+  {
+    title: "TIME",
+    spare: 3,
+    firm: true,
+    usual: "12:00:00",
+    read: ({ record }) => new Date(record.time).toTimeString().slice(0, 8),
+    paint: (text) => paint("dim", text),
+  },
+  { title: "ID", spare: 5, least: 9, usual: "0mi9x2k3a", read: ({ record }) => shortenId(record.id) },
+  {
+    title: "KEY",
+    name: true,
+    spare: 6,
+    firm: true,
+    least: 8,
+    most: 16,
+    read: ({ record }) => record.key ?? "-",
+  },
+  {
+    title: "MODEL",
+    name: true,
+    least: 14,
+    most: 32,
+    usual: "claude-sonnet-4-5",
+    read: ({ record: { model, endpoint } }) => model ?? endpoint,
+  },
+  { title: "CHANNEL", spare: 10, least: 20, most: 20, read: ({ record }) => record.channel ?? "-" },
+  { title: "LABEL", spare: 13, least: 8, most: 20, read: ({ record }) => record.client?.label ?? "" },
+  {
+    title: "SESSION",
+    spare: 14,
+    least: 9,
+    usual: "~0mi9x2k3",
+    read: ({ record }) => shortenSession(record.client?.session ?? ""),
+  },
+  {
+    title: "STATUS",
+    read: ({ record }) => String(record.status),
+    paint: (text, { record: { status } }) =>
+      paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text),
+  },
+  { ...number("FIRST", ({ record }) => formatMs(record.firstByteMs), 11), usual: "999ms" },
+  { ...number("TOOK", ({ record }) => formatMs(record.durationMs), 4), firm: true, usual: "999ms" },
+  { ...number("IN", ({ record }) => formatCell(countInput(record.usage)), 8), usual: "99999" },
+  number("CACHED", ({ record }) => describeCachedShare(record.usage), 9),
+  { ...number("OUT", ({ record }) => formatCell(sumKinds(record.usage, OUTPUT_KINDS)), 7), usual: "99999" },
+  { ...number("CHARGE", ({ record }) => describeCharge(record)), usual: "$0.000000" },
+  {
+    ...number("TODAY", ({ today }) => `$${formatAmount(today)}`, 12),
+    usual: "$0.000000",
+    paint: (text) => paint("dim", text),
+  },
 ];
-
-function number(title: string, spare: number, read: RequestColumn["read"]): RequestColumn {
-  return { title, spare, align: "right", read };
-}
 
 function sumKinds(usage: Usage | null, kinds: ReadonlyArray<keyof Usage>): number {
   return kinds.reduce((sum, kind) => sum + (usage?.[kind] ?? 0), 0);
@@ -57,10 +92,7 @@ function describeCharge({ chargeUsd, usage }: RequestRecord): string {
   return usage === null ? "" : "unpriced";
 }
 
-export interface RequestTable {
-  head(room: number): string;
-  rows(records: readonly RequestRecord[], today: string, room: number): string[];
-}
+export type RequestTable = Table<RequestRow>;
 
 /** `expected`: the longest names to come. `total`: with the spending of the day. */
 export function createRequestTable(
@@ -68,43 +100,13 @@ export function createRequestTable(
   total: boolean,
 ): RequestTable {
   const columns = total ? COLUMNS : COLUMNS.filter(({ title }) => title !== "TODAY");
-  const usual: Readonly<Record<string, string>> = {
-    ...USUAL_CELLS,
-    KEY: expected.key,
-    CHANNEL: expected.channel,
-  };
-  const table = createTable(
-    columns,
-    columns.map(({ title }) => usual[title] ?? ""),
+  const names = new Map([
+    ["KEY", expected.key],
+    ["CHANNEL", expected.channel],
+  ]);
+  return createTable(
+    columns.map((column) => ({ ...column, usual: names.get(column.title) ?? column.usual ?? "" })),
   );
-  return {
-    head: (room) => table.head(room),
-    rows: (records, today, room) =>
-      table.rows(
-        records.map((record) => columns.map(({ read }) => read(record, today))),
-        room,
-        (title, text, row) => paintCell(title, text, records[row]?.status ?? 0),
-      ),
-  };
-}
-
-/** Cells of usual width, so that the first lines align with later ones. */
-const USUAL_CELLS = {
-  TIME: "12:00:00",
-  ID: "0mi9x2k3a",
-  SESSION: "~0mi9x2k3",
-  MODEL: "claude-sonnet-4-5",
-  FIRST: "999ms",
-  TOOK: "999ms",
-  IN: "99999",
-  OUT: "99999",
-  CHARGE: "$0.000000",
-  TODAY: "$0.000000",
-} as const;
-
-function paintCell(title: string, text: string, status: number): string {
-  if (title === "STATUS") return paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text);
-  return title === "TIME" || title === "TODAY" ? paint("dim", text) : text;
 }
 
 /** Why the request was refused or how it broke. Empty if all is well. */
@@ -113,10 +115,6 @@ export function describeProblem({ outcome, problem }: RequestRecord): string {
   if (outcome === "complete") return why;
   const what = outcome.replaceAll("_", " ");
   return problem === null ? what : `${what}: ${why}`;
-}
-
-function formatTime(time: number): string {
-  return new Date(time).toTimeString().slice(0, 8);
 }
 
 export function formatMs(ms: number | null): string {

@@ -76,7 +76,7 @@ function createTextLog({ screen, expected, today }: LogOptions): RequestLog {
   const head = (): void => {
     const line = table.head(screen.room());
     const now = line.replaceAll(/\s+/g, " ");
-    if (now !== titles) screen.print(paint("dim", line));
+    if (now !== titles) screen.print(line);
     titles = now;
   };
   const notice: Observer["notice"] = (level, text) =>
@@ -97,7 +97,7 @@ const INDENT = "          ";
 
 /** One line. A problem that does not fit beside it has lines of its own. */
 function writeLines(record: RequestRecord, today: string, table: RequestTable, room: number): string[] {
-  const [row = ""] = table.rows([record], today, room);
+  const [row = ""] = table.rows([{ record, today }], room);
   const trouble = describeProblem(record);
   if (trouble === "") return [row];
   if (measure(row) + 2 + measure(trouble) <= room) return [`${row}  ${paint("yellow", trouble)}`];

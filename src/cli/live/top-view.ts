@@ -3,7 +3,8 @@
 import type { GatewayState } from "../../gateway/control/state.ts";
 import { parseUsd } from "../../lib/money.ts";
 import { appendBars } from "../money/usage/bars.ts";
-import { createTable } from "../terminal/table.ts";
+import type { RequestRecord } from "../../gateway/observe/observer.ts";
+import { createTable, number } from "../terminal/table.ts";
 import { createRequestTable, describeProblem } from "./request-columns.ts";
 import { type Frame, fitFrame, listFrame, type Section } from "./sections.ts";
 import { paint } from "../terminal/terminal.ts";
@@ -13,10 +14,8 @@ import { createTraffic } from "../../lib/traffic.ts";
 import { describeStatus } from "./traffic.ts";
 
 export interface TopView {
-  /** Takes the state of the gateway at `now`, in milliseconds. */
-  see(state: GatewayState, now: number): void;
-  /** The gateway does not answer. The last state stays on the screen. */
-  lose(): void;
+  /** Takes the state of the gateway at `now`, in milliseconds. Null: it does not answer, and its last state stays. */
+  see(state: GatewayState | null, now: number): void;
   /** Both may be infinite. Nothing is cut then. */
   draw(columns: number, rows: number): string[];
 }
@@ -30,11 +29,11 @@ export function createTopView(): TopView {
   let lost = false;
   return {
     see: (state, now) => {
+      lost = state === null;
+      if (state === null) return;
       seen = { state, now };
-      lost = false;
       traffic.see(state.streams, now);
     },
-    lose: () => (lost = true),
     draw: (columns, rows) => {
       if (seen === null) return [];
       const { state, now } = seen;
@@ -81,59 +80,52 @@ function listProblems({ ledger, channels }: GatewayState): string[] {
 type Draw = (state: GatewayState, columns: number, now: number) => Section;
 
 function createStreamSection(): Draw {
-  const table = createTable(
-    [
-      { title: "KEY", name: true, spare: 2, firm: true, least: 6, most: 20 },
-      { title: "MODEL", name: true, least: 9, most: 36 },
-      { title: "CHANNEL", spare: 4, most: 24 },
-      { title: "ID", spare: 5, least: 9 },
-      { title: "LABEL", spare: 6, least: 8, most: 24 },
-      { title: "SESSION", spare: 7, least: 9 },
-      { title: "AGE", align: "right", spare: 3, firm: true },
-      { title: "TOKENS", align: "right", spare: 1, firm: true },
-    ],
-    ["", "claude-sonnet-4-5", "", "", "", "", "10m 00s", "99999"],
-  );
+  type Stream = GatewayState["streams"][number] & { readonly now: number };
+  const table = createTable<Stream>([
+    { title: "KEY", name: true, spare: 2, firm: true, least: 6, most: 20, read: ({ key }) => key },
+    {
+      title: "MODEL",
+      name: true,
+      least: 9,
+      most: 36,
+      usual: "claude-sonnet-4-5",
+      read: ({ model }) => model ?? "-",
+    },
+    { title: "CHANNEL", spare: 4, most: 24, read: ({ channel }) => channel },
+    { title: "ID", spare: 5, least: 9, read: ({ id }) => shortenId(id) },
+    { title: "LABEL", spare: 6, least: 8, most: 24, read: ({ client }) => client.label ?? "" },
+    { title: "SESSION", spare: 7, least: 9, read: ({ client }) => shortenSession(client.session ?? "") },
+    { ...number("AGE", ({ now, since }) => formatAge(now - since), 3), firm: true, usual: "10m 00s" },
+    { ...number("TOKENS", ({ tokens }) => String(tokens), 1), firm: true, usual: "99999" },
+  ]);
   return ({ streams, websockets = 0 }, columns, now) => {
-    const cells = [...streams]
-      .sort((a, b) => a.since - b.since)
-      .map(({ id, key, client, model, channel, since, tokens }) => [
-        key,
-        model ?? "-",
-        channel,
-        shortenId(id),
-        client.label ?? "",
-        shortenSession(client.session ?? ""),
-        formatAge(now - since),
-        String(tokens),
-      ]);
-    const rows = table.rows(cells, columns);
-    const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
+    const sorted = streams.toSorted((a, b) => a.since - b.since);
+    const isNone = sorted.length === 0;
     const sockets = websockets === 0 ? "" : `, ${websockets} open WebSocket${websockets === 1 ? "" : "s"}`;
-    const title = `${rows.length === 0 ? "No open streams" : "Open streams"}${sockets}`;
-    return { title, lines, counts: true };
+    return {
+      title: `${isNone ? "No open streams" : "Open streams"}${sockets}`,
+      lines: isNone
+        ? []
+        : table.draw(
+            sorted.map((stream) => ({ ...stream, now })),
+            columns,
+          ),
+      counts: true,
+    };
   };
 }
 
 function createSpendSection(): Draw {
-  const table = createTable([
-    { title: "", name: true },
-    { title: "", align: "right", spare: 1, firm: true },
+  const table = createTable<readonly [key: string, usd: string]>([
+    { title: "", name: true, read: ([key]) => key },
+    { ...number("", ([, usd]) => `$${formatAmount(usd)}`, 1), firm: true },
   ]);
   return ({ spend }, columns) => {
     const spent = Object.entries(spend.by_key)
-      .map(([key, text]) => ({ key, text, amount: parseUsd(text) }))
-      .filter(({ amount }) => amount > 0n)
-      .sort((a, b) => (a.amount < b.amount ? 1 : -1));
-    const rows = table.rows(
-      spent.map(({ key, text }) => [key, `$${formatAmount(text)}`]),
-      columns,
-    );
-    const lines = appendBars(
-      rows,
-      spent.map(({ amount }) => amount),
-      columns,
-    );
+      .filter(([, usd]) => parseUsd(usd) > 0n)
+      .sort(([, one], [, other]) => (parseUsd(one) < parseUsd(other) ? 1 : -1));
+    const amounts = spent.map(([, usd]) => parseUsd(usd));
+    const lines = appendBars(table.rows(spent, columns), amounts, columns);
     return { title: spent.length === 0 ? "Nothing spent today" : "Spent today, by key", lines, counts: true };
   };
 }
@@ -143,19 +135,26 @@ const MIN_PROBLEM_CELLS = 16;
 function createRecentSection(): Draw {
   const table = createRequestTable({ key: "", channel: "" }, false);
   return ({ recent }, columns) => {
-    const newestFirst = recent.toReversed();
-    const rows = table.rows(newestFirst, "", columns).map((row, index) => {
-      const record = newestFirst[index];
-      if (record === undefined) return row;
-      const trouble = describeProblem(record);
-      const room = columns - measure(row) - 2;
-      return trouble === "" || room < MIN_PROBLEM_CELLS
-        ? row
-        : `${row}  ${paint("yellow", cutText(trouble, room))}`;
-    });
-    const lines = rows.length === 0 ? [] : [paint("dim", table.head(columns)), ...rows];
-    return { title: rows.length === 0 ? "No requests yet" : "Recent requests", lines, counts: false };
+    const newest = recent.toReversed();
+    const [head = "", ...rows] = table.draw(
+      newest.map((record) => ({ record, today: "" })),
+      columns,
+    );
+    const lines = newest.map((record, index) => addProblem(rows[index] ?? "", record, columns));
+    const isNone = newest.length === 0;
+    return {
+      title: isNone ? "No requests yet" : "Recent requests",
+      lines: isNone ? [] : [head, ...lines],
+      counts: false,
+    };
   };
+}
+
+function addProblem(row: string, record: RequestRecord, columns: number): string {
+  const trouble = describeProblem(record);
+  const room = columns - measure(row) - 2;
+  if (trouble === "" || room < MIN_PROBLEM_CELLS) return row;
+  return `${row}  ${paint("yellow", cutText(trouble, room))}`;
 }
 
 /** `7s`, `2m 05s`, `3h 12m`, `2d 4h`. */

@@ -6,7 +6,8 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint as paintText, printLines, readRoom } from "./terminal.ts";
 import { alignText, measure } from "./text.ts";
 
-export interface Column {
+/** How wide a column is. */
+interface Layout {
   readonly title: string;
   /** Numbers are aligned on the right and never cut: without room for all digits, the column is left out. */
   readonly align?: "right";
@@ -20,67 +21,72 @@ export interface Column {
   readonly least?: number;
   /** Text is cut to this on a terminal. */
   readonly most?: number;
+  /** A cell as wide as cells will usually be. */
+  readonly usual?: string;
 }
 
-/** Adds colour to a cell's text, which is already cut and aligned. `row` counts from 0. */
-type PaintCell = (title: string, text: string, row: number) => string;
+export interface Column<Row> extends Layout {
+  readonly read: (row: Row) => string;
+  /** Adds colour to a cell's text, which is already cut and aligned. */
+  readonly paint?: (text: string, row: Row) => string;
+}
 
-export interface Table {
+export interface Table<Row> {
   /** `room` is the width of a terminal, or infinite. */
   head(room: number): string;
   /** Columns become as wide as the widest cell so far, so that later rows align with earlier ones. */
-  rows(rows: ReadonlyArray<readonly string[]>, room: number, paint?: PaintCell): string[];
+  rows(rows: readonly Row[], room: number): string[];
+  /** The titles and these rows. */
+  draw(rows: readonly Row[], room: number): string[];
 }
 
 const GAP = 2;
 const DEFAULT_LEAST = 8;
 
-/** `expected`: a cell for each column, as wide as cells will usually be. */
-export function createTable(columns: readonly Column[], expected: readonly string[] = []): Table {
-  const widths = columns.map(({ title }, index) => Math.max(measure(title), measure(expected[index] ?? "")));
-  const write = (cells: readonly string[], room: number, paint: (title: string, text: string) => string) => {
+export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {
+  const widths = columns.map(({ title, usual = "" }) => Math.max(measure(title), measure(usual)));
+  const write = (cells: readonly string[], room: number, row: Row | null): string => {
     const fitted = fitColumns(columns, widths, room);
-    const shown = columns.flatMap(({ title, align }, index) => {
+    const shown = columns.flatMap(({ align, paint }, index) => {
       const width = fitted[index] ?? 0;
-      return width === 0 ? [] : [{ title, text: alignText(cells[index] ?? "", width, align) }];
+      return width === 0 ? [] : [{ paint, text: alignText(cells[index] ?? "", width, align) }];
     });
-    const last = shown.length - 1;
-    const painted = shown.map(({ title, text }, at) => paint(title, at === last ? text.trimEnd() : text));
+    const painted = shown.map(({ paint, text }, at) => {
+      const whole = at === shown.length - 1 ? text.trimEnd() : text;
+      return row === null || paint === undefined ? whole : paint(whole, row);
+    });
     return painted.join(" ".repeat(GAP)).trimEnd();
   };
+  const titles = columns.map(({ title }) => title);
+  const head = (room: number): string => paintText("dim", write(titles, room, null));
+  const writeRows = (rows: readonly Row[], room: number): string[] => {
+    const cells = rows.map((row) => columns.map(({ read }) => escapeUnprintable(read(row))));
+    for (const each of cells)
+      each.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
+    return rows.map((row, at) => write(cells[at] ?? [], room, row));
+  };
   return {
-    head: (room) =>
-      write(
-        columns.map(({ title }) => title),
-        room,
-        (_, text) => text,
-      ),
-    rows: (rows, room, paint = (_, text) => text) => {
-      const clean = rows.map((row) => columns.map((_, index) => escapeUnprintable(row[index] ?? "")));
-      for (const row of clean)
-        row.forEach((cell, index) => (widths[index] = Math.max(widths[index] ?? 0, measure(cell))));
-      return clean.map((row, at) => write(row, room, (title, text) => paint(title, text, at)));
+    head,
+    rows: writeRows,
+    draw: (rows, room) => {
+      // First the rows: they widen the columns.
+      const lines = writeRows(rows, room);
+      return [head(room), ...lines];
     },
   };
 }
 
-/** The titles and all rows at once. */
-export function formatTable(
-  columns: readonly Column[],
-  rows: ReadonlyArray<readonly string[]>,
-  room = readRoom(),
-): string[] {
-  const table = createTable(columns);
-  const lines = table.rows(rows, room);
-  return [paintText("dim", table.head(room)), ...lines];
+/** A column of numbers, or of amounts. */
+export function number<Row>(title: string, read: Column<Row>["read"], spare?: number): Column<Row> {
+  return { title, read, align: "right", ...(spare !== undefined && { spare }) };
 }
 
-export function printTable(columns: readonly Column[], rows: ReadonlyArray<readonly string[]>): void {
-  printLines(formatTable(columns, rows));
+export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Column<Row>>): void {
+  printLines(createTable(columns).draw(rows, readRoom()));
 }
 
 /** The width of each column; 0: it is left out. */
-function fitColumns(columns: readonly Column[], widths: readonly number[], room: number): number[] {
+function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
   if (room === Number.POSITIVE_INFINITY) return [...widths];
   const hasNames = columns.some(({ name }) => name === true);
   const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
@@ -138,13 +144,13 @@ function restore(
 }
 
 /** The highest first. */
-function orderSpared(columns: readonly Column[]): number[] {
+function orderSpared(columns: readonly Layout[]): number[] {
   const spared = columns.flatMap(({ spare }, index) => (spare === undefined ? [] : [{ spare, index }]));
   return spared.sort((a, b) => b.spare - a.spare).map(({ index }) => index);
 }
 
 /** The narrowest terminal shows the names alone. */
-function orderLastResort(columns: readonly Column[], isName: (index: number) => boolean): number[] {
+function orderLastResort(columns: readonly Layout[], isName: (index: number) => boolean): number[] {
   const others = columns.map((_, index) => index).toReversed();
   return [...others.filter((index) => !isName(index)), ...others.filter(isName)];
 }

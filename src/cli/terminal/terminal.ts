@@ -3,7 +3,7 @@
 // it loads them only when there is something to ask.
 
 import type * as Prompts from "@clack/prompts";
-import { Refusal } from "../../lib/refusal.ts";
+import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { wrapWords } from "./text.ts";
 
@@ -112,9 +112,20 @@ export function askYes(message: string, initialValue = false): Promise<boolean> 
   );
 }
 
+/** Before something is removed for good. */
+export async function confirmRemoval(what: string, { yes }: { readonly yes?: true }): Promise<void> {
+  if (yes === true) return;
+  if (!canPrompt()) refuseUsage(`--yes is missing: removing ${what} cannot be undone.`);
+  if (!(await askYes(`Remove ${what} for good?`))) fail("Nothing was removed.");
+}
+
 export interface Choice {
   readonly value: string;
   readonly label: string;
+}
+
+export function listChoices(names: Iterable<string>): Choice[] {
+  return Array.from(names, (name) => ({ value: name, label: name }));
 }
 
 /** Shows a dropdown. */

@@ -11,9 +11,9 @@ import { getField } from "../../lib/json/json.ts";
 import { newSecret, sha256Hex } from "../../lib/secret.ts";
 import { listSelectableGroups, requireSelectable } from "../../config/changes/keys.ts";
 import { findStoredSecret, listToolKeys, storeToolSecret } from "../../config/changes/tool-secrets.ts";
-import { checkKeyName, findKey, formatMoment, refuseUnknown } from "../../config/changes/names.ts";
-import { describeGroup } from "../access/config.ts";
-import { openConfigFile } from "../access/config-file.ts";
+import { checkKeyName, findGroup, findKey, formatMoment } from "../../config/changes/names.ts";
+import { describeGroup, openConfigFile } from "../access/config.ts";
+import { askGroup } from "../keys/group-choice.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
 import type { Tool } from "./programs/tool.ts";
 
@@ -231,14 +231,7 @@ async function chooseFittingGroup(
     return fail(`${tool.title} needs ${listPlatforms(tool)}, and the config has no such group.`);
   if (others.length === 0) return only;
   if (!canPrompt()) return refuseUsage(`--group is missing. Groups that fit: ${names}.`);
-  const name = await askOne(
-    "Group of the key",
-    groups.map((group) => ({
-      value: group.name,
-      label: `${group.name}  ${describeGroup(group)}  ${group.description}`,
-    })),
-  );
-  return catalog.groups.get(name) ?? refuseUnknown("group", name, catalog.groups);
+  return findGroup(catalog, await askGroup(groups));
 }
 
 function findFreeName(wanted: string, catalog: Catalog): string {

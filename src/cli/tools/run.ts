@@ -85,20 +85,17 @@ function showTools(flags: RunFlags): number {
   const longest = Math.max(...rows.map(({ install }) => measure(install ?? "")));
   if (flags.json === true) printJson(rows);
   else
-    printTable(
-      [
-        { title: "TOOL", name: true },
-        { title: "NAME", spare: 1, least: longest },
-        { title: "PLATFORMS", spare: 2, least: longest },
-        { title: "WHERE IT IS, OR HOW TO INSTALL IT", least: longest },
-      ],
-      rows.map(({ name, title, platforms, program, path, install }) => [
-        name,
-        title.replace(/^the /, ""),
-        platforms.join(", "),
-        program === null ? "a library: name the command that uses it" : (path ?? install ?? ""),
-      ]),
-    );
+    printTable(rows, [
+      { title: "TOOL", name: true, read: ({ name }) => name },
+      { title: "NAME", spare: 1, least: longest, read: ({ title }) => title.replace(/^the /, "") },
+      { title: "PLATFORMS", spare: 2, least: longest, read: ({ platforms }) => platforms.join(", ") },
+      {
+        title: "WHERE IT IS, OR HOW TO INSTALL IT",
+        least: longest,
+        read: ({ program, path, install }) =>
+          program === null ? "a library: name the command that uses it" : (path ?? install ?? ""),
+      },
+    ]);
   return 0;
 }
 

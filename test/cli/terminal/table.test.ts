@@ -1,9 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { type Column, createTable, formatTable } from "../../../src/cli/terminal/table.ts";
+import { type Column, createTable as createTyped } from "../../../src/cli/terminal/table.ts";
 import { measure } from "../../../src/cli/terminal/text.ts";
 
-const COLUMNS: readonly Column[] = [{ title: "NAME" }, { title: "SUM", align: "right" }, { title: "NOTE" }];
+type Cells = readonly string[];
+type Layout = Omit<Column<Cells>, "read">;
+
+/** Of rows that are lists of cells. */
+const createTable = (columns: readonly Layout[]) =>
+  createTyped<Cells>(columns.map((column, index) => ({ ...column, read: (row) => row[index] ?? "" })));
+const formatTable = (columns: readonly Layout[], rows: readonly Cells[], room = Number.POSITIVE_INFINITY) =>
+  createTable(columns).draw(rows, room);
+
+const COLUMNS: readonly Layout[] = [{ title: "NAME" }, { title: "SUM", align: "right" }, { title: "NOTE" }];
 
 describe("a table", () => {
   test("aligns its columns, also of wide and combined characters, and ends no line with blanks", () => {
@@ -41,7 +50,7 @@ describe("a table", () => {
   });
 
   test("leaves spare columns out, the highest number first, before the name is cut", () => {
-    const columns: readonly Column[] = [
+    const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "KIND", spare: 2 },
       { title: "WHERE", spare: 1 },
@@ -60,7 +69,7 @@ describe("a table", () => {
   });
 
   test("keeps the columns that fit after a wider one has gone", () => {
-    const columns: readonly Column[] = [
+    const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "STATE", spare: 2 },
       { title: "NOTE", spare: 1, least: 40 },
@@ -70,7 +79,7 @@ describe("a table", () => {
   });
 
   test("cuts no title while something else can go", () => {
-    const columns: readonly Column[] = [
+    const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "DESCRIPTION" },
       { title: "NOTE", spare: 1 },
@@ -83,7 +92,7 @@ describe("a table", () => {
   });
 
   test("keeps a firm column even if a name must be cut for it", () => {
-    const columns: readonly Column[] = [
+    const columns: readonly Layout[] = [
       { title: "TIME", spare: 1, firm: true },
       { title: "MODEL", name: true, least: 8 },
       { title: "IN", align: "right", spare: 2 },
@@ -101,7 +110,7 @@ describe("a table", () => {
 });
 
 describe("a table whose rows come one by one", () => {
-  const columns: readonly Column[] = [
+  const columns: readonly Layout[] = [
     { title: "NAME", least: 4, most: 10 },
     { title: "NOTE", spare: 1, least: 4 },
     { title: "SUM", align: "right" },
@@ -117,7 +126,9 @@ describe("a table whose rows come one by one", () => {
   });
 
   test("has room from the start for the cells that are expected", () => {
-    const table = createTable(columns, ["longer-nam", "a note", "99999"]);
+    const table = createTable(
+      columns.map((column, index) => ({ ...column, usual: ["longer-nam", "a note", "99999"][index] ?? "" })),
+    );
     expect(table.head(30)).toBe("NAME        NOTE      SUM");
     expect(table.head(20)).toBe("NAME          SUM");
   });
@@ -142,7 +153,7 @@ describe("a table whose rows come one by one", () => {
 });
 
 describe("the columns of a report of months", () => {
-  const columns: readonly Column[] = [
+  const columns: readonly Layout[] = [
     { title: "MODEL", name: true },
     { title: "REQUESTS", align: "right", spare: 1 },
     { title: "INPUT", align: "right", spare: 4 },

@@ -10,8 +10,8 @@ import {
   reportMisses,
 } from "../../../billing/report/cache-misses.ts";
 import { formatUsd } from "../../../lib/money.ts";
-import { type Column, formatTable } from "../../terminal/table.ts";
-import { print, printJson, printLines, printNote } from "../../terminal/terminal.ts";
+import { type Column, number, printTable } from "../../terminal/table.ts";
+import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { adviseOn, describeCause } from "./cache-advice.ts";
 import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
@@ -60,45 +60,42 @@ function describeReport(report: MissReport): Record<string, unknown> {
   };
 }
 
-const NUMBERS: readonly Column[] = [
-  { title: "MISSES", align: "right", spare: 2 },
-  { title: "MISSED", align: "right" },
-  { title: "COST $", align: "right" },
-];
-
-function formatNumbers({ misses, tokens, cost }: MissTotals): string[] {
-  return [misses.toLocaleString("en-US"), tokens.toLocaleString("en-US"), formatAmount(formatUsd(cost))];
+interface Counted {
+  readonly totals: MissTotals;
 }
 
+const NUMBERS: ReadonlyArray<Column<Counted>> = [
+  number("MISSES", ({ totals }) => totals.misses.toLocaleString("en-US"), 2),
+  number("MISSED", ({ totals }) => totals.tokens.toLocaleString("en-US")),
+  number("COST $", ({ totals }) => formatAmount(formatUsd(totals.cost))),
+];
+
 function printReport(report: MissReport): void {
-  const sessions: readonly Column[] = [
-    { title: "SESSION", name: true },
-    { title: "TOOL", spare: 4 },
-    { title: "MODEL", spare: 1 },
-    ...NUMBERS,
-    { title: "MOSTLY BECAUSE", spare: 3 },
-  ];
-  const rows = report.rows.map((row) => [
-    nameRow(row),
-    row.tool ?? "",
-    row.model,
-    ...formatNumbers(row.totals),
-    row.causes.map(({ cause }) => describeCause(cause))[0] ?? "",
-  ]);
-  const total = ["total", "", "", ...formatNumbers(report.total), ""];
-  printLines(formatTable(sessions, [...rows, total]));
+  const total = { session: null, label: "total", tool: null, model: "", causes: [], totals: report.total };
+  printTable<Omit<MissRow, "channel">>(
+    [...report.rows, total],
+    [
+      { title: "SESSION", name: true, read: ({ label, session }) => label ?? session ?? "(no session)" },
+      { title: "TOOL", spare: 4, read: ({ tool }) => tool ?? "" },
+      { title: "MODEL", spare: 1, read: ({ model }) => model },
+      ...NUMBERS,
+      {
+        title: "MOSTLY BECAUSE",
+        spare: 3,
+        read: ({ causes }) => causes.map(({ cause }) => describeCause(cause))[0] ?? "",
+      },
+    ],
+  );
   print("");
-  const causes = report.causes.map(({ cause, totals }) => [describeCause(cause), ...formatNumbers(totals)]);
-  printLines(formatTable([{ title: "CAUSE", name: true }, ...NUMBERS], causes));
+  printTable<CauseRow>(report.causes, [
+    { title: "CAUSE", name: true, read: ({ cause }) => describeCause(cause) },
+    ...NUMBERS,
+  ]);
   if (report.total.unpricedTokens > 0)
     printNote(
       `${formatCount(report.total.unpricedTokens, "missed token")} ${report.total.unpricedTokens === 1 ? "has" : "have"} no price.`,
     );
   printPersistent(report);
-}
-
-function nameRow({ session, label }: MissRow): string {
-  return label ?? session ?? "(no session)";
 }
 
 /** Once for each cause: what helps is the same in every session. */

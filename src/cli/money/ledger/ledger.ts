@@ -11,7 +11,7 @@ import { verifyLedger } from "../../../billing/verify/verify.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { findLedger, findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
-import { type Column, createTable } from "../../terminal/table.ts";
+import { type Column, createTable, number } from "../../terminal/table.ts";
 import {
   fail,
   paint,
@@ -143,16 +143,18 @@ export async function tail(flags: TailFlags): Promise<void> {
 
 const NOT_A_LINE = "(not a line of a ledger)";
 
+type TailLine = NonNullable<ReturnType<typeof readTailLine>>;
+
 /** Text with digits is there as a whole or not at all. */
-const TAIL_COLUMNS: readonly Column[] = [
-  { title: "TIME", spare: 2, least: 19 },
-  { title: "ID", name: true },
-  { title: "KEY" },
-  { title: "MODEL", spare: 1, least: 12 },
-  { title: "CHANNEL", spare: 4 },
-  { title: "STATUS", spare: 3, least: 12 },
-  { title: "USAGE", spare: 5, least: 200 },
-  { title: "CHARGE $", align: "right" },
+const TAIL_COLUMNS: ReadonlyArray<Column<TailLine>> = [
+  { title: "TIME", spare: 2, least: 19, read: ({ time }) => formatLocalSecond(new Date(time)) },
+  { title: "ID", name: true, read: ({ id }) => shortenId(id) },
+  { title: "KEY", read: ({ key }) => key },
+  { title: "MODEL", spare: 1, least: 12, read: ({ model }) => model },
+  { title: "CHANNEL", spare: 4, read: ({ channel }) => channel },
+  { title: "STATUS", spare: 3, least: 12, read: ({ what }) => what },
+  { title: "USAGE", spare: 5, least: 200, read: ({ usage }) => usage },
+  number("CHARGE $", ({ charge, basis }) => (charge === "" ? basis : formatAmount(charge))),
 ];
 
 /** Rows in columns that fit the terminal, below one line of titles. */
@@ -161,19 +163,16 @@ function createRowPrinter(): (texts: readonly string[]) => void {
   let isFirst = true;
   return (texts) => {
     const lines = texts.map(readTailLine);
-    const cells = lines.filter((line) => line !== null).map(describeInCells);
-    const rows = table.rows(cells, readRoom()).values();
-    if (isFirst) printLines([paint("dim", table.head(readRoom()))]);
+    const rows = table
+      .rows(
+        lines.filter((line) => line !== null),
+        readRoom(),
+      )
+      .values();
+    if (isFirst) printLines([table.head(readRoom())]);
     isFirst = false;
     for (const line of lines) print(line === null ? NOT_A_LINE : (rows.next().value ?? ""));
   };
-}
-
-type TailLine = NonNullable<ReturnType<typeof readTailLine>>;
-
-function describeInCells({ time, id, key, model, channel, what, usage, charge, basis }: TailLine): string[] {
-  const amount = charge === "" ? basis : formatAmount(charge);
-  return [formatLocalSecond(new Date(time)), shortenId(id), key, model, channel, what, usage, amount];
 }
 
 function readTailLine(text: string) {

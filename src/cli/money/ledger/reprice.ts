@@ -12,7 +12,7 @@ import { readCurrentPrices } from "../prices/current-prices.ts";
 import { findLedger, type LedgerFlags } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
 import { readPeriod } from "../period.ts";
-import { printTable } from "../../terminal/table.ts";
+import { number, printTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote } from "../../terminal/terminal.ts";
 
 export interface RepriceFlags extends LedgerFlags {
@@ -165,16 +165,13 @@ function printChanges(changes: ReadonlyMap<string, ModelChange>, { dryRun, json 
     printNote("Nothing to do: all amounts match current prices.");
     return;
   }
-  printTable(
-    [
-      { title: "MODEL", name: true },
-      { title: "REQUESTS", align: "right" },
-      { title: "UNPRICED", align: "right" },
-      { title: "WAS $", align: "right" },
-      { title: "NOW $", align: "right" },
-    ],
-    rows.map((row) => [row.model, String(row.requests), String(row.unpriced), row.was_usd, row.now_usd]),
-  );
+  printTable(rows, [
+    { title: "MODEL", name: true, read: ({ model }) => model },
+    number("REQUESTS", ({ requests }) => String(requests)),
+    number("UNPRICED", ({ unpriced }) => String(unpriced)),
+    number("WAS $", (row) => row.was_usd),
+    number("NOW $", (row) => row.now_usd),
+  ]);
   printNote(
     dryRun === true
       ? "Dry run: nothing was written."

@@ -2,22 +2,14 @@
 
 import { PRICE_KINDS } from "../../../config/schema.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { openConfigFile } from "../../access/config-file.ts";
 import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { printNote } from "../../terminal/terminal.ts";
 
-export type SetPriceFlags = ConfigFlags;
-
 const PRICES: Settings = Object.fromEntries(PRICE_KINDS.map((kind) => [kind, { form: "text" }]));
 
-export async function setPrices(
-  model: string,
-  words: readonly string[],
-  flags: SetPriceFlags,
-): Promise<void> {
+export async function setPrices(model: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
   const changes = readChanges(words, PRICES);
-  const { path } = openConfig(flags);
-  const catalog = await openConfigFile(path).edit(() => planChanges(["prices", model], changes));
+  const catalog = await openConfig(flags).edit(() => planChanges(["prices", model], changes));
   const prices = Object.entries(catalog.prices.get(model) ?? {});
   const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");
   printNote(

@@ -19,7 +19,7 @@ import { ConfigError } from "../../../config/yaml/problems.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { printTable } from "../../terminal/table.ts";
+import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 
 export interface ShowPricesFlags extends ConfigFlags {
@@ -176,10 +176,11 @@ export function checkPrices(flags: CheckFlags): number {
   if (flags.json === true)
     printJson(unpriced.map(({ channel, model, requests }) => ({ channel, model, requests })));
   else if (unpriced.length > 0) {
-    printTable(
-      [{ title: "MODEL", least: 26 }, { title: "CHANNEL" }, { title: "REQUESTS", align: "right" }],
-      unpriced.map(({ model, channel, requests }) => [model, channel, String(requests)]),
-    );
+    printTable(unpriced, [
+      { title: "MODEL", least: 26, read: ({ model }) => model },
+      { title: "CHANNEL", read: ({ channel }) => channel },
+      number("REQUESTS", ({ requests }) => String(requests)),
+    ]);
     printNote(
       `These have no price in ${book.label}: give them one with \`gateway prices set MODEL input=… output=…\`, name their seller with \`price_provider:\` on the channel, mark a channel that costs nothing with \`free: true\`, or try \`gateway prices update\`.`,
     );

@@ -22,9 +22,8 @@ import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
-import { openConfig } from "../../access/config.ts";
-import { waitForGateway } from "../../access/config-file.ts";
-import { printTable } from "../../terminal/table.ts";
+import { openConfig, waitForGateway } from "../../access/config.ts";
+import { number, printTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
 
 interface SourceFlags extends LedgerFlags {
@@ -205,22 +204,13 @@ function report(changes: readonly Change[], { current, next, json }: ReportOptio
     return;
   }
   if (changes.length > 0) {
-    printTable(
-      [
-        { title: "PROVIDER" },
-        { title: "MODEL", least: 26 },
-        { title: "PRICE OF" },
-        { title: "WAS $", align: "right" },
-        { title: "NOW $", align: "right" },
-      ],
-      changes.map(({ provider, model, what, was, now }) => [
-        provider,
-        model,
-        what,
-        was ?? "none",
-        now ?? "none",
-      ]),
-    );
+    printTable(changes, [
+      { title: "PROVIDER", read: ({ provider }) => provider },
+      { title: "MODEL", least: 26, read: ({ model }) => model },
+      { title: "PRICE OF", read: ({ what }) => what },
+      number("WAS $", ({ was }) => was ?? "none"),
+      number("NOW $", ({ now }) => now ?? "none"),
+    ]);
   } else printNote("No price changes of the models that were looked at.");
   printNote(
     `Now: ${current.label}, ${countModels(current)} models. New: ${next.label}, ${countModels(next)} models.`,

@@ -27,7 +27,7 @@ import { formatUsd } from "../../../lib/money.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
 import { describeQuery, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage.ts";
 import type { UsageFlags } from "../usage/usage.ts";
-import { type Column, printTable } from "../../terminal/table.ts";
+import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
 import { findSession } from "../find-session.ts";
@@ -74,50 +74,63 @@ function describeSessions({ rows, total, unreadable }: SessionReport): Record<st
   };
 }
 
-const SESSION_COLUMNS: readonly Column[] = [
-  { title: "LAST USED", least: 11, spare: 3, firm: true },
-  { title: "SESSION", name: true, least: 12 },
-  { title: "TOOL", least: 11, spare: 4, most: 20 },
-  { title: "LABEL", name: true, least: 10, most: 32 },
-  { title: "TURNS", align: "right", spare: 2 },
-  { title: "AGENTS", align: "right", spare: 5 },
-  { title: "INPUT", align: "right", spare: 6 },
-  { title: "CACHED", align: "right", spare: 1 },
-  { title: "OUTPUT", align: "right", spare: 7 },
-  { title: "CHARGED $", align: "right" },
-];
+/** What a session, an agent, or some of them have spent. Null: nothing is known of it. */
+interface Spending {
+  readonly totals: Totals | null;
+}
+
+function ofTotals(title: string, read: (totals: Totals) => string): Column<Spending> {
+  return number(title, ({ totals }) => (totals === null ? "" : read(totals)));
+}
+
+const TURNS = ofTotals("TURNS", ({ requests }) => requests.toLocaleString("en-US"));
+const INPUT = ofTotals("INPUT", (totals) => countInput(totals).toLocaleString("en-US"));
+const CACHED = ofTotals("CACHED", (totals) => formatRate(computeHitRate(totals)));
+const OUTPUT = ofTotals("OUTPUT", (totals) => countOutput(totals).toLocaleString("en-US"));
+const CHARGED = ofTotals("CHARGED $", ({ charge }) => formatAmount(formatUsd(charge)));
+
+interface SessionLine extends Spending {
+  readonly last: string;
+  readonly name: string;
+  readonly tool: string;
+  readonly label: string;
+  readonly agents: string;
+}
+
+const NO_SESSION = { last: "", tool: "", label: "", agents: "" };
 
 function printSessions(shown: readonly SessionRow[], { rows, total }: SessionReport, zone: Zone): void {
   const short = shortenNames(shown.map(({ names }) => names[0] ?? ""));
-  const cells = shown.map(({ names, totals }) => [
-    formatMinute(totals.last, zone),
-    short.get(names[0] ?? "") ?? "",
-    totals.tool ?? "-",
-    totals.label ?? "-",
-    ...formatSpending(totals, String(countAgents(totals.agents))),
-  ]);
+  const lines: SessionLine[] = shown.map(({ names, totals }) => ({
+    last: formatMinute(totals.last, zone),
+    name: short.get(names[0] ?? "") ?? "",
+    tool: totals.tool ?? "-",
+    label: totals.label ?? "-",
+    agents: String(countAgents(totals.agents)),
+    totals,
+  }));
   const listed = new Set(shown);
   const left = rows.filter((row) => row.names[0] !== "" && !listed.has(row));
   if (left.length > 0) {
     const rest = openTotals();
     for (const { totals } of left) addTotals(rest, totals);
-    cells.push(["", `${left.length.toLocaleString("en-US")} more`, "", "", ...formatSpending(rest, "")]);
+    lines.push({ ...NO_SESSION, name: `${left.length.toLocaleString("en-US")} more`, totals: rest });
   }
   const none = rows.find(({ names }) => names[0] === "");
-  if (none !== undefined) cells.push(["", "no session", "", "", ...formatSpending(none.totals, "")]);
-  cells.push(["", "total", "", "", ...formatSpending(total, "")]);
-  printTable(SESSION_COLUMNS, cells);
-}
-
-function formatSpending(totals: Totals, agents: string): string[] {
-  return [
-    totals.requests.toLocaleString("en-US"),
-    agents,
-    countInput(totals).toLocaleString("en-US"),
-    formatRate(computeHitRate(totals)),
-    countOutput(totals).toLocaleString("en-US"),
-    formatAmount(formatUsd(totals.charge)),
-  ];
+  if (none !== undefined) lines.push({ ...NO_SESSION, name: "no session", totals: none.totals });
+  lines.push({ ...NO_SESSION, name: "total", totals: total });
+  printTable(lines, [
+    { title: "LAST USED", least: 11, spare: 3, firm: true, read: ({ last }) => last },
+    { title: "SESSION", name: true, least: 12, read: ({ name }) => name },
+    { title: "TOOL", least: 11, spare: 4, most: 20, read: ({ tool }) => tool },
+    { title: "LABEL", name: true, least: 10, most: 32, read: ({ label }) => label },
+    { ...TURNS, spare: 2 },
+    number("AGENTS", ({ agents }) => agents, 5),
+    { ...INPUT, spare: 6 },
+    { ...CACHED, spare: 1 },
+    { ...OUTPUT, spare: 7 },
+    CHARGED,
+  ]);
 }
 
 const MIN_NAME_LENGTH = 8;
@@ -229,50 +242,48 @@ function printHead(id: string, totals: SessionTotals, zone: Zone): void {
   print("");
 }
 
-const AGENT_COLUMNS: readonly Column[] = [
-  { title: "AGENT", name: true, least: 12 },
-  { title: "MODEL", least: 8, spare: 3, most: 32 },
-  { title: "TURNS", align: "right", spare: 1, firm: true },
-  { title: "INPUT", align: "right", spare: 5 },
-  { title: "CACHED", align: "right", spare: 2 },
-  { title: "OUTPUT", align: "right", spare: 6 },
-  { title: "MISSES", align: "right", spare: 4 },
-  { title: "CHARGED $", align: "right" },
-];
+interface AgentLine extends Spending {
+  readonly name: string;
+  readonly model: string;
+  readonly misses: number;
+}
+
+function printAgentLines(title: string, lines: readonly AgentLine[]): void {
+  printTable(lines, [
+    { title, name: true, least: 12, read: ({ name }) => name },
+    { title: "MODEL", least: 8, spare: 3, most: 32, read: ({ model }) => model },
+    { ...TURNS, spare: 1, firm: true },
+    { ...INPUT, spare: 5 },
+    { ...CACHED, spare: 2 },
+    { ...OUTPUT, spare: 6 },
+    number("MISSES", ({ misses }) => (misses === 0 ? "" : String(misses)), 4),
+    CHARGED,
+  ]);
+}
 
 function printAgents(agents: readonly AgentPlace[], total: Totals): void {
-  const rows = agents.map(({ name, totals, branches }) =>
-    totals === null
-      ? ["main agent (no requests)", "", "", "", "", "", "", ""]
-      : [drawPlace(name, branches), totals.model, ...formatAgent(totals, totals.misses.length)],
-  );
-  const misses = listMisses(agents).length;
-  printTable(AGENT_COLUMNS, [...rows, ["total", "", ...formatAgent(total, misses)]]);
+  const lines = agents.map(({ name, totals, branches }) => ({
+    name: totals === null ? "main agent (no requests)" : drawPlace(name, branches),
+    model: totals?.model ?? "",
+    misses: totals?.misses.length ?? 0,
+    totals,
+  }));
+  printAgentLines("AGENT", [
+    ...lines,
+    { name: "total", model: "", misses: listMisses(agents).length, totals: total },
+  ]);
 }
 
 /** Each is a session of its own, so that the total above leaves them out. */
 function printStarted(started: readonly SessionRow[]): void {
   if (started.length === 0) return;
   print("");
-  printTable(
-    [{ title: "STARTED SESSION", name: true, least: 12 }, ...AGENT_COLUMNS.slice(1)],
-    started.map(({ names: [name = ""], totals }) => {
-      const agents = [...totals.agents.values()];
-      const misses = agents.reduce((sum, agent) => sum + agent.misses.length, 0);
-      return [name, agents[0]?.model ?? "", ...formatAgent(totals, misses)];
-    }),
-  );
-}
-
-function formatAgent(totals: Totals, misses: number): string[] {
-  return [
-    totals.requests.toLocaleString("en-US"),
-    countInput(totals).toLocaleString("en-US"),
-    formatRate(computeHitRate(totals)),
-    countOutput(totals).toLocaleString("en-US"),
-    misses === 0 ? "" : String(misses),
-    formatAmount(formatUsd(totals.charge)),
-  ];
+  const lines = started.map(({ names: [name = ""], totals }) => {
+    const agents = [...totals.agents.values()];
+    const misses = agents.reduce((sum, agent) => sum + agent.misses.length, 0);
+    return { name, model: agents[0]?.model ?? "", misses, totals };
+  });
+  printAgentLines("STARTED SESSION", lines);
 }
 
 /** `│  └─ a2` */
@@ -282,53 +293,33 @@ function drawPlace(name: string, branches: readonly boolean[]): string {
   return `${above.join("")}${branches.at(-1) === true ? "├─ " : "└─ "}${name}`;
 }
 
+function nameAgent({ agent }: { readonly agent: string }): string {
+  return agent === "" ? "main agent" : agent;
+}
+
 function printMisses(misses: readonly AgentMiss[], zone: Zone): void {
   if (misses.length === 0) return;
   print("");
-  printTable(
-    [
-      { title: "CACHE MISSED", least: 11 },
-      { title: "ID", spare: 2, least: 9 },
-      { title: "AGENT", least: 10, spare: 1 },
-      { title: "TOKENS", align: "right" },
-      { title: "COST $", align: "right" },
-      { title: "BECAUSE", name: true },
-    ],
-    misses.map(({ time, id, agent, tokens, usd, because }) => [
-      formatMinute(time, zone),
-      shortenId(id),
-      agent === "" ? "main agent" : agent,
-      tokens.toLocaleString("en-US"),
-      usd === null ? "" : formatAmount(usd),
-      because.replaceAll("_", " "),
-    ]),
-  );
+  printTable(misses, [
+    { title: "CACHE MISSED", least: 11, read: ({ time }) => formatMinute(time, zone) },
+    { title: "ID", spare: 2, least: 9, read: ({ id }) => shortenId(id) },
+    { title: "AGENT", least: 10, spare: 1, read: nameAgent },
+    number("TOKENS", ({ tokens }) => tokens.toLocaleString("en-US")),
+    number("COST $", ({ usd }) => (usd === null ? "" : formatAmount(usd))),
+    { title: "BECAUSE", name: true, read: ({ because }) => because.replaceAll("_", " ") },
+  ]);
 }
-
-const TURN_COLUMNS: readonly Column[] = [
-  { title: "TIME", least: 11, firm: true, spare: 1 },
-  { title: "ID", name: true, least: 9 },
-  { title: "AGENT", least: 10, spare: 3 },
-  { title: "MODEL", least: 8, spare: 4, most: 32 },
-  { title: "INPUT", align: "right", spare: 5 },
-  { title: "CACHED", align: "right", spare: 2 },
-  { title: "OUTPUT", align: "right", spare: 6 },
-  { title: "CHARGED $", align: "right" },
-];
 
 function printTurns(turns: readonly Turn[], zone: Zone): void {
   print("");
-  printTable(
-    TURN_COLUMNS,
-    turns.map(({ time, id, agent, model, input, cached, output, charge, basis }) => [
-      formatMinute(time, zone),
-      shortenId(id),
-      agent === "" ? "main agent" : agent,
-      model,
-      input.toLocaleString("en-US"),
-      input === 0 ? "" : `${Math.floor((cached / input) * 100)}%`,
-      output.toLocaleString("en-US"),
-      charge === null ? basis : formatAmount(charge),
-    ]),
-  );
+  printTable(turns, [
+    { title: "TIME", least: 11, firm: true, spare: 1, read: ({ time }) => formatMinute(time, zone) },
+    { title: "ID", name: true, least: 9, read: ({ id }) => shortenId(id) },
+    { title: "AGENT", least: 10, spare: 3, read: nameAgent },
+    { title: "MODEL", least: 8, spare: 4, most: 32, read: ({ model }) => model },
+    number("INPUT", ({ input }) => input.toLocaleString("en-US"), 5),
+    number("CACHED", ({ input, cached }) => formatRate(input === 0 ? null : cached / input), 2),
+    number("OUTPUT", ({ output }) => output.toLocaleString("en-US"), 6),
+    number("CHARGED $", ({ charge, basis }) => (charge === null ? basis : formatAmount(charge))),
+  ]);
 }

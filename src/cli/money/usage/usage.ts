@@ -29,13 +29,14 @@ import {
   type TimeSpan,
   startOfNextSpan,
   startOfSpan,
+  type Zone,
 } from "../../../lib/text/zone.ts";
-import { openConfig } from "../../access/config.ts";
+import { openConfigUnless } from "../../access/config.ts";
 import { findSession } from "../find-session.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
-import { type Column, formatTable } from "../../terminal/table.ts";
+import { type Column, createTable, number } from "../../terminal/table.ts";
 import { print, printJson, printLines, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 
@@ -78,11 +79,17 @@ export function readUsageQuery(flags: UsageFlags): UsageQuery {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
   const by = readDimensions(flags.by);
   const path = findLedgerOrEmpty(flags);
-  const clock = { zone: createZone(findTimezone(flags)), now: new Date() };
+  const clock = { zone: findZone(flags), now: new Date() };
   const period = readUsagePeriod(flags, clock);
   let opened: LedgerIndex | null = null;
   const index = (): LedgerIndex => (opened ??= openLedgerIndex(path));
   return { path, index, by, period, only: readFilter(flags, index), clock };
+}
+
+/** A ledger without its config has the days of this machine. */
+function findZone(flags: LedgerFlags): Zone {
+  const loaded = openConfigUnless(flags.ledger !== undefined, flags);
+  return loaded?.catalog.zone ?? createZone(nameSystemZone());
 }
 
 export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): void {
@@ -132,24 +139,6 @@ export function describeNames(
       return [dimension, name === "" && isClientName(dimension) ? null : name];
     }),
   );
-}
-
-/** For people. */
-export function listNames(by: readonly Dimension[], names: readonly string[]): string[] {
-  return by.map((dimension, index) => {
-    const name = names[index] ?? "";
-    return name === "" && isClientName(dimension) ? `no ${dimension}` : name;
-  });
-}
-
-/** A ledger without its config has the days of this machine. */
-function findTimezone(flags: LedgerFlags): string {
-  try {
-    return openConfig(flags).catalog.zone.name;
-  } catch (error) {
-    if (flags.ledger === undefined || flags.config !== undefined) throw error;
-    return nameSystemZone();
-  }
 }
 
 type Frame = Pick<UsageQuery, "by" | "period" | "clock">;
@@ -261,29 +250,42 @@ const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spa
 
 function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
   const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const columns: Column[] = [
-    ...by.map((dimension): Column => ({ title: dimension.toUpperCase(), name: true })),
-    { title: "REQUESTS", align: "right", spare: 1 },
-    ...kinds.map(({ title, spare }): Column => ({ title, align: "right", spare })),
-    { title: "CACHED", align: "right", spare: 4 },
-    { title: "OFFICIAL $", align: "right", spare: 2 },
-    { title: "CHARGED $", align: "right" },
-  ];
-  const blanks = by.slice(1).map(() => "");
-  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
-  const cells = [...named, { names: ["total", ...blanks], totals: total }].map(({ names, totals }) => [
-    ...names,
-    totals.requests.toLocaleString("en-US"),
-    ...kinds.map(({ kinds }) => countOf(totals, kinds).toLocaleString("en-US")),
-    formatRate(computeHitRate(totals)),
-    formatAmount(formatDecimal(totals.official)),
-    formatAmount(formatUsd(totals.charge)),
+  const table = createTable<ReportRow<Totals>>([
+    ...listNameColumns(by),
+    number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 1),
+    ...kinds.map(({ title, kinds, spare }) =>
+      number<ReportRow<Totals>>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
+    ),
+    number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
+    number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official)), 2),
+    number("CHARGED $", ({ totals }) => formatAmount(formatUsd(totals.charge))),
   ]);
-  const [head = "", ...lines] = formatTable(columns, cells);
+  const [head = "", ...lines] = table.draw(addTotalRow(rows, total), readRoom());
   const charges = rows.map(({ totals }) => totals.charge);
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
   printLines([head, ...body]);
   reportGaps(countGaps(total));
+}
+
+export function listNameColumns<T extends WithCharge>(
+  by: readonly Dimension[],
+): ReadonlyArray<Column<ReportRow<T>>> {
+  return by.map((dimension, index) => ({
+    title: dimension.toUpperCase(),
+    name: true,
+    read: ({ names }) => {
+      const name = names[index] ?? "";
+      // The row of the total has one name.
+      return name === "" && names.length === by.length && isClientName(dimension) ? `no ${dimension}` : name;
+    },
+  }));
+}
+
+export function addTotalRow<T extends WithCharge>(
+  rows: ReadonlyArray<ReportRow<T>>,
+  total: T,
+): Array<ReportRow<T>> {
+  return [...rows, { names: ["total", ""], totals: total }];
 }
 
 /** Rounded down: 100% means all of it. */

@@ -11,19 +11,21 @@ import {
   openComparison,
   type WhatIfReport,
 } from "../../../billing/report/what-if.ts";
+import type { ReportRow } from "../../../billing/report/report.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
-import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { openConfig } from "../../access/config.ts";
-import { type Column, printTable } from "../../terminal/table.ts";
+import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { openConfigUnless } from "../../access/config.ts";
+import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { readCurrentPrices } from "../prices/current-prices.ts";
 import {
   addEmptySpans,
+  addTotalRow,
   describeNames,
   describeQuery,
-  listNames,
+  listNameColumns,
   quote,
   readUsageQuery,
   reportUnreadable,
@@ -40,7 +42,8 @@ export interface WhatIfFlags extends UsageFlags {
 export function showWhatIf(flags: WhatIfFlags): void {
   const query = readUsageQuery(flags);
   const change = readChange(flags);
-  const loaded = openConfigIfNeeded(flags);
+  // A ledger can be read without its config, at the prices of the book.
+  const loaded = openConfigUnless(flags.ledger !== undefined, flags);
   const prices = readCurrentPrices(loaded);
   if (change.model !== null) refuseUnknownModel(change.model, prices, loaded);
   const { path, by, period, only, clock } = query;
@@ -60,16 +63,6 @@ export function showWhatIf(flags: WhatIfFlags): void {
 function readChange({ as: model, withoutCache, tier }: WhatIfFlags): Change {
   if (model === "" || tier === "") refuseUsage("--as and --tier need a name.");
   return { model: model ?? null, withoutCache: withoutCache === true, tier: tier ?? null };
-}
-
-/** A ledger can be read without its config, at the prices of the book. */
-function openConfigIfNeeded(flags: WhatIfFlags): LoadedConfig | null {
-  try {
-    return openConfig(flags);
-  } catch (error) {
-    if (flags.ledger === undefined || flags.config !== undefined) throw error;
-    return null;
-  }
 }
 
 function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: LoadedConfig | null): void {
@@ -117,34 +110,28 @@ function printCsv({ rows }: WhatIfReport, { by }: UsageQuery): void {
 }
 
 function printComparison({ rows, total, priceSources }: WhatIfReport, { by }: UsageQuery): void {
-  const columns: Column[] = [
-    ...by.map((dimension): Column => ({ title: dimension.toUpperCase(), name: true })),
-    { title: "REQUESTS", align: "right", spare: 2 },
-    { title: "COMPARED", align: "right", spare: 1 },
-    { title: "CHARGED $", align: "right" },
-    { title: "WOULD COST $", align: "right" },
-    { title: "DIFFERENCE $", align: "right" },
-  ];
-  const blanks = by.slice(1).map(() => "");
-  const named = rows.map(({ names, totals }) => ({ names: listNames(by, names), totals }));
-  const all = [...named, { names: ["total", ...blanks], totals: total }];
-  printTable(
-    columns,
-    all.map(({ names, totals }) => [...names, ...formatComparison(totals)]),
-  );
+  const usd = (read: (totals: Comparison) => Usd) => (row: ReportRow<Comparison>) =>
+    formatAmount(formatUsd(read(row.totals)));
+  printTable(addTotalRow(rows, total), [
+    ...listNameColumns<Comparison>(by),
+    number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 2),
+    number("COMPARED", ({ totals }) => totals.compared.toLocaleString("en-US"), 1),
+    number(
+      "CHARGED $",
+      usd(({ charge }) => charge),
+    ),
+    number(
+      "WOULD COST $",
+      usd(({ asCharge }) => asCharge),
+    ),
+    number(
+      "DIFFERENCE $",
+      usd(({ charge, asCharge }) => subtractUsd(asCharge, charge)),
+    ),
+  ]);
   if (priceSources.length > 0) printNote(`Prices: ${priceSources.join("; ")}.`);
   if (total.partial > 0)
     printNote(`${formatCount(total.partial, "request")} ended early. Part of the usage is estimated.`);
-}
-
-function formatComparison({ requests, compared, charge, asCharge }: Comparison): string[] {
-  return [
-    requests.toLocaleString("en-US"),
-    compared.toLocaleString("en-US"),
-    formatAmount(formatUsd(charge)),
-    formatAmount(formatUsd(asCharge)),
-    formatAmount(formatUsd(subtractUsd(asCharge, charge))),
-  ];
 }
 
 /** A person reads a few. --json has them all. */

@@ -11,7 +11,6 @@ import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { findGroup } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { openConfigFile } from "../../access/config-file.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
@@ -38,7 +37,8 @@ export interface AddChannelFlags extends ConfigFlags {
 }
 
 export async function addChannel(what: string, flags: AddChannelFlags): Promise<void> {
-  const { catalog, path } = openConfig(flags);
+  const config = openConfig(flags);
+  const { catalog, path } = config;
   const preset = choosePlace(await describeTarget(what, flags), flags, catalog);
   const provider = await chooseCredential(preset, path, flags);
   const edits = (current: Catalog): Edit[] => {
@@ -48,7 +48,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   edits(catalog);
   // The variable comes first: a running gateway applies the config as soon as it changes.
   await addVariables(path, provider.variables);
-  await openConfigFile(path).edit(edits);
+  await config.edit(edits);
   const { channel, platform, baseUrl } = preset;
   const group = flags.group ?? preset.group;
   if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });

@@ -8,11 +8,16 @@ import { listVariables } from "../../../config/yaml/expand.ts";
 import { parseSource } from "../../../config/yaml/source.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
-import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { openConfigFile } from "../../access/config-file.ts";
+import { type ConfigFlags, openConfig, type RemoveFlags } from "../../access/config.ts";
 import { type CredentialPlace, findCredential } from "../../access/credential-place.ts";
-import { type Change, planChanges, readChanges, type Settings } from "../../access/settings.ts";
-import { askYes, canPrompt, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
+import {
+  type Change,
+  describeChange,
+  planChanges,
+  readChanges,
+  type Settings,
+} from "../../access/settings.ts";
+import { confirmRemoval, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables, removeVariable } from "../env-file.ts";
 import { nameVariable, readGivenCredential } from "./add.ts";
@@ -55,7 +60,8 @@ export async function setChannel(
   words: readonly string[],
   flags: SetChannelFlags,
 ): Promise<void> {
-  const { catalog, path } = openConfig(flags);
+  const config = openConfig(flags);
+  const { catalog, path } = config;
   requireChannel(catalog, name);
   const changes = readChanges(words, CHANNEL_SETTINGS);
   const place = findCredential(path, name);
@@ -70,19 +76,12 @@ export async function setChannel(
   // The variable comes first: a running gateway applies the config as soon as it changes.
   if (isChecked && flags.check) await checkChanged(name, path, { edits, variables });
   await addVariables(path, variables);
-  await openConfigFile(path).edit((current) => {
+  await config.edit((current) => {
     requireChannel(current, name);
     return edits;
   });
   printNote(`Changed the channel "${name}": ${changes.map(describeChange).join(", ")}.`);
   await forgetOldValue(path, place, variables);
-}
-
-function describeChange({ path, value }: Change): string {
-  const setting = path.join(".");
-  // A credential or a header may be a secret.
-  if (["credential", "headers"].includes(path[0] ?? "")) return value === null ? `no ${setting}` : setting;
-  return value === null ? `no ${setting}` : `${setting} ${[value].flat().join(", ")}`;
 }
 
 interface GivenCredential {
@@ -177,20 +176,12 @@ function requireChannel(catalog: Catalog, name: string): Channel {
   return catalog.channels.get(name) ?? refuseUnknown("channel", name, catalog.channels);
 }
 
-export interface RemoveChannelFlags extends ConfigFlags {
-  readonly yes?: true;
-}
-
-export async function removeChannel(name: string, flags: RemoveChannelFlags): Promise<void> {
-  const { catalog, path } = openConfig(flags);
-  const groups = listGroupsOf(catalog, name);
-  if (flags.yes !== true) {
-    if (!canPrompt()) refuseUsage(`--yes is missing: removing the channel "${name}" cannot be undone.`);
-    if (!(await askYes(`Remove the channel "${name}"${describeGroups(groups)} for good?`)))
-      fail("Nothing was removed.");
-  }
-  await openConfigFile(path).edit((current) => planRemoval(current, name));
-  printNote(`Removed the channel "${name}"${describeGroups(groups)}. The ledger keeps its lines.`);
+export async function removeChannel(name: string, flags: RemoveFlags): Promise<void> {
+  const config = openConfig(flags);
+  const what = `the channel "${name}"${describeGroups(listGroupsOf(config.catalog, name))}`;
+  await confirmRemoval(what, flags);
+  await config.edit((current) => planRemoval(current, name));
+  printNote(`Removed ${what}. The ledger keeps its lines.`);
 }
 
 function describeGroups(groups: readonly Group[]): string {

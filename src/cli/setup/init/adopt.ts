@@ -15,7 +15,7 @@ import { isObject } from "../../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 import type { ConfigFlags } from "../../access/config.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
-import { formatTable } from "../../terminal/table.ts";
+import { type Column, createTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
 import { formatCount } from "../../terminal/text.ts";
 
@@ -80,14 +80,19 @@ function describeDestinations(
   reach: readonly Destination[],
   { listen, keys }: Catalog,
 ): string[] {
-  const columns = ["CHANNEL", "SENDS TO", "FROM YOUR ENVIRONMENT"].map((title) => ({ title }));
-  const rows = reach.map(({ name, base_url, proxy, variables }) => [
-    name,
-    proxy === null ? base_url : `${base_url} through ${proxy}`,
-    variables.length === 0 ? "nothing" : variables.map((variable) => `\${${variable}}`).join(", "),
-  ]);
+  const columns: ReadonlyArray<Column<Destination>> = [
+    { title: "CHANNEL", read: ({ name }) => name },
+    {
+      title: "SENDS TO",
+      read: ({ base_url, proxy }) => (proxy === null ? base_url : `${base_url} through ${proxy}`),
+    },
+    {
+      title: "FROM YOUR ENVIRONMENT",
+      read: ({ variables }) => variables.map((variable) => `\${${variable}}`).join(", ") || "nothing",
+    },
+  ];
   // No cut at the terminal's width: the end of an address matters.
-  const table = formatTable(columns, rows, Number.POSITIVE_INFINITY);
+  const table = createTable(columns).draw(reach, Number.POSITIVE_INFINITY);
   const open = isLoopbackHost(listen.host)
     ? []
     : [`It listens on ${listen.host}, so other machines can use its ${formatCount(keys.size, "key")}.`];

@@ -1,12 +1,54 @@
-// The actions of `gateway groups add`, `set` and `remove`. The file keeps its comments and order.
+// `gateway groups`. The file keeps its comments and order.
 
-import type { Catalog, Group } from "../../config/catalog.ts";
+import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
+import { listSelectableGroups } from "../../config/changes/keys.ts";
+import { findGroup, listLimits, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
-import { findGroup, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
-import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { openConfigFile } from "../access/config-file.ts";
-import { planChanges, readChanges, type Settings } from "../access/settings.ts";
-import { askYes, canPrompt, fail, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { type ConfigFlags, type ListFlags, openConfig, type RemoveFlags } from "../access/config.ts";
+import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
+import { explainNoGroups } from "../keys/group-choice.ts";
+import { printTable } from "../terminal/table.ts";
+import { confirmRemoval, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+
+export function listGroups(flags: ListFlags & { readonly all?: true }): void {
+  const now = new Date();
+  const { catalog } = openConfig(flags);
+  const groups = flags.all === true ? [...catalog.groups.values()] : listSelectableGroups(catalog, now);
+  if (flags.json === true) printJson(groups.map((group) => describeForScripts(group, now)));
+  else if (groups.length === 0) printNote(explainNoGroups(catalog));
+  else
+    printTable(groups, [
+      { title: "NAME", read: ({ name }) => name },
+      { title: "PLATFORM", spare: 1, least: 9, read: ({ platform }) => platform },
+      { title: "MULTIPLIER", align: "right", read: ({ multiplier }) => `×${multiplier}` },
+      { title: "STATE", read: (group) => describeState(group, now) },
+      { title: "CHANNELS", spare: 3, least: 14, read: ({ channels }) => listNames(channels).join(", ") },
+      { title: "DESCRIPTION", spare: 2, read: ({ description }) => description },
+    ]);
+}
+
+function describeForScripts(group: Group, now: Date): Record<string, unknown> {
+  return {
+    name: group.name,
+    platform: group.platform,
+    multiplier: group.multiplier,
+    description: group.description,
+    exclusive: group.exclusive,
+    selectable: isGroupOpen(group, now),
+    plans: listNames(group.plans),
+    channels: listNames(group.channels),
+    limits: listLimits(group.limits),
+  };
+}
+
+function listNames(named: ReadonlyArray<{ readonly name: string }>): string[] {
+  return named.map(({ name }) => name);
+}
+
+function describeState(group: Group, now: Date): string {
+  if (!isGroupOpen(group, now)) return "plan inactive";
+  return group.exclusive ? "exclusive" : "open";
+}
 
 /** Not `platform`: it is that of the channels. Limits have `groups limit`. */
 export const GROUP_SETTINGS: Settings = {
@@ -24,11 +66,10 @@ export interface AddGroupFlags extends ConfigFlags {
 }
 
 export async function addGroup(name: string, flags: AddGroupFlags): Promise<void> {
-  const { path } = openConfig(flags);
   const { channel = [], multiplier, description, exclusive } = flags;
   const [first] = channel;
   if (first === undefined) return refuseUsage("--channel is missing: a group needs at least one.");
-  await openConfigFile(path).edit((current) => {
+  await openConfig(flags).edit((current) => {
     requireNewName("group", name, current.groups);
     const { platform } = current.channels.get(first) ?? refuseUnknown("channel", first, current.channels);
     const value = {
@@ -47,29 +88,18 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
 
 export async function setGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
   const changes = readChanges(words, GROUP_SETTINGS);
-  const { path } = openConfig(flags);
-  await openConfigFile(path).edit((current) => {
+  await openConfig(flags).edit((current) => {
     findGroup(current, name);
     return planChanges(["groups", name], changes);
   });
-  const shown = changes.map(({ path: setting, value }) =>
-    value === null ? `no ${setting.join(".")}` : `${setting.join(".")} ${[value].flat().join(", ")}`,
-  );
-  printNote(`Changed the group "${name}": ${shown.join(", ")}.`);
+  printNote(`Changed the group "${name}": ${changes.map(describeChange).join(", ")}.`);
 }
 
-export interface RemoveGroupFlags extends ConfigFlags {
-  readonly yes?: true;
-}
-
-export async function removeGroup(name: string, flags: RemoveGroupFlags): Promise<void> {
-  const { catalog, path } = openConfig(flags);
-  planRemoval(catalog, name);
-  if (flags.yes !== true) {
-    if (!canPrompt()) refuseUsage(`--yes is missing: removing the group "${name}" cannot be undone.`);
-    if (!(await askYes(`Remove the group "${name}" for good?`))) fail("Nothing was removed.");
-  }
-  await openConfigFile(path).edit((current) => planRemoval(current, name));
+export async function removeGroup(name: string, flags: RemoveFlags): Promise<void> {
+  const config = openConfig(flags);
+  planRemoval(config.catalog, name);
+  await confirmRemoval(`the group "${name}"`, flags);
+  await config.edit((current) => planRemoval(current, name));
   printNote(`Removed the group "${name}". The ledger keeps its lines.`);
 }
 
