@@ -125,7 +125,7 @@ export const KEYS_ROW: CommandRow = {
         ["gateway keys limit laptop unpriced=allow", "let models without a price in, which no limit counts"],
       ],
       run: async (name, limits, flags) =>
-        (await import("../cli/keys/limits.ts")).limitKeys(name, limits, flags),
+        (await import("../cli/keys/change.ts")).limitKeys(name, limits, flags),
     },
     import: {
       about: "add existing keys, all or none: NAME=secret lines, or the JSON of `keys add --json`",

@@ -81,7 +81,7 @@ export const MANAGE: CommandTable = {
         args: [GROUP, LIMITS],
         examples: [["gateway groups limit claude usd_per_month=200", "at most $200 a month"]],
         run: async (name, limits, flags) =>
-          (await import("../cli/keys/limits.ts")).limitGroup(name, limits, flags),
+          (await import("../cli/keys/change.ts")).limitGroup(name, limits, flags),
       },
     },
   },
@@ -255,8 +255,7 @@ export const MANAGE: CommandTable = {
           ["gateway prices show claude-sonnet-5", "wherever it is sold"],
           ["gateway prices show deepseek-v4-pro --provider deepseek", "at its maker"],
         ],
-        run: async (model, flags) =>
-          (await import("../cli/money/prices/prices-show.ts")).showPrices(model, flags),
+        run: async (model, flags) => (await import("../cli/money/prices/prices.ts")).showPrices(model, flags),
       },
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
@@ -266,7 +265,7 @@ export const MANAGE: CommandTable = {
           ["gateway prices check", "of the models in the ledger and in the config"],
           ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
         ],
-        run: async (flags) => (await import("../cli/money/prices/prices-show.ts")).checkPrices(flags),
+        run: async (flags) => (await import("../cli/money/prices/prices.ts")).checkPrices(flags),
       },
       set: {
         about: "set a model's prices in the config file, before those of the price book",
@@ -285,7 +284,7 @@ export const MANAGE: CommandTable = {
           ["gateway prices set my-model cache_read=none", "no longer a price for this kind"],
         ],
         run: async (model, prices, flags) =>
-          (await import("../cli/money/prices/prices-set.ts")).setPrices(model, prices, flags),
+          (await import("../cli/money/prices/prices.ts")).setPrices(model, prices, flags),
       },
       diff: {
         about: "show what an update would change for the models that this ledger has seen",

@@ -101,6 +101,6 @@ export const SET_UP: CommandTable = {
       ["echo 'eval \"$(gateway completions zsh)\"' >> ~/.zshrc", "zsh, after compinit"],
       ["gateway completions fish > ~/.config/fish/completions/gateway.fish", "fish"],
     ],
-    run: async (shell) => (await import("../cli/completions/scripts.ts")).printScript(shell),
+    run: async (shell) => (await import("../cli/completions/complete.ts")).printScript(shell),
   },
 };

@@ -1,21 +1,34 @@
-// The gateways of this user that run now, whatever config they have.
+// The gateways of this user that run now, and where they can be reached.
 
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
-import { tryGatewayOn } from "./control.ts";
+import { fail } from "../terminal/terminal.ts";
+import { tryGateway, tryGatewayOn } from "./control.ts";
 
 const stateSchema = z.object({
+  version: z.string(),
+  pid: z.number(),
   address: z.object({ host: z.string(), port: z.number() }),
-  ledger: z.object({ path: z.string() }),
+  ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
 });
 
 export type RunningGateway = z.infer<typeof stateSchema>;
+export type Address = RunningGateway["address"];
 
-/** One that does not answer is left out. */
+/** Null if no gateway runs on this ledger, or if it does not answer. On Windows, no command can reach it. */
+export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<RunningGateway | null> {
+  if (process.platform === "win32") return null;
+  const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
+  return readState(() => tryGateway(call, "GET", "/state"));
+}
+
+/** Whatever config they have. One that does not answer is left out. */
 export async function listGateways(): Promise<RunningGateway[]> {
-  const states = await Promise.all(listSockets().map(readState));
+  const states = await Promise.all(
+    listSockets().map((socket) => readState(() => tryGatewayOn(socket, "GET", "/state"))),
+  );
   return states.filter((state) => state !== null);
 }
 
@@ -28,10 +41,21 @@ function listSockets(): string[] {
     .filter((path) => path.endsWith(".sock"));
 }
 
-async function readState(socket: string): Promise<RunningGateway | null> {
+async function readState(ask: () => Promise<unknown>): Promise<RunningGateway | null> {
   try {
-    return stateSchema.safeParse(await tryGatewayOn(socket, "GET", "/state")).data ?? null;
+    return stateSchema.safeParse(await ask()).data ?? null;
   } catch {
     return null;
   }
+}
+
+/** The base URL for a client on this machine. */
+export function formatBaseUrl({ host, port }: Address): string {
+  if (port === 0) {
+    return fail(
+      "No gateway is running, and the config's port is 0 (any free port). Start the gateway, or give its address with --url.",
+    );
+  }
+  const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
 }

@@ -1,7 +1,17 @@
 // What can come next on a command line, from the table of commands.
 
+import bash from "./bash.txt" with { type: "text" };
+import fish from "./fish.txt" with { type: "text" };
+import zsh from "./zsh.txt" with { type: "text" };
 import { type CommandRow, type Parameter, listFlags } from "../terminal/command.ts";
 import { NAME_KINDS, readNames, type Suggestion } from "./names.ts";
+
+const SCRIPTS = { bash, zsh, fish } as const;
+
+/** The shell's side: it runs `gateway __complete` and shows its lines. */
+export function printScript(shell: keyof typeof SCRIPTS): void {
+  process.stdout.write(SCRIPTS[shell]);
+}
 
 /** This line makes the shell offer files. */
 const FILES: Suggestion = { value: ":files", description: "" };

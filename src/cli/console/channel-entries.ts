@@ -7,12 +7,13 @@ import { addChannel } from "../setup/channels/add.ts";
 import { CHANNEL_SETTINGS, removeChannel, setChannel } from "../setup/channels/change.ts";
 import { complain } from "../setup/init/init.ts";
 import { needsAddress, PRESETS } from "../setup/presets.ts";
-import { askOne, askSecret, askText } from "../terminal/terminal.ts";
+import { askOne, askSecret, askText, listChoices } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
-import { askSetting, chooseName, requireText } from "./questions.ts";
+import { askSetting, requireText } from "./questions.ts";
 
 export function channelEntries(flags: ConfigFlags): Entry[] {
-  const choose = (): Promise<string> => chooseName("Which channel?", openConfig(flags).catalog.channels);
+  const choose = (): Promise<string> =>
+    askOne("Which channel?", listChoices(openConfig(flags).catalog.channels.keys()));
   const act = (label: string, name: ChannelAction): Entry => ({
     label,
     run: async () => actOnChannel(name, await choose(), flags),

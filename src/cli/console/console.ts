@@ -2,9 +2,8 @@
 // command with that meaning.
 
 import { channelEntries } from "./channel-entries.ts";
-import { keyEntries, showSomeModels, spendingEntries } from "./entries.ts";
+import { keyEntries, priceEntries, showSomeModels, spendingEntries } from "./entries.ts";
 import { groupEntries, planEntries } from "./group-entries.ts";
-import { priceEntries } from "./price-entries.ts";
 import { showChannels } from "../channels/channels.ts";
 import { listGroups } from "../catalog/groups.ts";
 import { listKeys } from "../keys/list.ts";

@@ -1,4 +1,4 @@
-// The menus of `gateway console` for keys, models and spending. Each entry calls the same function as the command.
+// The menus of `gateway console` for keys, models, prices and spending. Each entry calls the same function as the command.
 
 import type { Dimension } from "../../billing/report/report.ts";
 import type { Key } from "../../config/catalog.ts";
@@ -7,14 +7,15 @@ import { showModels } from "../catalog/models.ts";
 import { findKey } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig } from "../access/config.ts";
 import { addKeys } from "../keys/add.ts";
-import { moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
-import { limitKeys } from "../keys/limits.ts";
+import { limitKeys, moveKey, removeKeys, rotateKey, setKeysDisabled } from "../keys/change.ts";
 import { showKey } from "../keys/list.ts";
 import { verify } from "../money/ledger/ledger.ts";
+import { checkPrices, setPrices, showPrices } from "../money/prices/prices.ts";
+import { updatePrices } from "../money/prices/prices-update.ts";
 import { showUsage } from "../money/usage/usage.ts";
-import { askOne, askYes, type Choice } from "../terminal/terminal.ts";
+import { askOne, askText, askYes, type Choice } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
-import { askLimit, askWhen } from "./questions.ts";
+import { askLimit, askWhen, requireText } from "./questions.ts";
 
 export function keyEntries(flags: ConfigFlags): Entry[] {
   const { keys } = openConfig(flags).catalog;
@@ -92,5 +93,25 @@ export function spendingEntries(flags: ConfigFlags): Entry[] {
       },
     })),
     { label: "Verify the ledger", run: () => verify(flags) },
+  ];
+}
+
+export function priceEntries(flags: ConfigFlags): Entry[] {
+  const askModel = (): Promise<string> => askText({ message: "Which model?", check: requireText });
+  const set = async (): Promise<void> => {
+    const model = await askModel();
+    const message = "Prices in USD per million tokens (such as input=3 output=15; input=none removes one)";
+    const words = await askText({ message, check: requireText });
+    await setPrices(model, words.trim().split(/[\s,]+/), flags);
+  };
+  return [
+    { label: "Models in use without a price", run: () => void checkPrices(flags) },
+    { label: "The prices of a model", run: async () => showPrices(await askModel(), flags) },
+    { label: "Set a price", run: set },
+    {
+      label: "What an update of the price book would change",
+      run: () => updatePrices({ ...flags, dryRun: true }),
+    },
+    { label: "Update the price book", run: () => updatePrices(flags) },
   ];
 }

@@ -5,10 +5,10 @@ import { addGroup, GROUP_SETTINGS, removeGroup, setGroup } from "../catalog/grou
 import { activatePlan, addPlan, deactivatePlan, removePlan } from "../catalog/plans.ts";
 import { findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { limitGroup } from "../keys/limits.ts";
-import { askOne, askSome, askText, askYes } from "../terminal/terminal.ts";
+import { limitGroup } from "../keys/change.ts";
+import { askOne, askSome, listChoices, askText, askYes } from "../terminal/terminal.ts";
 import { chooseEntry, type Entry } from "./menu.ts";
-import { askLimit, askSetting, askWhen, chooseName, requireText } from "./questions.ts";
+import { askLimit, askSetting, askWhen, requireText } from "./questions.ts";
 
 export function planEntries(flags: ConfigFlags): Entry[] {
   const now = new Date();
@@ -29,7 +29,7 @@ export function planEntries(flags: ConfigFlags): Entry[] {
   const add = async (): Promise<void> => {
     const { groups } = openConfig(flags).catalog;
     const name = await askText({ message: "Name of the plan", check: requireText });
-    const chosen = await askSome("Which groups does it include?", listNames(groups), []);
+    const chosen = await askSome("Which groups does it include?", listChoices(groups.keys()), []);
     const isBought = await askYes("Is it bought already?");
     await addPlan(name, { ...flags, group: chosen, ...(isBought && { active: true }) });
   };
@@ -47,7 +47,11 @@ export function groupEntries(flags: ConfigFlags): Entry[] {
   const add = async (): Promise<void> => {
     const { channels } = openConfig(flags).catalog;
     const name = await askText({ message: "Name of the group", check: requireText });
-    const channel = await askSome("Which channels serve it? (of one platform)", listNames(channels), []);
+    const channel = await askSome(
+      "Which channels serve it? (of one platform)",
+      listChoices(channels.keys()),
+      [],
+    );
     const multiplier = await askText({ message: "Multiplier", initial: "1", check: requireText });
     const description = await askText({ message: "Description (may be empty)" });
     const isExclusive = await askYes("Only while a plan that includes it is active?");
@@ -60,7 +64,7 @@ export function groupEntries(flags: ConfigFlags): Entry[] {
     });
   };
   const change = async (): Promise<void> => {
-    const name = await chooseName("Which group?", groups);
+    const name = await askOne("Which group?", listChoices(groups.keys()));
     const entry = await chooseEntry(`The group "${name}"`, listChanges(name, flags), "Back");
     await entry?.run();
   };
@@ -80,8 +84,4 @@ function listChanges(name: string, flags: ConfigFlags): Entry[] {
     { label: "Set a limit", run: () => askLimit(limits(), (word) => limitGroup(name, [word], flags)) },
     { label: "Remove", run: () => removeGroup(name, flags) },
   ];
-}
-
-function listNames(named: ReadonlyMap<string, unknown>) {
-  return [...named.keys()].map((name) => ({ value: name, label: name }));
 }

@@ -3,10 +3,10 @@
 import { z } from "zod";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { askGateway, NOT_RUNNING, readReply, tryGateway } from "../access/control.ts";
-import { listGateways, type RunningGateway } from "../access/running.ts";
+import { formatBaseUrl, listGateways, type RunningGateway } from "../access/running.ts";
 import { type LedgerFlags, locateLedger } from "../money/ledger-place.ts";
 import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
-import { formatBaseUrl, readUrlFlag } from "../tools/connection.ts";
+import { readUrlFlag } from "../tools/connection.ts";
 
 export interface OpenFlags extends LedgerFlags {
   readonly print?: true;

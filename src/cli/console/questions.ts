@@ -5,7 +5,7 @@ import { listLimits, readFuture } from "../../config/changes/names.ts";
 import { findChoices, LIMIT_NAMES, readLimits } from "../../config/changes/limits.ts";
 import type { Settings } from "../access/settings.ts";
 import { complain } from "../setup/init/init.ts";
-import { askOne, askText } from "../terminal/terminal.ts";
+import { askOne, askText, listChoices } from "../terminal/terminal.ts";
 
 export function askWhen(message: string, initial: string): Promise<string> {
   const check = (text: string): string | undefined => {
@@ -14,13 +14,6 @@ export function askWhen(message: string, initial: string): Promise<string> {
     return fits ? undefined : "Enter a duration or a future date, such as 30d or 2027-01-31, or never.";
   };
   return askText({ message: `${message} (30d, a date, never)`, initial, check });
-}
-
-export function chooseName(message: string, named: ReadonlyMap<string, unknown>): Promise<string> {
-  return askOne(
-    message,
-    [...named.keys()].map((name) => ({ value: name, label: name })),
-  );
 }
 
 /** Gives `set` a word such as `usd_per_day=5`. */
@@ -32,8 +25,7 @@ export async function askLimit(limits: Limits, set: (word: string) => Promise<vo
   );
   const choices = findChoices(name);
   if (choices !== undefined) {
-    const options = choices.map((choice) => ({ value: choice, label: choice }));
-    await set(`${name}=${await askOne(describeChoice(name), options)}`);
+    await set(`${name}=${await askOne(describeChoice(name), listChoices(choices))}`);
     return;
   }
   const value = await askText({

@@ -1,26 +1,20 @@
 // `gateway doctor`: checks everything, then prints all findings.
 
-import { z } from "zod";
-import type { Catalog } from "../../config/catalog.ts";
-import { tryGateway } from "../access/control.ts";
+import { findRunning } from "../access/running.ts";
 import { checkCaches } from "./cache.ts";
 import { checkChannels } from "./channels.ts";
 import { checkConfig } from "./config.ts";
 import { checkDisk, checkLedger } from "./ledger.ts";
-import { checkPort, type GatewayFacts } from "./port.ts";
+import { checkPort } from "./port.ts";
 import { checkTools } from "./tools.ts";
 import { type Finding, note } from "./finding.ts";
-import type { ConfigFlags } from "../access/config.ts";
+import type { ListFlags } from "../access/config.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { paint, print, printJson, printLines, readRoom } from "../terminal/terminal.ts";
 import { formatCount, wrapWords } from "../terminal/text.ts";
 
-export interface DoctorFlags extends ConfigFlags {
-  readonly json?: true;
-}
-
 /** Returns the exit status. */
-export async function runDoctor(flags: DoctorFlags): Promise<number> {
+export async function runDoctor(flags: ListFlags): Promise<number> {
   const findings = await collectFindings(flags);
   const wrong = findings.filter(({ state }) => state === "wrong").length;
   if (flags.json === true) printJson({ ok: wrong === 0, checks: findings.map(describeForScripts) });
@@ -33,10 +27,10 @@ function describeForScripts({ fix, ...finding }: Finding): Record<string, unknow
   return { ...finding, mend: fix };
 }
 
-async function collectFindings(flags: DoctorFlags): Promise<readonly Finding[]> {
+async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
   const { findings, catalog, path } = checkConfig(flags, process.env);
   if (catalog === null) return findings;
-  const running = await findRunning(catalog);
+  const running = await findRunning(catalog.ledger.path);
   const all = [
     ...findings,
     await checkPort(catalog, running),
@@ -54,23 +48,6 @@ function excuseUnsetVariable(finding: Finding): Finding {
   const { check, detail, fix } = finding;
   if (!detail.includes(" is not set")) return finding;
   return note(check, `${detail} (in this shell; the running gateway has its own variables)`, fix);
-}
-
-const runningSchema = z.object({
-  version: z.string(),
-  pid: z.number(),
-  address: z.object({ host: z.string(), port: z.number() }),
-  ledger: z.object({ problem: z.string().nullable() }),
-});
-
-async function findRunning(catalog: Catalog): Promise<GatewayFacts | null> {
-  if (process.platform === "win32") return null;
-  try {
-    const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
-    return runningSchema.safeParse(state).data ?? null;
-  } catch {
-    return null;
-  }
 }
 
 const MARKS = { ok: ["green", "✓"], note: ["yellow", "–"], wrong: ["red", "✗"] } as const;

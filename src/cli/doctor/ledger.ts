@@ -14,11 +14,11 @@ import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import type { GatewayFacts } from "./port.ts";
+import type { RunningGateway } from "../access/running.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { formatCount } from "../terminal/text.ts";
 
-export function checkLedger({ ledger }: Catalog, running: GatewayFacts | null): Finding[] {
+export function checkLedger({ ledger }: Catalog, running: RunningGateway | null): Finding[] {
   const { path } = ledger;
   const broken =
     findUnwritable(path) ?? findForeign(path) ?? findHolder(path, running) ?? findProblem(path, running);
@@ -95,7 +95,7 @@ function nearestFolder(path: string): string {
 }
 
 /** A process that does not answer holds the lock. */
-function findHolder(path: string, running: GatewayFacts | null): Finding | null {
+function findHolder(path: string, running: RunningGateway | null): Finding | null {
   const lock = `${path}.lock`;
   if (running !== null || !existsSync(lock)) return null;
   try {
@@ -118,7 +118,7 @@ function findHolder(path: string, running: GatewayFacts | null): Finding | null 
   }
 }
 
-function findProblem(path: string, running: GatewayFacts | null): Finding | null {
+function findProblem(path: string, running: RunningGateway | null): Finding | null {
   const problem = running?.ledger.problem ?? null;
   if (problem === null) return null;
   const look = `ls -l ${quoteWord(path)}; df -h ${quoteWord(dirname(path))}`;

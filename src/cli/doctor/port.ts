@@ -4,17 +4,10 @@ import type { Catalog } from "../../config/catalog.ts";
 import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
-import { formatBaseUrl } from "../tools/connection.ts";
+import { type Address, formatBaseUrl, type RunningGateway } from "../access/running.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 
-export interface GatewayFacts {
-  readonly version: string;
-  readonly pid: number;
-  readonly address: { readonly host: string; readonly port: number };
-  readonly ledger: { readonly problem: string | null };
-}
-
-export async function checkPort({ listen }: Catalog, running: GatewayFacts | null): Promise<Finding> {
+export async function checkPort({ listen }: Catalog, running: RunningGateway | null): Promise<Finding> {
   const check = "port";
   if (running !== null) {
     const what = `the gateway is running on ${formatBaseUrl(running.address)} (process ${running.pid})`;
@@ -53,7 +46,7 @@ async function explainTaken(host: string, port: number): Promise<Finding> {
   return bad("port", `${host}:${port} is used by ${user}`, fix);
 }
 
-export async function isGateway(address: GatewayFacts["address"]): Promise<boolean> {
+export async function isGateway(address: Address): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(`${formatBaseUrl(address)}/api/hello`, { signal });

@@ -3,14 +3,14 @@
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { isExempt } from "../../config/proxy.ts";
-import { formatBaseUrl } from "../tools/connection.ts";
-import type { GatewayFacts } from "./port.ts";
+import { formatBaseUrl } from "../access/running.ts";
+import type { RunningGateway } from "../access/running.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
-export function checkTools({ listen }: Catalog, running: GatewayFacts | null, env: Environment): Finding[] {
+export function checkTools({ listen }: Catalog, running: RunningGateway | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;
   // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
   const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));

@@ -1,4 +1,4 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate` and `move`.
+// `gateway keys remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
 
 import {
   bindKey,
@@ -7,6 +7,7 @@ import {
   requireSelectable,
   switchKeys,
 } from "../../config/changes/keys.ts";
+import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../config/changes/limits.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
@@ -77,4 +78,21 @@ export async function moveKey(name: string, flags: ConfigFlags & { readonly grou
 function listNames(names: readonly string[]): string {
   const quoted = names.map((name) => `"${name}"`).join(", ");
   return names.length === 1 ? `the key ${quoted}` : `the keys ${quoted}`;
+}
+
+export function limitKeys(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
+  return limit({ kind: "key", name }, words, flags);
+}
+
+export function limitGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
+  return limit({ kind: "group", name }, words, flags);
+}
+
+async function limit(holder: LimitHolder, words: readonly string[], flags: ConfigFlags): Promise<void> {
+  const changes = readLimits(words);
+  const catalog = await changeLimits(openConfig(flags), holder, changes);
+  const left = Object.entries(findLimits(catalog, holder).limits);
+  const now = left.map(([name, value]) => `${name} ${value}`).join(", ");
+  const subject = `The ${holder.kind} "${holder.name}"`;
+  printNote(`${subject} ${now === "" ? "has no limits" : `is limited to ${now}`}.`);
 }

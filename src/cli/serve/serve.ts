@@ -69,11 +69,13 @@ export async function serve(flags: ServeFlags): Promise<void> {
     if (watches !== null) follow = watches;
     ledger = running.gateway.ledger;
     // Listen for signals before announcing that the gateway is ready: a script may then stop it at once.
-    const stopped = waitForStop(running, screen);
+    const stopping = waitForSignal(running, screen);
     await announce(running, source, flags, screen);
     const endSurvey = source.kind === "file" ? surveySoon(running, screen) : null;
-    await stopped;
+    await stopping;
+    // Before the gateway stops: a survey that it interrupts would report that.
     endSurvey?.();
+    await running.stop(GRACE_MS);
     watches?.end();
     await alertCommand.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
@@ -282,7 +284,7 @@ function watchPrices(configPath: string, running: RunningGateway, { warn }: LogS
 
 /** The first signal lets open streams finish, the second one ends them. Closing the terminal counts as a signal. Without
  *  a terminal (nohup, a service), SIGHUP keeps the meaning that the parent has set. */
-async function waitForStop(running: RunningGateway, { warn }: LogScreen): Promise<void> {
+function waitForSignal(running: RunningGateway, { warn }: LogScreen): Promise<void> {
   const first = Promise.withResolvers<void>();
   let stopping = false;
   const stop = (): void => {
@@ -298,6 +300,5 @@ async function waitForStop(running: RunningGateway, { warn }: LogScreen): Promis
   process.on("SIGTERM", stop);
   // Without `process.stdin`, which would take 1 ms of the start.
   if (STANDARD_STREAMS.some((stream) => isatty(stream))) process.on("SIGHUP", stop);
-  await first.promise;
-  await running.stop(GRACE_MS);
+  return first.promise;
 }

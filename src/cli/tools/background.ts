@@ -3,11 +3,11 @@
 import { spawn } from "node:child_process";
 import { closeSync, constants, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { stateFolder } from "../../config/file/find.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
 import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
-import { type Address, findRunningAddress, formatBaseUrl } from "./connection.ts";
-import { stateFolder } from "./state-folder.ts";
+import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 
 /** The executable; when running from source, the runtime and the source file. */
 export function findOwnCommand(): string[] {
@@ -16,34 +16,30 @@ export function findOwnCommand(): string[] {
 }
 
 /** Null on Windows, where the running gateway cannot be found. */
-export async function offerStart({ path, catalog }: LoadedConfig): Promise<Address | null> {
+export async function offerStart(loaded: LoadedConfig): Promise<Address | null> {
   if (process.platform === "win32") return null;
-  const absent = `No gateway is running with ${path}.`;
+  const absent = `No gateway is running with ${loaded.path}.`;
   if (!canPrompt())
     return fail(
       `${absent} Start it with \`gateway serve\`, or in the background with \`gateway service install --enable\`.`,
     );
   if (!(await askYes("The gateway is not running. Start it in the background?", true)))
     return fail(`${absent} Start it with \`gateway serve\`.`);
-  return startInBackground({ path, catalog });
+  return startInBackground(loaded);
 }
 
 const START_WAIT_MS = 30_000;
 
-async function startInBackground({
-  path,
-  catalog,
-}: Pick<LoadedConfig, "path" | "catalog">): Promise<Address> {
+async function startInBackground({ path, catalog }: LoadedConfig): Promise<Address> {
   const log = join(stateFolder(process.env), "gateway.log");
   const { pid, hasEnded } = spawnDetached(path, log);
   const deadline = performance.now() + START_WAIT_MS;
   while (!hasEnded() && performance.now() < deadline) {
-    const address = await findRunningAddress(catalog);
-    if (address !== null) {
-      printNote(
-        `The gateway runs on ${formatBaseUrl(address)} (process ${pid}; \`kill ${pid}\` stops it). Its log: ${log}`,
-      );
-      return address;
+    const running = await findRunning(catalog.ledger.path);
+    if (running !== null) {
+      const base = formatBaseUrl(running.address);
+      printNote(`The gateway runs on ${base} (process ${pid}; \`kill ${pid}\` stops it). Its log: ${log}`);
+      return running.address;
     }
     await Bun.sleep(30);
   }

@@ -1,10 +1,8 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import { z } from "zod";
 import type { Catalog } from "../../config/catalog.ts";
-import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
-import { findConfig } from "../../config/file/find.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
@@ -13,11 +11,11 @@ import { isAllAt } from "../../billing/prices.ts";
 import { PER_1K } from "../../billing/tariff.ts";
 import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { tryGateway } from "../access/control.ts";
+import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
-import { type ConfigFlags } from "../access/config.ts";
+import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal/terminal.ts";
 import { type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
@@ -54,9 +52,9 @@ export function splitWords(words: readonly string[]): { tool: Tool; key: string 
 export interface ConnectOptions {
   /** Whether a tool without a key gets one of its own. */
   readonly owns: boolean;
-  /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   /** What the tool's requests belong to. */
   readonly label?: string;
+  /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
 }
 
@@ -67,7 +65,8 @@ export async function connect(
   { owns, label, onAbsent }: ConnectOptions,
 ): Promise<ToolConnection> {
   const ascii = encodeLabel(label);
-  const loaded = openConfigIfAny(flags);
+  // An address and a secret are enough without a config.
+  const loaded = openConfigUnless(flags.url !== undefined, flags);
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
   if (loaded === null) return connectElsewhere(tool, given, ascii);
   const { catalog, path } = loaded;
@@ -108,22 +107,14 @@ async function findOrStart(
   loaded: LoadedConfig,
   onAbsent: ConnectOptions["onAbsent"],
 ): Promise<Address | null> {
-  return (await findRunningAddress(loaded.catalog)) ?? (await onAbsent?.(loaded)) ?? null;
+  const running = await findRunning(loaded.catalog.ledger.path);
+  // Without an answer, the config's address is the best guess.
+  return running?.address ?? (await onAbsent?.(loaded)) ?? null;
 }
 
 /** Null where they are not needed or not known. */
 async function fetchModels(tool: Tool, target: Omit<Connection, "models">): Promise<string[] | null> {
   return tool.needsModels === true ? fetchModelNames(target) : null;
-}
-
-/** An address and a secret are enough without a config. */
-function openConfigIfAny(flags: ToolFlags): LoadedConfig | null {
-  try {
-    return loadConfig(findConfig(flags.config, process.env), process.env, { missing: "keep" });
-  } catch (error) {
-    if (flags.url === undefined || flags.config !== undefined) throw error;
-    return null;
-  }
 }
 
 function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | undefined): ToolFlags {
@@ -179,31 +170,4 @@ export function readUrlFlag(text: string): URL {
   } catch (error) {
     return refuseUsage(`--url: ${getErrorMessage(error)}.`);
   }
-}
-
-const runningSchema = z.object({ address: z.object({ host: z.string(), port: z.number() }) });
-
-export type Address = z.infer<typeof runningSchema>["address"];
-
-/** Where the running gateway listens, which `serve --port` may have changed. Null when none runs. */
-export async function findRunningAddress(catalog: Catalog): Promise<Address | null> {
-  if (process.platform === "win32") return null;
-  try {
-    const state = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state");
-    return runningSchema.safeParse(state).data?.address ?? null;
-  } catch {
-    // Then the config's address is the best guess.
-    return null;
-  }
-}
-
-/** The base URL for a client on this machine. */
-export function formatBaseUrl({ host, port }: Address): string {
-  if (port === 0) {
-    return fail(
-      "No gateway is running, and the config's port is 0 (any free port). Start the gateway, or give its address with --url.",
-    );
-  }
-  const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `http://${reached.includes(":") && !reached.startsWith("[") ? `[${reached}]` : reached}:${port}`;
 }

@@ -18,6 +18,12 @@ export function configHome(env: Environment): string {
   return isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".config");
 }
 
+/** The folder for what the gateway's commands remember, other than the config and the ledger. */
+export function stateFolder(env: Environment): string {
+  const named = env["XDG_STATE_HOME"] ?? "";
+  return join(isAbsolute(named) ? named : join(env["HOME"] || homedir(), ".local/state"), "gateway");
+}
+
 /** Where the config file is, or would be. The current folder is not searched: a cloned repository could hold a file
  *  that sends the user's credentials to its author. */
 export function placeConfig(flag: string | undefined, env: Environment, folder = process.cwd()): string {

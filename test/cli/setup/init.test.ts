@@ -5,7 +5,7 @@ import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
+import { KEYS, OFFLINE, run, runOnTerminal, runProcess } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
 let folder: TempFolder;
@@ -131,7 +131,7 @@ describe("gateway init", () => {
   test("ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
     const env = { ...OFFLINE, OPENAI_API_KEY: "x" };
-    const { stderr } = await run({ folder: folder.path, env }, "init", "--config", place);
+    const { stderr } = await runProcess({ folder: folder.path, env }, "init", "--config", place);
     const line = stderr.trimEnd().split("\n").at(-1) ?? "";
     expect(line).toEndWith(` run --config '${place}' codex`);
     const script = line.replace(" run ", " run --url http://gw:1 ");

@@ -25,12 +25,11 @@ import {
 } from "../../../billing/report/sessions.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
-import { describeQuery, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage.ts";
+import { describeQuery, findSession, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage.ts";
 import type { UsageFlags } from "../usage/usage.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
-import { findSession } from "../find-session.ts";
 
 export interface SessionsFlags extends Omit<UsageFlags, "by"> {
   readonly all?: true;

@@ -19,6 +19,7 @@ import {
 } from "../../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
 import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
+import { findLastSession, listSessions } from "../../../billing/report/sessions.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatDecimal, formatUsd } from "../../../lib/money.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
@@ -32,13 +33,20 @@ import {
   type Zone,
 } from "../../../lib/text/zone.ts";
 import { openConfigUnless } from "../../access/config.ts";
-import { findSession } from "../find-session.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
 import { type Column, createTable, number } from "../../terminal/table.ts";
-import { print, printJson, printLines, readRoom, refuseUsage, printNote } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../../terminal/text.ts";
+import {
+  fail,
+  print,
+  printJson,
+  printLines,
+  readRoom,
+  refuseUsage,
+  printNote,
+} from "../../terminal/terminal.ts";
+import { formatAmount, formatCount, lengthenSession } from "../../terminal/text.ts";
 
 export interface UsageFlags extends LedgerFlags, PeriodFlags {
   readonly period?: string;
@@ -126,6 +134,18 @@ function readFilter(flags: UsageFlags, index: UsageQuery["index"]): Filter {
       ([, name]) => name !== undefined,
     ),
   );
+}
+
+const MAX_CANDIDATES = 10;
+
+/** `words`: the id, its beginning, or `last`. */
+export function findSession(index: LedgerIndex, words: string): string {
+  const { path } = index;
+  if (words === "last") return findLastSession(path) ?? fail(`No request in ${path} has a session yet.`);
+  const [id, ...others] = listSessions(index, lengthenSession(words), MAX_CANDIDATES);
+  if (id === undefined) return fail(`There is no session ${words} in ${path}.`);
+  if (others.length === 0) return id;
+  return fail(`Several sessions begin with ${words}. Use more of the id:\n  ${[id, ...others].join("\n  ")}`);
 }
 
 /** For scripts: the names of a row. Null: its requests do not have it. */

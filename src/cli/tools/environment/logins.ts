@@ -5,12 +5,12 @@ import { mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { stateFolder } from "../../../config/file/find.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
 import { askYes, canPrompt, fail, refuseUsage } from "../../terminal/terminal.ts";
 import { readSettings } from "../programs/overlay.ts";
-import { stateFolder } from "../state-folder.ts";
 import type { Tool } from "../programs/tool.ts";
 
 type FindLogin = (env: Environment, home: string) => string | null;

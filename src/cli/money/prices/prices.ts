@@ -1,4 +1,4 @@
-// What `gateway prices show` and `gateway prices check` do.
+// `gateway prices show`, `check` and `set`.
 
 import {
   loadPriceBook,
@@ -14,11 +14,13 @@ import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Channel } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { findConfig } from "../../../config/file/find.ts";
+import { PRICE_KINDS } from "../../../config/schema.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { ConfigError } from "../../../config/yaml/problems.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { planChanges, readChanges, type Settings } from "../../access/settings.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 
@@ -186,4 +188,18 @@ export function checkPrices(flags: CheckFlags): number {
     );
   } else printNote(`All models in use have a price (${all.length} of ${all.length}, ${book.label}).`);
   return unpriced.length > 0 ? 1 : 0;
+}
+
+const PRICES: Settings = Object.fromEntries(PRICE_KINDS.map((kind) => [kind, { form: "text" }]));
+
+export async function setPrices(model: string, words: readonly string[], flags: ConfigFlags): Promise<void> {
+  const changes = readChanges(words, PRICES);
+  const catalog = await openConfig(flags).edit(() => planChanges(["prices", model], changes));
+  const prices = Object.entries(catalog.prices.get(model) ?? {});
+  const shown = prices.map(([kind, usd]) => `${kind} $${usd}`).join(", ");
+  printNote(
+    shown === ""
+      ? `The config has no prices for "${model}" any more. Those of the price book apply.`
+      : `In the config, "${model}" costs ${shown}. Requests that end from now on pay this.`,
+  );
 }
