@@ -33,10 +33,10 @@ export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9" };
 /** These start programs that write to the gateway's own output, or are about the process itself. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);
 
-/** Without a terminal, in this process, one command after the other. */
+/** Without a terminal, one command after the other, and without a new process where that proves the same. */
 export async function run(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const needsProcess = OWN_PROCESS.has(args[0] ?? "") || circumstances.env?.["TZ"] !== undefined;
-  return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, args);
+  return needsProcess ? runProcess(circumstances, ...args) : runHere(circumstances, ...args);
 }
 
 /** Without a terminal, in a process of its own. */
@@ -58,7 +58,8 @@ export async function runProcess({ folder, env, stdin }: Circumstances, ...args:
 
 let queue: Promise<unknown> = Promise.resolve();
 
-function runHere(circumstances: Circumstances, args: readonly string[]): Promise<Outcome> {
+/** In this process. A program that the command starts would write to the output of this process. */
+export function runHere(circumstances: Circumstances, ...args: string[]): Promise<Outcome> {
   const outcome = queue.then(() => runInside(circumstances, args));
   queue = outcome.catch(() => {});
   return outcome;
@@ -85,7 +86,7 @@ async function runInside({ folder, env, stdin }: Circumstances, args: readonly s
   process.exitCode = 0;
   try {
     await runProgram(GATEWAY);
-    return { status: Number(process.exitCode), stdout: stdout.text(), stderr: stderr.text() };
+    return { status: process.exitCode, stdout: stdout.text(), stderr: stderr.text() };
   } finally {
     for (const [name, descriptor] of own) Object.defineProperty(process, name, descriptor ?? {});
     process.chdir(before.cwd);

@@ -36,7 +36,7 @@ export async function watchTop(flags: TopFlags): Promise<ExitCause> {
       return reply === null ? null : readReply(gatewayStateSchema, reply);
     },
     see: (state) => view.see(state, Date.now()),
-    draw: view.draw,
+    draw: (columns, rows) => view.draw(columns, rows),
   });
 }
 

@@ -6,8 +6,11 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
 import { PROXY_NAMES } from "../../../src/cli/tools/environment/no-proxy.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/environment/shells.ts";
+import { findTool } from "../../../src/cli/tools/connection.ts";
+import { prepare as prepareTool } from "../../../src/cli/tools/prepare.ts";
 import type { Connection } from "../../../src/cli/tools/programs/tool.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import type { Platform } from "../../../src/config/schema.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
@@ -215,6 +218,28 @@ ${more}`,
       GOOGLE_API_KEY: "sk-s",
     });
   });
+});
+
+const LABEL = "my%20%25%20k%C3%BC";
+const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: string]> = [
+  ["claude", "messages", `x-own: 1\\nx-gateway-label: ${LABEL}`],
+  ["gemini", "content", `x-own: 1,x-gateway-label: ${LABEL}`],
+  ["copilot", "responses", `x-own: 1\\nx-gateway-label: ${LABEL}`],
+  ["openai", "responses", `x-own: 1\\nx-gateway-label: ${LABEL}`],
+  ["codex", "responses", "env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL"],
+  ["codex", "responses", `"GATEWAY_CODEX_LABEL":"${LABEL}"`],
+  ["opencode", "messages", `\\"headers\\":{\\"x-gateway-label\\":\\"${LABEL}\\"}`],
+  ["cline", "messages", `"headers":{"x-gateway-label":"${LABEL}"}`],
+];
+test.each(LABELLED)("%s (%s) sends the label in a way of its own: %s", (name, platform, sign) => {
+  const tool = findTool(name);
+  const target = { base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models: [] };
+  const connection = { ...target, label: LABEL };
+  const own = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((maker) => [`${maker}_CUSTOM_HEADERS`, "x-own: 1"]);
+  const env = { COPILOT_PROVIDER_HEADERS: "x-own: 1", ...Object.fromEntries(own) };
+  const setting = prepareTool(tool, connection, env);
+  const file = tool.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
+  expect(JSON.stringify([setting, file])).toContain(sign);
 });
 
 /** Every variable of the table, with values that lead elsewhere. */

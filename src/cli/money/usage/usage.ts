@@ -270,11 +270,11 @@ const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spa
 
 function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
   const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const table = createTable<ReportRow<Totals>>([
+  const table = createTable<ReportRow>([
     ...listNameColumns(by),
     number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 1),
     ...kinds.map(({ title, kinds, spare }) =>
-      number<ReportRow<Totals>>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
+      number<ReportRow>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
     ),
     number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
     number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official)), 2),
