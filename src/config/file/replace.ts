@@ -39,7 +39,7 @@ export interface EditedConfig {
   readonly sha256: string;
 }
 
-/** Changes the file. It waits for no gateway: commands use `cli/access/config-file.ts`. */
+/** Changes the file. It waits for no gateway: commands use `cli/access/config.ts`. */
 export async function editConfig(
   path: string,
   env: Environment,
