@@ -4,6 +4,7 @@
 import { IndexKeeper } from "../../src/billing/index/keep.ts";
 import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { readRows } from "../../src/billing/ledger/row.ts";
+import { entryOf } from "../../src/billing/ledger/sums/entry.ts";
 import { Sums } from "../../src/billing/ledger/sums/sums.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
@@ -53,7 +54,7 @@ function followLedger({ catalog, ledger }: RunningGateway["gateway"]): () => voi
     keeper.advance(FOLLOW_BYTES);
     if (lines === null) return;
     const sums = new Sums(ledger.zone);
-    for (const row of [...readRows(path)].slice(0, lines)) if (row !== null) sums.addRow(row);
+    for (const row of [...readRows(path)].slice(0, lines)) if (row !== null) sums.add(entryOf(row));
     ledger.raiseSums(sums.tallies);
     lines = null;
   }, FOLLOW_MS);

@@ -18,9 +18,11 @@ import { hashLine } from "../ledger/line.ts";
 import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { readRow, type Row } from "../ledger/row.ts";
-import { ADD_TO_SUMS, COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST } from "./schema.ts";
-import { type Progress, PROGRESS, readProgress } from "./progress.ts";
+import { entryOf } from "../ledger/sums/entry.ts";
+import { COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST, WRITE_PROGRESS } from "./schema.ts";
+import { type Progress, readProgress } from "./progress.ts";
 import { SessionChanges } from "./sessions.ts";
+import { SumChanges } from "./sum-changes.ts";
 import { encodeTraits, type RowType } from "./traits.ts";
 
 /** A line's numbers. */
@@ -45,12 +47,15 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const MAX_COUNT = 2 ** 31;
 /** Names that clients invent must not fill the memory. */
 const MAX_NAMES = 50_000;
+/** What sums gain is written after so many lines, for the same reason. */
+const MAX_UNWRITTEN = 50_000;
 
 export class IndexFollower {
   readonly #database: IndexDatabase;
   readonly #insertRow: ReturnType<IndexDatabase["query"]>;
   readonly #traits = new Map<string, number>();
   readonly #senders = new Map<string, number>();
+  #sums = new SumChanges();
   #sessions = new SessionChanges();
   #progress: Progress;
   #next: number;
@@ -88,7 +93,6 @@ export class IndexFollower {
     const place = files[index] ?? { offset: 0, prev: "", first: lines + 1 };
     let [count, damaged, last] = [0, 0, ""];
     this.#at = place.offset;
-    const from = this.#next;
     this.#database.run("BEGIN");
     try {
       for (const { text, next, whole } of readLines(source, place.offset)) {
@@ -100,8 +104,7 @@ export class IndexFollower {
         this.#at = next;
       }
       if (count > 0 || files[index] === undefined) {
-        this.#database.query(ADD_TO_SUMS).run(from);
-        this.#sessions.write(this.#database);
+        this.#writeSums();
         const prev = count > 0 ? hashLine(last) : (findPlace(source, 0)?.prev ?? "");
         const known = files.slice(0, index);
         const progress = {
@@ -109,7 +112,7 @@ export class IndexFollower {
           lines: lines + count,
           unreadable: unreadable + damaged,
         };
-        this.#database.query("REPLACE INTO meta VALUES (?, ?)").run(PROGRESS, JSON.stringify(progress));
+        this.#database.query(WRITE_PROGRESS).run(JSON.stringify(progress));
         this.#progress = progress;
       }
       this.#database.run("COMMIT");
@@ -120,10 +123,16 @@ export class IndexFollower {
     return this.#at - place.offset;
   }
 
+  #writeSums(): void {
+    this.#sums.write(this.#database);
+    this.#sessions.write(this.#database);
+  }
+
   /** What a transaction that failed has added is not there. */
   #forget(): void {
     this.#traits.clear();
     this.#senders.clear();
+    this.#sums = new SumChanges();
     this.#sessions = new SessionChanges();
     try {
       this.#database.run("ROLLBACK");
@@ -151,11 +160,11 @@ export class IndexFollower {
       {
         official: was === null ? row.official : subtract(row.official, was.official),
         charge: was === null ? row.charge : subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD),
-        counts: was === null ? row.usage.map(([, count]) => count) : [],
+        counts: was === null ? Object.values(row.usage) : [],
       },
     );
-    this.#sessions.add(row, this.#line);
-    if (this.#sessions.size > MAX_NAMES) this.#sessions.write(this.#database);
+    this.#sessions.add(entryOf(row), this.#line, this.#database);
+    if (this.#line % MAX_UNWRITTEN === 0) this.#writeSums();
     if (row.limit !== null || row.replaced !== null) this.#addEstimates(row, sender);
     return true;
   }
@@ -186,6 +195,7 @@ export class IndexFollower {
     const sums = Number.isNaN(moment) ? null : encodeSums(amounts);
     const odd = sums === null ? encodeOdd(amounts) : null;
     const hour = Number.isNaN(moment) ? 0 : Math.floor(moment / HOUR_MS);
+    if (sums !== null) this.#sums.add(hour, { trait, first: this.#line, last: time, numbers: sums });
     const place = [this.#next, this.#line, this.#at, id, corrects, time, hour, trait, sender, miss, odd];
     this.#insertRow.run(...place, ...(sums ?? NO_SUMS));
     this.#next += 1;

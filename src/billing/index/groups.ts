@@ -15,7 +15,7 @@ import {
 import { getList, parseJson } from "../../lib/json/json.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
-import { SUMS } from "./schema.ts";
+import { SPAN_HOURS, SUMS } from "./schema.ts";
 import type { Sender, Traits } from "./traits.ts";
 
 export interface TimeRange {
@@ -102,23 +102,43 @@ function listBySpan(part: IndexPart, query: GroupQuery): Group[] {
 
 /** The first hour from `from` on that has rows. */
 function findNextHour(part: IndexPart, from: number): number | null {
-  const sql = "SELECT MIN(hour) FROM sums WHERE hour >= ?";
+  const sql = "SELECT MIN(start) FROM sums WHERE hours = 1 AND start >= ?";
   const [[hour] = []] = part.list(sql, Number.isFinite(from) ? from : Number.MIN_SAFE_INTEGER);
   return typeof hour === "bigint" ? Number(hour) : null;
 }
 
+const [HOUR, DAY, LONG] = SPAN_HOURS;
+
+/** The spans, the longest first, that whole hours are made of. */
+function* divideHours(from: number, to: number, hours: number = LONG): Generator<[number, number, number]> {
+  const [first, end] = [Math.ceil(from / hours) * hours, Math.floor(to / hours) * hours];
+  const shorter = hours === LONG ? DAY : HOUR;
+  if (first < end) yield [hours, first, end];
+  if (hours === HOUR) return;
+  if (first >= end) yield* divideHours(from, to, shorter);
+  else {
+    yield* divideHours(from, first, shorter);
+    yield* divideHours(end, to, shorter);
+  }
+}
+
+/** Outside of every year that a line can have. */
+const [FIRST_HOUR, LAST_HOUR] = [-LONG * 2 ** 20, LONG * 2 ** 20];
+
 function listWithin(part: IndexPart, query: GroupQuery, { since, until }: TimeRange, span = ""): Group[] {
   if (query.bySender || query.session !== undefined) return listBySender(part, query, { since, until }, span);
-  const from = since === null ? null : Date.parse(since) / HOUR_MS;
-  const to = until === null ? null : Date.parse(until) / HOUR_MS;
-  const first = from === null ? Number.MIN_SAFE_INTEGER : Math.ceil(from);
-  const end = to === null ? Number.MAX_SAFE_INTEGER : Math.floor(to);
-  const whole = part.list(
-    `SELECT trait, MIN(first), 0, 0, '', '', ${SUMS} FROM sums WHERE hour >= ? AND hour < ? GROUP BY trait`,
-    first,
-    end,
+  const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
+  const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
+  const whole = [...divideHours(Math.ceil(from), Math.floor(to))].flatMap(([hours, first, end]) =>
+    part.list(
+      `SELECT trait, MIN(first), 0, 0, '', '', ${SUMS} FROM sums
+       WHERE hours = ? AND start >= ? AND start < ? GROUP BY trait`,
+      hours,
+      first,
+      end,
+    ),
   );
-  const edges = new Set([from ?? first, to ?? end].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
+  const edges = new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
   const rest = [...edges].flatMap((edge) =>
     part.list(
       `SELECT trait, MIN(line), 0, 0, '', '', ${SUMS} FROM requests
@@ -239,19 +259,8 @@ export function listLastTimes({ parts }: LedgerIndex): Map<string, string> {
     const { key, type } = part.traitsOf(trait);
     if (type !== "estimate" && String(time) > (times.get(key) ?? "")) times.set(key, String(time));
   };
-  for (const part of parts) {
-    // The last hour of each trait has its last time.
-    const hours = part.list("SELECT trait, MAX(hour) FROM sums GROUP BY trait");
-    const last = Map.groupBy(hours, ([trait]) => part.traitsOf(trait).key);
-    const wanted = new Set(
-      [...last.values()].map((rows) => Math.max(...rows.map(([, hour]) => Number(hour)))),
-    );
-    for (const hour of wanted) {
-      const sql = "SELECT trait, MAX(time) FROM requests WHERE hour = ? AND odd IS NULL GROUP BY trait";
-      for (const row of part.list(sql, hour)) note(part, row);
-    }
-    for (const row of part.list("SELECT trait, time FROM requests WHERE odd IS NOT NULL AND trait > 0"))
-      note(part, row);
-  }
+  const odd = "SELECT trait, time FROM requests WHERE odd IS NOT NULL AND trait > 0";
+  const last = `SELECT trait, MAX(last) FROM sums WHERE hours = ${LONG} GROUP BY trait`;
+  for (const part of parts) for (const sql of [last, odd]) for (const row of part.list(sql)) note(part, row);
   return times;
 }

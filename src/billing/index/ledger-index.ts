@@ -13,32 +13,37 @@ type Value = string | number | bigint | null | boolean | Uint8Array;
 /** A damaged page is found only when a question reads it. */
 export class DamagedIndex extends Error {}
 
+/** Makes the same rows from the ledger. Gets a line for people. */
+type MakeAgain = (why: string) => IndexDatabase;
+
 export class IndexPart {
-  readonly #database: IndexDatabase;
+  #database: IndexDatabase;
   readonly #name: string | null;
+  #makeAgain: MakeAgain | null;
   readonly #traits = new Map<number, Traits>();
   readonly #senders = new Map<number, Sender>();
 
   /** `name`: that of its file. Null: it is in memory. */
-  constructor(database: IndexDatabase, name: string | null = null) {
+  constructor(database: IndexDatabase, name: string | null = null, makeAgain: MakeAgain | null = null) {
     this.#database = database;
     this.#name = name;
+    this.#makeAgain = makeAgain;
   }
 
   /** Whole numbers come as bigints. */
   list(sql: string, ...values: (string | number | null)[]): Value[][] {
     try {
-      return this.#database
-        .query(sql)
-        .safeIntegers(true)
-        .values(...values);
+      const query = this.#database.query(sql).safeIntegers(true);
+      return query.values(...values);
     } catch (error) {
       if (this.#name === null) throw error;
-      const why = getErrorMessage(error);
-      throw new DamagedIndex(
-        `The index ${this.#name} is damaged (${why}). It can be removed: it is made again from the ledger`,
-        { cause: error },
-      );
+      const why = `The index ${this.#name} is damaged (${getErrorMessage(error)})`;
+      if (this.#makeAgain === null) throw new DamagedIndex(why, { cause: error });
+      const fresh = this.#makeAgain(why);
+      this.#makeAgain = null;
+      this.#database.close();
+      this.#database = fresh;
+      return this.list(sql, ...values);
     }
   }
 

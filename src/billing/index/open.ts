@@ -27,48 +27,37 @@ const LONG_BYTES = 64 << 20;
 /** `report` gets a line for people when the index cannot be used, and when reading takes long. */
 export function openIndex(path: string, report: (text: string) => void): LedgerIndex {
   using held = holdLedgerFiles(path);
-  return addRest(path, held.sources, openFile(path, held.sources, report), report);
-}
-
-/** Null: there is no file that can be used. */
-export function openIndexFile(path: string, report: (text: string) => void): LedgerIndex | null {
-  using held = holdLedgerFiles(path);
-  const file = openFile(path, held.sources, report);
-  return file === null ? null : addRest(path, held.sources, file, report);
-}
-
-function addRest(
-  path: string,
-  sources: readonly Source[],
-  file: OpenFile | null,
-  report: (text: string) => void,
-): LedgerIndex {
+  const file = openIndexFile(path, held.sources, report, (why, { files }) => {
+    report(`${why}: the ledger itself is read.`);
+    const bytes = files.reduce((sum, { offset }) => sum + offset, 0);
+    return readAgain(path, bytes);
+  });
   const progress = file?.progress ?? NOTHING_READ;
-  const unread = measureUnread(progress, sources);
+  const unread = measureUnread(progress, held.sources);
+  if (unread === 0 && file !== null) return file;
   if (unread > LONG_BYTES)
     report(`Reading ${Math.round(unread / 1e6)} MB of the ledger that its index lacks.`);
-  const parts = file === null ? [] : [new IndexPart(file.database, nameIndex(path))];
-  if (unread === 0 && file !== null) return combine(path, parts, progress);
   const rest = openInMemory();
   const follower = new IndexFollower(rest, progress);
-  follower.advance(sources);
-  return combine(path, [...parts, new IndexPart(rest)], follower.progress);
+  follower.advance(held.sources);
+  return combine(path, [...(file?.parts ?? []), new IndexPart(rest)], follower.progress);
 }
 
-function combine(path: string, parts: readonly IndexPart[], progress: Progress): LedgerIndex {
-  const close = (): void => {
-    for (const part of parts) part.close();
-  };
-  return { path, parts, progress, [Symbol.dispose]: close };
+/** An index of the first bytes of a ledger. */
+function readAgain(path: string, most: number): IndexDatabase {
+  using held = holdLedgerFiles(path);
+  const database = openInMemory();
+  new IndexFollower(database).advance(held.sources, most);
+  return database;
 }
 
-interface OpenFile {
-  readonly database: IndexDatabase;
-  readonly progress: Progress;
-}
-
-/** Null: there is none that can be used. */
-function openFile(path: string, sources: readonly Source[], report: (text: string) => void): OpenFile | null {
+/** The file as it is. Null: there is none that can be used. `makeAgain`: what to ask instead of a damaged one. */
+export function openIndexFile(
+  path: string,
+  sources: readonly Source[],
+  report: (text: string) => void,
+  makeAgain: ((why: string, progress: Progress) => IndexDatabase) | null = null,
+): LedgerIndex | null {
   const name = nameIndex(path);
   try {
     if (requireOwn(name) === null) return null;
@@ -80,7 +69,8 @@ function openFile(path: string, sources: readonly Source[], report: (text: strin
       if (!hasSchema(database)) throw new Error("it was made by another version");
       const progress = readProgress(database);
       if (!fitsLedger(progress, sources)) throw new Error("the ledger has changed");
-      return { database, progress };
+      const again = makeAgain && ((why: string) => makeAgain(why, progress));
+      return combine(path, [new IndexPart(database, name, again)], progress);
     } catch (error) {
       database.close();
       throw error;
@@ -89,6 +79,13 @@ function openFile(path: string, sources: readonly Source[], report: (text: strin
     report(`The index ${name} cannot be used (${getErrorMessage(error)}): the ledger itself is read.`);
     return null;
   }
+}
+
+function combine(path: string, parts: readonly IndexPart[], progress: Progress): LedgerIndex {
+  const close = (): void => {
+    for (const part of parts) part.close();
+  };
+  return { path, parts, progress, [Symbol.dispose]: close };
 }
 
 export function hasSchema(database: IndexDatabase): boolean {

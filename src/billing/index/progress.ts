@@ -7,7 +7,7 @@ import { parseJson } from "../../lib/json/json.ts";
 import { positionSchema } from "../ledger/noted-end.ts";
 import { findLastLineEnd, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
-import type { IndexDatabase } from "./schema.ts";
+import { type IndexDatabase, READ_PROGRESS } from "./schema.ts";
 
 const progressSchema = z.lazy(() =>
   z.object({
@@ -23,12 +23,11 @@ export type Progress = z.infer<typeof progressSchema>;
 
 export const NOTHING_READ: Progress = { files: [], lines: 0, unreadable: 0 };
 
-/** Its name in the table `meta`. */
-export const PROGRESS = "progress";
-
+/** Throws if the index does not say it: then some of its rows may be missing, too. */
 export function readProgress(database: IndexDatabase): Progress {
-  const [[text] = []] = database.query("SELECT value FROM meta WHERE name = ?").values(PROGRESS);
-  return typeof text === "string" ? progressSchema.parse(parseJson(text)) : NOTHING_READ;
+  const [[text] = []] = database.query(READ_PROGRESS).values();
+  if (typeof text !== "string") throw new Error("it does not say how far it has read");
+  return progressSchema.parse(parseJson(text));
 }
 
 /** Whether the ledger still has the lines that were read, with new ones at most behind them. A file that was removed,

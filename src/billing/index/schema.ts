@@ -22,16 +22,19 @@ const SUM_COLUMNS = [
 
 export const SUMS = SUM_COLUMNS.map((name) => `SUM(${name})`).join(", ");
 
+/** Sums are kept of hours, of days and of 32 days in UTC. A longer period is made of the longest that fit into it. */
+export const SPAN_HOURS = [1, 24, 768] as const;
+
 /** To be raised with each change of the tables, or of what is in them. */
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
 const COLUMNS = SUM_COLUMNS.map((name) => `${name} INTEGER NOT NULL`).join(", ");
 
 /**
  * `traits`: what many requests share, as JSON. `senders`: sessions and their agents. `requests`: a row for each line, and
  * for each estimate that a line adds to what limits count, or takes back. An odd row has its numbers as JSON in `odd`,
- * because one of them does not fit, or its time; a line that cannot be read has trait 0. `sums`: the rest of them, by hour
- * and trait. `sessions`: a row for each, with the number of its last line.
+ * because one of them does not fit, or its time; a line that cannot be read has trait 0. `sums`: the rest of them, by span
+ * and trait, with the number of the first line and the last time; `start` is in hours. `sessions`: a row for each, with the number of its last line.
  */
 const TABLES = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -41,8 +44,8 @@ const TABLES = `
   CREATE TABLE requests (number INTEGER PRIMARY KEY, line INTEGER NOT NULL, at INTEGER NOT NULL, id TEXT, corrects TEXT,
     time TEXT NOT NULL, hour INTEGER NOT NULL, trait INTEGER NOT NULL, sender INTEGER NOT NULL, miss TEXT, odd TEXT,
     ${COLUMNS});
-  CREATE TABLE sums (hour INTEGER, trait INTEGER, first INTEGER NOT NULL, ${COLUMNS},
-    PRIMARY KEY (hour, trait)) WITHOUT ROWID;
+  CREATE TABLE sums (hours INTEGER, start INTEGER, trait INTEGER, first INTEGER NOT NULL, last TEXT NOT NULL, ${COLUMNS},
+    PRIMARY KEY (hours, start, trait)) WITHOUT ROWID;
   CREATE TABLE sessions (session TEXT PRIMARY KEY, sums TEXT NOT NULL, line INTEGER NOT NULL) WITHOUT ROWID;
   PRAGMA user_version = ${SCHEMA};
 `;
@@ -58,21 +61,23 @@ const INDEXES = `
   CREATE INDEX IF NOT EXISTS odd_requests ON requests (line) WHERE odd IS NOT NULL;
 `;
 
-const OTHER_COLUMNS = 11;
+export const INSERT_REQUEST = `INSERT INTO requests VALUES (${listMarks(11)})`;
 
-export const INSERT_REQUEST = `INSERT INTO requests VALUES (${Array.from(
-  { length: OTHER_COLUMNS + SUM_COLUMNS.length },
-  () => "?",
-).join(", ")})`;
+export const ADD_TO_SUMS = `INSERT INTO sums VALUES (${listMarks(5)}) ON CONFLICT DO UPDATE SET last = max(last, excluded.last),
+  ${SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
 
-/** Adds the rows from a number on to the sums. */
-export const ADD_TO_SUMS = `
-  INSERT INTO sums SELECT hour, trait, MIN(line), ${SUMS} FROM requests
-  WHERE number >= ? AND odd IS NULL GROUP BY hour, trait
-  ON CONFLICT DO UPDATE SET ${SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
+/** For these columns, and those of sums after them. */
+function listMarks(columns: number): string {
+  return Array.from({ length: columns + SUM_COLUMNS.length }, () => "?").join(", ");
+}
+
+/** The one row of the table `meta`. */
+export const WRITE_PROGRESS = "REPLACE INTO meta VALUES ('progress', ?)";
+export const READ_PROGRESS = "SELECT value FROM meta WHERE name = 'progress'";
 
 export function createTables(database: IndexDatabase): void {
   database.run(TABLES);
+  database.query(WRITE_PROGRESS).run(JSON.stringify({ files: [], lines: 0, unreadable: 0 }));
 }
 
 export function createIndexes(database: IndexDatabase): void {

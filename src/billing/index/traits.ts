@@ -69,7 +69,7 @@ export function encodeTraits(row: Row, type: RowType): string {
     client?.inferred === true,
     basis,
     typeof outcome === "string" ? outcome : "",
-    isCounted ? usage.map(([kind]) => kind) : [],
+    isCounted ? Object.keys(usage) : [],
   ] satisfies EncodedTraits);
 }
 

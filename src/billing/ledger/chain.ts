@@ -1,16 +1,22 @@
 // Turns drafts into lines, in the chain's order, and adds them to the sums. Drafts wait until the lines or the sums
 // are needed, mostly until the end of a turn: encoding many at once costs much less than one by one.
 
-import { parseUsd, subtractUsd } from "../../lib/money.ts";
+import { parseUsd } from "../../lib/money.ts";
 import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type LineDraft } from "./line.ts";
+import { type Entry, entryOf } from "./sums/entry.ts";
 import type { Sums } from "./sums/sums.ts";
+
+interface Draft {
+  readonly entry: Entry;
+  readonly encode: (prev: string) => string;
+}
 
 export class LedgerChain {
   #sums: Sums;
   /** Hash of the last line, written or not. */
   #prev: string;
   #lines: string[] = [];
-  #drafts: ((prev: string) => string)[] = [];
+  #drafts: Draft[] = [];
 
   constructor(sums: Sums, prev: string) {
     this.#sums = sums;
@@ -19,31 +25,38 @@ export class LedgerChain {
 
   /** Throws at once if an amount is malformed: later, it would take the lines of other requests with it. */
   addLine(draft: LineDraft): void {
-    const { limit_usd: limit, replaces } = draft;
-    const charge = parseUsd(draft.charge_usd ?? "0");
-    const estimate = limit === undefined ? null : subtractUsd(parseUsd(limit), charge);
-    const replaced = replaces === undefined ? null : parseUsd(replaces.limit_usd);
-    this.#drafts.push((prev) => {
-      this.#sums.addRequest(draft, draft.usage);
-      this.#sums.add(draft, charge);
-      if (estimate !== null) this.#sums.addEstimate(draft, estimate);
-      if (replaces !== undefined && replaced !== null)
-        this.#sums.dropEstimate(draft, replaces.time, replaced);
-      return encodeLine(draft, prev);
+    const { time, key, group, model, usage, limit_usd: limit, replaces } = draft;
+    const entry = entryOf({
+      time,
+      key,
+      group,
+      model,
+      usage,
+      client: draft.client ?? null,
+      charge: parseUsd(draft.charge_usd ?? "0"),
+      was: null,
+      limit: limit === undefined ? null : parseUsd(limit),
+      replaced: replaces === undefined ? null : { time: replaces.time, limit: parseUsd(replaces.limit_usd) },
     });
+    this.#drafts.push({ entry, encode: (prev) => encodeLine(draft, prev) });
   }
 
   /** Throws at once if an amount is malformed. */
   addCorrection(draft: CorrectionDraft): void {
-    const { request_time: time, was } = draft;
-    const before = parseUsd(was.charge_usd ?? "0");
-    const difference = subtractUsd(parseUsd(draft.charge_usd ?? "0"), before);
-    const estimate = was.limit_usd === undefined ? null : subtractUsd(parseUsd(was.limit_usd), before);
-    this.#drafts.push((prev) => {
-      this.#sums.add({ ...draft, time }, difference);
-      if (estimate !== null) this.#sums.dropEstimate(draft, time, estimate);
-      return encodeCorrection(draft, prev);
+    const { request_time: time, key, group, model, usage, was } = draft;
+    const entry = entryOf({
+      time,
+      key,
+      group,
+      model,
+      usage,
+      client: draft.client ?? null,
+      charge: parseUsd(draft.charge_usd ?? "0"),
+      was: { charge: parseUsd(was.charge_usd ?? "0") },
+      limit: null,
+      replaced: was.limit_usd === undefined ? null : { time, limit: parseUsd(was.limit_usd) },
     });
+    this.#drafts.push({ entry, encode: (prev) => encodeCorrection(draft, prev) });
   }
 
   get sums(): Sums {
@@ -83,7 +96,8 @@ export class LedgerChain {
   #encode(): void {
     const drafts = this.#drafts;
     this.#drafts = [];
-    for (const encode of drafts) {
+    for (const { entry, encode } of drafts) {
+      this.#sums.add(entry);
       const line = encode(this.#prev);
       this.#lines.push(line);
       this.#prev = hashLine(line);

@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Decimal, Usd } from "../../lib/money.ts";
 import { parseDecimal, parseUsd } from "../../lib/money.ts";
-import { type CacheMiss, cacheSchema, type ClientIdentity } from "./line.ts";
+import type { ClientIdentity } from "./line.ts";
 import { readLines } from "./reader.ts";
 import { holdLedgerFiles } from "./rotation.ts";
 
@@ -27,13 +27,11 @@ export interface Row extends Amounts {
   readonly model: string;
   /** The model that the answer names; empty: none. */
   readonly answeredBy: string;
-  /** Kind and count. */
-  readonly usage: ReadonlyArray<readonly [kind: string, count: number]>;
+  /** Kind → count. */
+  readonly usage: Readonly<Record<string, number>>;
   readonly basis: string;
   /** Who sent the request; null: the line does not say. */
   readonly client: ClientIdentity | null;
-  /** What its prompt missed in the upstream's cache; null: nothing. */
-  readonly cache: CacheMiss | null;
   /** The amounts that this correction replaces; null in the request's own line. */
   readonly was: Amounts | null;
   /** What limits count instead of the charge; null: the charge. */
@@ -52,41 +50,44 @@ export function readRow(text: string): Row | null {
 export function rowOf(line: unknown): Row | null {
   if (!isObject(line)) return null;
   const isCorrection = line["corrects"] !== undefined;
-  const names = readNames(line, isCorrection ? line["request_time"] : line["time"]);
-  const amounts = names === null ? null : readAmounts(line);
-  if (names === null || amounts === null) return null;
-  const own = { id: line["id"], ...names, ...amounts, line };
-  if (!isCorrection)
-    return { ...own, was: null, limit: readLimit(line), replaced: readReplaced(line["replaces"]) };
-  const was = readAmounts(line["was"]);
-  return was === null ? null : { ...own, was, limit: null, replaced: readReplaced(line["was"], names.time) };
+  const amounts = readAmounts(line);
+  const was = isCorrection ? readAmounts(line["was"]) : null;
+  if (amounts === null || (isCorrection && was === null)) return null;
+  const time = isCorrection ? line["request_time"] : line["time"];
+  const limit = isCorrection ? null : readLimit(line);
+  const replaced = isCorrection ? readReplaced(line["was"], time) : readReplaced(line["replaces"]);
+  return describeRow(line, time, { ...amounts, was, limit, replaced });
 }
 
-type Names = Pick<
-  Row,
-  "time" | "key" | "group" | "channel" | "model" | "answeredBy" | "usage" | "basis" | "client" | "cache"
->;
+type Money = Pick<Row, "official" | "charge" | "was" | "limit" | "replaced">;
 
-function readNames(line: Row["line"], time: unknown): Names | null {
-  const { key, group, channel, model, usage, basis, upstream_model: answeredBy, cache } = line;
+function describeRow(line: Row["line"], time: unknown, money: Money): Row | null {
+  const { id, key, group, channel, model, usage, basis, upstream_model: answeredBy, client } = line;
   if (!isText(time) || !isText(key) || !isText(group)) return null;
   if (!isText(channel) || !isText(model) || !isObject(usage)) return null;
   return {
+    ...money,
+    id,
     time,
     key,
     group,
     channel,
     model,
     answeredBy: readText(answeredBy) ?? "",
-    usage: Object.entries(usage).filter(isCount),
+    usage: readUsage(usage),
     basis: readText(basis) ?? "",
-    client: readClient(line["client"]),
-    cache: cache === undefined ? null : (cacheSchema.safeParse(cache).data ?? null),
+    client: readClient(client),
+    line,
   };
 }
 
-function isCount(entry: readonly [string, unknown]): entry is [string, number] {
-  return typeof entry[1] === "number";
+function readUsage(usage: Readonly<Record<string, unknown>>): Row["usage"] {
+  const counts: Record<string, number> = {};
+  for (const kind in usage) {
+    const count = usage[kind];
+    if (typeof count === "number") counts[kind] = count;
+  }
+  return counts;
 }
 
 /** Every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
@@ -190,8 +191,8 @@ function readRequests(path: string, from: number): Recent[] {
     if (row === null || row.was !== null) continue;
     const { time, key, group, model, basis, limit, usage, client } = row;
     const isKnown = basis === "exact" && limit === null;
-    const output = isKnown ? usage.find(([kind]) => kind === "output") : undefined;
-    requests.push({ time, key, group, model, client, output: output?.[1] ?? null });
+    const output = isKnown ? (usage["output"] ?? null) : null;
+    requests.push({ time, key, group, model, client, output });
   }
   return requests;
 }

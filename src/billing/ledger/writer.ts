@@ -66,9 +66,9 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const files = listLedgerFiles(path);
   const filed = readEnds(path);
   const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
-  const summed = readSums(path, files, options);
   if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
+  const summed = readSums(path, { zone: options.zone, now, report });
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
   const outputs = new OutputHistory();
   for (const { model, output } of requests) if (output !== null) outputs.add(model, output);

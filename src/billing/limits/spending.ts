@@ -1,7 +1,6 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { openIndex } from "../index/open.ts";
-import { type Holder, Sums } from "../ledger/sums/sums.ts";
+import { type Holder, readSums } from "../ledger/sums/sums.ts";
 import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
@@ -29,9 +28,7 @@ export interface LimitSpending {
 
 /** A function from a key's name to its spending. Reads the ledger once. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
-  const sums = new Sums(zone);
-  using index = openIndex(ledger.path, () => {});
-  sums.addIndex(index);
+  const { sums } = readSums(ledger.path, { zone, now, report: () => {} });
   const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);

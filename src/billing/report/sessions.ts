@@ -249,7 +249,7 @@ function addTurn(turns: Map<string, Turn>, { id, time, model, usage, basis, was,
   const corrected = turns.get(String(line["corrects"]));
   if (corrected !== undefined) turns.set(corrected.id, { ...corrected, charge });
   if (was !== null) return;
-  const totals = { ...openTotals(), usage: new Map(usage) };
+  const totals = { ...openTotals(), usage: new Map(Object.entries(usage)) };
   turns.set(String(id), {
     time,
     id: String(id),

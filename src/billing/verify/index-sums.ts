@@ -4,6 +4,7 @@ import { addDecimals, addUsd, type Decimal, formatDecimal, formatUsd, type Usd }
 import { subtractDecimals, subtractUsd, ZERO_DECIMAL, ZERO_USD } from "../../lib/money.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { openIndexFile } from "../index/open.ts";
+import { holdLedgerFiles } from "../ledger/rotation.ts";
 import { rowOf } from "../ledger/row.ts";
 import { sumLedger } from "../report/report.ts";
 import { INDEX_DIFFERS, type Problem } from "./finding.ts";
@@ -21,7 +22,8 @@ export class IndexSums {
 
   /** To be called before the ledger is read: lines that are written meanwhile are not compared. */
   constructor(path: string) {
-    this.#index = openIndexFile(path, () => {});
+    using held = holdLedgerFiles(path);
+    this.#index = openIndexFile(path, held.sources, () => {});
     this.#left = this.#index?.progress.lines ?? 0;
   }
 

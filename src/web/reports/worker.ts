@@ -4,6 +4,7 @@
 import { IndexKeeper } from "../../billing/index/keep.ts";
 import { DamagedIndex, type LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { readRows } from "../../billing/ledger/row.ts";
+import { entryOf } from "../../billing/ledger/sums/entry.ts";
 import { Sums, type Tallies } from "../../billing/ledger/sums/sums.ts";
 import { explainRequest, findRequest } from "../../billing/report/explain.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
@@ -73,7 +74,7 @@ async function tally({ by: lines, ledgerPath, timezone }: Question<"tally">): Pr
   for (const row of readRows(ledgerPath)) {
     if (count === lines) break;
     count += 1;
-    if (row !== null) sums.addRow(row);
+    if (row !== null) sums.add(entryOf(row));
     if (count % TALLY_LINES > 0) continue;
     await Bun.sleep(TALLY_PAUSE * (performance.now() - began));
     began = performance.now();

@@ -19,7 +19,8 @@ import { sample, string } from "fast-check";
 import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
 import { readRows } from "../../../src/billing/ledger/row.ts";
-import { Sums } from "../../../src/billing/ledger/sums/sums.ts";
+import { entryOf } from "../../../src/billing/ledger/sums/entry.ts";
+import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
@@ -35,7 +36,6 @@ import {
   optionsFor,
   readWholeLedger,
   makeIndex,
-  readIndex,
 } from "./ledger-samples.ts";
 
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
@@ -646,7 +646,7 @@ describe("sums", () => {
       }
       const again = openLedger(options);
       expect([damage, sumsOf(again)]).toEqual([damage, expected]);
-      expect(again.indexedLines).toBe(damage === "none" || damage === "behind" ? 5 : null);
+      expect(again.indexedLines).toBe(damage === "none" ? 5 : damage === "behind" ? 1 : null);
       expect(again.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");
       await again.close();
     }
@@ -698,7 +698,7 @@ describe("sums", () => {
     await bill(again, "req_2", { charge_usd: "0.5", time: "2026-11-20T11:00:00.000Z" });
     const sums = new Sums();
     for (const row of [...readRows(path)].slice(0, again.indexedLines ?? 0))
-      if (row !== null) sums.addRow(row);
+      if (row !== null) sums.add(entryOf(row));
     for (const _ of [1, 2]) again.raiseSums(sums.tallies);
     expect(spent()).toEqual(["9.5", "9.5", "9.5"]);
     await again.close();
@@ -872,8 +872,8 @@ test("sums can be read while the gateway writes, and show the last use of each k
   await bill(ledger, "req_1", { time: "2026-11-20T10:00:00.000Z" });
   await bill(ledger, "req_2", { time: "2026-11-19T10:00:00.000Z" });
   await new Promise<void>((resolve) => setImmediate(resolve));
-  expect(readSums(path, UTC).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
-  expect(readSums(path, UTC).lastUsed("other")).toBe(null);
+  expect(addUp(path, UTC).lastUsed("laptop")).toBe("2026-11-20T10:00:00.000Z");
+  expect(addUp(path, UTC).lastUsed("other")).toBe(null);
   await ledger.close();
 });
 
@@ -891,13 +891,12 @@ test("sums that are read while the ledger is rotated have each line once", async
   expect(listLedgerFiles(path)).toHaveLength(2);
   sums.addFiles(held.sources);
   expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
-  expect(formatUsd(readSums(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+  expect(formatUsd(addUp(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
 });
 
-function readSums(path: string, zone: Zone): Sums {
-  const sums = new Sums(zone);
-  sums.addIndex(readIndex(path));
-  return sums;
+function addUp(path: string, zone: Zone): Sums {
+  const now = Date.parse("2026-11-20T23:30:00Z");
+  return readSums(path, { zone, now, report: () => {} }).sums;
 }
 
 describe("the days of sums", () => {
@@ -917,14 +916,14 @@ describe("the days of sums", () => {
     const path = newLedgerPath();
     await (await spendOnBothSides(path)).close();
     const spent = (sums: Sums) => formatUsd(sums.spentOf(KEY, "day", now));
-    expect(spent(readSums(path, UTC))).toBe("21");
-    expect(spent(readSums(path, BERLIN))).toBe("20");
+    expect(spent(addUp(path, UTC))).toBe("21");
+    expect(spent(addUp(path, BERLIN))).toBe("20");
     makeIndex(path);
     const again = openLedger(optionsFor(path, { now: () => now, zone: BERLIN }));
     expect(formatUsd(again.spentOf(KEY, "day"))).toBe("20");
     await again.close();
-    expect(spent(readSums(path, BERLIN))).toBe("20");
-    expect(formatUsd(readSums(path, BERLIN).spentOf(KEY, "total", now))).toBe("21");
+    expect(spent(addUp(path, BERLIN))).toBe("20");
+    expect(formatUsd(addUp(path, BERLIN).spentOf(KEY, "total", now))).toBe("21");
   });
 
   test("follow a zone that is changed while the ledger is open, with lines that are not written yet", async () => {

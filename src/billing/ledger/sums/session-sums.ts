@@ -1,9 +1,10 @@
 // What each session has cost and how much of its input came from the cache, in bounded memory. Limits and the status
-// line need it at once, however long the ledger is. Reports read the ledger itself.
+// line need it at once, however long the ledger is. Reports read the index.
 
-import { addUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { addUsd, subtractUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { CACHE_READ_KINDS, PROMPT_KINDS } from "../../usage.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
+import type { Entry } from "./entry.ts";
 
 const PROMPT: ReadonlySet<string> = new Set(PROMPT_KINDS);
 const CACHE_READ: ReadonlySet<string> = new Set(CACHE_READ_KINDS);
@@ -24,12 +25,37 @@ export interface SessionSum {
   readonly lastUsed: string;
 }
 
-type MutableSum = { -readonly [name in keyof SessionSum]: SessionSum[name] };
+export type MutableSum = { -readonly [name in keyof SessionSum]: SessionSum[name] };
 
-interface SessionRequest {
-  readonly time: string;
-  readonly key: string;
-  readonly model: string;
+export function openSum(): MutableSum {
+  return {
+    charged: ZERO_USD,
+    estimated: ZERO_USD,
+    requests: 0,
+    input: 0,
+    cached: 0,
+    key: "",
+    model: "",
+    lastUsed: "",
+  };
+}
+
+export function addEntry(sum: MutableSum, entry: Entry): void {
+  const { charged, estimated, replaced, usage, time, key, model } = entry;
+  sum.charged = addUsd(sum.charged, charged);
+  sum.estimated = addUsd(sum.estimated, estimated);
+  if (replaced !== null) sum.estimated = subtractUsd(sum.estimated, replaced.estimated);
+  if (usage === null) return;
+  sum.requests += 1;
+  for (const kind in usage) {
+    const count = usage[kind] ?? 0;
+    if (PROMPT.has(kind)) sum.input += count;
+    if (CACHE_READ.has(kind)) sum.cached += count;
+  }
+  if (time < sum.lastUsed) return;
+  sum.lastUsed = time;
+  sum.key = key;
+  sum.model = model;
 }
 
 export class SessionSums {
@@ -40,49 +66,17 @@ export class SessionSums {
     return this.#sessions.get(id) ?? null;
   }
 
-  /** Adds to a session that has a request. A correction of a forgotten one changes nothing. */
-  add(id: string, amount: Usd): void {
-    const sum = this.#sessions.get(id);
-    if (sum !== undefined) sum.charged = addUsd(sum.charged, amount);
-  }
-
-  addEstimate(id: string, amount: Usd): void {
-    const sum = this.#sessions.get(id);
-    if (sum !== undefined) sum.estimated = addUsd(sum.estimated, amount);
-  }
-
-  /** Counts a request and its tokens. To be called before its amounts are added. */
-  addRequest(id: string, request: SessionRequest, usage: Readonly<Record<string, number>>): void {
-    const sum = this.#open(id, request);
-    sum.requests += 1;
-    for (const kind in usage) {
-      const count = usage[kind] ?? 0;
-      if (PROMPT.has(kind)) sum.input += count;
-      if (CACHE_READ.has(kind)) sum.cached += count;
-    }
-    if (request.time < sum.lastUsed) return;
-    sum.lastUsed = request.time;
-    sum.key = request.key;
-    sum.model = request.model;
+  /** A correction of a forgotten session changes nothing. */
+  add(id: string, entry: Entry): void {
+    const known = this.#sessions.get(id);
+    if (known === undefined && entry.usage === null) return;
+    const sum = known ?? openSum();
+    addEntry(sum, entry);
+    if (entry.usage !== null) this.#sessions.set(id, sum);
   }
 
   /** In the order of their last use. */
-  load(sessions: ReadonlyMap<string, SessionSum>): void {
-    for (const [id, sum] of sessions) this.#sessions.set(id, { ...sum });
-  }
-
-  #open(id: string, { key, model, time }: SessionRequest): MutableSum {
-    const sum = this.#sessions.get(id) ?? {
-      charged: ZERO_USD,
-      estimated: ZERO_USD,
-      requests: 0,
-      input: 0,
-      cached: 0,
-      key,
-      model,
-      lastUsed: time,
-    };
-    this.#sessions.set(id, sum);
-    return sum;
+  load(sessions: Iterable<readonly [id: string, sum: MutableSum]>): void {
+    for (const [id, sum] of sessions) this.#sessions.set(id, sum);
   }
 }

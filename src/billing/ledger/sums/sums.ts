@@ -4,16 +4,19 @@
 // zone, by the request's `time`. At a start they come from the index, if there is one that fits.
 
 import { getErrorMessage } from "../../../lib/errors.ts";
-import { createNamer, UTC, type Zone } from "../../../lib/text/zone.ts";
+import { createNamer, startOfSpan, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { type Group, listGroups, listLastTimes } from "../../index/groups.ts";
+import { listGroups, listLastTimes } from "../../index/groups.ts";
 import type { LedgerIndex } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
+import { NOTHING_READ, type Progress } from "../../index/progress.ts";
 import { listSessionSums } from "../../index/sessions.ts";
-import type { ClientIdentity } from "../line.ts";
+import type { Traits } from "../../index/traits.ts";
 import { readLines, type Source } from "../reader.ts";
-import { readRow, type Row } from "../row.ts";
+import { holdLedgerFiles } from "../rotation.ts";
+import { readRow } from "../row.ts";
+import { type Entry, entryOf } from "./entry.ts";
 import { MAX_SESSIONS, type SessionSum, SessionSums } from "./session-sums.ts";
 
 export type Window = "day" | "month" | "total";
@@ -32,10 +35,9 @@ interface Tally {
   readonly days: Map<string, Usd>;
 }
 
-/** A request's ISO time → the name of its day and of its month. */
 interface SpanNames {
-  readonly day: (time: string) => string;
-  readonly month: (time: string) => string;
+  readonly day: string;
+  readonly month: string;
 }
 
 interface Sum {
@@ -51,53 +53,32 @@ export interface Tallies {
   readonly group: Map<string, Sum>;
 }
 
-/** Whose request it is, and when it came. */
-interface RequestOwner {
-  readonly time: string;
-  readonly key: string;
-  readonly group: string;
-  readonly model: string;
-  readonly client?: ClientIdentity | null | undefined;
-}
-
 export class Sums {
   readonly zone: Zone;
   readonly #sums: Tallies = { key: new Map(), group: new Map() };
   readonly #sessions = new SessionSums();
   /** What the index had, until the ledger was added up. */
   #indexed: Tallies | null = null;
-  readonly #names: SpanNames;
+  /** A request's ISO time → the name of its day, and of its month. */
+  readonly #names: { readonly [span in keyof SpanNames]: (time: string) => string };
 
   constructor(zone: Zone = UTC) {
     this.zone = zone;
     this.#names = { day: createNamer("day", zone), month: createNamer("month", zone) };
   }
 
-  /** Adds a line's charge, or the difference that a correction makes, at the request's time. */
-  add(request: RequestOwner, amount: Usd): void {
-    this.#noteUse(request.key, request.time);
-    this.#addAt(this.#sumOf("key", request.key).charged, request.time, amount);
-    this.#addAt(this.#sumOf("group", request.group).charged, request.time, amount);
-    const session = request.client?.session;
-    if (session !== undefined) this.#sessions.add(session, amount);
-  }
-
-  /** Counts a request and its tokens. To be called before its amounts are added. */
-  addRequest(request: RequestOwner, usage: Readonly<Record<string, number>>): void {
-    const session = request.client?.session;
-    if (session !== undefined) this.#sessions.addRequest(session, request, usage);
-  }
-
-  /** Adds what limits count beyond a line's charge. */
-  addEstimate({ key, group, time, client }: RequestOwner, amount: Usd): void {
-    this.#addAt(this.#sumOf("key", key).estimated, time, amount);
-    this.#addAt(this.#sumOf("group", group).estimated, time, amount);
-    if (client?.session !== undefined) this.#sessions.addEstimate(client.session, amount);
-  }
-
-  /** Removes the estimate of a request that came at `time`: its real cost is known now. */
-  dropEstimate(request: Omit<RequestOwner, "time">, time: string, amount: Usd): void {
-    this.addEstimate({ ...request, time }, subtractUsd(ZERO_USD, amount));
+  /** Adds what a line or a correction says. It counts at the request's time. */
+  add(entry: Entry): void {
+    const { key, group, time, session, charged, estimated, replaced } = entry;
+    this.#noteUse(key, time);
+    const at = this.#nameSpans(time);
+    for (const sum of [this.#sumOf("key", key), this.#sumOf("group", group)]) {
+      addAt(sum.charged, at, charged);
+      if (estimated !== ZERO_USD) addAt(sum.estimated, at, estimated);
+      if (replaced !== null)
+        addAt(sum.estimated, this.#nameSpans(replaced.time), subtractUsd(ZERO_USD, replaced.estimated));
+    }
+    if (session !== undefined) this.#sessions.add(session, entry);
   }
 
   /** What was charged. Of a session, only the total is known. */
@@ -132,13 +113,24 @@ export class Sums {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
 
-  /** Takes the sums of an index. */
-  addIndex(index: LedgerIndex): void {
-    const all = { since: null, until: null, zone: this.zone, span: "day", bySender: false } as const;
-    for (const group of listGroups(index, all)) this.#addGroup(group);
+  /** Takes the sums of an index. Of earlier months than this one, it takes the total only. */
+  addIndex(index: LedgerIndex, now: number): void {
+    const { zone } = this;
+    const all = { since: null, until: null, zone, bySender: false };
+    const month = new Date(zone.fromLocal(startOfSpan("month", zone.toLocal(now)))).toISOString();
+    for (const { traits, charge } of listGroups(index, all))
+      for (const tally of this.#talliesOf(traits)) tally.total = addUsd(tally.total, charge);
+    for (const { traits, charge, span } of listGroups(index, { ...all, since: month, span: "day" }))
+      for (const tally of this.#talliesOf(traits))
+        addToSpans(tally, { day: span, month: span.slice(0, 7) }, charge);
     for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
     this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
     this.#indexed = structuredClone(this.#sums);
+  }
+
+  #talliesOf({ type, key, group }: Traits): readonly Tally[] {
+    const kind = type === "estimate" ? "estimated" : "charged";
+    return [this.#sumOf("key", key)[kind], this.#sumOf("group", group)[kind]];
   }
 
   /** Of keys and groups. */
@@ -160,16 +152,11 @@ export class Sums {
     }
   }
 
-  #addGroup({ traits, span, charge }: Group): void {
-    const kind = traits.type === "estimate" ? "estimated" : "charged";
-    for (const each of ["key", "group"] as const)
-      addAt(this.#sumOf(each, traits[each])[kind], { day: span, month: span.slice(0, 7) }, charge);
-  }
-
-  /** Reads every line. */
-  addFiles(files: readonly Source[]): void {
-    for (const file of files) {
-      for (const { text, whole } of readLines(file)) if (whole) this.#addLine(text);
+  /** Reads the lines of these files, from where an index has read to. */
+  addFiles(files: readonly Source[], { files: read }: Pick<Progress, "files"> = NOTHING_READ): void {
+    for (const [index, file] of files.entries()) {
+      if (index < read.length - 1) continue;
+      for (const { text, whole } of readLines(file, read[index]?.offset)) if (whole) this.#addLine(text);
     }
   }
 
@@ -180,19 +167,7 @@ export class Sums {
 
   #addLine(text: string): void {
     const row = readRow(text);
-    if (row !== null) this.addRow(row);
-  }
-
-  addRow(row: Row): void {
-    const { time, key, group, model, client, usage } = row;
-    const request: RequestOwner = { time, key, group, model, client };
-    const charge = row.charge ?? ZERO_USD;
-    const before = row.was?.charge ?? ZERO_USD;
-    if (row.was === null) this.addRequest(request, Object.fromEntries(usage));
-    this.add(request, subtractUsd(charge, before));
-    if (row.limit !== null) this.addEstimate(request, subtractUsd(row.limit, charge));
-    if (row.replaced !== null)
-      this.dropEstimate(request, row.replaced.time, subtractUsd(row.replaced.limit, before));
+    if (row !== null) this.add(entryOf(row));
   }
 
   #readTally(tally: Tally, window: Window, now: number): Usd {
@@ -201,8 +176,8 @@ export class Sums {
     return (window === "day" ? tally.days : tally.months).get(today) ?? ZERO_USD;
   }
 
-  #addAt(sum: Tally, time: string, amount: Usd): void {
-    addAt(sum, { day: this.#names.day(time), month: this.#names.month(time) }, amount);
+  #nameSpans(time: string): SpanNames {
+    return { day: this.#names.day(time), month: this.#names.month(time) };
   }
 
   #noteUse(name: string, time: string): void {
@@ -227,16 +202,19 @@ export interface StartSums {
 
 interface StartOptions {
   readonly zone?: Zone | undefined;
+  readonly now: number;
   readonly report: (text: string) => void;
 }
 
-/** From the index if it can be used, and else from all lines. */
-export function readSums(path: string, files: readonly Source[], { zone, report }: StartOptions): StartSums {
+/** From the index if it can be used, and what it lacks from the ledger. */
+export function readSums(path: string, { zone, now, report }: StartOptions): StartSums {
+  using held = holdLedgerFiles(path);
   try {
-    using index = openIndexFile(path, report);
+    using index = openIndexFile(path, held.sources, report);
     const indexed = new Sums(zone);
     if (index !== null) {
-      indexed.addIndex(index);
+      indexed.addIndex(index, now);
+      indexed.addFiles(held.sources, index.progress);
       return { sums: indexed, indexedLines: index.progress.lines };
     }
   } catch (error) {
@@ -244,21 +222,20 @@ export function readSums(path: string, files: readonly Source[], { zone, report 
     report(`${getErrorMessage(error)}. The ledger itself is read.`);
   }
   const sums = new Sums(zone);
-  sums.addFiles(files);
+  sums.addFiles(held.sources);
   return { sums, indexedLines: null };
 }
 
-function addAt(
-  tally: Tally,
-  { day, month }: { readonly day: string; readonly month: string },
-  amount: Usd,
-): void {
+function addAt(tally: Tally, spans: SpanNames, amount: Usd): void {
   tally.total = addUsd(tally.total, amount);
-  tally.months.set(month, addUsd(tally.months.get(month) ?? ZERO_USD, amount));
-  const known = tally.days.get(day);
-  tally.days.set(day, addUsd(known ?? ZERO_USD, amount));
-  if (known === undefined && tally.days.size > MAX_DAYS)
-    tally.days.delete([...tally.days.keys()].sort()[0] ?? day);
+  addToSpans(tally, spans, amount);
+}
+
+function addToSpans({ months, days }: Tally, { day, month }: SpanNames, amount: Usd): void {
+  months.set(month, addUsd(months.get(month) ?? ZERO_USD, amount));
+  const known = days.get(day);
+  days.set(day, addUsd(known ?? ZERO_USD, amount));
+  if (known === undefined && days.size > MAX_DAYS) days.delete([...days.keys()].sort()[0] ?? day);
 }
 
 function raiseTally(tally: Tally, indexed: Tally | undefined, real: Tally): void {

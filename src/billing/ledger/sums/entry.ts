@@ -1,0 +1,43 @@
+// What one line or correction adds to what its key, group and session have spent.
+
+import { subtractUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import type { Row } from "../row.ts";
+
+export interface Entry {
+  /** Of the request. */
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+  readonly model: string;
+  readonly session: string | undefined;
+  /** Null: it is a correction. */
+  readonly usage: Row["usage"] | null;
+  readonly charged: Usd;
+  /** What limits count in addition while the cost of the request is not known. */
+  readonly estimated: Usd;
+  /** An earlier estimate, of a request at `time`, that counts no longer. */
+  readonly replaced: { readonly time: string; readonly estimated: Usd } | null;
+}
+
+type Source = Pick<
+  Row,
+  "time" | "key" | "group" | "model" | "client" | "usage" | "charge" | "limit" | "replaced"
+> & { readonly was: Pick<Row, "charge"> | null };
+
+export function entryOf(row: Source): Entry {
+  const { time, key, group, model, was, limit, replaced } = row;
+  const charge = row.charge ?? ZERO_USD;
+  const before = was?.charge ?? ZERO_USD;
+  return {
+    time,
+    key,
+    group,
+    model,
+    session: row.client?.session,
+    usage: was === null ? row.usage : null,
+    charged: subtractUsd(charge, before),
+    estimated: limit === null ? ZERO_USD : subtractUsd(limit, charge),
+    replaced:
+      replaced === null ? null : { time: replaced.time, estimated: subtractUsd(replaced.limit, before) },
+  };
+}
