@@ -34,8 +34,8 @@ async function addKey(name: string): Promise<string> {
   return stdout.trim();
 }
 
-test("a key works as soon as `keys add` has returned, twenty times of twenty", async () => {
-  for (let round = 1; round <= 20; round += 1) {
+test("a key works as soon as `keys add` has returned, five times of five", async () => {
+  for (let round = 1; round <= 5; round += 1) {
     const secret = await addKey(`ci-${round}`);
     expect([round, await ask(secret)]).toEqual([round, 200]);
   }

@@ -14,6 +14,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { dirname } from "node:path";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import { type DemoUpstream, startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
@@ -227,65 +228,61 @@ test.skipIf(!hasPrlimit).each(["SIGKILL", "SIGTERM"] as const)(
   },
 );
 
-test("while another file has replaced the ledger, requests are refused", async () => {
-  using folder = makeTempFolder();
-  const [path, aside] = [folder.join("ledger.jsonl"), folder.join("aside")];
-  const upstream = openUpstream();
-  const gateway = await startGateway({ config: makeConfig(upstream), folder });
-  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
-  renameSync(path, aside);
-  mkdirSync(path);
-  await askUntil(gateway, 503, (id) => billed.push(id));
-  await gateway.noticed("was moved, removed or changed by another program");
-  rmdirSync(path);
-  renameSync(aside, path);
-  await askUntil(gateway, 200, (id) => billed.push(id));
-  await gateway.stop();
-  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
-  expect(findFaults(path)).toEqual([]);
-});
+/** Each returns what undoes it. */
+const CHANGES: readonly (readonly [string, (path: string) => () => void])[] = [
+  [
+    "is replaced by another file",
+    (path) => {
+      renameSync(path, `${path}.aside`);
+      mkdirSync(path);
+      return () => {
+        rmdirSync(path);
+        renameSync(`${path}.aside`, path);
+      };
+    },
+  ],
+  [
+    "is gone with its folder",
+    (path) => {
+      renameSync(dirname(path), `${dirname(path)}-aside`);
+      return () => renameSync(`${dirname(path)}-aside`, dirname(path));
+    },
+  ],
+  ["was emptied", (path) => restoring(path, () => truncateSync(path))],
+  ["was shortened", (path) => restoring(path, () => truncateSync(path, statSync(path).size - 10))],
+  ["was added to", (path) => restoring(path, () => appendFileSync(path, '{"v":1}\n'))],
+];
 
-test.each<[string, (path: string) => void]>([
-  ["empties the ledger", (path) => truncateSync(path)],
-  ["shortens the ledger", (path) => truncateSync(path, statSync(path).size - 10)],
-  ["adds to the ledger", (path) => appendFileSync(path, '{"v":1}\n')],
-])("while another program %s, requests are refused, until its content is back", async (_, change) => {
-  using folder = makeTempFolder();
-  const path = folder.join("ledger.jsonl");
-  const gateway = await startGateway({ config: makeConfig(openUpstream()), folder });
-  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
-  while (!readFileSync(path, "utf8").includes(billed[0]!)) await Bun.sleep(1);
-  // After writing, the gateway looks at the file in the same turn: what is changed in between is taken for its own line.
-  await fetch(gateway.url);
+function restoring(path: string, change: () => void): () => void {
   const content = readFileSync(path);
-  change(path);
-  await askUntil(gateway, 503, (id) => billed.push(id));
-  await gateway.noticed("was moved, removed or changed by another program");
-  writeFileSync(path, content);
-  await askUntil(gateway, 200, (id) => billed.push(id));
-  await gateway.stop();
-  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
-  expect(findFaults(path)).toEqual([]);
-});
+  change();
+  return () => writeFileSync(path, content);
+}
 
-test("while the ledger's folder is missing, requests are refused", async () => {
-  using folder = makeTempFolder();
-  const [books, aside] = [folder.join("books"), folder.join("aside")];
-  mkdirSync(books);
-  const upstream = openUpstream();
-  const config = makeConfig(upstream, { ledger: { path: "books/ledger.jsonl" } });
-  const gateway = await startGateway({ config, folder });
-  const billed: string[] = [(await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!];
-  renameSync(books, aside);
-  await askUntil(gateway, 503, (id) => billed.push(id));
-  await gateway.noticed("was moved, removed or changed by another program");
-  renameSync(aside, books);
-  await askUntil(gateway, 200, (id) => billed.push(id));
-  await gateway.stop();
-  const path = folder.join("books/ledger.jsonl");
-  expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
-  expect(findFaults(path)).toEqual([]);
-});
+test.each(CHANGES)(
+  "while the ledger %s, requests are refused, until its content is back",
+  async (_, change) => {
+    using folder = makeTempFolder();
+    const path = folder.join("books/ledger.jsonl");
+    mkdirSync(dirname(path));
+    const config = makeConfig(openUpstream(), { ledger: { path } });
+    const gateway = await startGateway({ config, folder });
+    const billed: string[] = [
+      (await rawRequest(gateway.port, makeRequest("messages"))).field("x-request-id")!,
+    ];
+    while (!readFileSync(path, "utf8").includes(billed[0]!)) await Bun.sleep(1);
+    // After writing, the gateway looks at the file in the same turn: what is changed in between is taken for its own line.
+    await fetch(gateway.url);
+    const undo = change(path);
+    await askUntil(gateway, 503, (id) => billed.push(id));
+    await gateway.noticed("was moved, removed or changed by another program");
+    undo();
+    await askUntil(gateway, 200, (id) => billed.push(id));
+    await gateway.stop();
+    expect(readLedger(path).map(({ id }) => String(id))).toEqual(billed);
+    expect(findFaults(path)).toEqual([]);
+  },
+);
 
 test("a ledger that cannot be opened stops the start with a clear message", async () => {
   using folder = makeTempFolder();

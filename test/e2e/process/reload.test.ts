@@ -55,7 +55,7 @@ function changeKey(config: TestConfig, name: string, more: object): object {
 }
 
 describe("a changed file", () => {
-  test("applies to the next request and leaves running streams alone", async () => {
+  test("a changed file applies to the next request and leaves running streams alone", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const gate = makeGate();
       upstream.next({ gates: { 6: gate } });
@@ -88,27 +88,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("does not change the price of a request that is still being sent", async () => {
-    await withGateway(async ({ gateway, config, change }) => {
-      const priced = (output: string) => ({
-        ...config,
-        prices: { "claude-haiku-4-5": { input: "1", output } },
-      });
-      await change(priced("2"));
-      const request = writeRequest(makeRequest("messages"));
-      const client = await openRaw(gateway.port);
-      client.send(request.subarray(0, -5));
-      await change(priced("999"));
-      client.send(request.subarray(-5));
-      await gateway.recorded(1);
-      client.close();
-      gateway.signal("SIGTERM");
-      await gateway.exited;
-      expect(gateway.ledger()).toMatchObject([{ prices: { input: "1", output: "2" } }]);
-    });
-  });
-
-  test("does not change the price of a running request", async () => {
+  test("a changed file does not change the price of a request that is being sent, nor of a running one", async () => {
     await withGateway(async ({ upstream, gateway, config, change }) => {
       const priced = (output: string) => ({
         ...config,
@@ -117,21 +97,26 @@ describe("a changed file", () => {
       await change(priced("2"));
       const gate = makeGate();
       upstream.next({ gates: { 6: gate } });
-      const client = await openRaw(gateway.port);
-      client.send(writeRequest(makeRequest("messages", true)));
-      await client.until("text_delta");
+      const running = await openRaw(gateway.port);
+      running.send(writeRequest(makeRequest("messages", true)));
+      await running.until("text_delta");
+      const request = writeRequest(makeRequest("messages"));
+      const sending = await openRaw(gateway.port);
+      sending.send(request.subarray(0, -5));
       await change(priced("999"));
+      sending.send(request.subarray(-5));
       gate.open();
-      await client.until("message_stop");
-      await gateway.recorded(1);
-      client.close();
+      await running.until("message_stop");
+      await gateway.recorded(2);
+      for (const client of [running, sending]) client.close();
       gateway.signal("SIGTERM");
       await gateway.exited;
-      expect(gateway.ledger()).toMatchObject([{ outcome: "complete", prices: { input: "1", output: "2" } }]);
+      const prices = { input: "1", output: "2" };
+      expect(gateway.ledger()).toMatchObject([{ prices }, { prices }]);
     });
   });
 
-  test("brings new keys, groups, channels and prefixes", async () => {
+  test("a changed file brings new keys, groups, channels and prefixes", async () => {
     await withGateway(async ({ gateway, upstream, config, change }) => {
       const other = startDemoUpstream({ credential: "another-credential" });
       await change({
@@ -157,7 +142,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("that is invalid is reported once and changes nothing", async () => {
+  test("a changed file that is invalid is reported once and changes nothing", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       const bad = JSON.stringify({ ...config, grups: {} }, null, 2);
       await change(bad);
@@ -187,7 +172,7 @@ describe("a changed file", () => {
     });
   });
 
-  test("leaves the address of --port and --host alone, and needs no restart for it", async () => {
+  test("a changed file leaves the address of --port and --host alone, and needs no restart for it", async () => {
     const served = {
       config: { listen: { host: "::1", port: 1 } },
       args: ["--host", "127.0.0.1", "--port", "0"],
