@@ -15,7 +15,7 @@ const PROFILE_MS = 5000;
 
 type Part = (command: readonly string[], bench: Bench) => unknown;
 
-const LIFE: Record<Exclude<(typeof EXTRAS)[number], "stalls" | "allocations">, Part> = {
+const LIFE: Record<Exclude<(typeof EXTRAS)[number], "allocations">, Part> = {
   memory: (command, bench) => measureMemory(planGateway("gateway", command, bench.cores), bench),
   flatness: (command, bench) => measureFlatness(planGateway("gateway", command, bench.cores), bench),
   start: measureColdStart,

@@ -17,7 +17,6 @@ import { makeFolder, readMemory } from "./machine.ts";
 import { Results } from "./results/measures.ts";
 import { planPeers } from "./targets/peers.ts";
 import { LONG_LEDGER, makeBook, measureReports, SHORT_LEDGER } from "./parts/reports.ts";
-import { measureStalls } from "./stalls/stalls.ts";
 import { type Scenario, SCENARIOS } from "./parts/scenarios.ts";
 import {
   type Commands,
@@ -40,7 +39,7 @@ export interface Plan {
 }
 
 /** In addition to the scenarios. */
-export const EXTRAS = ["memory", "flatness", "start", "reports", "console", "stalls", "allocations"] as const;
+export const EXTRAS = ["memory", "flatness", "start", "reports", "console", "allocations"] as const;
 
 export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const { commands, only } = plan;
@@ -49,7 +48,7 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   const nginx = planNginx(bench.cores);
   const recipes = [direct, ...(nginx === null ? [] : [nginx]), ...gateways];
   await measureScenarios(recipes, plan, bench, results);
-  await measureSpecial(plan, bench, results);
+  await measureAllocated(plan, bench, results);
   if (only.has("start")) await measureStarts(plan, bench, results);
   if (only.has("reports")) measureBooks(plan, bench, results);
   if (only.has("console")) await measurePages(plan, bench, results);
@@ -64,13 +63,8 @@ export async function measure(plan: Plan, bench: Bench): Promise<Results> {
   return results;
 }
 
-/** What needs targets or upstreams of its own. */
-async function measureSpecial(plan: Plan, bench: Bench, results: Results): Promise<void> {
+async function measureAllocated(plan: Plan, bench: Bench, results: Results): Promise<void> {
   const { commands, only } = plan;
-  if (only.has("stalls")) {
-    const lines = plan.quick ? SHORT_LEDGER : LONG_LEDGER;
-    await measureStalls(results, { cores: bench.cores, lines, note: plan.note });
-  }
   for (const [name, command] of only.has("allocations") ? Object.entries(commands) : []) {
     if (name === "executable") continue; // the same code
     plan.note(`allocations of ${name}`);

@@ -119,12 +119,12 @@ const GOALS: readonly Goal[] = [
     rival: null,
     atMost: 1.15,
   },
-  ...["", ", all cores"].map((where) => ({
-    text: `event delay p99 while reports run, over that without${where}`,
-    metric: `event delay while reports run${where}`,
+  {
+    text: "event delay p99 while reports run, over that without",
+    metric: "event delay while reports run",
     rival: null,
-    atMost: 1.2,
-  })),
+    atMost: 1.5,
+  },
   { text: "100 open streams, % of a core", metric: "100 open streams, % of a core", rival: null, atMost: 10 },
   { text: "an open page, % of a core", metric: "open page, % of a core", rival: null, atMost: 1 },
   ...[SHORT_LEDGER, LONG_LEDGER].map((lines) => ({

@@ -23,27 +23,22 @@ async function invite(peer: Peer, cores: Cores | null, upstreamPort: number): Pr
   const place = install(peer, npm, folder);
   const site: Site = { folder: folder.path, place, port: findFreePort(), upstreamPort };
   peer.prepare?.(site);
-  const [program = "", ...words] = peer.command(site);
-  const onNode = program.endsWith(".js") ? [node, ...stayOnLoopback(folder)] : [];
-  const child = start([...onNode, program, ...words], {
+  const child = start([node, ...stayOnLoopback(folder), ...peer.command(site)], {
     core: cores?.proxy ?? null,
     cwd: folder.path,
-    env: { HOME: folder.path, NODE_ENV: "production", ...peer.env?.(site) },
+    env: { HOME: folder.path, NODE_ENV: "production" },
   });
   void drain(child);
   await waitForPort(site.port, child);
-  const fields = await peer.open(site);
-  const runtime = onNode.length === 0 ? "" : ` on node ${readVersion(node)}`;
-  const guest = `${peer.name} ${peer.version}${runtime}: ${peer.shape}`;
-  const model = peer.model ?? PLAIN.model;
-  return { ...PLAIN, ...hold(peer.name, child, folder), port: site.port, fields, model, guest };
+  const guest = `${peer.name} ${peer.version} on node ${readVersion(node)}: ${peer.shape}`;
+  return { ...PLAIN, ...hold(peer.name, child, folder), port: site.port, fields: peer.open(site), guest };
 }
 
 /** Returns the folder of the package. */
-function install({ package: name, version, also = [] }: Peer, npm: string, { path }: Folder): string {
+function install({ package: name, version }: Peer, npm: string, { path }: Folder): string {
   const quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
   const { success, stderr } = Bun.spawnSync(
-    [npm, "install", ...quiet, "--prefix", path, `${name}@${version}`, ...also],
+    [npm, "install", ...quiet, "--prefix", path, `${name}@${version}`],
     { cwd: path, timeout: INSTALL_MS },
   );
   const place = join(path, "node_modules", name);

@@ -49,8 +49,7 @@ function findNginx(): string | null {
   return Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
 }
 
-/** `ca`: the upstream speaks TLS, with a certificate of this authority. */
-export function planNginx(cores: Cores | null, ca?: string): Recipe | null {
+export function planNginx(cores: Cores | null): Recipe | null {
   const nginx = findNginx();
   if (nginx === null) return null;
   return {
@@ -59,7 +58,7 @@ export function planNginx(cores: Cores | null, ca?: string): Recipe | null {
       const folder = makeFolder();
       const port = findFreePort();
       const file = join(folder.path, "nginx.conf");
-      writeFileSync(file, writeNginxConfig(port, upstreamPort, folder.path, ca));
+      writeFileSync(file, writeNginxConfig(port, upstreamPort, folder.path));
       const child = start([nginx, "-p", folder.path, "-c", file, "-e", "stderr"], {
         core: cores?.proxy ?? null,
       });
@@ -70,8 +69,7 @@ export function planNginx(cores: Cores | null, ca?: string): Recipe | null {
 }
 
 /** One process, no buffering, reused upstream connections: the least that a proxy can do. */
-function writeNginxConfig(port: number, upstreamPort: number, folder: string, ca?: string): string {
-  const tls = `proxy_ssl_verify on; proxy_ssl_trusted_certificate ${ca}; proxy_ssl_name localhost; proxy_ssl_server_name on;`;
+function writeNginxConfig(port: number, upstreamPort: number, folder: string): string {
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   return `daemon off;
 master_process off;
@@ -88,8 +86,7 @@ http {
   server {
     listen 127.0.0.1:${port} backlog=4096;
     location / {
-      proxy_pass ${ca === undefined ? "http" : "https"}://bench;
-      ${ca === undefined ? "" : tls}
+      proxy_pass http://bench;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
       proxy_buffering off;
@@ -101,17 +98,12 @@ http {
 }
 
 /** The program as users run it: key check, routing over two channels, metering, prices and ledger are on; the request log is off. */
-export function planGateway(
-  name: string,
-  command: readonly string[],
-  cores: Cores | null,
-  ca?: string,
-): Recipe {
+export function planGateway(name: string, command: readonly string[], cores: Cores | null): Recipe {
   return {
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const file = writeGatewayConfig(folder, upstreamPort, 0, ca);
+      const file = writeGatewayConfig(folder, upstreamPort);
       const child = start([...command, "serve", "--config", file, "--log", "off"], {
         core: cores?.proxy ?? null,
       });
@@ -135,13 +127,9 @@ export async function readReadyPort(child: Child): Promise<number> {
   throw new Error(`the gateway did not start: ${child.complaints()}`);
 }
 
-export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0, ca?: string): string {
+export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0): string {
   const file = join(folder.path, "gateway.yaml");
-  const place =
-    ca === undefined
-      ? { base_url: `http://127.0.0.1:${upstreamPort}` }
-      : { base_url: `https://localhost:${upstreamPort}`, ca };
-  const upstream = { ...place, credential: "credential" };
+  const upstream = { base_url: `http://127.0.0.1:${upstreamPort}`, credential: "credential" };
   const config = {
     listen: { port },
     channels: {
