@@ -3,12 +3,12 @@
 
 import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
-import type { BodyListener, UpstreamFault } from "../../lib/http1/types.ts";
+import type { UpstreamFault } from "../../lib/http1/types.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import type { Bridge } from "../upstream/crossing.ts";
-import { redactError, redactText, StreamRedactor } from "../upstream/redact.ts";
+import { redactError, redactText } from "../upstream/redact.ts";
 import {
   answerFields,
   convertEnding,
@@ -18,95 +18,71 @@ import {
   noteFirstByte,
   responseOf,
 } from "./delivery.ts";
+import { ResponseStream } from "./stream.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;
 
-export class ConvertedStream implements BodyListener {
-  readonly #r: Request;
-  readonly #gateway: Gateway;
+export class ConvertedStream extends ResponseStream {
   readonly #bridge: Bridge;
   readonly #stream: ChatStream;
-  readonly #redactor: StreamRedactor;
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
   #hasEnded = false;
-  #isOver = false;
-  readonly #resume = (): void => this.#r.upstream.resume();
 
   constructor(r: Request, bridge: Bridge, gateway: Gateway) {
-    const { response, candidate } = responseOf(r);
-    this.#r = r;
-    this.#gateway = gateway;
+    super(r, gateway);
     this.#bridge = bridge;
     this.#stream = bridge.openStream();
-    this.#redactor = new StreamRedactor(candidate.channel, response.status);
-  }
-
-  receive(bytes: Buffer): void {
-    this.#pass(this.#redactor.pass(bytes));
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
   takeWhole(body: Uint8Array): void {
     this.#write(this.#stream.push(this.#bridge.spreadReply(body)));
-    meterChunk(this.#r, body);
-    this.#end(null);
+    meterChunk(this.r, body);
+    this.end();
   }
 
-  end(): void {
-    this.#pass(this.#redactor.end());
-    this.#end(null);
-  }
-
-  /** After the end of the response, it does not matter how the connection ends. */
-  fail(fault: UpstreamFault): void {
-    this.#end(this.#hasEnded ? null : fault);
-  }
-
-  #pass(piece: Uint8Array): void {
-    const r = this.#r;
-    if (piece.length === 0 || this.#isOver) return;
+  protected send(piece: Uint8Array): boolean {
+    const { r } = this;
+    let taken = true;
     if (!r.exchange.gone) {
       const emitted = this.#stream.push(piece);
-      const taken = this.#write(emitted);
+      taken = this.#write(emitted);
       this.#hasEnded = isFinal(emitted);
       if (this.#hasEnded) this.#linger ??= setTimeout(() => r.upstream.cancel(), MAX_LINGER_MS);
-      if (!taken) {
-        r.upstream.pause();
-        r.exchange.onceSent(this.#resume);
-      }
     }
     meterChunk(r, piece);
+    return taken;
   }
 
-  #end(fault: UpstreamFault | null): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    const r = this.#r;
+  protected close(fault: UpstreamFault | null): void {
+    const { r } = this;
+    // After the end of the response, it does not matter how the connection ends.
+    const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
-    const why = fault === null ? undefined : explainBreak(r, fault);
+    const why = broken === null ? undefined : explainBreak(r, broken);
     const last = this.#stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
     this.#write(last);
-    const ending = judgeDelivery(r, fault, this.#gateway);
+    const ending = judgeDelivery(r, broken, this.gateway);
     const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
-    settle(r, convertEnding(ending, status, last.phase === "done"), this.#gateway);
+    settle(r, convertEnding(ending, status, last.phase === "done"), this.gateway);
   }
 
   /** Returns false if the client reads slowly. */
   #write({ text, phase, refusal }: ChatOutput): boolean {
-    const { exchange } = this.#r;
+    const { exchange } = this.r;
     if (exchange.gone || phase === "held") return true;
-    noteFirstByte(this.#r);
+    noteFirstByte(this.r);
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);
       return true;
     }
-    if (!exchange.begun) exchange.begin(200, answerFields(this.#r));
+    if (!exchange.begun) exchange.begin(200, answerFields(this.r));
     // Hidden thinking produces no text for a while. The client gets the head anyway.
     if (text === "") exchange.flush();
     // A broken stream ends with the upstream's error text, which may quote a secret.
-    const { channel } = responseOf(this.#r).candidate;
+    const { channel } = responseOf(this.r).candidate;
     const bytes = Buffer.from(text);
     const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);
     if (phase === "done" || phase === "broken") exchange.end();
@@ -114,9 +90,9 @@ export class ConvertedStream implements BodyListener {
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {
-    const fields = answerFields(this.#r).filter(([name]) => name !== "content-type");
+    const fields = answerFields(this.r).filter(([name]) => name !== "content-type");
     fields.push(["content-type", "application/json"]);
-    this.#r.exchange.answer(status, fields, redactText(body, responseOf(this.#r).candidate.channel));
+    this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).candidate.channel));
   }
 }
 

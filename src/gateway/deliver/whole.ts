@@ -41,10 +41,9 @@ export class WholeResponse implements BodyListener {
   #chunks: Uint8Array[] = [];
   #size = 0;
   #memory: Reservation | null = null;
-  #awaitsMemory = false;
-  #hasEnded = false;
-  /** Nothing more of the body is needed. */
-  #isOver = false;
+  #state: "reading" | "awaiting memory" | "passing on" | "over" = "reading";
+  /** How the body has ended: whole, or with a fault. */
+  #end: "whole" | UpstreamFault | null = null;
   /** Gets a response that is longer than is read. */
   #rest: PassedStream | null = null;
 
@@ -58,61 +57,90 @@ export class WholeResponse implements BodyListener {
 
   receive(bytes: Buffer): void {
     if (this.#rest !== null) return this.#rest.receive(bytes);
-    if (this.#isOver) return;
+    if (this.#state === "over") return;
     const before = this.#size;
     this.#chunks.push(bytes);
     this.#size += bytes.length;
     if (before <= LARGE_BYTES && this.#size > LARGE_BYTES) void this.#reserve();
-    if (!this.#awaitsMemory && this.#size >= this.#limit) this.#overflow();
+    else this.#goOn();
   }
 
   end(): void {
     if (this.#rest !== null) return this.#rest.end();
-    this.#hasEnded = true;
-    if (!this.#awaitsMemory && !this.#isOver) this.#finish();
+    this.#end = "whole";
+    this.#goOn();
   }
 
   fail(fault: UpstreamFault): void {
     if (this.#rest !== null) return this.#rest.fail(fault);
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#memory?.free();
-    if (this.#converted === null)
-      failRequest(this.#r, settleCut(this.#r, fault, this.#gateway), this.#gateway);
-    else this.#converted.fail(fault);
+    this.#end = fault;
+    if (this.#state === "passing on" || this.#state === "over") return;
+    if (this.#converted === null) return this.#break(settleCut(this.#r, fault, this.#gateway));
+    this.#stop();
+    this.#converted.fail(fault);
   }
 
   /** Until there is memory for a large response, its upstream is paused. */
   async #reserve(): Promise<void> {
     const r = this.#r;
     const bytes = Math.min(responseOf(r).response.length ?? MAX_CONVERTED_BYTES, MAX_CONVERTED_BYTES);
-    this.#awaitsMemory = true;
+    this.#state = "awaiting memory";
     r.upstream.pause();
-    this.#memory = await this.#gateway.memory.reserve(
-      bytes * (r.bridge === null ? COPIES : COPIES_CONVERTED),
-    );
-    this.#awaitsMemory = false;
-    if (this.#isOver) return this.#memory.free();
-    if (this.#hasEnded) return this.#finish();
+    const copies = r.bridge === null ? COPIES : COPIES_CONVERTED;
+    this.#memory = await this.#gateway.memory.reserve(bytes * copies);
+    // It may have failed meanwhile.
+    if (this.#end !== null && this.#end !== "whole") return this.#memory.free();
+    this.#state = "reading";
     r.upstream.resume();
-    if (this.#size >= this.#limit) this.#overflow();
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    if (this.#state !== "reading") return;
+    if (this.#end === "whole") this.#finish();
+    else if (this.#size >= this.#limit) this.#overflow();
+  }
+
+  /** Nothing more of the body is needed. */
+  #stop(): void {
+    this.#state = "over";
+    this.#chunks = [];
+    this.#memory?.free();
   }
 
   #overflow(): void {
     const r = this.#r;
-    if (r.bridge === null) {
-      this.#rest = new PassedStream(r, this.#gateway, this.#chunks, this.#memory);
-      return;
+    if (r.bridge !== null) {
+      const { name } = responseOf(r).candidate.channel;
+      const text = `The response of the channel "${name}" is too long to convert.`;
+      return this.#break(new GatewayError("upstream_failed", text));
     }
-    const { name } = responseOf(r).candidate.channel;
-    this.#isOver = true;
-    this.#memory?.free();
-    const text = `The response of the channel "${name}" is too long to convert.`;
-    failRequest(r, new GatewayError("upstream_failed", text), this.#gateway);
+    this.#state = "passing on";
+    this.#passOn(new PassedStream(r, this.#gateway)).catch((error: unknown) => this.#break(error));
+  }
+
+  #break(error: unknown): void {
+    this.#stop();
+    failRequest(this.#r, error, this.#gateway);
+  }
+
+  /** What has been read takes turns with everything else. */
+  async #passOn(rest: PassedStream): Promise<void> {
+    const { upstream, exchange } = this.#r;
+    for (let chunk = this.#chunks.shift(); chunk !== undefined; chunk = this.#chunks.shift()) {
+      upstream.pause();
+      const taken = rest.pass(chunk);
+      await (taken ? nextTurn() : new Promise<void>((resolve) => exchange.onceSent(resolve)));
+    }
+    this.#freeOnceSent();
+    this.#rest = rest;
+    if (this.#end === null) upstream.resume();
+    else if (this.#end === "whole") rest.end();
+    else rest.fail(this.#end);
   }
 
   #finish(): void {
-    this.#isOver = true;
+    this.#state = "over";
     const r = this.#r;
     const body = joinChunks(this.#chunks);
     this.#chunks = [];
@@ -125,10 +153,7 @@ export class WholeResponse implements BodyListener {
       r.meter?.see(clean);
       this.#answer(responseOf(r).response.status, clean);
     } else {
-      this.#finishLong(body).catch((error: unknown) => {
-        this.#memory?.free();
-        failRequest(r, error, this.#gateway);
-      });
+      this.#finishLong(body).catch((error: unknown) => this.#break(error));
       return;
     }
     this.#freeOnceSent();

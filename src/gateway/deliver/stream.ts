@@ -1,0 +1,62 @@
+// A response that goes to the client as it comes: without secrets, at the client's pace, and shown to the meter.
+
+import type { BodyListener, UpstreamFault } from "../../lib/http1/types.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Request } from "../request.ts";
+import { StreamRedactor } from "../upstream/redact.ts";
+import { responseOf } from "./delivery.ts";
+
+export abstract class ResponseStream implements BodyListener {
+  protected readonly r: Request;
+  protected readonly gateway: Gateway;
+  readonly #redactor: StreamRedactor;
+  #isOver = false;
+  readonly #resume = (): void => this.r.upstream.resume();
+
+  constructor(r: Request, gateway: Gateway) {
+    const { response, candidate } = responseOf(r);
+    this.r = r;
+    this.gateway = gateway;
+    this.#redactor = new StreamRedactor(candidate.channel, response.status);
+  }
+
+  /** Sends a piece without secrets to the client, and shows it to the meter. Returns false if the client reads slowly. */
+  protected abstract send(piece: Uint8Array): boolean;
+
+  /** Ends the response. */
+  protected abstract close(fault: UpstreamFault | null): void;
+
+  /** Returns false if the client reads slowly. The upstream is paused then. */
+  pass(bytes: Uint8Array): boolean {
+    return this.#forward(this.#redactor.pass(bytes));
+  }
+
+  receive(bytes: Buffer): void {
+    this.pass(bytes);
+  }
+
+  end(): void {
+    this.#end(null);
+  }
+
+  fail(fault: UpstreamFault): void {
+    this.#end(fault);
+  }
+
+  #end(fault: UpstreamFault | null): void {
+    this.#forward(this.#redactor.end());
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.close(fault);
+  }
+
+  #forward(piece: Uint8Array): boolean {
+    if (piece.length === 0 || this.#isOver) return true;
+    const taken = this.send(piece);
+    if (!taken) {
+      this.r.upstream.pause();
+      this.r.exchange.onceSent(this.#resume);
+    }
+    return taken;
+  }
+}
