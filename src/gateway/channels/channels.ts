@@ -7,7 +7,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { createNamer, UTC } from "../../lib/text/zone.ts";
+import { nameSpan, UTC } from "../../lib/text/zone.ts";
 import {
   type Admittance,
   admittanceOf,
@@ -93,6 +93,8 @@ export interface ChannelsOptions {
   readonly random: () => number;
 }
 
+const QUARTER_MS = 15 * 60_000;
+
 const BAD_STATES = new Set(["unavailable", "resting"]);
 
 export function createChannels(options: ChannelsOptions): Channels {
@@ -113,7 +115,9 @@ class ChannelBook implements Channels {
   readonly #conversations = new Conversations();
   readonly #store: ChannelStore;
   #memories = new Map<string, ChannelMemory>();
-  #dayNamer = createNamer("day", UTC);
+  #zone = UTC;
+  #quarter = -1;
+  #today = "";
 
   constructor(options: ChannelsOptions) {
     const { catalog, now } = options;
@@ -134,14 +138,18 @@ class ChannelBook implements Channels {
 
   /** The candidates without a cooldown; if there are none, those that may have a trial. */
   #admit(candidates: readonly Candidate[], now: number): readonly Candidate[] {
-    const select = (wanted: Admittance): Candidate[] =>
-      candidates.filter(({ channel, model }) => admittanceOf(this.#recall(channel), model, now) === wanted);
-    const open = select("open");
-    return open.length > 0 ? open : select("trial");
+    const isOpen = (candidate: Candidate): boolean => this.#admittanceOf(candidate, now) === "open";
+    if (candidates.every(isOpen)) return candidates;
+    const open = candidates.filter(isOpen);
+    return open.length > 0 ? open : candidates.filter((candidate) => this.admits(candidate, now));
   }
 
-  admits({ channel, model }: Candidate, now: number): boolean {
-    return admittanceOf(this.#recall(channel), model, now) !== "closed";
+  admits(candidate: Candidate, now: number): boolean {
+    return this.#admittanceOf(candidate, now) !== "closed";
+  }
+
+  #admittanceOf({ channel, model }: Candidate, now: number): Admittance {
+    return admittanceOf(this.#recall(channel), model, now);
   }
 
   #nameConversation(request: Routed): string | null {
@@ -272,7 +280,8 @@ class ChannelBook implements Channels {
   }
 
   retain({ channels, zone }: Catalog): void {
-    this.#dayNamer = createNamer("day", zone);
+    this.#zone = zone;
+    this.#quarter = -1;
     const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);
@@ -286,8 +295,14 @@ class ChannelBook implements Channels {
     this.#store.close();
   }
 
+  /** In any time zone, a quarter of an hour belongs to one day. */
   #nameDay(now: number): string {
-    return this.#dayNamer(new Date(now).toISOString());
+    const quarter = Math.floor(now / QUARTER_MS);
+    if (quarter !== this.#quarter) {
+      this.#quarter = quarter;
+      this.#today = nameSpan("day", this.#zone.toLocal(now));
+    }
+    return this.#today;
   }
 
   #recall(channel: Channel): ChannelMemory {

@@ -106,14 +106,23 @@ function listNames({ endpoint, model }: Target): readonly string[] | null {
 
 /** `known`: the members of `listNames`, if they were found already. */
 function scanBody({ target }: BodyCall, body: Uint8Array, plain: Uint8Array, known?: Scan): RequestBody {
-  const { model, stream } = target;
-  const read = { bytes: body, plain, encoded: plain !== body };
+  const encoded = plain !== body;
   const names = listNames(target);
-  if (names === null) return { ...read, model: null, modelSpan: null, stream: false };
+  if (names === null) return { bytes: body, plain, encoded, model: null, modelSpan: null, stream: false };
   const scan = known ?? scanTopLevel(plain, names);
-  if (model === null) return { ...read, ...readNames(plain, scan) };
+  if (target.model === null) {
+    const { model, modelSpan, stream } = readNames(plain, scan);
+    return { bytes: body, plain, encoded, model, modelSpan, stream };
+  }
   if (scan.kind !== "object") throw refuseBody(scan);
-  return { ...read, model: model.id, modelSpan: null, stream: stream ?? false };
+  return {
+    bytes: body,
+    plain,
+    encoded,
+    model: target.model.id,
+    modelSpan: null,
+    stream: target.stream ?? false,
+  };
 }
 
 /** No real model name is longer, and the name is written to the ledger. */

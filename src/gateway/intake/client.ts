@@ -49,12 +49,9 @@ const TOOLS: readonly ToolRow[] = [
 const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 
 export function readClient(source: ClientSource): ClientIdentity {
-  const userAgent = source.field("user-agent") ?? "";
-  const row = TOOLS.find(
-    ({ userAgent: pattern, mark }) =>
-      pattern.test(userAgent) || (mark !== undefined && source.field(mark) !== undefined),
-  );
-  const tool = row?.tool ?? readProduct(userAgent);
+  const agent = readAgent(source.field("user-agent") ?? "");
+  const row = agent.row ?? MARKED_TOOLS.find(({ mark = "" }) => source.field(mark) !== undefined);
+  const tool = row?.tool ?? agent.product;
   const ids = row?.read?.(source) ?? {};
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
@@ -64,6 +61,27 @@ export function readClient(source: ClientSource): ClientIdentity {
     parent: storeId(ids.parent),
     label: storeLabel(source.field("x-gateway-label")),
   };
+}
+
+const MARKED_TOOLS = TOOLS.filter(({ mark }) => mark !== undefined);
+
+/** What a user agent says of a tool. */
+interface UserAgent {
+  readonly row: ToolRow | undefined;
+  readonly product: string | undefined;
+}
+
+/** The same few come again and again. */
+const agents = new BoundedMap<string, UserAgent>(100);
+const MAX_AGENT_LENGTH = 256;
+
+function readAgent(text: string): UserAgent {
+  const known = agents.get(text);
+  if (known !== undefined) return known;
+  const row = TOOLS.find(({ userAgent }) => userAgent.test(text));
+  const agent = { row, product: readProduct(text) };
+  if (text.length <= MAX_AGENT_LENGTH) agents.set(text, agent);
+  return agent;
 }
 
 function readProduct(userAgent: string): string | undefined {
