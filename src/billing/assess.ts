@@ -114,7 +114,8 @@ function assessFinal(reading: Reading, streamed: boolean): Assessment {
   if (refusal !== undefined) return { ...NOTHING, parts, suspect: MAYBE_UNBILLED };
   if (countsAny(parts, USAGE_KINDS)) {
     const suspect = findMissing(reading);
-    return { ...NOTHING, parts, suspect, ...(suspect !== null && { lacksOutput: true }) };
+    const known = { basis: "exact", parts, estimated: NOTHING.estimated, suspect } as const;
+    return suspect === null ? known : { ...known, lacksOutput: true };
   }
   const reported = parts.some(({ usage }) => USAGE_KINDS.some((kind) => usage[kind] === 0));
   if (reported && streamed && estimatedOutput === 0) return { ...NOTHING, parts };

@@ -177,7 +177,7 @@ export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
 /** The line's text without its newline. The field order is that of docs/contract.md. */
 export function encodeLine(draft: LineDraft, prev: string): string {
-  return JSON.stringify({
+  const line: Record<string, unknown> = {
     v: 1,
     id: draft.id,
     time: draft.time,
@@ -210,9 +210,10 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     suspect: draft.suspect,
     limit_usd: draft.limit_usd,
     replaces: draft.replaces,
-    ...draft.extra,
-    prev,
-  });
+  };
+  if (draft.extra !== undefined) Object.assign(line, draft.extra);
+  line["prev"] = prev;
+  return JSON.stringify(line);
 }
 
 export function encodeCorrection(draft: CorrectionDraft, prev: string): string {

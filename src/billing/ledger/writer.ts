@@ -361,7 +361,8 @@ export class LedgerWriter {
     this.#opening = null;
     this.#records = [];
     try {
-      this.#store.requireInPlace();
+      // Where only lines are written, they find out themselves.
+      if (records.length > 0 || this.#problem !== null) this.#store.requireInPlace();
       if (records.length > 0 && this.#problem === null) this.#store.writeJournal(records);
     } catch (error) {
       this.#fail(error);

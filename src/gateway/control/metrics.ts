@@ -1,6 +1,6 @@
 // Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
-import { CALL_KINDS, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
+import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
@@ -128,10 +128,8 @@ function countSpending(spendings: Map<string, Spending>, record: RequestRecord):
   if (record.chargeUsd !== null) found.charge = addUsd(found.charge, parseUsd(record.chargeUsd));
 }
 
-const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
-
-function addUsage(used: Map<string, number>, usage: Usage): void {
-  for (const kind of KINDS) {
+function addUsage(used: Map<string, number>, usage: Readonly<Record<string, number | undefined>>): void {
+  for (const kind in usage) {
     const count = usage[kind];
     if (count !== undefined) used.set(kind, (used.get(kind) ?? 0) + count);
   }
