@@ -10,7 +10,7 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
-import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
+import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
@@ -91,7 +91,9 @@ class MessagesReader implements UsageReader {
     const type = getField(event, "type");
     if (type === "content_block_delta") return measureBlock(getField(event, "delta"));
     if (type === "content_block_start") return measureBlock(getField(event, "content_block"));
-    return getList(getField(event, "content")).reduce<number>((sum, block) => sum + measureBlock(block), 0);
+    let size = 0;
+    for (const block of getList(getField(event, "content"))) size += measureBlock(block);
+    return size;
   }
 
   report(): UsageReport {
@@ -109,8 +111,8 @@ class MessagesReader implements UsageReader {
       end: this.#end,
       final: this.#final,
       cacheReason: this.#cacheReason,
-      loops: Object.values(getObject(this.#usage["server_tool_use"])).some((count) => count !== 0),
-      ...(this.#refusal === undefined || this.#hasContent ? {} : { refusal: this.#refusal }),
+      loops: hasServerCalls(this.#usage),
+      refusal: this.#hasContent ? undefined : this.#refusal,
     };
   }
 
@@ -154,15 +156,15 @@ class MessagesReader implements UsageReader {
 }
 
 /** The model has written them. https://platform.claude.com/docs/en/build-with-claude/compaction */
-const COMPACTIONS: ReadonlySet<unknown> = new Set(["compaction", "compaction_delta"]);
+const COMPACTIONS: ReadonlySet<string> = new Set(["compaction", "compaction_delta"]);
 
 function measureBlock(block: unknown): number {
-  const texts = ["text", "thinking", "partial_json"].map((name) => getField(block, name));
-  if (COMPACTIONS.has(getField(block, "type"))) texts.push(getField(block, "content"));
+  if (!isObject(block)) return 0;
+  const said = sizeOf(block["text"]) + sizeOf(block["thinking"]) + sizeOf(block["partial_json"]);
+  const type = getName(block["type"]) ?? "";
+  if (COMPACTIONS.has(type)) return said + sizeOf(block["content"]);
   // Results of server tools have no input. They are not output.
-  const isCall = getName(getField(block, "type"))?.endsWith("tool_use") === true;
-  if (isCall) texts.push(getField(block, "name"), getField(block, "input"));
-  return sumSizes(texts);
+  return type.endsWith("tool_use") ? said + sizeOf(block["name"]) + sizeOf(block["input"]) : said;
 }
 
 function isEmpty(counters: Counters): boolean {
@@ -170,8 +172,8 @@ function isEmpty(counters: Counters): boolean {
   return true;
 }
 
-function getObject(value: unknown): Counters {
-  return isObject(value) ? value : {};
+function hasServerCalls({ server_tool_use: calls }: Counters): boolean {
+  return isObject(calls) && Object.values(calls).some((count) => count !== 0);
 }
 
 /** The upstream's words for: it could not compare. */
@@ -207,31 +209,39 @@ function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
   const iterations = getList(counters["iterations"]).filter(isObject);
-  const apart = iterations.some((pass) => pass["type"] !== "message" || getName(pass["model"]) !== undefined);
-  const extras = readExtras(counters, counts);
-  if (!apart) return [formOnePart(whole, iterations, extras)];
+  if (iterations.some((pass) => pass["type"] !== "message" || getName(pass["model"]) !== undefined))
+    return readPasses(iterations, counters, counts);
+  const [first, ...others] = readEqualCalls(iterations, whole);
+  const part: Part = { model: null, pass: "message", usage: addExtras(whole, counters, counts) };
+  if (first === undefined) return [part];
+  return [{ ...part, calls: [addExtras(first, counters, new CountReader()), ...others] }];
+}
+
+/** Counts of the whole answer go to its own largest pass. */
+function readPasses(
+  iterations: readonly Counters[],
+  counters: Counters,
+  counts: CountReader,
+): readonly Part[] {
   const parts = iterations.map((pass): Part => ({
     model: getName(pass["model"]) ?? null,
     pass: getName(pass["type"]) ?? "message",
     usage: readUsage(pass, counts) ?? {},
   }));
-  // Counts of the whole answer go to its own largest pass.
   const own = parts.filter((part) => part.pass === "message");
-  const main = (own.length > 0 ? own : parts).toSorted(
+  const [main] = (own.length > 0 ? own : parts).toSorted(
     (a, b) => (b.usage.output ?? 0) - (a.usage.output ?? 0),
-  )[0];
-  return parts.map((part) => (part === main ? { ...part, usage: { ...part.usage, ...extras } } : part));
+  );
+  if (main !== undefined) addExtras(main.usage, counters, counts);
+  return parts;
 }
 
 /** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
-function formOnePart(whole: Usage, iterations: readonly Counters[], extras: Usage): Part {
-  const part: Part = { model: null, pass: "message", usage: { ...whole, ...extras } };
-  if (iterations.length < 2) return part;
+function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] {
+  if (iterations.length < 2) return [];
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
-  const [first = {}, ...others] = calls;
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
-  if (!Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return part;
-  return { ...part, calls: [{ ...first, ...extras }, ...others] };
+  return Bun.deepEquals(dropZeros(sum), dropZeros(whole)) ? calls : [];
 }
 
 /** What each call of a server tool's loop used, from the usage that a ledger line has; none if it is of one call. */
@@ -266,14 +276,13 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 }
 
 /** Thinking, and tool calls with a fee. */
-function readExtras(counters: Counters, counts: CountReader): Usage {
+function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
   counts.noteUnknownCalls(counters, "server_tool_use", (name) => KNOWN_CALLS.has(name));
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
-  const extras: Usage = {};
-  if (reasoning) extras.reasoning = reasoning;
-  if (searches) extras.web_search = searches;
-  return extras;
+  if (reasoning > 0) usage.reasoning = reasoning;
+  if (searches > 0) usage.web_search = searches;
+  return usage;
 }
 
 /** Web fetches and tool searches are free: https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
@@ -282,6 +291,7 @@ const KNOWN_CALLS: ReadonlySet<string> = new Set([
   "web_fetch_requests",
   "tool_search_requests",
 ]);
+
 function readTariff(counters: Counters): Tariff {
   const service_tier = getName(counters["service_tier"]);
   const inference_geo = getName(counters["inference_geo"]);

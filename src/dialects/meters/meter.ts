@@ -217,47 +217,13 @@ class StreamMeter implements Meter {
       this.#reader.learn(event);
       this.#textBytes += this.#reader.measureText(event);
     });
-    const joiner = new DataLineJoiner((piece) => sieve.see(piece));
     this.#openEvent = sieve;
     return {
-      see: (piece) => joiner.see(piece),
+      see: (piece) => sieve.see(piece),
       end: () => {
-        joiner.end();
         this.#openEvent = null;
       },
     };
-  }
-}
-
-const DATA_FIELD = Buffer.from("\ndata:");
-
-/** Removes the field name of each further `data` line of a long event: what remains is JSON. The first name, and those of
- *  other fields, come before the JSON and do no harm. */
-class DataLineJoiner {
-  readonly #pass: (piece: Buffer) => void;
-  /** The end of the last piece, if a field name may have begun there. */
-  #held: Buffer = Buffer.alloc(0);
-
-  constructor(pass: (piece: Buffer) => void) {
-    this.#pass = pass;
-  }
-
-  see(piece: Buffer): void {
-    const bytes = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
-    let from = 0;
-    for (let at = bytes.indexOf(DATA_FIELD); at >= 0; at = bytes.indexOf(DATA_FIELD, from)) {
-      this.#pass(bytes.subarray(from, at));
-      from = at + DATA_FIELD.length;
-    }
-    const newline = bytes.lastIndexOf(0x0a);
-    const mayGoOn = newline >= from && DATA_FIELD.indexOf(bytes.subarray(newline)) === 0;
-    const end = mayGoOn ? newline : bytes.length;
-    this.#pass(bytes.subarray(from, end));
-    this.#held = Buffer.from(bytes.subarray(end));
-  }
-
-  end(): void {
-    this.#pass(this.#held);
   }
 }
 

@@ -251,7 +251,8 @@ export class JsonPicker {
     if (this.#counts) return this.#keptBytes;
     const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
-    return parseJson(text);
+    // In a stream of events, JSON may go on in further `data` lines. A string has no line break.
+    return parseJson(text.replaceAll("\ndata:", "\n"));
   }
 }
 
