@@ -48,12 +48,12 @@ export class CountReader {
   }
 
   /** A tool that is newer than this program may have a fee. */
-  noteUnknownCalls(from: unknown, name: string, known: (tool: string) => boolean): void {
+  noteUnknownCalls(from: unknown, name: string, known: { has(tool: string): boolean }): void {
     const called = getField(from, name);
     if (!isObject(called)) return;
     for (const tool in called) {
       const count = called[tool];
-      if (known(tool) || typeof count !== "number" || count === 0) continue;
+      if (known.has(tool) || typeof count !== "number" || count === 0) continue;
       this.note("unknown_calls", `${name}.${tool.slice(0, MAX_NAME_LENGTH)}`);
       return;
     }

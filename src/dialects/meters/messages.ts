@@ -277,7 +277,7 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 
 /** Thinking, and tool calls with a fee. */
 function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
-  counts.noteUnknownCalls(counters, "server_tool_use", (name) => KNOWN_CALLS.has(name));
+  counts.noteUnknownCalls(counters, "server_tool_use", KNOWN_CALLS);
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   if (reasoning > 0) usage.reasoning = reasoning;

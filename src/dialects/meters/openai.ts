@@ -98,7 +98,7 @@ export function countsServerTools(usage: unknown): boolean {
 function readServerTools(usage: unknown, counts: CountReader): Usage {
   if (!countsServerTools(usage)) return {};
   const details = getField(usage, SERVER_TOOLS);
-  counts.noteUnknownCalls(usage, SERVER_TOOLS, (name) => SERVER_TOOL_KINDS.has(name));
+  counts.noteUnknownCalls(usage, SERVER_TOOLS, SERVER_TOOL_KINDS);
   const calls: Usage = {};
   for (const [name, kind] of SERVER_TOOL_KINDS)
     if (kind !== null) calls[kind] = counts.readDetail(details, name);
