@@ -1,69 +1,52 @@
-// Reads the parts of a prompt from a request's bytes, in one pass. Each part becomes a hash; nothing else is kept. White
-// space between the tokens of the JSON makes no difference to what is found.
+// Reads the parts of a prompt from a request. Each part becomes a hash; nothing else is kept.
 
-import { asBuffer } from "../../lib/memory/bytes.ts";
-import { equalsAt, type Span } from "../../lib/json/json-spans.ts";
-import {
-  findStart,
-  matchTokens,
-  skipValue,
-  type VisitElement,
-  type VisitMember,
-  walkElements,
-  walkMembers,
-} from "../../lib/json/json-walk.ts";
-import { ItemReader } from "./item.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
 import type { Mark, Prompt } from "./prompt.ts";
 
-/** A prompt with more parts, or with more members beside them, is not read: that would take more than 4 ms. Agents send
- *  some thousand parts at most. */
+/** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
 const MAX_PARTS = 10_240;
-const MAX_MEMBERS = 16_384;
-/** A longer body is not read: it would block the event loop for more than 10 ms. No model has room for as much text. */
+const MAX_MARKS = 256;
+/** A longer body is not read: it would block the event loop for too long. No model has room for as much text. */
 const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
+/** Nor is a deeper one: to write it takes time that grows with the square of the depth. */
+const MAX_DEPTH = 500;
 
-/** `context_management` has a few short rules. */
-const MAX_EDITS_BYTES = 4096;
 /** Of a longer system prompt, or of one in more parts, only the beginning is read for its shape. */
 const MAX_SHAPED_PARTS = 64;
-const MAX_SHAPED_BYTES = 64 * 1024;
+const MAX_SHAPED_LENGTH = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
 
 const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
 const HOUR_MS = 3_600_000;
-const QUOTE = 0x22;
 
-const SYSTEM_ROLES = ['"system"', '"developer"'];
+const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
+const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
 /** The content dialect groups its functions. */
-const FUNCTION_LISTS = ['"functionDeclarations"', '"function_declarations"'];
-/** How blocks begin, as clients write them. Results and thoughts come first in their messages. */
-const RESULTS = [
-  ["{", '"type"', ":", '"tool_result"'],
-  ["{", '"tool_use_id"', ":"],
-];
-const THOUGHTS = [
-  ["{", '"type"', ":", '"thinking"'],
-  ["{", '"type"', ":", '"redacted_thinking"'],
-];
+const FUNCTION_LISTS = ["functionDeclarations", "function_declarations"];
 
 /** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
 const ATTRIBUTION = "x-anthropic-billing-header";
 export const ATTRIBUTION_SHAPE = -1;
 /** The line is a text or the text of a block, so that it begins near the start of the part. */
-const MAX_FRAME_BYTES = 64;
+const MAX_FRAME_LENGTH = 64;
 
-/** Null if the body is not a JSON object with a prompt, has a member twice, or has too many parts. */
+/** Null if the body is not a JSON object with a prompt, or is beyond a limit. */
 export function readPrompt(body: Uint8Array, layout: Layout): Prompt | null {
-  return body.length > MAX_PROMPT_BYTES ? null : new PromptReader(body, layout).read();
+  if (body.length > MAX_PROMPT_BYTES) return null;
+  const request = parseJson(new TextDecoder().decode(body));
+  if (!isObject(request) || isDeep(request)) return null;
+  return new PromptReader(layout).read(request);
+}
+
+function isDeep(value: unknown, left = MAX_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return left === 0 || Object.values(value).some((inner) => isDeep(inner, left - 1));
 }
 
 class PromptReader {
-  readonly #bytes: Uint8Array;
   readonly #layout: Layout;
-  readonly #item: ItemReader;
-  readonly #seen = new Set<string>();
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
@@ -77,40 +60,29 @@ class PromptReader {
   #lifetimeMs: number | null = null;
   /** The lifetime of a mark for the whole prompt; undefined: there is none. */
   #wholeMark: number | null | undefined;
+  /** The upstream has the conversation, and nothing here shows what is in it. */
+  #isHeld = false;
   /** Messages that were read so far. */
   #count = 0;
-  /** Members that were looked at: of the request, and of messages in the messages dialect beside role and content. */
-  #members = 0;
   #isOpening = true;
-  /** In parts of the system prompt. */
-  #shapedBytes = 0;
+  #shapedLength = 0;
   #hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
 
-  /** Of the message that is read now. */
-  #isUser = false;
-  #firstBlock = -1;
-
-  constructor(bytes: Uint8Array, layout: Layout) {
-    this.#bytes = bytes;
+  constructor(layout: Layout) {
     this.#layout = layout;
-    this.#item = new ItemReader(bytes, layout.mark);
   }
 
-  read(): Prompt | null {
-    const end = walkMembers(this.#bytes, findStart(this.#bytes), (keyStart, keyEnd, value) => {
-      if (!this.#countMember()) return -1;
-      const name = this.#findName(keyStart, keyEnd);
-      const role = this.#layout.members.get(name);
-      if (role === undefined) return skipValue(this.#bytes, value);
-      // Parsers disagree on which of two members counts.
-      if (this.#seen.has(name)) return -1;
-      this.#seen.add(name);
-      return this.#readMember(role, name, value);
-    });
-    if (end < 0 || this.#parts[SYSTEM].length + this.#parts[MESSAGES].length === 0) return null;
+  read(request: Readonly<Record<string, unknown>>): Prompt | null {
+    for (const [name, role] of this.#layout.members) {
+      const value = request[name] ?? null;
+      if (value !== null) this.#readMember(role, name, value);
+    }
     if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
+    const [{ length: tools }, { length: system }, { length: messages }] = this.#parts;
+    if (this.#isHeld || system + messages === 0 || this.#marks.length > MAX_MARKS) return null;
+    if (Math.max(tools, system, messages) > MAX_PARTS) return null;
     return {
       parts: this.#parts,
       shapes: this.#shapes,
@@ -125,159 +97,92 @@ class PromptReader {
     };
   }
 
-  #countMember(): boolean {
-    this.#members += 1;
-    return this.#members <= MAX_MEMBERS;
+  #readMember(role: Role, name: string, value: unknown): void {
+    if (role === "tools") for (const tool of listOf(value)) this.#readTool(tool);
+    else if (role === "system") for (const part of listOf(value)) this.#readPart(part, SYSTEM);
+    else if (role === "messages") for (const message of listOf(value)) this.#readMessage(message);
+    else this.#noteValue(role, name, value);
   }
 
-  /** The name of a member that counts; empty for others. */
-  #findName(keyStart: number, keyEnd: number): string {
-    for (const name of this.#layout.members.keys())
-      if (keyEnd - keyStart === name.length + 2 && equalsAt(this.#bytes, keyStart + 1, name)) return name;
-    return "";
-  }
-
-  #readMember(role: Role, name: string, value: number): number {
-    if (role === "tools") return walkElements(this.#bytes, value, (start) => this.#readTool(start));
-    if (role === "system") return walkElements(this.#bytes, value, (start) => this.#readSystem(start));
-    if (role === "messages") {
-      const read: VisitElement = this.#layout.byBlock
-        ? (start) => this.#readBlocks(start)
-        : (start) => this.#readMessage(start);
-      return walkElements(this.#bytes, value, read);
-    }
-    const end = skipValue(this.#bytes, value);
-    if (end < 0 || equalsAt(this.#bytes, value, "null")) return end;
-    // The upstream has the conversation, and nothing here shows what is in it.
-    if (role === "held") return -1;
-    this.#noteValue(role, name, { start: value, end });
-    return end;
-  }
-
-  #noteValue(role: Exclude<Role, Part | "held">, name: string, { start, end }: Span): void {
-    const hash = Number(Bun.hash.wyhash(this.#bytes.subarray(start, end)));
+  #noteValue(role: Exclude<Role, Part>, name: string, value: unknown): void {
     switch (role) {
+      case "held":
+        this.#isHeld = true;
+        break;
       case "tier":
-        this.#tier += hash;
+        this.#tier += hash(value);
         break;
       case "continues":
-        this.#continues = hash;
+        this.#continues = hash(value);
         break;
       case "edits":
-        this.#noteEdits(this.#text(start, end, MAX_EDITS_BYTES));
+        this.#noteEdits(JSON.stringify(value));
         break;
       case "mark":
-        this.#wholeMark = readLifetime(this.#text(start, end));
+        this.#wholeMark = readLifetime(value);
         break;
       case "lifetime":
-        this.#lifetimeMs = readLifetime(this.#text(start, end)) ?? this.#lifetimeMs;
+        this.#lifetimeMs = readLifetime(value) ?? this.#lifetimeMs;
         break;
       case "named":
         this.#named = true;
-        this.#settings.set(name, hash);
+        this.#settings.set(name, hash(value));
         break;
       case "setting":
-        this.#settings.set(name, hash);
+        this.#settings.set(name, hash(value));
     }
   }
 
   /** Claude Code always sends a rule for old thinking, which keeps all of it. */
   #noteEdits(text: string): void {
-    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(text);
+    this.#keepsThinking = text.includes('"keep":"all"');
     this.#edited =
       /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.#keepsThinking);
   }
 
-  #text(start: number, end: number, mostBytes = 256): string {
-    return asBuffer(this.#bytes).toString("latin1", start, Math.min(end, start + mostBytes));
-  }
-
   /** A tool, or a list of functions inside one. */
-  #readTool(start: number): number {
-    const isGroup = FUNCTION_LISTS.some(
-      (name) => matchTokens(this.#bytes, start, ["{", name, ":", "["]) >= 0,
-    );
-    if (!isGroup) return this.#readPart(start, TOOLS);
-    return walkMembers(this.#bytes, start, (_keyStart, _keyEnd, value) =>
-      walkElements(this.#bytes, value, (element) => this.#readPart(element, TOOLS)),
-    );
+  #readTool(tool: unknown): void {
+    const isGroup = FUNCTION_LISTS.some((name) => Array.isArray(getField(tool, name)));
+    const tools = isGroup && isObject(tool) ? Object.values(tool).flatMap(listOf) : [tool];
+    for (const each of tools) this.#readPart(each, TOOLS);
   }
 
-  #readSystem(start: number): number {
-    const end = this.#readPart(start, SYSTEM);
-    if (end >= 0) this.#addShape(start, end);
-    return end;
-  }
-
-  /** What stays the same when only the part's digits change: a date, a time, a counter. */
-  #addShape(start: number, end: number): void {
-    const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
-    this.#shapedBytes += end - start;
-    if (!isShaped) return void this.#shapes.push(this.#parts[SYSTEM].at(-1) ?? 0);
-    const text = this.#text(start, end, MAX_SHAPED_BYTES);
-    const place = text.indexOf(ATTRIBUTION);
-    const isLine = place >= 0 && place < MAX_FRAME_BYTES;
-    this.#shapes.push(isLine ? ATTRIBUTION_SHAPE : Number(Bun.hash.wyhash(text.replace(/\d+/g, "0"))));
-  }
-
-  #readMessage(start: number): number {
+  #readMessage(message: unknown): void {
     this.#count += 1;
-    const section = this.#isOpening ? this.#findSection(start) : MESSAGES;
+    if (this.#layout.byBlock && isObject(message)) return this.#readBlocks(message);
+    const section = this.#isOpening ? findSection(message) : MESSAGES;
     this.#isOpening = section !== MESSAGES && this.#count < MAX_OPENING;
-    return section === SYSTEM ? this.#readSystem(start) : this.#readPart(start, section);
-  }
-
-  /** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
-  #findSection(start: number): 0 | 1 | 2 {
-    let found: 0 | 1 | 2 = MESSAGES;
-    walkMembers(this.#bytes, start, (keyStart, _keyEnd, value) => {
-      if (equalsAt(this.#bytes, value, '"additional_tools"')) found = TOOLS;
-      else if (!equalsAt(this.#bytes, keyStart, '"role"')) return skipValue(this.#bytes, value);
-      else if (SYSTEM_ROLES.some((role) => equalsAt(this.#bytes, value, role))) found = SYSTEM;
-      return -1;
-    });
-    return found;
+    this.#readPart(message, section);
   }
 
   /** A message of the messages dialect, which is cached block by block. */
-  #readBlocks(start: number): number {
-    this.#count += 1;
-    if (this.#bytes[start] === QUOTE) return this.#readPart(start, MESSAGES);
-    this.#firstBlock = -1;
-    this.#isUser = false;
-    const end = walkMembers(this.#bytes, start, this.#readBlocksMember);
-    this.#endsWithText = this.#isUser && !this.#beginsWith(RESULTS);
-    this.#hasThinking ||= !this.#isUser && this.#beginsWith(THOUGHTS);
-    return end;
+  #readBlocks({ role, content }: Readonly<Record<string, unknown>>): void {
+    const blocks = content === undefined ? [] : listOf(content);
+    for (const block of blocks) this.#readPart(block, MESSAGES);
+    const first = getField(blocks[0], "type");
+    // Results and thoughts come first in their messages.
+    this.#endsWithText = role === "user" && first !== "tool_result";
+    this.#hasThinking ||= role !== "user" && THOUGHTS.has(first);
   }
 
-  // A prompt may have thousands of messages, so that these are no new functions for each.
-  readonly #readBlocksMember: VisitMember = (keyStart, _keyEnd, value) => {
-    if (equalsAt(this.#bytes, keyStart, '"content"'))
-      return walkElements(this.#bytes, value, this.#readBlock);
-    if (equalsAt(this.#bytes, keyStart, '"role"')) this.#isUser = equalsAt(this.#bytes, value, '"user"');
-    else if (!this.#countMember()) return -1;
-    return skipValue(this.#bytes, value);
-  };
-  readonly #readBlock: VisitElement = (block) => {
-    if (this.#firstBlock < 0) this.#firstBlock = block;
-    return this.#readPart(block, MESSAGES);
-  };
-
-  #beginsWith(openings: readonly (readonly string[])[]): boolean {
-    const first = this.#firstBlock;
-    return first >= 0 && openings.some((tokens) => matchTokens(this.#bytes, first, tokens) >= 0);
-  }
-
-  #readPart(start: number, section: 0 | 1 | 2): number {
-    const item = this.#item;
-    const parts = this.#parts[section];
-    const end = item.read(start);
-    if (end < 0 || parts.length >= MAX_PARTS || item.hasTooMany) return -1;
-    parts.push(item.hash);
+  #readPart(part: unknown, section: 0 | 1 | 2): void {
+    const { bare, mark } = takeMark(part, this.#layout.mark);
+    const text = writePart(bare);
+    const hash = hashText(text);
+    this.#parts[section].push(hash);
+    if (section === SYSTEM) this.#shapes.push(this.#readShape(text, hash));
     if (section === MESSAGES) this.#numbers.push(this.#count);
-    if (item.mark !== null) this.#mark(section, readLifetime(item.mark));
-    return end;
+    if (mark !== null) this.#mark(section, readLifetime(mark));
+  }
+
+  /** What stays the same when only the part's digits change: a date, a time, a counter. */
+  #readShape(text: string, hash: number): number {
+    const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedLength < MAX_SHAPED_LENGTH;
+    this.#shapedLength += text.length;
+    if (!isShaped) return hash;
+    const place = text.indexOf(ATTRIBUTION);
+    if (place >= 0 && place < MAX_FRAME_LENGTH) return ATTRIBUTION_SHAPE;
+    return hashText(text.slice(0, MAX_SHAPED_LENGTH).replace(/\d+/g, "0"));
   }
 
   #mark(section: 0 | 1 | 2, lifetimeMs: number | null): void {
@@ -285,9 +190,57 @@ class PromptReader {
   }
 }
 
+/** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
+function findSection(message: unknown): 0 | 1 | 2 {
+  if (getField(message, "type") === "additional_tools") return TOOLS;
+  return SYSTEM_ROLES.has(getField(message, "role")) ? SYSTEM : MESSAGES;
+}
+
+/** A part without its marks for the cache, which move from turn to turn, and the last of them. What a part contains in a
+ *  list may be marked too: the content of a message or of a tool's result. */
+function takeMark(part: unknown, name: string): { bare: unknown; mark: unknown } {
+  let mark: unknown = null;
+  const strip = (value: unknown): unknown => {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return value;
+    const { [name]: found, ...others } = value;
+    mark = found ?? mark;
+    return others;
+  };
+  const isMarked = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, name);
+  const own = strip(part);
+  if (!isObject(own)) return { bare: own, mark };
+  const members = Object.entries(own).map(([key, value]) => {
+    const holdsMark = Array.isArray(value) && value.some(isMarked);
+    return [key, holdsMark ? value.map(strip) : value];
+  });
+  return { bare: Object.fromEntries(members), mark };
+}
+
+/** The same for a text and for a block that holds only this text. */
+function writePart(part: unknown): string {
+  if (typeof part === "string") return part;
+  const text = getField(part, "text");
+  if (typeof text !== "string" || !isObject(part)) return JSON.stringify(part);
+  const isPlain = Object.keys(part).every((name) => name === "text" || name === "type");
+  return isPlain && (part["type"] ?? "text") === "text" ? text : JSON.stringify(part);
+}
+
+function hash(value: unknown): number {
+  return hashText(JSON.stringify(value));
+}
+
+function hashText(text: string): number {
+  return Number(Bun.hash.wyhash(text));
+}
+
+/** A list, or any other value as the only element of one. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
 /** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
-function readLifetime(text: string): number | null {
-  const [, hours] = /"(\d{1,2})h"/.exec(text) ?? [];
+function readLifetime(value: unknown): number | null {
+  const [, hours] = /"(\d{1,2})h"/.exec(JSON.stringify(value)) ?? [];
   return hours === undefined ? null : Number(hours) * HOUR_MS;
 }
 

@@ -4,8 +4,9 @@
 // request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
-import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Layout, Role } from "./layouts.ts";
+import { listOf } from "./read-prompt.ts";
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
@@ -188,11 +189,6 @@ function dropAdded(text: string): string {
 
 function idOf(part: object): unknown {
   return getField(part, "id") ?? getField(part, "name");
-}
-
-/** A list, or any other value as the only element of one. */
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? getList(value) : [value];
 }
 
 function findAny(from: unknown, names: readonly string[]): unknown {

@@ -337,7 +337,7 @@ function mayEqual(bytes: Uint8Array, start: number, name: string): boolean {
   return false;
 }
 
-export function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
+function equalsAt(bytes: Uint8Array, start: number, ascii: string): boolean {
   for (let index = 0; index < ascii.length; index += 1) {
     if (bytes[start + index] !== ascii.charCodeAt(index)) return false;
   }

@@ -2,14 +2,7 @@
 // element and says where its value ends, because it may have walked into it. Work is linear, and the depth is the
 // visitors' own.
 
-import {
-  equalsAt,
-  findMemberValue,
-  findStringEnd,
-  findValueEnd,
-  skipByteOrderMark,
-  skipSpace,
-} from "./json-spans.ts";
+import { findMemberValue, findStringEnd, findValueEnd, skipByteOrderMark, skipSpace } from "./json-spans.ts";
 
 /** Gets the positions of a key (quotes included) and of its value. Returns the index after the value, or -1 to stop. */
 export type VisitMember = (keyStart: number, keyEnd: number, valueStart: number) => number;
@@ -63,14 +56,4 @@ export function walkElements(bytes: Uint8Array, start: number, visit: VisitEleme
 /** Skips a value. */
 export function skipValue(bytes: Uint8Array, start: number): number {
   return findValueEnd(bytes, start);
-}
-
-/** The start of what follows these tokens, which may have white space between them; -1 if they are not at `start`. */
-export function matchTokens(bytes: Uint8Array, start: number, tokens: readonly string[]): number {
-  let at = skipSpace(bytes, start);
-  for (const token of tokens) {
-    if (!equalsAt(bytes, at, token)) return -1;
-    at = skipSpace(bytes, at + token.length);
-  }
-  return at;
 }

@@ -1,6 +1,6 @@
 // Which parts of a request a prompt has, and requests of which none is read.
 
-import { describe, expect, spyOn, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   CHAT_LAYOUT,
   CONTENT_LAYOUT,
@@ -90,28 +90,7 @@ describe("the parts of a prompt", () => {
   });
 });
 
-describe("the work on a prompt of 1 MB", () => {
-  const fill = (part: string): string => `${part},`.repeat(Math.floor(1_000_000 / (part.length + 1))) + part;
-  const words = "It reads the file and runs the tests again. ";
-  test.each([
-    ["a text", `{"messages":["${words.repeat(22_000)}"]}`],
-    ["10,000 messages", `{"messages":[${`{"role":"user","content":"${words}"},`.repeat(9999)}"a"]}`],
-    [
-      "blocks of 3 kB",
-      `{"messages":[{"content":[${fill(`{"type":"text","text":"${words.repeat(70)}"}`)}]}]}`,
-    ],
-    ["tools", `{"tools":[${fill(`{"name":"a","description":"${words.repeat(9)}"}`)}],"messages":["a"]}`],
-    ["one deep input", `{"messages":[{"content":[{"input":${"[".repeat(490_000)}${"]".repeat(490_000)}}]}]}`],
-  ])("hashes each byte once at most, and short parts without a native call: %s", (_, text) => {
-    const bytes = Buffer.from(text);
-    const hash = spyOn(Bun.hash, "wyhash");
-    expect(readPrompt(bytes, MESSAGES_LAYOUT)).not.toBeNull();
-    const lengths = hash.mock.calls.map(([part]) => (part instanceof Uint8Array ? part.length : 0));
-    hash.mockRestore();
-    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(bytes.length);
-    expect(Math.min(...lengths, Infinity)).toBeGreaterThan(160);
-  });
-
+describe("the limits of a prompt", () => {
   test("10,240 parts are read", () => {
     expect(sizesOf(`{"messages":[${'"a",'.repeat(10_239)}"a"]}`, MESSAGES_LAYOUT)).toEqual([0, 0, 10_240]);
   });
@@ -138,16 +117,10 @@ describe("no prompt is read", () => {
     ["of what is no JSON", "{"],
     ["of what is no object", "[1]"],
     ["without messages", '{"model":"m"}'],
-    ["of messages that are there twice", '{"messages":["a"],"messages":["b"]}'],
     ["of a body that is cut", '{"messages":["a"'],
     ["with too many parts", `{"messages":[${'"a",'.repeat(10_240)}"a"]}`],
-    ["with too many members", `{${'"a":1,'.repeat(16_384)}"messages":["a"]}`],
-    ["with too many members in a message", `{"messages":[{${'"a":1,'.repeat(16_384)}"content":"a"}]}`],
-    ["with too many marks", `{"messages":["a",{"content":[{"a":[${'"cache_control",'.repeat(257)}1]}]}]}`],
-    [
-      "with too many members beside a mark",
-      `{"messages":[{"content":[{${'"a":1,'.repeat(4096)}${MARK}}]},"a"]}`,
-    ],
+    ["with too many marks", `{"messages":[{"content":[${`{${MARK}},`.repeat(256)}{${MARK}}]}]}`],
+    ["that is nested too deeply", `{"messages":[${"[".repeat(500)}${"]".repeat(500)}]}`],
   ])("%s", (_name, text) => {
     expect(read(text)).toBeNull();
   });
