@@ -54,8 +54,7 @@ export const NOT_CACHED: Field = ["cache-control", "no-store"];
  *  cookies, so they are not taken apart. */
 export function readCookie({ fields }: Pick<Exchange, "fields">, name: string): string | null {
   const begin = `${name}=`;
-  for (const [field, value] of fields) {
-    if (field !== "cookie") continue;
+  for (const value of fields.getAll("cookie")) {
     for (let at = value.indexOf(begin); at !== -1; at = value.indexOf(begin, at + begin.length)) {
       if (at > 0 && value[at - 1] !== ";" && value[at - 1] !== " ") continue;
       const end = value.indexOf(";", at);

@@ -15,6 +15,7 @@ import { watchClient } from "../../src/gateway/deliver/client-left.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { Request } from "../../src/gateway/request.ts";
 import type { GatewayError } from "../../src/lib/errors.ts";
+import { Fields, type SentFields } from "../../src/lib/http1/fields.ts";
 import {
   type Exchange,
   type Field,
@@ -39,7 +40,7 @@ export interface ScriptedHead {
 /** Pushes its chunks one after another, unless it is paused. */
 export class ScriptedResponse implements UpstreamResponse, SentRequest {
   readonly status: number;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   readonly length = null;
   readonly closeDelimited = false;
   readonly reused = false;
@@ -59,14 +60,14 @@ export class ScriptedResponse implements UpstreamResponse, SentRequest {
       isEndless = false,
     } = head;
     this.status = status;
-    this.fields = fields;
+    this.fields = Fields.of(fields);
     this.isEndless = isEndless;
     this.#chunks = [...chunks];
     this.#listener = listener;
   }
 
   field(name: string): string | undefined {
-    return this.fields.find(([other]) => other === name)?.[1];
+    return this.fields.get(name);
   }
 
   /** The head comes when the request has been sent, and each chunk after the one before was taken. */
@@ -126,7 +127,7 @@ function startFault(fault: UpstreamFault, listener: ResponseListener): SentReque
 export class RecordedExchange implements Exchange {
   readonly method = "POST";
   readonly target: string;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   readonly #body: string;
   status: number | null = null;
   sentFields: readonly Field[] = [];
@@ -137,12 +138,12 @@ export class RecordedExchange implements Exchange {
 
   constructor(target: string, fields: readonly Field[], body: object) {
     this.target = target;
-    this.fields = fields;
+    this.fields = Fields.of(fields);
     this.#body = JSON.stringify(body);
   }
 
   field(name: string): string | undefined {
-    return this.fields.find(([other]) => other === name)?.[1];
+    return this.fields.get(name);
   }
   sentField(name: string): string | undefined {
     return this.sentFields.find(([other]) => other === name)?.[1];
@@ -153,14 +154,14 @@ export class RecordedExchange implements Exchange {
   get begun(): boolean {
     return this.status !== null;
   }
-  answer(status: number, fields: readonly Field[], body: Uint8Array | string): void {
+  answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     this.begin(status, fields);
     this.text = Buffer.from(body).toString();
     this.ended = "end";
   }
-  begin(status: number, fields: readonly Field[]): void {
+  begin(status: number, fields: SentFields): void {
     this.status = status;
-    this.sentFields = fields;
+    this.sentFields = [...fields];
   }
   write(chunk: Uint8Array): boolean {
     this.text += Buffer.from(chunk).toString();

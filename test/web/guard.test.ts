@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { Fields } from "../../src/lib/http1/fields.ts";
 import { readCookie } from "../../src/web/guard.ts";
 
 test.each([
@@ -12,14 +13,14 @@ test.each([
   ["my_session=b", null],
   ["", null],
 ])("the cookie is read from %p", (value, found) => {
-  expect(readCookie({ fields: [["cookie", value]] }, "session")).toBe(found);
+  expect(readCookie({ fields: Fields.of([["cookie", value]]) }, "session")).toBe(found);
 });
 
 test("the cookie is found in any of several fields", () => {
-  const fields: [string, string][] = [
+  const fields = Fields.of([
     ["cookie", "other=b"],
     ["x-cookie", "session=c"],
     ["cookie", "session=a"],
-  ];
+  ]);
   expect(readCookie({ fields }, "session")).toBe("a");
 });

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { FOLLOWS_NOTHING } from "../../src/gateway/control/console.ts";
 import { createActivity } from "../../src/gateway/observe/activity.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
+import { Fields } from "../../src/lib/http1/fields.ts";
 import type { Exchange } from "../../src/lib/http1/types.ts";
 import type { LiveEvent } from "../../src/web/api.ts";
 import { createLive, type Live } from "../../src/web/live.ts";
@@ -53,7 +54,7 @@ function openPage(leaving: Leaving = null): OpenPage {
   const exchange: Exchange = {
     method: "GET",
     target: "/console/api/live",
-    fields: [],
+    fields: new Fields(),
     field: () => undefined,
     readBody: () => Promise.reject(new Error("it has no body")),
     answer: () => {},

@@ -1,6 +1,7 @@
 // Checks a channel's credential against its upstream, free of charge: it asks for the models, and where there is no
 // such list, sends a request without content, which the upstream refuses before any model works on it.
 
+import { Fields } from "../../lib/http1/fields.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
@@ -58,12 +59,12 @@ async function sendEmpty(client: Client, channel: Channel): Promise<number> {
   // A path with a model in it would need a model to check.
   if (path.includes("{model}")) return 404;
   const dialect = dialectOf(channel.platform);
-  const fields = [
+  const fields = Fields.of([
     ["content-type", "application/json"],
     ["accept-encoding", "identity"],
     ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
-  ] as const;
+  ]);
   const request = {
     origin,
     method: "POST",

@@ -301,7 +301,7 @@ class Attempt implements ResponseListener {
 
   #keepResponse({ status, fields }: UpstreamResponse, body: Uint8Array): RefusedResponse | null {
     if (body.length > MAX_REPEATED_BYTES) return null;
-    const repeated = fields.filter(([name]) => REPEATED_FIELDS.has(name));
+    const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
     const dialect = this.#r.dialect.name;
     return { status, dialect, fields: redactFields(repeated, this.#candidate.channel, status), body };
   }

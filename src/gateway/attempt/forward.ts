@@ -2,11 +2,11 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
 import {
   ClientGone,
   type Deadlines,
   type Exchange,
-  type Field,
   type ResponseListener,
   type SentRequest,
 } from "../../lib/http1/types.ts";
@@ -60,9 +60,9 @@ export function signedFields(
   channel: Channel,
   dialect: Dialect,
   keepEncoding: boolean,
-): readonly Field[] {
+): Fields {
   const fields = requestFields(exchange.fields, keepEncoding);
-  fields.push(dialect.sign(channel.credential), ...markHop(exchange, addressOf(channel).origin));
+  fields.add(dialect.sign(channel.credential), ...markHop(exchange, addressOf(channel).origin));
   return overrideFields(fields, channel.headers);
 }
 

@@ -4,6 +4,7 @@ import type { Channel, Group } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { Fields } from "../../lib/http1/fields.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { UpstreamFault } from "../../lib/http1/types.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
@@ -170,12 +171,12 @@ async function requestPage(
   query: string,
 ): Promise<ListPage> {
   const { origin, basePath, deadlines } = addressOf(channel);
-  const fields = [
+  const fields = Fields.of([
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
     ...dialect.ownRequestFields,
     dialect.sign(channel.credential),
-  ] as const;
+  ]);
   const request = {
     origin,
     method: "GET",

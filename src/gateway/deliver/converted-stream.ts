@@ -90,8 +90,8 @@ export class ConvertedStream extends ResponseStream {
   }
 
   #refuse({ status, body }: { status: number; body: string }): void {
-    const fields = answerFields(this.r).filter(([name]) => name !== "content-type");
-    fields.push(["content-type", "application/json"]);
+    const fields = answerFields(this.r).without(new Set(["content-type"]));
+    fields.add(["content-type", "application/json"]);
     this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).candidate.channel));
   }
 }

@@ -2,7 +2,8 @@
 
 import { type Reading, sumUsage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { Field, UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import type { UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
 import { NO_BODY } from "../intake/body.ts";
 import { holdPrompt } from "../bill/miss.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
@@ -107,19 +108,20 @@ export function noteFirstByte(r: Request): void {
   r.firstByteMs ??= Math.round(performance.now() - r.arrived);
 }
 
-export function answerFields(r: Request): Field[] {
+export function answerFields(r: Request): Fields {
   const { response, candidate } = responseOf(r);
   const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
-  fields.push(["x-request-id", r.id]);
+  fields.add(["x-request-id", r.id]);
   return r.bridge === null ? fields : convertFields(fields, r.bridge, r.streamed && r.stream);
 }
 
 /** Fields that describe the upstream's bytes, which a bridge replaces. */
 const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
 
-function convertFields(fields: readonly Field[], { adjusted }: Bridge, streamed: boolean): Field[] {
-  const converted = fields.filter(([name]) => !OF_BODY.has(name));
-  converted.push(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
-  if (adjusted.length > 0) converted.push(["x-gateway-adjusted", adjusted.join(", ")]);
+function convertFields(fields: Fields, { adjusted }: Bridge, streamed: boolean): Fields {
+  const converted = fields
+    .without(OF_BODY)
+    .add(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
+  if (adjusted.length > 0) converted.add(["x-gateway-adjusted", adjusted.join(", ")]);
   return converted;
 }

@@ -1,7 +1,7 @@
 // A response that a channel gave, and what its head says.
 
-import { findField } from "../../lib/http1/head.ts";
-import type { UpstreamResponse } from "../../lib/http1/types.ts";
+import { Fields } from "../../lib/http1/fields.ts";
+import { UpstreamResponse } from "../../lib/http1/types.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -48,13 +48,6 @@ export function repeatResponse(
 ): ChannelResponse {
   const { status, body } = refused;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  const fields = [...refused.fields, ["retry-after", String(seconds)] as const];
-  const response: UpstreamResponse = {
-    status,
-    fields,
-    field: (name) => findField(fields, name),
-    length: body.length,
-    closeDelimited: false,
-  };
-  return { response, candidate, whole: body };
+  const fields = Fields.of(refused.fields).add(["retry-after", String(seconds)]);
+  return { response: new UpstreamResponse(status, fields, body.length), candidate, whole: body };
 }

@@ -11,12 +11,11 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { MAX_CODINGS, readCodings } from "../../lib/http1/encoding.ts";
-import { findField } from "../../lib/http1/head.ts";
 import {
   type BodyListener,
   type SentRequest,
   UpstreamFault,
-  type UpstreamResponse,
+  UpstreamResponse,
 } from "../../lib/http1/types.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
@@ -53,6 +52,8 @@ function refuse(how: string): UpstreamFault {
   return new UpstreamFault("malformed", `its response is encoded ${how}`, true);
 }
 
+const OF_CODED_BYTES: ReadonlySet<string> = new Set(["content-encoding", "content-length"]);
+
 /** Gets the body as it came, and passes it on decoded. It can be paused like the request that it reads from. */
 export class BodyDecoder implements BodyListener {
   /** The head of the decoded response. */
@@ -65,16 +66,9 @@ export class BodyDecoder implements BodyListener {
     this.#decoders = openDecoders(codings);
     // One decoder does not notice a missing end.
     const isEndless = codings.includes("zstd");
-    const fields = response.fields.filter(
-      ([name]) => name !== "content-encoding" && name !== "content-length",
-    );
-    this.response = {
-      status: response.status,
-      fields,
-      field: (name) => findField(fields, name),
-      length: null,
-      closeDelimited: response.closeDelimited || isEndless,
-    };
+    const fields = response.fields.without(OF_CODED_BYTES);
+    const closeDelimited = response.closeDelimited || isEndless;
+    this.response = new UpstreamResponse(response.status, fields, null, closeDelimited);
   }
 
   /** `sent`: the request whose body comes. */

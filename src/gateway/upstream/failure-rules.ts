@@ -3,7 +3,8 @@
 
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { type Field, type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 
@@ -44,7 +45,7 @@ export interface RefusedResponse {
   readonly status: number;
   /** The upstream's dialect. A request in another dialect cannot get this response. */
   readonly dialect: DialectName;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   readonly body: Uint8Array;
 }
 

@@ -1,12 +1,36 @@
 // Which header fields are forwarded, in each direction: all of them, known or not, except those that a list here names.
 // docs/contract.md has the same lists. Pure.
 
+import { Fields } from "../../lib/http1/fields.ts";
 import type { Field } from "../../lib/http1/types.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 
-/** Fields that are not forwarded. */
-interface Exceptions {
-  readonly names: ReadonlySet<string>;
-  readonly patterns: RegExp;
+/** Traffic repeats a few dozen names. */
+const MAX_KNOWN_NAMES = 1024;
+const MAX_KNOWN_LENGTH = 64;
+
+/** The fields that are not forwarded in one direction. What becomes of a name is decided once. */
+class Exceptions {
+  readonly #names: ReadonlySet<string>;
+  readonly #patterns: RegExp;
+  readonly #renamed: ReadonlyMap<string, string>;
+  readonly #known = new BoundedMap<string, string | null>(MAX_KNOWN_NAMES);
+
+  constructor(names: readonly string[], patterns: RegExp, renamed: ReadonlyMap<string, string> = new Map()) {
+    this.#names = new Set(names);
+    this.#patterns = patterns;
+    this.#renamed = renamed;
+  }
+
+  /** The name under which a field is forwarded; null if it is not. */
+  forward(name: string): string | null {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const forwarded =
+      this.#names.has(name) || this.#patterns.test(name) ? null : (this.#renamed.get(name) ?? name);
+    if (name.length <= MAX_KNOWN_LENGTH) this.#known.set(name, forwarded);
+    return forwarded;
+  }
 }
 
 /** Fields about one connection or its framing. The gateway writes its own. */
@@ -26,8 +50,8 @@ const HOP_BY_HOP = [
   "upgrade",
 ];
 
-const REQUEST: Exceptions = {
-  names: new Set([
+const REQUEST = new Exceptions(
+  [
     ...HOP_BY_HOP,
     "host",
     "accept-encoding",
@@ -38,14 +62,13 @@ const REQUEST: Exceptions = {
     "cookie",
     "origin",
     "referer",
-  ]),
+  ],
   // Keys, accounts, browsers, and the gateway's own fields.
-  patterns:
-    /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
-};
+  /authorization|api-?key$|^(?:x-)?(?:openai|anthropic)-(?:organi[sz]ation|project|workspace)(?:-id)?$|^sec-|^x-gateway-/,
+);
 
-const RESPONSE: Exceptions = {
-  names: new Set([
+const RESPONSE = new Exceptions(
+  [
     ...HOP_BY_HOP,
     "alt-svc",
     "set-cookie",
@@ -65,62 +88,52 @@ const RESPONSE: Exceptions = {
     "x-frame-options",
     // The gateway sends its own.
     "x-content-type-options",
-  ]),
-  patterns: /^(?:access-control-|content-security-policy|cross-origin-|x-gateway-)/,
-};
+  ],
+  /^(?:access-control-|content-security-policy|cross-origin-|x-gateway-)/,
+  // The client's x-request-id is the gateway's own.
+  new Map([["x-request-id", "x-upstream-request-id"]]),
+);
 
 /** A value that looks like a client's key, under a name that is not known to carry one. */
 const KEY_VALUE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
 
 /** A client's fields as they go upstream. The caller adds the credential and the channel's own fields. `keepEncoding`: the
  *  body is sent as it came, with its content-encoding. */
-export function requestFields(fields: readonly Field[], keepEncoding: boolean): Field[] {
+export function requestFields(fields: Fields, keepEncoding: boolean): Fields {
   const hop = readConnection(fields);
-  const forwarded = fields.filter(([name, value]) => {
-    if (hop.has(name) || KEY_VALUE.test(value)) return false;
-    return name === "content-encoding" ? keepEncoding : isForwarded(name, REQUEST);
+  const forwarded = withoutKeys(fields).copy((name) => {
+    if (hop.has(name) || (name === "content-encoding" && !keepEncoding)) return null;
+    return REQUEST.forward(name);
   });
   // Responses are metered on their way, and no client gets bytes that it cannot read.
-  forwarded.push(["accept-encoding", "identity"]);
-  return forwarded;
+  return forwarded.add(["accept-encoding", "identity"]);
+}
+
+/** Nearly all requests have no such value, and one search of all fields shows it. */
+function withoutKeys(fields: Fields): Fields {
+  if (!fields.text.includes("sk-") || !KEY_VALUE.test(fields.text)) return fields;
+  return Fields.of([...fields].filter(([, value]) => !KEY_VALUE.test(value)));
 }
 
 /** A channel's own fields replace the client's fields of the same name. */
-export function overrideFields(fields: readonly Field[], own: readonly Field[]): readonly Field[] {
+export function overrideFields(fields: Fields, own: readonly Field[]): Fields {
   if (own.length === 0) return fields;
   const lower = own.map(([name, value]): Field => [name.toLowerCase(), value]);
-  const named = new Set(lower.map(([name]) => name));
-  return [...fields.filter(([name]) => !named.has(name)), ...lower];
+  return fields.without(new Set(lower.map(([name]) => name))).add(...lower);
 }
 
-/** An upstream's fields as they go to the client. `x-request-id` is the gateway's own. Fields of decoded codings have been
- *  removed by decode.ts. */
-export function responseFields(fields: readonly Field[]): Field[] {
+/** An upstream's fields as they go to the client. Fields of decoded codings have been removed by decode.ts. */
+export function responseFields(fields: Fields): Fields {
   const hop = readConnection(fields);
-  const forwarded: Field[] = [];
-  for (const field of fields) {
-    const [name, value] = field;
-    if (hop.has(name)) continue;
-    if (name === "x-request-id") forwarded.push(["x-upstream-request-id", value]);
-    else if (isForwarded(name, RESPONSE)) forwarded.push(field);
-  }
-  forwarded.push(["x-content-type-options", "nosniff"]);
-  return forwarded;
-}
-
-function isForwarded(name: string, { names, patterns }: Exceptions): boolean {
-  return !names.has(name) && !patterns.test(name);
+  const forwarded = fields.copy((name) => (hop.has(name) ? null : RESPONSE.forward(name)));
+  return forwarded.add(["x-content-type-options", "nosniff"]);
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 /** The names in `connection`: those fields are for this hop only. A message may have thousands of them. */
-function readConnection(fields: readonly Field[]): ReadonlySet<string> {
-  let names: Set<string> | null = null;
-  for (const [name, value] of fields) {
-    if (name !== "connection" || value === "keep-alive" || value === "close") continue;
-    names ??= new Set();
-    for (const token of value.split(",")) names.add(token.trim().toLowerCase());
-  }
-  return names ?? NONE;
+function readConnection(fields: Fields): ReadonlySet<string> {
+  const values = fields.getAll("connection");
+  if (values.every((value) => value === "keep-alive")) return NONE;
+  return new Set(values.flatMap((value) => value.split(",")).map((token) => token.trim().toLowerCase()));
 }

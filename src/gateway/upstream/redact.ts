@@ -5,7 +5,7 @@
 import type { Reading } from "../../billing/usage.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import type { Field } from "../../lib/http1/types.ts";
+import { Fields } from "../../lib/http1/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import {
   type ByteRange,
@@ -205,20 +205,16 @@ function isPlainName(name: string, { plain, namePieces }: Redaction): boolean {
 }
 
 /** Removes the header fields that hold a secret. */
-export function redactFields(fields: Field[], channel: SecretHolder, status: number): Field[] {
+export function redactFields(fields: Fields, channel: SecretHolder, status: number): Fields {
   const { whole, pieces, names } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
-  const shortest = Math.min(patterns.shortest, names.shortest);
-  const areClean = (some: readonly Field[]): boolean => {
-    let text = "";
-    for (const [name, value] of some)
-      if (name.length >= shortest || value.length >= shortest) text = `${text}${name}\n${value}\n`;
-    if (text === "") return true;
+  const isClean = (text: string): boolean => {
     const bytes = Buffer.from(text);
     return findSecrets(bytes, patterns).length === 0 && findSecrets(bytes, names).length === 0;
   };
   // Nearly all responses have nothing to remove, and one search of all fields shows it.
-  return areClean(fields) ? fields : fields.filter((field) => areClean([field]));
+  if (isClean(fields.text)) return fields;
+  return Fields.of([...fields].filter(([name, value]) => isClean(`${name}\n${value}`)));
 }
 
 const NOTHING = Buffer.alloc(0);

@@ -29,7 +29,7 @@ function readRetryInfo(body: string): number | null {
 const RESET = /^(?:anthropic-ratelimit-([a-z-]+)-reset|x-ratelimit-reset-([a-z-]+))$/;
 
 function readResets(head: Head, now: number): number | null {
-  const waits = head.fields.flatMap(([name, value]) => {
+  const waits = [...head.fields].flatMap(([name, value]) => {
     const [, messages, openai] = RESET.exec(name) ?? [];
     if (messages !== undefined) {
       const isSpent = head.field(`anthropic-ratelimit-${messages}-remaining`) === "0";

@@ -2,6 +2,7 @@
 
 import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { Fields } from "../../lib/http1/fields.ts";
 import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { endUnbilled, failRequest } from "../bill/fail.ts";
@@ -76,7 +77,11 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
   const ended = Promise.withResolvers<void>();
   const { catalog, observer, sockets } = gateway;
   const { maxBodyBytes } = catalog;
-  const fields = [...acceptHandshake(call.exchange), ...upstream.fields, ["x-request-id", call.id] as const];
+  const fields = Fields.of([
+    ...acceptHandshake(call.exchange),
+    ...upstream.fields,
+    ["x-request-id", call.id],
+  ]);
   const name = `WebSocket of the key "${key.name}"`;
   sockets.open += 1;
   observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);

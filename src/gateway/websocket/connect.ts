@@ -1,6 +1,7 @@
 // Opens a WebSocket to the upstream of one channel.
 
-import { type Field, UpstreamFault } from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import { UpstreamFault } from "../../lib/http1/types.ts";
 import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
 import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
 import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
@@ -19,7 +20,7 @@ export interface OpenConnection {
   readonly kind: "open";
   readonly candidate: Candidate;
   /** The fields of the upstream's 101, for the client. */
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   /** `taken` gets the peer before the listener gets anything: messages may have come together with the 101. */
   start(listener: PeerListener, taken: (peer: WebSocketPeer) => void): void;
   discard(): void;
@@ -48,7 +49,7 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   const started = gateway.client.upgrade({
     origin,
     target: basePath + call.target.path + call.query,
-    fields: [...signedFields(call.exchange, channel, call.target.endpoint.dialect, false), ...fields],
+    fields: signedFields(call.exchange, channel, call.target.endpoint.dialect, false).add(...fields),
     deadlines,
   });
   call.exchange.onGone(() => started.cancel());
@@ -74,7 +75,7 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
   if (accept !== null) {
     const fault = findAcceptFault(reply, key);
     if (fault === null) {
-      const fields = redactFields(responseFields(reply.fields), channel, status).filter(isForClient);
+      const fields = redactFields(responseFields(reply.fields), channel, status).copy(keepForClient);
       return {
         kind: "open",
         candidate,
@@ -102,6 +103,6 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
 }
 
 /** The handshake's own fields belong to this hop. */
-function isForClient([name]: Field): boolean {
-  return !name.startsWith("sec-websocket-");
+function keepForClient(name: string): string | null {
+  return name.startsWith("sec-websocket-") ? null : name;
 }

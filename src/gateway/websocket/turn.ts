@@ -8,7 +8,8 @@ import {
 } from "../../dialects/formats/responses-websocket.ts";
 import { MESSAGES } from "../../dialects/meters/meter.ts";
 import { Deadline } from "../../lib/time/deadline.ts";
-import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
+import { Fields } from "../../lib/http1/fields.ts";
+import { type FaultKind, UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import { settle } from "../bill/settle.ts";
 import { beginDelivery, noteFirstByte } from "../deliver/delivery.ts";
@@ -41,7 +42,7 @@ export class SocketTurn {
     this.#gateway = gateway;
     this.#meter = r.dialect.openMeter(MESSAGES, r.calls);
     gateway.channels.reportStart(candidate, gateway.now());
-    const response = { status: 200, fields: [], field: () => undefined, length: null, closeDelimited: false };
+    const response = new UpstreamResponse(200, new Fields(), null);
     beginDelivery(r, response, candidate, gateway);
   }
 

@@ -3,7 +3,8 @@
 
 import { cutBytes } from "../memory/bytes.ts";
 import { hasToken } from "./head.ts";
-import { Malformed, type Field } from "./types.ts";
+import type { Fields } from "./fields.ts";
+import { Malformed } from "./types.ts";
 
 export interface BodyDecoder {
   /** True once the last byte of the body was decoded. */
@@ -186,18 +187,11 @@ function hexValue(byte: number): number {
 export type BodyLength = number | "chunked" | "unknown";
 
 /** Refuses every head that two readers could interpret differently. */
-export function readBodyLength(fields: readonly Field[], minor: 0 | 1): BodyLength {
-  let length: string | undefined;
-  let coding: string | undefined;
-  for (const [name, value] of fields) {
-    if (name === "content-length") {
-      if (length !== undefined) throw new Malformed("more than one content-length");
-      length = value;
-    } else if (name === "transfer-encoding") {
-      if (coding !== undefined) throw new Malformed("more than one transfer-encoding");
-      coding = value;
-    }
-  }
+export function readBodyLength(fields: Fields, minor: 0 | 1): BodyLength {
+  const [length, ...otherLengths] = fields.getAll("content-length");
+  const [coding, ...otherCodings] = fields.getAll("transfer-encoding");
+  if (otherLengths.length > 0) throw new Malformed("more than one content-length");
+  if (otherCodings.length > 0) throw new Malformed("more than one transfer-encoding");
   if (coding !== undefined) {
     if (length !== undefined) throw new Malformed("content-length and transfer-encoding together");
     if (minor === 0) throw new Malformed("transfer-encoding in HTTP/1.0");
@@ -216,8 +210,6 @@ export function openDecoder(length: BodyLength): BodyDecoder {
 }
 
 /** Whether the connection can serve another message after this one. */
-export function staysOpen(fields: readonly Field[], minor: 0 | 1): boolean {
-  if (minor === 0) return false;
-  for (const [name, value] of fields) if (name === "connection" && hasToken(value, "close")) return false;
-  return true;
+export function staysOpen(fields: Fields, minor: 0 | 1): boolean {
+  return minor === 1 && !fields.getAll("connection").some((value) => hasToken(value, "close"));
 }

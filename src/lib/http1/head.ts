@@ -1,7 +1,8 @@
 // The head of a message: request line, status line and fields, parsed and written. It is strict. What another reader
 // could read differently is refused, so that no two readers disagree about where a message ends.
 
-import { Malformed, type Field } from "./types.ts";
+import { Fields } from "./fields.ts";
+import { Malformed } from "./types.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
 
@@ -10,25 +11,21 @@ export interface RequestHead {
   readonly target: string;
   /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
   readonly minor: 0 | 1;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
 }
 
 export interface ResponseHead {
   readonly status: number;
   readonly minor: 0 | 1;
-  readonly fields: Field[];
+  readonly fields: Fields;
 }
 
 const CR = 13;
 const LF = 10;
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const FORBIDDEN_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 const AFTER_VERSION = /^ [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const ABSOLUTE = /^https?:\/\/[^/?#\s]+/i;
-/** The fields that show where a message ends. Only framing code writes them. */
-const FRAMING_FIELDS = new Set(["connection", "keep-alive", "content-length", "transfer-encoding"]);
 
 /** The index after the empty line of the head that starts at `from`, or -1. */
 export function findHeadEnd(bytes: Buffer, from: number): number {
@@ -70,25 +67,26 @@ export function requireRequestStart(byte: number | undefined): void {
   throw new Malformed("not a request line");
 }
 
-/** `head` ends before the CRLF of its last line. */
-export function parseRequest(head: string): RequestHead {
-  const lineEnd = findLineEnd(head, 0);
-  const first = head.indexOf(" ");
-  const last = head.lastIndexOf(" ", lineEnd - 1);
+/** The lines of the head, from `from` to `end`, each with its CRLF. */
+export function parseRequest(bytes: Buffer, from: number, end: number): RequestHead {
+  const lineEnd = findLineEnd(bytes, from, end);
+  const line = bytes.toString("latin1", from, lineEnd);
+  const first = line.indexOf(" ");
+  const last = line.lastIndexOf(" ");
   if (first <= 0 || last <= first) throw new Malformed("not a request line");
-  const version = head.slice(last + 1, lineEnd);
+  const version = line.slice(last + 1);
   const minor = readMinor(version);
   if (minor === null) {
     const known = /^HTTP\/\d\.\d$/.test(version);
     throw new Malformed("only HTTP/1.1 and HTTP/1.0 are supported", known ? 505 : 400);
   }
-  const method = head.slice(0, first);
+  const method = line.slice(0, first);
   if (!METHOD.test(method) || method === "CONNECT") throw new Malformed("the method is not supported");
   return {
     method,
-    target: readTarget(head.slice(first + 1, last)),
+    target: readTarget(line.slice(first + 1, last)),
     minor,
-    fields: parseFields(head, lineEnd + 2),
+    fields: Fields.read(bytes, lineEnd + 2, end),
   };
 }
 
@@ -99,12 +97,13 @@ export function canStartResponse(bytes: Buffer, from: number): boolean {
   return VERSION.startsWith(bytes.toString("latin1", from, from + VERSION.length));
 }
 
-export function parseResponse(head: string): ResponseHead {
-  const lineEnd = findLineEnd(head, 0);
-  const line = head.slice(0, lineEnd);
+/** The lines of the head, from `from` to `end`, each with its CRLF. */
+export function parseResponse(bytes: Buffer, from: number, end: number): ResponseHead {
+  const lineEnd = findLineEnd(bytes, from, end);
+  const line = bytes.toString("latin1", from, lineEnd);
   const minor = readMinor(line.slice(0, 8));
   if (minor === null || !AFTER_VERSION.test(line.slice(8))) throw new Malformed("not a status line");
-  return { status: Number(line.slice(9, 12)), minor, fields: parseFields(head, lineEnd + 2) };
+  return { status: Number(line.slice(9, 12)), minor, fields: Fields.read(bytes, lineEnd + 2, end) };
 }
 
 function readMinor(version: string): 0 | 1 | null {
@@ -125,15 +124,11 @@ function readTarget(raw: string): string {
   return raw;
 }
 
-function findLineEnd(head: string, from: number): number {
-  const at = head.indexOf("\r\n", from);
-  return at < 0 ? head.length : at;
-}
-
-/** The first value of a field. */
-export function findField(fields: readonly Field[], name: string): string | undefined {
-  for (const field of fields) if (field[0] === name) return field[1];
-  return undefined;
+/** The index of the line's CRLF. */
+function findLineEnd(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && (bytes[at] !== CR || bytes[at + 1] !== LF)) at += 1;
+  return at;
 }
 
 /** Whether a comma-separated field names `token`, which must be lower case. */
@@ -142,19 +137,6 @@ export function hasToken(value: string | undefined, token: string): boolean {
   if (value.length === token.length) return value.toLowerCase() === token;
   if (!value.includes(",")) return false;
   return value.split(",").some((part) => part.trim().toLowerCase() === token);
-}
-
-/** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
-export function writeFields(fields: readonly Field[]): string {
-  let lines = "";
-  for (const [name, value] of fields) {
-    if (FRAMING_FIELDS.has(name)) continue;
-    if (!TOKEN.test(name) || FORBIDDEN_IN_VALUE.test(value)) {
-      throw new Malformed(`a forbidden character in the field ${JSON.stringify(name)}`);
-    }
-    lines = `${lines}${name}: ${value}\r\n`;
-  }
-  return lines;
 }
 
 export function writeRequestLine(method: string, target: string): string {
@@ -200,90 +182,4 @@ const REASONS = new Map([
 
 export function writeStatusLine(status: number): string {
   return `HTTP/1.1 ${status} ${REASONS.get(status) ?? ""}\r\n`;
-}
-
-// Fields: one pass over the text. No strings are made except the values.
-
-const TAB = 9;
-const SPACE = 32;
-const COLON = 58;
-
-/** Two bits for each character: allowed in a name, allowed in a value. */
-const IN_NAME = 1;
-const IN_VALUE = 2;
-const CHARACTER_KINDS = Uint8Array.from({ length: 256 }, (_, code) => {
-  const char = String.fromCharCode(code);
-  const named = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(char) ? IN_NAME : 0;
-  return named | (/[\t\x20-\x7e\x80-\xff]/.test(char) ? IN_VALUE : 0);
-});
-
-/** Traffic repeats a few dozen names, so most are found in this table instead of being made again. */
-const SLOTS = 1024;
-const MAX_CACHED_NAME_BYTES = 64;
-const knownNames: string[] = Array.from({ length: SLOTS }, () => "");
-
-/** `head` is latin-1. Its fields start at `from` and end with it, without a last CRLF. */
-function parseFields(head: string, from: number): Field[] {
-  const fields: Field[] = [];
-  let at = from;
-  while (at < head.length) {
-    const start = at;
-    let hash = 0;
-    for (; at < head.length; at += 1) {
-      const code = head.charCodeAt(at);
-      if (((CHARACTER_KINDS[code] ?? 0) & IN_NAME) === 0) break;
-      hash = (Math.imul(hash, 31) + (code | 0x20)) & (SLOTS - 1);
-    }
-    if (at === start || head.charCodeAt(at) !== COLON) throw new Malformed("a field without a name");
-    const name = readName(head, start, at, hash);
-    const valueEnd = findValueEnd(head, at + 1);
-    fields.push([name, trimBlanks(head, at + 1, valueEnd)]);
-    at = skipLineEnd(head, valueEnd);
-  }
-  return fields;
-}
-
-/** Returns the name in lower case. */
-function readName(head: string, start: number, end: number, slot: number): string {
-  const expected = knownNames[slot] ?? "";
-  if (matchesName(expected, head, start, end)) return expected;
-  const name = head.slice(start, end).toLowerCase();
-  if (name.length <= MAX_CACHED_NAME_BYTES) knownNames[slot] = name;
-  return name;
-}
-
-function matchesName(name: string, head: string, start: number, end: number): boolean {
-  if (name.length !== end - start) return false;
-  for (let at = start; at < end; at += 1) {
-    const code = head.charCodeAt(at);
-    const lower = code >= 65 && code <= 90 ? code | 0x20 : code;
-    if (lower !== name.charCodeAt(at - start)) return false;
-  }
-  return true;
-}
-
-function findValueEnd(head: string, from: number): number {
-  let at = from;
-  while (at < head.length && ((CHARACTER_KINDS[head.charCodeAt(at)] ?? 0) & IN_VALUE) !== 0) at += 1;
-  return at;
-}
-
-/** Refuses a folded line, a lone CR or LF, and every other character that a value must not contain. */
-function skipLineEnd(head: string, at: number): number {
-  if (at === head.length) return at;
-  if (head.charCodeAt(at) !== CR || head.charCodeAt(at + 1) !== LF)
-    throw new Malformed("a forbidden character in a field");
-  return at + 2;
-}
-
-function trimBlanks(head: string, from: number, to: number): string {
-  let start = from;
-  let end = to;
-  while (start < end && isBlank(head.charCodeAt(start))) start += 1;
-  while (end > start && isBlank(head.charCodeAt(end - 1))) end -= 1;
-  return head.slice(start, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB;
 }

@@ -1,7 +1,8 @@
 // The types that both sides of HTTP/1.1 share: the exchange with a client, and the request to an upstream.
 
-/** A header field. The name is lower case, the value as it arrived. Order and repeats are kept. */
-export type Field = readonly [name: string, value: string];
+import type { Field, Fields, SentFields } from "./fields.ts";
+
+export { type Field, Malformed } from "./fields.ts";
 
 /** One request of a client and the reply to it. Reply either with `answer`, or with `begin`, any number of `write`, then
  *  `end` or `reset`. */
@@ -9,7 +10,7 @@ export interface Exchange {
   readonly method: string;
   /** The request target as it arrived: path and query, not decoded. */
   readonly target: string;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   /** The first value of a field, by its lower-case name. */
   field(name: string): string | undefined;
   /** Reads the whole body. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue if the client waits for it. */
@@ -18,10 +19,10 @@ export interface Exchange {
   /** Every reply carries these fields too. */
   addReplyFields(fields: readonly Field[]): void;
   /** Sends a whole reply with content-length, in one write. HEAD, 204 and 304 are framed correctly. */
-  answer(status: number, fields: readonly Field[], body: Uint8Array | string): void;
+  answer(status: number, fields: SentFields, body: Uint8Array | string): void;
   /** Starts a streamed reply, with content-length if `length` is given, otherwise chunked (HTTP/1.0: until close).
    *  The head is held until the first write or `flush()`, so that both leave in one packet. */
-  begin(status: number, fields: readonly Field[], length?: number): void;
+  begin(status: number, fields: SentFields, length?: number): void;
   /** False: the client reads slowly. Use `onceSent` before the next write. */
   write(chunk: Uint8Array): boolean;
   /** Sends the held head now. */
@@ -33,7 +34,7 @@ export interface Exchange {
   /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
   reset(): void;
   /** Replies 101 and gives the connection to another protocol. `listen` gets the connection and returns its listener. */
-  upgrade(fields: readonly Field[], listen: (wire: Wire) => WireListener): void;
+  upgrade(fields: SentFields, listen: (wire: Wire) => WireListener): void;
 
   /** True after `answer` or `begin`. No other reply is possible then. */
   readonly begun: boolean;
@@ -91,20 +92,30 @@ export interface UpstreamRequest {
   /** Path and query. */
   readonly target: string;
   /** Without host, content-length and connection, which the HTTP client writes. */
-  readonly fields: readonly Field[];
+  readonly fields: SentFields;
   readonly body: Uint8Array | null;
   readonly deadlines: Deadlines;
 }
 
 /** The head of an upstream's response. */
-export interface UpstreamResponse {
+export class UpstreamResponse {
   readonly status: number;
-  readonly fields: readonly Field[];
-  field(name: string): string | undefined;
+  readonly fields: Fields;
   /** The content-length, if the upstream sent one. */
   readonly length: number | null;
   /** True if only the end of the connection ends the body. An early end then looks like the real one. */
   readonly closeDelimited: boolean;
+
+  constructor(status: number, fields: Fields, length: number | null, closeDelimited = false) {
+    this.status = status;
+    this.fields = fields;
+    this.length = length;
+    this.closeDelimited = closeDelimited;
+  }
+
+  field(name: string): string | undefined {
+    return this.fields.get(name);
+  }
 }
 
 /** Gets a body as it arrives: any number of `receive`, then `end`. Or `fail`, at any time, and nothing after it. */
@@ -174,14 +185,4 @@ export class InvalidBody extends Error {
 
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
-}
-
-/** The other side broke the protocol. `status` is what a server replies to it. */
-export class Malformed extends Error {
-  readonly status: number;
-  constructor(message: string, status = 400) {
-    super(message);
-    this.name = "Malformed";
-    this.status = status;
-  }
 }

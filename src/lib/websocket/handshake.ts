@@ -7,7 +7,7 @@ const VERSION = "13";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 interface Head {
-  readonly fields: readonly Field[];
+  readonly fields: Iterable<Field>;
   field(name: string): string | undefined;
 }
 
@@ -18,9 +18,8 @@ export function findHandshakeFault(request: Head & { readonly method: string }):
   if (!names(request, "connection", "upgrade")) return "`Connection` does not name upgrade";
   if (request.field("sec-websocket-version") !== VERSION)
     return `\`Sec-WebSocket-Version\` is not ${VERSION}`;
-  const keys = request.fields.filter(([name]) => name === "sec-websocket-key");
-  const [, key = ""] = keys[0] ?? [];
-  if (keys.length !== 1 || !isKey(key)) return "`Sec-WebSocket-Key` is not 16 bytes in base64";
+  const [key = "", ...others] = listValues(request, "sec-websocket-key");
+  if (others.length > 0 || !isKey(key)) return "`Sec-WebSocket-Key` is not 16 bytes in base64";
   return null;
 }
 
@@ -69,6 +68,10 @@ function isKey(key: string): boolean {
 }
 
 /** True if a field, which may be repeated, contains the token. */
-function names({ fields }: Head, name: string, token: string): boolean {
-  return fields.some(([other, value]) => other === name && hasToken(value, token));
+function names(head: Head, name: string, token: string): boolean {
+  return listValues(head, name).some((value) => hasToken(value, token));
+}
+
+function listValues({ fields }: Head, name: string): string[] {
+  return [...fields].filter(([other]) => other === name).map(([, value]) => value);
 }

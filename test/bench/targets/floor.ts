@@ -16,10 +16,10 @@ import { createIdSource } from "../../../src/gateway/intake/call.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
+import type { Fields } from "../../../src/lib/http1/fields.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
 import type {
   Exchange,
-  Field,
   ResponseListener,
   SentRequest,
   UpstreamFault,
@@ -106,10 +106,8 @@ function send({ method, target, fields }: Exchange, body: Uint8Array, handing: H
   );
 }
 
-function sign(came: readonly Field[]): Field[] {
-  const fields = requestFields(came, false);
-  fields.push(["x-api-key", "credential"]);
-  return fields;
+function sign(came: Fields): Fields {
+  return requestFields(came, false).add(["x-api-key", "credential"]);
 }
 
 type Priced = ReturnType<typeof price>;
@@ -177,7 +175,7 @@ class Handing implements ResponseListener {
     if (this.#whole === null || this.#inbound === null) this.#exchange.end();
     else {
       const fields = this.#fields(this.#inbound);
-      if (charged !== null) fields.push(["x-gateway-charge", charged.charge.charge ?? ""]);
+      if (charged !== null) fields.add(["x-gateway-charge", charged.charge.charge ?? ""]);
       this.#exchange.answer(this.#inbound.status, fields, Buffer.concat(this.#whole));
     }
     const ms = Math.round(performance.now() - this.#arrived);
@@ -189,10 +187,8 @@ class Handing implements ResponseListener {
     fail(fault);
   }
 
-  #fields({ fields }: UpstreamResponse): Field[] {
-    const own: Field[] = ASKS ? responseFields(fields) : [...fields];
-    if (ASKS) own.push(["x-request-id", this.#asked.id]);
-    return own;
+  #fields({ fields }: UpstreamResponse): Fields {
+    return ASKS ? responseFields(fields).add(["x-request-id", this.#asked.id]) : fields;
   }
 }
 

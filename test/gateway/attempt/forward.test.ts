@@ -18,7 +18,7 @@ async function send(headers: Record<string, string>, ...names: string[]): Promis
   };
   scripted = await openScripted({ channels: { a: [OK] }, more: { channels: { a } } });
   await scripted.run();
-  const fields = scripted.requests[0]?.fields ?? [];
+  const fields = [...(scripted.requests[0]?.fields ?? [])];
   return names.map((wanted) => fields.flatMap(([name, value]) => (name === wanted ? [value] : [])));
 }
 

@@ -9,7 +9,8 @@ import { FinishQueue } from "../../../src/gateway/observe/finish-queue.ts";
 import { recordBill } from "../../../src/gateway/bill/settle.ts";
 import { Request } from "../../../src/gateway/request.ts";
 import type { Client } from "../../../src/lib/http1/client/client.ts";
-import type { ResponseListener } from "../../../src/lib/http1/types.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
+import { type ResponseListener, UpstreamResponse } from "../../../src/lib/http1/types.ts";
 import { keyOf } from "../../harness/gateway.ts";
 
 let scripted: Scripted;
@@ -33,13 +34,7 @@ test("the bodies of requests are released while their streams still run, but for
   const responses: ResponseListener[] = [];
   const send: Client["send"] = (_, listener) => {
     queueMicrotask(() => {
-      listener.begin({
-        status: 200,
-        fields,
-        field: (name: string) => (name === "content-type" ? "text/event-stream" : undefined),
-        length: null,
-        closeDelimited: false,
-      });
+      listener.begin(new UpstreamResponse(200, Fields.of(fields), null));
       listener.receive(Buffer.from(EVENT));
       if (responses.push(listener) === REQUESTS) running.resolve();
     });

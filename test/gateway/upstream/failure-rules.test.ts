@@ -20,7 +20,8 @@ import {
   toRetryAfter,
 } from "../../../src/gateway/upstream/failure-rules.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
-import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
+import { type FaultKind, UpstreamFault, UpstreamResponse } from "../../../src/lib/http1/types.ts";
 
 const saying = (message: string): string => JSON.stringify({ error: { message } });
 
@@ -177,10 +178,9 @@ describe("when the client may retry", () => {
   });
 
   test("is read from the failed response", () => {
-    const fields: [string, string][] = [["retry-after", "30"]];
-    const response = { status: 429, fields, field: (name: string) => Object.fromEntries(fields)[name] };
+    const fields = Fields.of([["retry-after", "30"]]);
     const read = (status: number) =>
-      readFailure("main", { ...NO_BODY, ...response, status }, Buffer.from(saying("Slow.")), {
+      readFailure("main", new UpstreamResponse(status, fields, null), Buffer.from(saying("Slow.")), {
         dialect: messages,
         now: 0,
       });
@@ -188,14 +188,3 @@ describe("when the client may retry", () => {
     expect(read(404)).toBeNull();
   });
 });
-
-const NO_BODY = {
-  length: 0,
-  closeDelimited: false,
-  buffered: true,
-  reused: false,
-  read: () => Promise.resolve(null),
-  takeBuffered: () => null,
-  finished: true,
-  cancel: () => {},
-};

@@ -7,6 +7,8 @@ import {
   redactText,
   StreamRedactor,
 } from "../../../src/gateway/upstream/redact.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
+import type { Field } from "../../../src/lib/http1/types.ts";
 import { encodeWithin, ESCAPES, expectSafe, unescapeAll } from "./escapes.ts";
 
 const PREFIX = "sk-ant-api03-";
@@ -314,12 +316,16 @@ describe("a secret in a successful body", () => {
 
 test("a header field that contains a secret, in any form, is removed", () => {
   const clean = ["content-type", "text/plain"] as const;
+  const pass = (fields: readonly Field[], channel: typeof CHANNEL, status: number): Field[] => [
+    ...redactFields(Fields.of(fields), channel, status),
+  ];
   const forms = [SECRET, encodeURIComponent(SECRET), encodeWithin(SECRET, "user:", "base64")];
   for (const form of forms)
-    expect(redactFields([clean, ["openai-echo", `Bearer ${form}`]], CHANNEL, 200)).toEqual([clean]);
-  expect(redactFields([[`x-${CHANNEL.credential.toLowerCase()}`, "1"]], CHANNEL, 200)).toEqual([]);
-  expect(redactFields([["x-model", HIDDEN.slice(3, 20)]], CHANNEL, 400)).toEqual([]);
-  expect(redactFields([["x-model", "none"]], channelOf("none"), 200)).toEqual([["x-model", "none"]]);
+    expect(pass([clean, ["openai-echo", `Bearer ${form}`]], CHANNEL, 200)).toEqual([clean]);
+  const named = channelOf("sk-Ab1cD2e3gH4iJ5kL6mN7oP8");
+  expect(pass([[`x-${named.credential.toLowerCase()}`, "1"]], named, 200)).toEqual([]);
+  expect(pass([["x-model", HIDDEN.slice(3, 20)]], CHANNEL, 400)).toEqual([]);
+  expect(pass([["x-model", "none"]], channelOf("none"), 200)).toEqual([["x-model", "none"]]);
 });
 
 describe("the work grows in proportion to the size", () => {

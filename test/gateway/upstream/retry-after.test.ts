@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { Fields } from "../../../src/lib/http1/fields.ts";
 import { readHiddenWait, readRetryAfter } from "../../../src/gateway/upstream/retry-after.ts";
 
 const NOW = Date.parse("2026-11-20T10:00:00Z");
 
 const head = (fields: Record<string, string>) => ({
-  fields: Object.entries(fields),
+  fields: Fields.of(Object.entries(fields)),
   field: (name: string) => fields[name],
 });
 

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { OpenConnection } from "../../../src/gateway/websocket/connect.ts";
 import { SocketConnection } from "../../../src/gateway/websocket/connection.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
 import type { Wire } from "../../../src/lib/http1/types.ts";
 import { FrameReader, writeClose, writeMessage } from "../../../src/lib/websocket/frames.ts";
 import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
@@ -75,7 +76,7 @@ function openUpstream(channel: string): Upstream {
   };
   return {
     wire,
-    connection: { kind: "open", candidate, fields: [], start, discard: () => {} },
+    connection: { kind: "open", candidate, fields: new Fields(), start, discard: () => {} },
     say: (event) => peer?.receive(Buffer.from(writeMessage(asText(event), false))),
   };
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { ByteCollector, writePacket, writeUnsent } from "../../../src/lib/http1/packets.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
 import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
 
 /** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */
@@ -173,7 +174,7 @@ describe("a body's length", () => {
     [[coding("chunked")], "chunked" as const],
     [[coding("Chunked")], "chunked" as const],
   ])("is read from %j", (fields, expected) => {
-    expect(readBodyLength(fields, 1)).toBe(expected);
+    expect(readBodyLength(Fields.of(fields), 1)).toBe(expected);
   });
 
   test.each([
@@ -201,7 +202,7 @@ describe("a body's length", () => {
   ])("is refused in %j", (fields, status) => {
     let refused = 0;
     try {
-      readBodyLength(fields, 1);
+      readBodyLength(Fields.of(fields), 1);
     } catch (error) {
       if (error instanceof Malformed) refused = error.status;
     }
@@ -209,18 +210,18 @@ describe("a body's length", () => {
   });
 
   test("in chunks is refused in HTTP/1.0", () => {
-    expect(() => readBodyLength([coding("chunked")], 0)).toThrow(Malformed);
+    expect(() => readBodyLength(Fields.of([coding("chunked")]), 0)).toThrow(Malformed);
   });
 
   test("does not decide about the connection, which closes if any field says so and after HTTP/1.0", () => {
-    expect(staysOpen([], 1)).toBe(true);
-    expect(staysOpen([], 0)).toBe(false);
+    expect(staysOpen(new Fields(), 1)).toBe(true);
+    expect(staysOpen(new Fields(), 0)).toBe(false);
     expect(
       staysOpen(
-        [
+        Fields.of([
           ["connection", "keep-alive"],
           ["connection", "close"],
-        ],
+        ]),
         1,
       ),
     ).toBe(false);

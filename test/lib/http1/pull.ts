@@ -2,8 +2,8 @@
 
 import type { Client } from "../../../src/lib/http1/client/client.ts";
 import { RunningRequest } from "../../../src/lib/http1/client/running-request.ts";
+import type { Fields } from "../../../src/lib/http1/fields.ts";
 import type {
-  Field,
   ResponseListener,
   SentRequest,
   UpstreamFault,
@@ -14,7 +14,7 @@ import type {
 /** A response whose body waits here until it is read. */
 export class PulledResponse implements UpstreamResponse {
   readonly status: number;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   readonly length: number | null;
   readonly closeDelimited: boolean;
   readonly #head: UpstreamResponse;

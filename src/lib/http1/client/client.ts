@@ -4,7 +4,8 @@
 import { RunningRequest } from "./running-request.ts";
 import { MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { proxyAuthorization } from "./dial.ts";
-import { writeFields, writeRequestLine } from "../head.ts";
+import { writeFields } from "../fields.ts";
+import { writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
 import type { Origin, ResponseListener, SentRequest, UpstreamRequest } from "../types.ts";
 import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";

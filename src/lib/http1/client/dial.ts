@@ -180,7 +180,7 @@ export class Dial implements SocketListener {
       if (bytes.length > MAX_HEAD_BYTES) this.#fail("connect", "the proxy's response head is too large");
       return;
     }
-    const status = readStatus(bytes.toString("latin1", 0, end - 4));
+    const status = readStatus(bytes, end - 2);
     if (status < 200 || status > 299 || end < bytes.length) {
       this.#fail("connect", `the proxy refused the tunnel (status ${status})`);
       return;
@@ -230,9 +230,9 @@ const KEEP_ALIVE_MS = 45_000;
 
 const IGNORE_EVENTS: SocketListener = { receive() {}, drain() {}, closed() {} };
 
-function readStatus(head: string): number {
+function readStatus(bytes: Buffer, end: number): number {
   try {
-    return parseResponse(head).status;
+    return parseResponse(bytes, 0, end).status;
   } catch (error) {
     if (error instanceof Malformed) return 0;
     throw error;

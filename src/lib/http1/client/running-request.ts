@@ -1,12 +1,10 @@
 // One request to an upstream, from `send` to the end of its response. The caller holds this object, and a connection, or
 // the dial for one, works on it. It passes on what arrives, and nothing after the end or a fault.
 
-import { findField } from "../head.ts";
 import {
   UpstreamFault,
   type Deadlines,
   type FaultKind,
-  type Field,
   type ResponseListener,
   type SentRequest,
   type UpstreamRequest,
@@ -19,24 +17,6 @@ export interface RequestConnection {
   resume(): void;
   /** Closes the connection at once. */
   abandon(): void;
-}
-
-export class ReceivedResponse implements UpstreamResponse {
-  readonly status: number;
-  readonly fields: readonly Field[];
-  readonly length: number | null;
-  readonly closeDelimited: boolean;
-
-  constructor(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean) {
-    this.status = status;
-    this.fields = fields;
-    this.length = length;
-    this.closeDelimited = closeDelimited;
-  }
-
-  field(name: string): string | undefined {
-    return findField(this.fields, name);
-  }
 }
 
 export class RunningRequest implements SentRequest {

@@ -3,12 +3,12 @@
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
 import { openDecoder, readBodyLength, type BodyDecoder } from "../framing.ts";
-import { findField, HeadSearch, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "../head.ts";
+import type { Fields, SentFields } from "../fields.ts";
+import { HeadSearch, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "../head.ts";
 import { ByteCollector, Outbox } from "../packets.ts";
 import {
   type Deadlines,
   type FaultKind,
-  type Field,
   Malformed,
   type Origin,
   UpstreamFault,
@@ -23,13 +23,13 @@ export interface UpgradeRequest {
   /** Path and query. */
   readonly target: string;
   /** With the fields that ask for the protocol. */
-  readonly fields: readonly Field[];
+  readonly fields: SentFields;
   readonly deadlines: Deadlines;
 }
 
 export interface UpgradeReply {
   readonly status: number;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   field(name: string): string | undefined;
   /** The beginning of the body of a refusal. */
   readonly body: Uint8Array;
@@ -188,7 +188,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
       if (bytes.length > MAX_HEAD_BYTES) throw new Malformed("the head is too large");
       return;
     }
-    const head = parseResponse(bytes.toString("latin1", 0, end - 4));
+    const head = parseResponse(bytes, 0, end - 2);
     const rest = Buffer.from(bytes.subarray(end));
     this.#received.clear();
     this.#search.reset();
@@ -264,5 +264,5 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
 }
 
 function describeHead({ status, fields }: ResponseHead): Pick<UpgradeReply, "status" | "fields" | "field"> {
-  return { status, fields, field: (name) => findField(fields, name) };
+  return { status, fields, field: (name) => fields.get(name) };
 }

@@ -3,20 +3,13 @@
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
-import { ReceivedResponse, type RequestConnection, type RunningRequest } from "./running-request.ts";
+import type { RequestConnection, RunningRequest } from "./running-request.ts";
 import type { SocketListener } from "./dial.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
-import {
-  findField,
-  HeadSearch,
-  MAX_HEAD_BYTES,
-  canStartResponse,
-  parseResponse,
-  type ResponseHead,
-} from "../head.ts";
+import { HeadSearch, MAX_HEAD_BYTES, canStartResponse, parseResponse, type ResponseHead } from "../head.ts";
 import { SocketFlow } from "../socket-flow.ts";
 import { hasUnreadBytesOrEnd } from "./idle-state.ts";
-import { Malformed, type FaultKind } from "../types.ts";
+import { Malformed, UpstreamResponse, type FaultKind } from "../types.ts";
 
 /** The pool that a connection belongs to. */
 export interface ConnectionOwner {
@@ -218,7 +211,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
         if (!canStartResponse(bytes, from)) throw new Malformed("not HTTP/1");
         break;
       }
-      const head = parseResponse(bytes.toString("latin1", from, end - 4));
+      const head = parseResponse(bytes, from, end - 2);
       if (head.status >= 200) {
         this.#head.clear();
         this.#begin(exchange, head, bytes, end);
@@ -248,10 +241,10 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
     this.#decoder = openDecoder(length);
     if (bodiless && announcesBody(announced)) this.#strayBodyPossible = true;
     this.#staysOpen = !this.#strayBodyPossible && length !== "unknown" && staysOpen(head.fields, head.minor);
-    this.#idleMs = readIdleMs(findField(head.fields, "keep-alive"));
+    this.#idleMs = readIdleMs(head.fields.get("keep-alive"));
     this.#keepSession();
     const announcedBytes = typeof announced === "number" ? announced : null;
-    exchange.begin(new ReceivedResponse(head.status, head.fields, announcedBytes, length === "unknown"));
+    exchange.begin(new UpstreamResponse(head.status, head.fields, announcedBytes, length === "unknown"));
     // The listener may have cancelled the request.
     if (this.#exchange === exchange) this.#receiveBody(exchange, this.#decoder, bytes, from);
   }

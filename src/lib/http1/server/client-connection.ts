@@ -257,7 +257,7 @@ export class ClientConnection implements ReplyConnection {
       this.#awaitHead(bytes.length);
       return false;
     }
-    const head = parseRequest(bytes.toString("latin1", from, end - 4));
+    const head = parseRequest(bytes, from, end - 2);
     this.#open(head, bytes, end);
     return true;
   }
@@ -270,7 +270,7 @@ export class ClientConnection implements ReplyConnection {
   }
 
   #open(head: RequestHead, bytes: Buffer, from: number): void {
-    const hosts = head.fields.reduce((count, [name]) => (name === "host" ? count + 1 : count), 0);
+    const hosts = head.fields.getAll("host").length;
     if (hosts > 1 || (hosts === 0 && head.minor === 1)) throw new Malformed("not exactly one host");
     const length = readBodyLength(head.fields, head.minor);
     const body = new IncomingBody(length === "unknown" ? 0 : length);

@@ -1,6 +1,7 @@
 // One request of a client, and the framing of the reply to it.
 
-import { findField, writeFields, writeStatusLine, type RequestHead } from "../head.ts";
+import { writeFields, type Fields, type SentFields } from "../fields.ts";
+import { writeStatusLine, type RequestHead } from "../head.ts";
 import type { IncomingBody } from "./request-body.ts";
 import { ClientGone, type Exchange, type Field, type Wire, type WireListener } from "../types.ts";
 
@@ -41,7 +42,7 @@ function writeFraming(framing: ReplyFraming, length: number): string {
 export class ServerExchange implements Exchange {
   readonly method: string;
   readonly target: string;
-  readonly fields: readonly Field[];
+  readonly fields: Fields;
   readonly body: IncomingBody;
   gone = false;
   readonly #connection: ReplyConnection;
@@ -66,7 +67,7 @@ export class ServerExchange implements Exchange {
   }
 
   field(name: string): string | undefined {
-    return findField(this.fields, name);
+    return this.fields.get(name);
   }
 
   /** The head as it arrived, for another reply to it. */
@@ -96,13 +97,13 @@ export class ServerExchange implements Exchange {
     this.#replyFields = [...this.#replyFields, ...fields];
   }
 
-  answer(status: number, fields: readonly Field[], body: Uint8Array | string): void {
+  answer(status: number, fields: SentFields, body: Uint8Array | string): void {
     const payload = typeof body === "string" ? Buffer.from(body) : body;
     this.begin(status, fields, payload.length);
     this.end(payload);
   }
 
-  begin(status: number, fields: readonly Field[], length?: number): void {
+  begin(status: number, fields: SentFields, length?: number): void {
     if (this.begun) throw new Error("the reply has already begun");
     const head = writeStatusLine(status) + writeFields(fields) + writeFields(this.#replyFields);
     const framing = this.#chooseFraming(status, length);
@@ -146,7 +147,7 @@ export class ServerExchange implements Exchange {
     this.#connection.resetReply();
   }
 
-  upgrade(fields: readonly Field[], listen: (wire: Wire) => WireListener): void {
+  upgrade(fields: SentFields, listen: (wire: Wire) => WireListener): void {
     if (this.begun) throw new Error("the reply has already begun");
     if (this.gone) return;
     this.#framing = "none";

@@ -1,6 +1,7 @@
 // Refuses what never becomes a request. It guesses as much of the head as it can, only so that the refusal has the
 // format that this client expects. Nothing else may rely on the guess.
 
+import { Fields } from "../fields.ts";
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
 import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed, type Field } from "../types.ts";
@@ -30,5 +31,5 @@ export function guessRequest(bytes: Buffer): RequestHead {
     name.toLowerCase(),
     value.trimEnd(),
   ]);
-  return { method, target, minor: 1, fields };
+  return { method, target, minor: 1, fields: Fields.of(fields) };
 }

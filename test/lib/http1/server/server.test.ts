@@ -303,7 +303,7 @@ describe("hostile requests", () => {
     const { port } = serve(report, {
       onRefusal: (exchange, { message }) => {
         const { method, target, fields } = exchange;
-        seen.push([method, target, fields]);
+        seen.push([method, target, [...fields]]);
         exchange.answer(400, [], message);
       },
     });
