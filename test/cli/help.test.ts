@@ -42,7 +42,7 @@ describe("help", () => {
     pages = await readPages([]);
   });
 
-  test("shows every command of the contract", () => {
+  test("help shows every command of the contract", () => {
     const names = pages.map(({ words }) => words.join(" "));
     const wanted =
       "init, serve, models, channels, usage, env, run, completions, doctor, schema, groups list, " +
@@ -52,17 +52,17 @@ describe("help", () => {
     expect(wanted.split(", ").filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  test("ends with examples, on every command", () => {
+  test("help of every command ends with examples", () => {
     const bare = pages.filter((page) => listExamples(page).length === 0);
     expect(bare.map(({ words }) => words.join(" "))).toEqual([]);
   });
 
-  test("has no example with an unknown command or flag", () => {
+  test("help has no example with an unknown command or flag", () => {
     const wrong = pages.flatMap((page) => listExamples(page)).filter((line) => !isKnown(line, pages));
     expect(wrong).toEqual([]);
   });
 
-  test("begins with what the command does", () => {
+  test("help begins with what the command does", () => {
     for (const { text } of pages) expect(text).toMatch(/^Usage: gateway.*\n\n\S.{10,}/);
   });
 });
@@ -111,7 +111,7 @@ describe("did you mean", () => {
     ["channels disbale x", '"disable"'],
   ];
   for (const [line, meant] of rows) {
-    test(`gateway ${line}`, async () => {
+    test(`gateway ${line}: the error names the nearest word`, async () => {
       const { status, stdout, stderr } = await run({ folder: "/" }, ...line.split(" "));
       expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
       expect(stderr.toLowerCase()).toContain("did you mean");

@@ -1,7 +1,6 @@
 // `gateway keys import`: adds keys that exist elsewhere, with their secrets or
 // the hashes of their secrets. Imports all of them or none.
 
-import { getErrorMessage } from "../../lib/errors.ts";
 import { readFileSync } from "node:fs";
 import type { Catalog } from "../../config/catalog.ts";
 import { parseEnvFile } from "../../config/file/env-file.ts";
@@ -11,7 +10,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { checkKeyName, findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { checkSecret } from "./given-secret.ts";
-import { fail, readAll, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { fail, printNote, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export interface ImportFlags extends ConfigFlags {
@@ -76,7 +75,7 @@ function readRecord(record: unknown, label: string, force: true | undefined): Im
     const text = read(field);
     return text === undefined
       ? []
-      : [[field, readField(label, field, () => formatMoment(readMoment(text)))] as const];
+      : [[field, readGiven(() => formatMoment(readMoment(text)), `${label}: \`${field}\``)] as const];
   });
   return {
     name: need("name"),
@@ -96,14 +95,6 @@ function readSecret(label: string, secret: string | undefined, force: true | und
 function readDigest(label: string, digest = ""): string {
   if (/^[0-9a-f]{64}$/i.test(digest)) return digest.toLowerCase();
   return refuseUsage(`${label} needs a \`secret\`, or a \`secret_sha256\` of 64 hexadecimal digits.`);
-}
-
-function readField(label: string, field: string, read: () => string): string {
-  try {
-    return read();
-  } catch (error) {
-    return refuseUsage(`${label}: \`${field}\`: ${getErrorMessage(error)}.`);
-  }
 }
 
 function checkImportedKey(entry: ImportedKey, before: readonly ImportedKey[], catalog: Catalog): void {

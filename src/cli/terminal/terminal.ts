@@ -7,7 +7,7 @@ import { fail, Refusal, refuseUsage } from "../../lib/refusal.ts";
 import { escapeLines, escapeUnprintable } from "../../lib/text/printable.ts";
 import { wrapWords } from "./text.ts";
 
-export { fail, refuseUsage } from "../../lib/refusal.ts";
+export { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 
 /** Prints a line of the result, without styles. A name in it cannot control the terminal. */
 export function print(line: string): void {

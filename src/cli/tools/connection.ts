@@ -1,6 +1,5 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
-import { getErrorMessage } from "../../lib/errors.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { suggestNearest } from "../../config/nearest.ts";
@@ -16,7 +15,7 @@ import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
-import { askSecret, canPrompt, fail, readAll, refuseUsage } from "../terminal/terminal.ts";
+import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
 import { type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
@@ -165,9 +164,5 @@ function readUrl(text: string | undefined): string | null {
 
 /** What is given with --url. */
 export function readUrlFlag(text: string): URL {
-  try {
-    return readHttpUrl(text);
-  } catch (error) {
-    return refuseUsage(`--url: ${getErrorMessage(error)}.`);
-  }
+  return readGiven(() => readHttpUrl(text), "--url");
 }

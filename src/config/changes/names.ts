@@ -1,7 +1,7 @@
 // What a change of the config names: keys and groups that exist, names that are free, dates. Errors are sentences.
 
 import { getErrorMessage } from "../../lib/errors.ts";
-import { fail, refuseUsage } from "../../lib/refusal.ts";
+import { fail, readGiven, refuseUsage } from "../../lib/refusal.ts";
 import type { Catalog, Group, Key, Limits } from "../catalog.ts";
 import type { LimitName } from "../limit-names.ts";
 import { suggestNearest } from "../nearest.ts";
@@ -39,11 +39,7 @@ export function refuseUnknown(what: string, name: string, known: ReadonlyMap<str
 /** For a new group or plan. */
 export function requireNewName(what: string, name: string, known: ReadonlyMap<string, unknown>): void {
   if (known.has(name)) fail(`There is already a ${what} "${name}".`);
-  try {
-    readName(name);
-  } catch (error) {
-    refuseUsage(`"${name}" cannot be a name: ${getErrorMessage(error)}.`);
-  }
+  readGiven(() => readName(name), `"${name}" cannot be a name`);
 }
 
 /** Returns what is wrong with the name of a new key, or undefined. */

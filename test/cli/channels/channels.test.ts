@@ -76,7 +76,7 @@ test("a gateway of another version causes an error that says what to do", async 
   }
 });
 
-test("so does a gateway whose request records have another form", async () => {
+test("a gateway whose request records have another form causes that error too", async () => {
   start();
   const state = await askGateway(folder.join("ledger.jsonl"), "GET", "/state");
   await gateway?.stop();
@@ -147,7 +147,7 @@ describe("gateway channels", () => {
     expect(views[2].reason).toStartWith("could not be reached");
   });
 
-  test("without a running gateway it says so, and shows the configured channels", async () => {
+  test("channels says that no gateway runs, and shows the configured channels", async () => {
     await start().running.stop(0);
     gateway = null;
     const { status, stdout, stderr } = await run(around(), "channels", "--json");

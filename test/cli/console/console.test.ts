@@ -99,7 +99,7 @@ test("without a terminal plain gateway prints help, and the console says what it
 });
 
 describe("keys", () => {
-  test("are listed, and created in a group chosen from a dropdown", async () => {
+  test("keys are listed, and created in a group chosen from a dropdown", async () => {
     const screen = await openKeys();
     expect(Bun.stripANSI(screen.raw())).toMatch(/laptop +claude +messages +active/);
     await pick(screen, 0, "Create a key");
@@ -114,7 +114,7 @@ describe("keys", () => {
     expect(keyNamed("ci")?.group.name).toBe("codex");
   });
 
-  test("are disabled and enabled again", async () => {
+  test("keys are disabled and enabled again", async () => {
     for (const [label, disabled] of [
       ["Disable", true],
       ["Enable", false],
@@ -131,7 +131,7 @@ describe("keys", () => {
     }
   });
 
-  test("get a new secret or are removed only after a confirmation", async () => {
+  test("keys get a new secret or are removed only after a confirmation", async () => {
     const before = keyNamed("laptop")?.secretSha256;
     const screen = await openLaptop();
     await pick(screen, 2, "Create a new secret");
@@ -159,7 +159,7 @@ describe("keys", () => {
     expect(keyNamed("laptop")).toBeUndefined();
   });
 
-  test("move to another group", async () => {
+  test("keys move to another group", async () => {
     const screen = await openLaptop();
     await pick(screen, 3, "Move to another group");
     await screen.shows("● claude");
@@ -305,7 +305,7 @@ describe("with a gateway that runs", () => {
 describe("the config is changed from the menus", () => {
   const load = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
 
-  test("a limit of a key, with the check of the command", async () => {
+  test("the menus set a key's limit, with the check of the command", async () => {
     const screen = await openLaptop();
     await pick(screen, 4, "Set a limit");
     await screen.shows("● usd_per_day · none");
@@ -320,7 +320,7 @@ describe("the config is changed from the menus", () => {
     expect(load().keys.get("laptop")?.limits.usdPerDay).toBe("2.5");
   });
 
-  test("whether a limit is strict", async () => {
+  test("the menus set whether a limit is strict", async () => {
     const screen = await openLaptop();
     await pick(screen, 4, "Set a limit");
     await screen.shows("● usd_per_day · none");
@@ -332,7 +332,7 @@ describe("the config is changed from the menus", () => {
     expect(load().keys.get("laptop")?.limits.strict).toBe(true);
   });
 
-  test("a group: added, limited, changed and removed", async () => {
+  test("the menus add, limit, change and remove a group", async () => {
     const screen = await openConsole("console");
     await pick(screen, 1, "Groups and plans");
     await screen.shows("● Activate a plan");
@@ -379,7 +379,7 @@ describe("the config is changed from the menus", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("a plan: added and removed", async () => {
+  test("the menus add and remove a plan", async () => {
     const screen = await openConsole("console");
     await pick(screen, 1, "Groups and plans");
     await screen.shows("● Activate a plan");
@@ -403,7 +403,7 @@ describe("the config is changed from the menus", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("a channel: added with a check, changed, removed; and a price", async () => {
+  test("the menus add a channel with a check, change and remove it, and set a price", async () => {
     const upstream = startDemoUpstream({ platform: "messages" });
     const screen = await openConsole("console");
     await pick(screen, 2, "Channels");

@@ -62,13 +62,13 @@ describe("without flags", () => {
     }
   });
 
-  test("where several others run, it says how to name one", async () => {
+  test("open says how to name one of several other gateways", async () => {
     const { status, stderr } = await open();
     expect(status).not.toBe(0);
     for (const { url } of [gateway, other]) expect(stderr).toContain(`gateway open --url ${url}\n`);
   });
 
-  test("with a config whose gateway does not run, too", async () => {
+  test("open says how to name one, also with a config whose gateway does not run", async () => {
     writeFileSync(elsewhere.join("gateway.yaml"), JSON.stringify(makeConfig({ url: "http://127.0.0.1:9" })));
     const { status, stderr } = await open();
     expect([status, stderr]).toEqual([1, expect.stringContaining("No gateway is running for this config.")]);

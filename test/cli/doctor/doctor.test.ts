@@ -57,7 +57,7 @@ function serve(status: number, body: string, headers: Record<string, string> = {
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-test("without problems it says so and exits with 0", async () => {
+test("doctor says that there are no problems, and exits with 0", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   write(folder, makeConfig(upstream, { listen: { port: 0 } }));
@@ -98,15 +98,11 @@ describe("a channel", () => {
     return { check: "", state: "", detail: "", mend: "", ...found, status: report.status };
   };
 
-  test("at a closed port cannot be reached", async () => {
+  test("a channel at a closed port cannot be reached", async () => {
     const found = await find("http://127.0.0.1:9");
     expect(found).toMatchObject({ state: "wrong", status: 1 });
     expect(found.detail).toContain("127.0.0.1:9");
     expect(found.mend).toContain("channels.main.base_url");
-  });
-
-  test("at an unknown host cannot be reached", async () => {
-    expect(await find("http://no-such-host.invalid")).toMatchObject({ state: "wrong", status: 1 });
   });
 
   const answers: ReadonlyArray<readonly [status: number, body: string, state: string, detail: string]> = [
@@ -128,13 +124,13 @@ describe("a channel", () => {
     });
   }
 
-  test("that does not speak TLS is reported", async () => {
+  test("a channel that does not speak TLS is reported", async () => {
     using upstream = serve(200, "");
     expect((await find(upstream.url.replace("http:", "https:"))).state).toBe("wrong");
   });
 
   test.skipIf(Bun.which("openssl") === null)(
-    "whose certificate nobody vouches for: `ca` is named",
+    "a channel whose certificate nobody vouches for: `ca` is named",
     async () => {
       using folder = makeTempFolder();
       const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
@@ -155,13 +151,13 @@ describe("a channel", () => {
     },
   );
 
-  test("whose allow-list matches no listed model gets a note", async () => {
+  test("a channel whose allow-list matches no listed model gets a note", async () => {
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     const found = await find(upstream.url, { models: ["gpt-*"] });
     expect(found).toMatchObject({ state: "note", status: 0 });
   });
 
-  test("that is disabled is not contacted", async () => {
+  test("a channel that is disabled is not contacted", async () => {
     using folder = makeTempFolder();
     const config = configFor("http://127.0.0.1:9", { disabled: true });
     write(folder, config);
@@ -192,7 +188,7 @@ describe("the clock", () => {
 });
 
 describe("the config", () => {
-  test("that is missing: the fix is init", async () => {
+  test("a config that is missing: the fix is init", async () => {
     using folder = makeTempFolder();
     const report = await examine(folder, { GATEWAY_CONFIG: "" });
     expect(report.status).toBe(1);
@@ -200,7 +196,7 @@ describe("the config", () => {
   });
 
   test.skipIf(process.platform === "win32")(
-    "that everybody can write is refused with the command",
+    "a config that everybody can write is refused with the command",
     async () => {
       using folder = makeTempFolder();
       write(folder, "{}");
@@ -212,7 +208,7 @@ describe("the config", () => {
     },
   );
 
-  test("with mistakes: each has its place, and nothing else is checked", async () => {
+  test("a config with mistakes: each has its place, and nothing else is checked", async () => {
     using folder = makeTempFolder();
     write(folder, "lisen: {}\ngroups:\n  g: { platform: messages, channels: [nope] }\n");
     const report = await examine(folder);
@@ -238,7 +234,7 @@ describe("the config", () => {
     expect(await place("${KEY}")).toBe(`KEY in ${folder.join("gateway.env")}`);
   });
 
-  test("whose variables are not set: they are named, and everything else is still checked", async () => {
+  test("a config whose variables are not set: they are named, and everything else is still checked", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url, { credential: "${SOME_CREDENTIAL}" }));
@@ -257,7 +253,7 @@ describe("the config", () => {
     });
   });
 
-  test.skipIf(process.platform === "win32")("that others can read: chmod is named", async () => {
+  test.skipIf(process.platform === "win32")("a config that others can read: chmod is named", async () => {
     using folder = makeTempFolder();
     using upstream = serve(200, '{"data":[{"id":"claude-x"}]}');
     write(folder, configFor(upstream.url));
@@ -270,7 +266,7 @@ describe("the config", () => {
     expect(wrongIn(await examine(folder, { GATEWAY_CONFIG: path }))).toEqual([]);
   });
 
-  test("that is not text: the fix is not init, which would refuse", async () => {
+  test("a config that is not text: the fix is not init, which would refuse", async () => {
     using folder = makeTempFolder();
     writeFileSync(folder.join("gateway.yaml"), Buffer.of(0xff));
     expect(wrongIn(await examine(folder))).toMatchObject([
@@ -406,18 +402,6 @@ describe("port and ledger", () => {
       mend: "gateway prices set MODEL input=… output=…, then gateway ledger reprice --since DAY",
     });
     expect(checks.filter(({ check }) => check.startsWith("model "))).toHaveLength(1);
-  });
-
-  test("the name of a model cannot steer the terminal", async () => {
-    using folder = makeTempFolder();
-    write(folder, configFor("http://127.0.0.1:1"));
-    const model = "\u001b]0;title\u0007\u009b2J\u202e\r\nok";
-    const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
-    const ledger = writeLedger([{ id: "1", model, ...unpriced }]);
-    writeFileSync(folder.join("ledger.jsonl"), readFileSync(ledger), { mode: 0o600 });
-    const { stdout } = await run({ folder: folder.path }, "doctor");
-    expect(stdout).toContain("has no price");
-    expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 
   test("requests count as unfinished only until they have a line", async () => {

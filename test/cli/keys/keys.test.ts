@@ -278,7 +278,7 @@ describe("keys list and show", () => {
     expect(laptop.last_used).toStartWith(today.slice(0, 10));
   });
 
-  test("without a terminal, list is a table without colours", async () => {
+  test("keys list without a terminal is a table without colours", async () => {
     const { stdout } = await gateway("keys", "list");
     expect(stdout).toBe(
       [
@@ -434,7 +434,7 @@ describe("keys import", () => {
 });
 
 describe("the config file", () => {
-  test("that is invalid makes every command exit with 2 and name the place", async () => {
+  test("an invalid config file makes every command exit with 2 and name the place", async () => {
     writeFileSync(folder.join("gateway.yaml"), "listen: { prot: 1 }\nvendor: a b\n");
     const { status, stdout, stderr } = await gateway("keys", "list", "--json");
     expect([status, stdout]).toEqual([2, ""]);
@@ -442,7 +442,7 @@ describe("the config file", () => {
     expect(stderr).toContain("gateway.yaml:2:9: vendor:");
   });
 
-  test("that is missing is an error with advice, and --config names one", async () => {
+  test("a missing config file is an error with advice, and --config names one", async () => {
     using empty = makeTempFolder();
     const { status, stderr } = await run({ folder: empty.path, env: { GATEWAY_CONFIG: "" } }, "keys", "list");
     expect(status).toBe(2);

@@ -47,7 +47,7 @@ function isAlive(pid: number): boolean {
 }
 
 describe("the command of alerts", () => {
-  test("gets its arguments as they are, in the config's folder, with the details in the environment", async () => {
+  test("an alert's command gets its arguments as they are, in the config's folder, with the details in the environment", async () => {
     using folder = makeTempFolder();
     const script = 'printf "%s\\n" "$@" > args; env | grep ^GATEWAY_ALERT_ | sort > details';
     writeFileSync(folder.join("notify"), `#!/bin/sh\n${script}\n`, { mode: 0o700 });

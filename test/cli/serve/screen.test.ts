@@ -52,7 +52,7 @@ function ask(address: string, more: RequestInit & { key?: string; model?: string
 const finish = async (answer: Promise<Response>): Promise<string> => (await answer).text();
 
 describe("gateway serve on a terminal", () => {
-  test("shows a line for each request in columns, above a status line", async () => {
+  test("serve shows a line for each request in columns, above a status line", async () => {
     const { program, address } = await serve({ columns: 140 });
     await finish(ask(address));
     await finish(ask(address, { model: "claude-sonnet-4-5" }));
@@ -74,7 +74,7 @@ describe("gateway serve on a terminal", () => {
     }
   });
 
-  test("adds the day up", async () => {
+  test("serve adds the day up", async () => {
     await passMidnight();
     const { program, address } = await serve({ columns: 160 });
     for (let count = 1; count <= 3; count += 1) {
@@ -90,7 +90,7 @@ describe("gateway serve on a terminal", () => {
     await program.until(`${shown} today`);
   });
 
-  test("counts the streams that are open, until their clients leave", async () => {
+  test("serve counts the streams that are open, until their clients leave", async () => {
     const { program, address } = await serve();
     upstream.always("stall");
     const leaving = new AbortController();
@@ -102,14 +102,14 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.rows().filter((row) => row.includes("client closed"))).toHaveLength(2);
   });
 
-  test("says why a request was refused, below the line if there is no room beside it", async () => {
+  test("serve says why a request was refused, below the line if there is no room beside it", async () => {
     const { program, address } = await serve({ columns: 80 });
     await finish(ask(address, { key: "sk-wrong" }));
     await program.until("refused: This gateway does not know this key.");
     for (const row of program.screen.rows()) expect(Bun.stringWidth(row)).toBeLessThanOrEqual(80);
   });
 
-  test("keeps the log whole when the terminal gets narrow and wide again", async () => {
+  test("serve keeps the log whole when the terminal gets narrow and wide again", async () => {
     const { program, address } = await serve({ rows: 12 });
     await finish(ask(address));
     await program.until("claude-haiku");
@@ -128,7 +128,7 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.history().filter((row) => row.includes("claude-"))).toHaveLength(3);
   });
 
-  test("is not confused by typed keys", async () => {
+  test("serve is not confused by typed keys", async () => {
     const { program, address } = await serve();
     program.press("\r");
     await finish(ask(address));
@@ -136,7 +136,7 @@ describe("gateway serve on a terminal", () => {
     expect(program.screen.history().filter((row) => /\d open/.test(row))).toHaveLength(1);
   });
 
-  test("removes the status line at Ctrl-C, and leaves the cursor below the log", async () => {
+  test("serve removes the status line at Ctrl-C, and leaves the cursor below the log", async () => {
     const { program } = await serve();
     program.press(KEYS.interrupt);
     expect(await program.status).toBe(0);
@@ -149,7 +149,7 @@ describe("gateway serve on a terminal", () => {
     expect(screen.isOther).toBe(false);
   });
 
-  test("lets running streams finish when its window is closed", async () => {
+  test("serve lets running streams finish when its window is closed", async () => {
     const { program, address } = await serve();
     const answer = await ask(address, { model: "demo-words-20_pace-20" });
     program.hangUp();
@@ -160,7 +160,7 @@ describe("gateway serve on a terminal", () => {
     ]);
   });
 
-  test("uses no colour with NO_COLOR", async () => {
+  test("serve uses no colour with NO_COLOR", async () => {
     const coloured = await serve();
     await finish(ask(coloured.address));
     await coloured.program.until("claude-haiku");
@@ -173,7 +173,7 @@ describe("gateway serve on a terminal", () => {
     expect(plain.program.screen.hasColour).toBe(false);
   });
 
-  test("has no status line on a dumb terminal", async () => {
+  test("serve has no status line on a dumb terminal", async () => {
     const program = watch({ folder: folder.path, env: { TERM: "dumb" } }, "serve");
     served = program;
     await program.until("TIME ");
@@ -214,7 +214,7 @@ describe("gateway serve into a pipe", () => {
     };
   }
 
-  test("writes the same columns, one line for each request, without escapes", async () => {
+  test("serve writes the same columns into a pipe, one line for each request, without escapes", async () => {
     const { address, stop } = await servePiped();
     await finish(ask(address));
     await finish(ask(address, { key: "sk-wrong" }));
@@ -229,7 +229,7 @@ describe("gateway serve into a pipe", () => {
     for (const line of lines) expect(line.slice(0, head.length)).toMatch(/ \$\d+\.\d{6}$/);
   });
 
-  test("writes nothing but JSON objects to stdout with --log json", async () => {
+  test("serve --log json writes nothing but JSON objects to stdout", async () => {
     const { address, stop } = await servePiped("--log", "json");
     await finish(ask(address));
     await finish(ask(address, { key: "sk-wrong" }));

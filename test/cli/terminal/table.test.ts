@@ -15,7 +15,7 @@ const formatTable = (columns: readonly Layout[], rows: readonly Cells[], room = 
 const COLUMNS: readonly Layout[] = [{ title: "NAME" }, { title: "SUM", align: "right" }, { title: "NOTE" }];
 
 describe("a table", () => {
-  test("aligns its columns, also of wide and combined characters, and ends no line with blanks", () => {
+  test("a table aligns its columns, also of wide and combined characters, and ends no line with blanks", () => {
     const rows = [
       ["a", "1", "x"],
       ["漢字", "12.50", ""],
@@ -29,27 +29,27 @@ describe("a table", () => {
     ]);
   });
 
-  test("is cut to the terminal's width where it is widest, whole characters only", () => {
+  test("a table is cut to the terminal's width where it is widest, whole characters only", () => {
     const rows = [["name", "1", "漢字漢字漢字漢字"]];
     const lines = formatTable(COLUMNS, rows, 23);
     expect(lines[1]).toBe("name    1  漢字漢字漢…");
     for (const line of lines) expect(measure(line)).toBeLessThanOrEqual(23);
   });
 
-  test("cuts other text before it cuts the name", () => {
+  test("a table cuts other text before it cuts the name", () => {
     const rows = [["a-very-long-name", "0.000246875", "a-very-long-note"]];
     expect(formatTable(COLUMNS, rows, 42)[1]).toBe("a-very-long-name  0.000246875  a-very-lon…");
     expect(formatTable(COLUMNS, rows, 38)[1]).toBe("a-very-long-na…  0.000246875  a-very-…");
   });
 
-  test("leaves a column of numbers out rather than cut a digit", () => {
+  test("a table leaves a column of numbers out rather than cut a digit", () => {
     const rows = [["a-very-long-name", "0.000246875", "a-very-long-note"]];
     expect(formatTable(COLUMNS, rows, 22)[1]).toBe("a-very-l…  0.000246875");
     expect(formatTable(COLUMNS, rows, 20)[1]).toBe("a-very-long-name");
     expect(formatTable(COLUMNS, rows, 5)[1]).toBe("a-ve…");
   });
 
-  test("leaves spare columns out, the highest number first, before the name is cut", () => {
+  test("a table leaves spare columns out, the highest number first, before the name is cut", () => {
     const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "KIND", spare: 2 },
@@ -68,7 +68,7 @@ describe("a table", () => {
     expect(formatTable(columns, rows)[1]).toBe("claude-opus-4-8  messages  anthropic-main  0.5");
   });
 
-  test("keeps the columns that fit after a wider one has gone", () => {
+  test("a table keeps the columns that fit after a wider one has gone", () => {
     const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "STATE", spare: 2 },
@@ -78,7 +78,7 @@ describe("a table", () => {
     expect(formatTable(columns, rows, 30)[1]).toBe("laptop  active");
   });
 
-  test("cuts no title while something else can go", () => {
+  test("a table cuts no title while something else can go", () => {
     const columns: readonly Layout[] = [
       { title: "ID" },
       { title: "DESCRIPTION" },
@@ -91,7 +91,7 @@ describe("a table", () => {
     expect(formatTable(columns, rows, 20)).toEqual(["ID  DESCRIPTION", "a   a long descript…"]);
   });
 
-  test("keeps a firm column even if a name must be cut for it", () => {
+  test("a table keeps a firm column even if a name must be cut for it", () => {
     const columns: readonly Layout[] = [
       { title: "TIME", spare: 1, firm: true },
       { title: "MODEL", name: true, least: 8 },
@@ -104,7 +104,7 @@ describe("a table", () => {
     expect(formatTable(columns, rows, 17)[1]).toBe("claude-opus-4-8");
   });
 
-  test("lets no cell move the cursor", () => {
+  test("a table lets no cell move the cursor", () => {
     expect(formatTable(COLUMNS, [["a\u001B[2Jb", "1", "x\ny"]])[1]).toBe("a\\u001b[2Jb    1  x\\u000ay");
   });
 });
@@ -116,7 +116,7 @@ describe("a table whose rows come one by one", () => {
     { title: "SUM", align: "right" },
   ];
 
-  test("grows with what it shows", () => {
+  test("a table of a log grows with what it shows", () => {
     const table = createTable(columns);
     const row = (cells: readonly string[], room = 80): string | undefined => table.rows([cells], room)[0];
     expect(row(["a", "x", "1"])).toBe("a     x       1");
@@ -125,7 +125,7 @@ describe("a table whose rows come one by one", () => {
     expect(row(["longer-name", "y", "2"], Number.POSITIVE_INFINITY)).toBe("longer-name  y         2");
   });
 
-  test("has room from the start for the cells that are expected", () => {
+  test("a table has room from the start for cells of usual width", () => {
     const table = createTable(
       columns.map((column, index) => ({ ...column, usual: ["longer-nam", "a note", "99999"][index] ?? "" })),
     );
@@ -133,7 +133,7 @@ describe("a table whose rows come one by one", () => {
     expect(table.head(20)).toBe("NAME          SUM");
   });
 
-  test("never writes a row wider than the terminal, nor an escape of a name", () => {
+  test("a table never writes a row wider than the terminal, nor an escape of a name", () => {
     const anyText = fc.string({ unit: "grapheme", maxLength: 40 });
     fc.assert(
       fc.property(

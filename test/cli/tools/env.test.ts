@@ -251,7 +251,7 @@ const HOSTILE = Object.fromEntries(
 
 describe("variables that make a tool bypass the gateway", () => {
   for (const [name, { misleading, ignoresNoProxy }] of TOOLS) {
-    test(`are unset by the lines for ${name}, which are safe to evaluate`, async () => {
+    test(`the lines for ${name} unset what misleads it, and are safe to evaluate`, async () => {
       using folder = makeTempFolder();
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
       const around = { folder: folder.path, env: HOSTILE };
@@ -270,7 +270,7 @@ describe("variables that make a tool bypass the gateway", () => {
     });
   }
 
-  test("do not include those that add harmless header fields", async () => {
+  test("a variable with harmless header fields misleads no tool", async () => {
     using folder = makeTempFolder();
     const env = { ANTHROPIC_CUSTOM_HEADERS: "x-team: red\nx-authorization-note: none" };
     const words = ["env", "claude", "--url", "http://127.0.0.1:1", "--secret", "sk-s", "--json"];
@@ -321,7 +321,7 @@ describe("which key", () => {
     ["--secret, whatever GATEWAY_KEY says", ["claude", "--secret", "sk-laptop"], { GATEWAY_KEY: "sk-ci" }],
   ];
   for (const [what, words, env] of cases) {
-    test(`comes from ${what}`, async () => {
+    test(`the key comes from ${what}`, async () => {
       using folder = prepare();
       const { status, stdout, stderr } = await run(
         { folder: folder.path, env },
@@ -341,7 +341,7 @@ describe("which key", () => {
     });
   }
 
-  test("comes from a variable that the config names, if that is set", async () => {
+  test("the key comes from a variable that the config names, if that is set", async () => {
     using folder = prepare();
     const words = ["env", "anthropic", "variable", "--json"];
     const found = await run({ folder: folder.path, env: { OF_THE_KEY: "sk-of-the-key" } }, ...words);
@@ -349,7 +349,7 @@ describe("which key", () => {
     expect(await run({ folder: folder.path }, ...words)).toMatchObject({ status: 2, stdout: "" });
   });
 
-  test("comes from stdin with --secret -", async () => {
+  test("the key comes from stdin with --secret -", async () => {
     using folder = prepare();
     const args = ["env", "openai", "--secret", "-", "--json"];
     const { stdout } = await run({ folder: folder.path, stdin: "sk-ci\n" }, ...args);
@@ -402,7 +402,7 @@ describe("which key", () => {
     ["missing, though named", ["claude", "hashed"], 2, 'The secret of the key "hashed" is missing'],
     ["for a tool that there is not", ["cluade", "sk-laptop"], 2, 'did you mean "claude"?'],
   ];
-  test("that is missing makes the error name a few usable keys", async () => {
+  test("a missing key makes the error name a few usable keys", async () => {
     using many = makeTempFolder();
     const guest = (index: number) => ({ name: `guest-${index}`, group: "c", secret: `sk-${index}` });
     const keys = [
@@ -420,7 +420,7 @@ describe("which key", () => {
   });
 
   for (const [what, words, status, ...parts] of refusals) {
-    test(`that is ${what} is an error with a sentence`, async () => {
+    test(`a key that is ${what} is an error with a sentence`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words);
       expect({ status: result.status, stdout: result.stdout }).toEqual({ status, stdout: "" });
@@ -431,7 +431,7 @@ describe("which key", () => {
 });
 
 describe("--new", () => {
-  test("creates a key in the only group that fits, and changes nothing else in the file", async () => {
+  test("env --new creates a key in the only group that fits, and changes nothing else in the file", async () => {
     using folder = prepare();
     const { status, stdout, stderr } = await run({ folder: folder.path }, "env", "openai", "--new", "--json");
     expect(status).toBe(0);
@@ -445,7 +445,7 @@ describe("--new", () => {
     expect(JSON.parse(second.stdout).key).toBe("openai-2");
   });
 
-  test("accepts a name and a group", async () => {
+  test("env --new accepts a name and a group", async () => {
     using folder = prepare();
     const flags = ["--new", "--key", "desk", "--group", "cheap", "--json"];
     const { stdout } = await run({ folder: folder.path }, "env", "claude", ...flags);
@@ -460,7 +460,7 @@ describe("--new", () => {
     ["a secret is there as well", ["codex", "--secret", "sk-ci"], 2, "--new and --secret exclude each other"],
   ];
   for (const [what, words, status, part] of refusals) {
-    test(`is refused when ${what}, and changes nothing`, async () => {
+    test(`env --new is refused when ${what}, and changes nothing`, async () => {
       using folder = prepare();
       const result = await run({ folder: folder.path }, "env", ...words, "--new");
       expect(result).toMatchObject({ status, stdout: "" });
@@ -469,7 +469,7 @@ describe("--new", () => {
     });
   }
 
-  test("on a terminal the command asks for everything, also while stdout is captured", async () => {
+  test("env --new asks for everything on a terminal, also while stdout is captured", async () => {
     using folder = prepare();
     const captured = folder.join("out");
     const session = runOnTerminal({ folder: folder.path, captured }, "env", "claude", "--shell", "bash");
@@ -505,7 +505,7 @@ describe("where the gateway is", () => {
     expect(stderr).toContain("No gateway is running");
   });
 
-  test("without a config and without --url, the error says how to get a config", async () => {
+  test("env without a config and without --url says how to get a config", async () => {
     using folder = makeTempFolder();
     const { status, stderr } = await run({ folder: folder.path }, "env", "claude", "sk-x");
     expect(status).toBe(2);

@@ -61,14 +61,14 @@ describe("a tool whose models the upstream lacks", () => {
     return await explainModels(findTool("claude"), { ...target, models: [] }, groupOf(group), around);
   };
 
-  test("gets a sentence with the flag and the alias that help", async () => {
+  test("a model that the group lacks gets a sentence with the flag and the alias that help", async () => {
     const text = await explain(["llama3.2", "qwen3"], "local");
     expect(text).toStartWith("The group local has no claude-… model, and Claude Code asks for one");
     expect(text).toContain("gateway run claude --model llama3.2");
     expect(text).toContain("gateway channels set ollama aliases.NAME=llama3.2");
   });
 
-  test("gets none if it will find one, if the user names one, or at the maker's own address", async () => {
+  test("a tool gets no such sentence if it will find a model, if the user names one, or at the maker's own address", async () => {
     expect(await explain(["llama3.2", "claude-haiku-4-5"], "local")).toBeNull();
     expect(await explain(["llama3.2"], "local", ["--model", "llama3.2"])).toBeNull();
     expect(await explain(["llama3.2"], "local", ["--model=llama3.2"])).toBeNull();

@@ -36,7 +36,7 @@ function standIn(folder: TempFolder, name: string, script: string): Record<strin
 }
 
 describe("the tool", () => {
-  test("gets its settings, arguments and stdin, and determines the exit status", async () => {
+  test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
@@ -51,7 +51,7 @@ describe("the tool", () => {
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
-  test("does not bypass the gateway because of the environment", async () => {
+  test("a tool does not bypass the gateway because of the environment", async () => {
     using folder = makeTempFolder();
     const env = standIn(
       folder,
@@ -68,7 +68,7 @@ describe("the tool", () => {
     expect(stdout).toBe("||sk-s|kept\n");
   });
 
-  test("sends the folder's name as the label, after the user's own header fields", async () => {
+  test("a tool sends the folder's name as the label, after the user's own header fields", async () => {
     using folder = makeTempFolder();
     const place = folder.join("my % kü");
     mkdirSync(place);
@@ -80,7 +80,7 @@ describe("the tool", () => {
     expect(stdout).toBe("x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC\n");
   });
 
-  test("gets the label from a file if it reads no variable, and keeps the defaults of the system", async () => {
+  test("a tool that reads no variable gets the label from a file, and keeps the defaults of the system", async () => {
     using folder = makeTempFolder();
     const config = {
       channels: { a: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "x" } },
@@ -106,7 +106,7 @@ describe("the tool", () => {
     expect(JSON.parse(readFileSync(folder.join("defaults.json"), "utf8"))).toEqual(theirs);
   });
 
-  test("has no label in the root folder, whose name is empty", async () => {
+  test("a tool has no label in the root folder, whose name is empty", async () => {
     using folder = makeTempFolder();
     const { stdout } = await run(
       { folder: "/", env: standIn(folder, "claude", "env") },
@@ -117,7 +117,7 @@ describe("the tool", () => {
     expect(stdout).not.toContain("x-gateway-label");
   });
 
-  test("keeps the header fields of Claude Code's own settings file beside the label", async () => {
+  test("the header fields of Claude Code's own settings file stay beside the label", async () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join(".claude"));
     const theirs = { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } };
@@ -135,7 +135,7 @@ describe("the tool", () => {
     expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
   });
 
-  test("can be any program that uses an SDK", async () => {
+  test("the tool can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "openai", "app", "-x");
@@ -161,7 +161,7 @@ describe("the tool", () => {
   }
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    test(`gets ${signal}, and its exit status is passed on`, async () => {
+    test(`the tool gets ${signal}, and its exit status is passed on`, async () => {
       using folder = makeTempFolder();
       const catching = `trap 'echo caught; exit 3' ${signal.slice(3)}; echo ready; for i in $(seq 100); do sleep 0.1; done`;
       const env = standIn(folder, "claude", catching);
@@ -177,7 +177,7 @@ describe("the tool", () => {
     });
   }
 
-  test("killed by a signal gives the exit status that shells use", async () => {
+  test("a tool killed by a signal gives the exit status that shells use", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "kill -KILL $$");
     expect((await run({ folder: folder.path, env }, "run", ...WHERE, "claude")).status).toBe(137);
@@ -188,7 +188,7 @@ describe("Gemini CLI's home", () => {
   const show =
     'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/settings.json"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md"';
 
-  test("is temporary, with the needed setting and the user's own files", async () => {
+  test("Gemini CLI's home is temporary, with the needed setting and the user's own files", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", show);
     const own = folder.join(".gemini");
@@ -211,7 +211,7 @@ describe("Gemini CLI's home", () => {
     expect(readFileSync(join(own, "GEMINI.md"), "utf8")).toBe("remember");
   });
 
-  test("is the user's own if its settings are already right", async () => {
+  test("Gemini CLI's home is the user's own if its settings are already right", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'echo "[$GEMINI_CLI_HOME]"');
     mkdirSync(folder.join(".gemini"));
@@ -221,7 +221,7 @@ describe("Gemini CLI's home", () => {
     expect(stdout).toBe("[]\n");
   });
 
-  test("works if the user has none", async () => {
+  test("Gemini CLI works if the user has no settings", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
@@ -234,7 +234,7 @@ describe("Gemini CLI's home", () => {
 describe("Claude Code's settings", () => {
   const show = 'echo "$*"; [ "$1" = --settings ] && cat "$2"';
 
-  test("that set other variables are overridden by a file for this run, and stay unchanged", async () => {
+  test("Claude Code's settings that set other variables are overridden for this run, and stay unchanged", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -257,7 +257,7 @@ describe("Claude Code's settings", () => {
     );
   });
 
-  test("that exempt hosts from proxies keep them and gain the gateway's", async () => {
+  test("Claude Code's settings that exempt hosts from proxies keep them and gain the gateway's", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -272,7 +272,7 @@ describe("Claude Code's settings", () => {
     });
   });
 
-  test("that do not interfere are ignored", async () => {
+  test("Claude Code's settings that do not interfere are ignored", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", show);
     mkdirSync(folder.join(".claude"));
@@ -283,7 +283,7 @@ describe("Claude Code's settings", () => {
 });
 
 describe("a running gateway", () => {
-  test("is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
+  test("a running gateway is found by its config, whatever its port, and knows a new key before the tool starts", async () => {
     const upstream = startDemoUpstream({ platform: "responses" });
     using runtime = makeTempFolder();
     const gateway = await startGateway({
@@ -311,7 +311,7 @@ describe("a running gateway", () => {
     }
   });
 
-  test("gives opencode every model of the key's group", async () => {
+  test("a running gateway gives opencode every model of the key's group", async () => {
     const upstream = startDemoUpstream({ platform: "messages" });
     using runtime = makeTempFolder();
     const around = { XDG_RUNTIME_DIR: runtime.path };
@@ -339,7 +339,7 @@ describe("a running gateway", () => {
     }
   });
 
-  test("that is not running is an error without a terminal, and nothing is created", async () => {
+  test("a gateway that is not running is an error without a terminal, and nothing is created", async () => {
     using setup = prepareRun();
     const before = readFileSync(setup.path("gateway.yaml"), "utf8");
     const { status, stdout, stderr } = await setup.run("run", "openai", "app");
@@ -349,7 +349,7 @@ describe("a running gateway", () => {
     expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(before);
   });
 
-  test("that is not running starts in the background after a question, and outlives the tool", async () => {
+  test("a gateway that is not running starts in the background after a question, and outlives the tool", async () => {
     using setup = prepareRun();
     const session = setup.onTerminal("run", "openai", "app");
     await session.shows("Start it in the background?");
@@ -373,7 +373,7 @@ describe("a running gateway", () => {
     }
   });
 
-  test("that cannot start ends the command with the end of its log", async () => {
+  test("a gateway that cannot start ends the command with the end of its log", async () => {
     using setup = prepareRun();
     using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     setup.listenOn(taken.port);
@@ -390,7 +390,7 @@ describe("a tool's own key", () => {
   const words = ["run", "--url", "http://gw:1"];
   const secretOf = ({ stdout }: { stdout: string }): string => /key=(\S+)/.exec(stdout)?.[1] ?? "";
 
-  test("is created once, stored for the user alone, found again and shown by keys list", async () => {
+  test("a tool's own key is created once, stored for the user alone, found again and shown by keys list", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const first = await setup.run(...words, "openai", "app");
     expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining('Created the key "openai"') });
@@ -410,14 +410,14 @@ describe("a tool's own key", () => {
     expect(JSON.parse(env.stdout)).toMatchObject({ key: "openai", env: { OPENAI_API_KEY: secretOf(first) } });
   });
 
-  test("is created once by several runs at the same time", async () => {
+  test("a tool's own key is created once by several runs at the same time", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const all = await Promise.all([1, 2, 3].map(() => setup.run(...words, "openai", "app")));
     expect(new Set(all.map(secretOf)).size).toBe(1);
     expect(loadConfig(setup.path("gateway.yaml"), {}).catalog.keys.has("openai-2")).toBe(false);
   });
 
-  test("follows keys rotate, is refused while disabled, and is replaced after keys remove", async () => {
+  test("a tool's own key follows keys rotate, is refused while disabled, and is replaced after keys remove", async () => {
     using setup = prepareRun('echo "key=$OPENAI_API_KEY"');
     const first = secretOf(await setup.run(...words, "openai", "app"));
     const rotated = (await setup.run("keys", "rotate", "openai")).stdout.trim();
@@ -434,7 +434,7 @@ describe("a tool's own key", () => {
     expect([first, rotated, ""]).not.toContain(fresh);
   });
 
-  test("can be in another group, and --new replaces it", async () => {
+  test("a tool's own key can be in another group, and --new replaces it", async () => {
     using setup = prepareRun('echo "key=$ANTHROPIC_API_KEY"');
     const relay = await setup.run(...words, "--group", "relay", "anthropic", "app");
     const messages = await setup.run(...words, "--group", "messages", "anthropic", "app");
@@ -475,7 +475,7 @@ describe("a subscription login", () => {
     },
   );
 
-  test("is a question on a terminal, once, and `no` starts nothing", async () => {
+  test("a subscription login is a question on a terminal, once, and `no` starts nothing", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "claude", "echo tool-ran");
     writeFileSync(folder.join(".claude.json"), '{"oauthAccount":{}}');
@@ -496,7 +496,7 @@ describe("a subscription login", () => {
 });
 
 describe("run --list", () => {
-  test("shows every tool, and where it is installed or how to install it", async () => {
+  test("run --list shows every tool, and where it is installed or how to install it", async () => {
     using folder = makeTempFolder();
     const env = { ...standIn(folder, "claude", ""), PATH: folder.join("bin") };
     const { status, stdout } = await run({ folder: folder.path, env }, "run", "--list");

@@ -16,7 +16,7 @@ function place(content?: string, mode = 0o600): string {
 }
 
 describe("the file next to the config", () => {
-  test("gives the variables that the environment has not", () => {
+  test("gateway.env gives the variables that the environment has not", () => {
     const config = place("ONE=from-file\nTWO=from-file\n");
     writeFileSync(
       config,
@@ -26,24 +26,24 @@ describe("the file next to the config", () => {
     expect(catalog.channels.get("a")?.credential).toBe("from-environment-from-file");
   });
 
-  test("may be missing, or have comments only", () => {
+  test("gateway.env may be missing, or have comments only", () => {
     expect(readEnvFile(place())).toEqual({});
     expect(readEnvFile(place("# later\n\n"))).toEqual({});
   });
 
-  test("is refused if everybody can change it, and the message has nothing of it", () => {
+  test("gateway.env is refused if everybody can change it, and the message has nothing of it", () => {
     const read = (): unknown => readEnvFile(place("KEY=sk-hidden\n", 0o666));
     expect(read).toThrow(/^Everybody on this machine can change .*gateway\.env/);
     expect(read).not.toThrow("sk-hidden");
   });
 
-  test("is refused if it has anything but assignments, and the message has nothing of it", () => {
+  test("gateway.env is refused if it has anything but assignments, and the message has nothing of it", () => {
     const read = (): unknown => readEnvFile(place("KEY=x\nsk-hidden\n"));
     expect(read).toThrow("gateway.env must hold NAME=value lines only.");
     expect(read).not.toThrow("sk-hidden");
   });
 
-  test("is refused if it is a folder", () => {
+  test("gateway.env is refused if it is a folder", () => {
     const config = place();
     mkdirSync(placeEnvFile(config));
     expect(() => readEnvFile(config)).toThrow("gateway.env");

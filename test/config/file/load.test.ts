@@ -258,7 +258,7 @@ describe("no message repeats a secret", () => {
     expect(shown.join("\n")).not.toContain(SECRET);
   });
 
-  test("nor a value from the environment, in whichever setting it is", () => {
+  test("no message repeats a value from the environment, in whichever setting it is", () => {
     const text =
       "vendor: ${S} x\nkeys: [{ name: ${S}, group: ${S}, secret: ${S} }, { name: b, group: ${S}, secret: ${S} }]";
     const shown = complaints(text, { S: SECRET });
@@ -266,7 +266,7 @@ describe("no message repeats a secret", () => {
     expect(shown.join("\n")).not.toContain(SECRET);
   });
 
-  test("nor a secret in place of a setting's name", () => {
+  test("no message repeats a secret in place of a setting's name", () => {
     expect(complaints("keys:\n  - sk-abcdefghijkl: codex").join("\n")).not.toContain("abcdefghijkl");
   });
 });
@@ -278,24 +278,25 @@ describe("environment variables", () => {
       env,
     ).catalog.groups.get("g")?.description;
 
-  test("may be anywhere in a value, also several in one", () =>
+  test("variables may be anywhere in a value, also several in one", () =>
     expect(expand('"a ${X} b ${Y}"', { X: "1", Y: "2" })).toBe("a 1 b 2"));
-  test("need no quotes inside a map in braces", () => expect(expand("${X}", { X: "1" })).toBe("1"));
-  test("may have a default, used if they are unset or empty", () => {
+  test("variables need no quotes inside a map in braces", () => expect(expand("${X}", { X: "1" })).toBe("1"));
+  test("variables may have a default, used if they are unset or empty", () => {
     expect(expand('"${X:-a b}"')).toBe("a b");
     expect(expand('"${X:-a b}"', { X: "" })).toBe("a b");
     expect(expand('"${X:-}"')).toBe("");
     expect(expand('"${X:-no}"', { X: "yes" })).toBe("yes");
   });
-  test("are not expanded inside their own values", () => expect(expand("${X}", { X: "${Y}" })).toBe("${Y}"));
-  test("are not expanded after $$", () => expect(expand('"$${X} $X $5"')).toBe("${X} $X $5"));
-  test("may give a number, a flag or a date", () => {
+  test("variables are not expanded inside their own values", () =>
+    expect(expand("${X}", { X: "${Y}" })).toBe("${Y}"));
+  test("variables are not expanded after $$", () => expect(expand('"$${X} $X $5"')).toBe("${X} $X $5"));
+  test("variables may give a number, a flag or a date", () => {
     const text = `listen: { port: "\${P}" }\nplans: { p: { groups: [g], active: \${A}, until: \${U} } }\n${CHANNELS}${GROUPS}`;
     const { catalog } = check(text, { P: "80", A: "true", U: "2027-01-31" });
     expect(catalog.listen.port).toBe(80);
     expect(catalog.plans.get("p")).toMatchObject({ active: true, until: new Date("2027-01-31") });
   });
-  test("that are unset stay as text for commands that send nothing upstream", () => {
+  test("variables that are unset stay as text for commands that send nothing upstream", () => {
     const text = "channels: { a: { platform: relay, base_url: https://a.example, credential: ${NOPE} } }";
     expect(() => check(text)).toThrow("NOPE is not set");
     const { catalog } = checkConfigText(text, "/etc/g.yaml", {}, { missing: "keep" });
@@ -466,7 +467,7 @@ keys:
 });
 
 describe("the file on the disk", () => {
-  test("is warned of while others can read it or gateway.env beside it", () => {
+  test("a config is warned of while others can read it or gateway.env beside it", () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");
     writeFileSync(path, "keys:\n", { mode: 0o600 });
@@ -479,7 +480,7 @@ describe("the file on the disk", () => {
     expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${folder.join("gateway.env")}`);
   });
 
-  test("is the start of relative paths, also when it is reached through a link", () => {
+  test("a config is the start of relative paths, also when it is reached through a link", () => {
     using folder = makeTempFolder();
     mkdirSync(folder.join("real"));
     writeFileSync(folder.join("real", "x.yaml"), "ledger: { path: money/l.jsonl }");
@@ -489,7 +490,7 @@ describe("the file on the disk", () => {
     );
   });
 
-  test("that cannot be read is a sentence", () => {
+  test("a file that cannot be read is a sentence", () => {
     using folder = makeTempFolder();
     expect(() => loadConfig(folder.join("nope.yaml"), {})).toThrow("There is no config file");
     expect(() => loadConfig(folder.path, {})).toThrow("is a folder");

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { run } from "../../cli/driving.ts";
+import { run, runProcess } from "../../cli/driving.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const BEFORE = `# the team's gateway  (do not reformat!)
@@ -27,13 +27,13 @@ keys:   # everybody
 # trailing words
 prices: { m: { input: "3.00" } }   # no newline at the end`;
 
-test("fifty processes that add keys at once lose none and change no other byte", async () => {
+test("twenty processes that add keys at once lose none and change no other byte", async () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   writeFileSync(path, BEFORE, { mode: 0o600 });
-  const names = Array.from({ length: 50 }, (_, index) => `script-${index}`);
+  const names = Array.from({ length: 20 }, (_, index) => `script-${index}`);
   const outcomes = await Promise.all(
-    names.map((name) => run({ folder: folder.path }, "keys", "add", "--name", name, "--group", "g")),
+    names.map((name) => runProcess({ folder: folder.path }, "keys", "add", "--name", name, "--group", "g")),
   );
   for (const { status, stderr } of outcomes) expect(status, stderr).toBe(0);
   const { catalog } = loadConfig(path, {}, { missing: "keep" });
@@ -49,7 +49,7 @@ test("fifty processes that add keys at once lose none and change no other byte",
   expect(others.join("\n")).toBe(BEFORE);
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", "gateway.yaml"]);
-}, 600_000);
+});
 
 test("what a killed command had begun to write, secrets and all, does not stay", async () => {
   using folder = makeTempFolder();

@@ -52,7 +52,7 @@ function start(path: string) {
 }
 
 describe("a running gateway notices a changed file", () => {
-  test("that was written in place", async () => {
+  test("a changed file that was written in place is applied", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(2));
@@ -70,7 +70,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(2);
   });
 
-  test("that was replaced by a rename", async () => {
+  test("a changed file that was replaced by a rename is applied", async () => {
     const { folder, path } = setUp();
     const watch = start(path);
     writeFileSync(join(folder, "draft"), write(3));
@@ -78,7 +78,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(3);
   });
 
-  test("that is a link into a folder that was swapped", async () => {
+  test("a changed file that is a link into a folder that was swapped is applied", async () => {
     const { folder } = setUp();
     for (const version of ["one", "two"]) {
       const place = mkdtempSync(join(folder, version));
@@ -102,7 +102,7 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(4);
   });
 
-  test("again and again, and a change back to the first content counts too", async () => {
+  test("a file may change again and again, and a change back to the first content counts too", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(5));
@@ -135,7 +135,7 @@ test("a file that is written in pieces is applied when it is whole, and not befo
 });
 
 describe("a bad file", () => {
-  test("is reported once for each content, and the watch continues", async () => {
+  test("a bad file is reported once for each content, and the watch continues", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write("many"));
@@ -148,7 +148,7 @@ describe("a bad file", () => {
     expect(watch.shown).toEqual([]);
   });
 
-  test("that is gone is reported, and applied when it is back", async () => {
+  test("a file that is gone is reported, and applied when it is back", async () => {
     const { path } = setUp();
     const watch = start(path);
     unlinkSync(path);
@@ -159,7 +159,7 @@ describe("a bad file", () => {
 });
 
 describe("a watch that is asked to follow", () => {
-  test("applies at once what a command has written whole", async () => {
+  test("a watch that is asked applies at once what a command has written whole", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write(2));
@@ -167,7 +167,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([2]);
   });
 
-  test("applies what another program has written meanwhile, once it has stopped writing", async () => {
+  test("a watch that is asked applies what another program has written meanwhile, once it has stopped writing", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, "listen: { port:");
@@ -177,7 +177,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toEqual([3]);
   });
 
-  test("says why it refuses a file, as often as it is asked", async () => {
+  test("a watch says why it refuses a file, as often as it is asked", async () => {
     const { path } = setUp();
     const watch = start(path);
     writeFileSync(path, write("many"));
@@ -188,7 +188,7 @@ describe("a watch that is asked to follow", () => {
     expect(watch.shown).toHaveLength(1);
   });
 
-  test("says nothing more after its end", async () => {
+  test("a watch says nothing more after its end", async () => {
     const { path } = setUp();
     const watch = start(path);
     watch.stop();

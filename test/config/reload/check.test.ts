@@ -51,7 +51,7 @@ test("a long config that is checked in the background gives the same catalog", a
   expect(catalog.channels.get("main")?.credential).toBe("sk-upstream");
 });
 
-test("its problems are the same, with their places", async () => {
+test("a long config's problems are the same, with their places", async () => {
   const text = writeLong(1, "cluade");
   const file = write(text);
   const check = checkInBackground({ text, file, env }, never);
@@ -63,7 +63,7 @@ test("its problems are the same, with their places", async () => {
   expect(() => loadConfig(file, env)).toThrow(message.replace(/^\w+: /, ""));
 });
 
-test("the event loop turns while it is read", async () => {
+test("the event loop turns while a long config is read", async () => {
   const text = writeLong(1);
   const file = write(text);
   let turns = 0;

@@ -41,7 +41,7 @@ const PATHS = [
 ];
 
 describe("a file with many keys", () => {
-  test.each(FILES)("with %s is read as the YAML parser reads it", (_, text) => {
+  test.each(FILES)("many keys with %s are read as the YAML parser reads them", (_, text) => {
     const fast = parseSource(text);
     const whole = parseSource(text, false);
     expect(fast.tree).toEqual(whole.tree);
@@ -56,7 +56,7 @@ describe("a file with many keys", () => {
     }
   });
 
-  test("gets a new key after the last one, and no other byte changes", () => {
+  test("a file with many keys gets a new one after the last, and no other byte changes", () => {
     const keys = plainKeys(400).join("\n");
     const text = `# mine\nkeys: # all\n${keys} # last\n\ngroups: { g: x } # g\n`;
     const after = applyEdits(text, [
@@ -67,7 +67,7 @@ describe("a file with many keys", () => {
     );
   });
 
-  test("takes work that grows with the number of keys, and little of it", () => {
+  test("a file with many keys takes work that grows with their number, and little of it", () => {
     const text = (count: number) => `keys:\n${plainKeys(count).join("\n")}\n`;
     const measure = (source: string): number => {
       const start = process.cpuUsage();

@@ -1,7 +1,6 @@
 // The action of `gateway channels add`: checks the credential and adds a channel, with a group if it needs one. The
 // file keeps its comments and order.
 
-import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
@@ -18,6 +17,7 @@ import {
   fail,
   printJson,
   readAll,
+  readGiven,
   refuseUsage,
   printNote,
 } from "../../terminal/terminal.ts";
@@ -72,7 +72,7 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
     return refuseUsage(
       `There is no preset "${what}"${suggestNearest(what, ids)}. Presets: ${ids.join(", ")}; or a URL.`,
     );
-  const { hostname, href } = readUrl(what);
+  const { hostname, href } = readGiven(() => readBaseUrl(what), "The URL cannot be used");
   const platform = flags.platform === undefined ? await askPlatform() : requirePlatform(flags.platform);
   const name = flags.name ?? hostname.replace(/^(www|api)\./, "").replaceAll(/[^a-z0-9]+/gi, "-");
   return {
@@ -86,14 +86,6 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
     variable: nameVariable(name),
     tool: PLATFORM_ROWS[platform].tools[0] ?? "",
   };
-}
-
-function readUrl(text: string): URL {
-  try {
-    return readBaseUrl(text);
-  } catch (error) {
-    return refuseUsage(`The URL cannot be used: ${getErrorMessage(error)}.`);
-  }
 }
 
 async function askPlatform(): Promise<Platform> {
@@ -115,11 +107,7 @@ function requirePlatform(text: string): Platform {
 
 function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Catalog): Preset {
   if (name === undefined) return preset;
-  try {
-    readName(name);
-  } catch (error) {
-    refuseUsage(`--name: "${name}" cannot be a name: ${getErrorMessage(error)}.`);
-  }
+  readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
   // A second channel of a provider usually has another credential.
   const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
   return { ...preset, channel: name, group: name, variable };
@@ -156,11 +144,7 @@ export async function readGivenCredential(credential: string): Promise<string> {
   if (credential !== "-")
     refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
   const secret = (await readAll()).trim();
-  try {
-    return readSecretText(secret);
-  } catch (error) {
-    return refuseUsage(`The credential cannot be used: ${getErrorMessage(error)}.`);
-  }
+  return readGiven(() => readSecretText(secret), "The credential cannot be used");
 }
 
 /** The variable for the credential of a channel or provider of this name. */

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../../billing/ledger/line.ts";
 import { describeConfig } from "../../../config/json-schema.ts";
-import type { LimitName } from "../../../config/limit-names.ts";
+import { COUNT_LIMITS, USD_LIMITS } from "../../../config/limit-names.ts";
 import { PLATFORMS } from "../../../config/schema.ts";
 import { channelViewSchema } from "../../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../../gateway/control/state.ts";
@@ -29,18 +29,11 @@ import {
 
 const platform = z.enum(PLATFORMS);
 const limits = z.looseObject({
-  usd_per_day: decimal.optional(),
-  usd_per_month: decimal.optional(),
-  usd_total: decimal.optional(),
-  usd_per_session: decimal.optional(),
-  requests_per_minute: z.int().optional(),
-  requests_per_minute_per_session: z.int().optional(),
-  concurrent_requests: z.int().optional(),
-  same_call: z.int().optional(),
-  agents: z.int().optional(),
+  ...Object.fromEntries(USD_LIMITS.map((name) => [name, decimal.optional()])),
+  ...Object.fromEntries(COUNT_LIMITS.map((name) => [name, z.int().optional()])),
   strict: z.boolean().optional(),
   unpriced: z.literal("allow").optional(),
-} satisfies Record<LimitName, z.ZodType>);
+});
 
 const key = z.looseObject({
   name: z.string(),

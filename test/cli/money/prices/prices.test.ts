@@ -83,7 +83,7 @@ const CHANGED = publish({
 });
 
 describe("prices show", () => {
-  test("shows each provider's prices of a model, since when, and their source", async () => {
+  test("prices show has each provider's prices of a model, since when, and their source", async () => {
     using folder = makeTempFolder();
     write(folder);
     const { stdout, status } = await run({ folder: folder.path }, "prices", "show", "claude-sonnet-5-5");
@@ -101,7 +101,7 @@ describe("prices show", () => {
     );
   });
 
-  test("needs no config, and says when there is no price", async () => {
+  test("prices show needs no config, and says when there is no price", async () => {
     using folder = makeTempFolder();
     const nowhere = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
     expect((await run(nowhere, "prices", "show", "gpt-5", "--provider", "openai")).status).toBe(0);
@@ -114,7 +114,7 @@ describe("prices show", () => {
 });
 
 describe("prices check", () => {
-  test("names the models in use that have no price, and fails", async () => {
+  test("prices check names the models in use that have no price, and fails", async () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-nova-9"]);
     const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check", "--json");
@@ -127,7 +127,7 @@ describe("prices check", () => {
     expect(human.stderr).toContain("give them one with `gateway prices set MODEL input=… output=…`");
   });
 
-  test("is content where all have one, or cost nothing", async () => {
+  test("prices check is content where all models have a price, or cost nothing", async () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5"]);
     const { stdout, stderr, status } = await run({ folder: folder.path }, "prices", "check");
@@ -137,7 +137,7 @@ describe("prices check", () => {
 
   const unpriced = { basis: "unpriced", prices: null, official_usd: null, charge_usd: null } as const;
   const unknown = { ...unpriced, basis: "unknown", usage: {}, status: null } as const;
-  test("does not name a model whose answers have another name, with a price", async () => {
+  test("prices check does not name a model whose answers have another name, with a price", async () => {
     using folder = makeTempFolder();
     write(folder, [
       { model: "our-best", upstream_model: "claude-sonnet-5" },
@@ -150,7 +150,7 @@ describe("prices check", () => {
     expect([status, JSON.parse(stdout)]).toEqual([0, []]);
   });
 
-  test("names a model of which one answer has a name without a price, or that was never answered", async () => {
+  test("prices check names a model of which one answer has a name without a price, or that was never answered", async () => {
     using folder = makeTempFolder();
     write(folder, [
       { model: "our-best", upstream_model: "claude-sonnet-5" },
@@ -170,7 +170,7 @@ describe("prices check", () => {
     ]);
   });
 
-  test("sees the models that only the config names", async () => {
+  test("prices check sees the models that only the config names", async () => {
     using folder = makeTempFolder();
     const channel = {
       ...CONFIG.channels.claude,
@@ -185,7 +185,7 @@ describe("prices check", () => {
 });
 
 describe("prices update", () => {
-  test("shows what changes for the models that were seen, and writes a book beside the config", async () => {
+  test("prices update shows what changes for the models that were seen, and writes a book beside the config", async () => {
     using folder = makeTempFolder();
     write(folder, ["claude-sonnet-5", "claude-nova-9", "claude-opus-5"]);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
@@ -232,7 +232,7 @@ describe("prices update", () => {
     );
   });
 
-  test("reads an address, too, and never writes what may be secret in it", async () => {
+  test("prices update reads an address, and never writes what may be secret in it", async () => {
     using folder = makeTempFolder();
     write(folder);
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(CHANGED) });
@@ -250,7 +250,7 @@ describe("prices update", () => {
     expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).not.toContain("secret-token");
   });
 
-  test("asks first: without a terminal nothing is written unless --yes is there", async () => {
+  test("prices update writes nothing without a terminal and --yes", async () => {
     using folder = makeTempFolder();
     write(folder);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
@@ -260,7 +260,7 @@ describe("prices update", () => {
     expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
   });
 
-  test("asks on a terminal, and `no` writes nothing", async () => {
+  test("prices update asks on a terminal, and `no` writes nothing", async () => {
     using folder = makeTempFolder();
     write(folder);
     writeFileSync(folder.join("data.json"), JSON.stringify(CHANGED));
@@ -349,7 +349,7 @@ describe("prices update", () => {
       "has no prices of anthropic and openai and google",
     ],
     ["no prices of most makers", small(1), "has no prices of openai and google"],
-  ])("takes no book with %s", async (_what, document, why) => {
+  ])("prices update takes no book with %s", async (_what, document, why) => {
     using folder = makeTempFolder();
     write(folder);
     writeFileSync(
@@ -372,7 +372,7 @@ describe("prices update", () => {
   test.each([
     ["a file that is not there", "nowhere.json", "ENOENT"],
     ["an address that refuses", "http://127.0.0.1:9/data.json", "cannot be read"],
-  ])("says so of %s", async (_what, place, why) => {
+  ])("prices update says that it cannot read %s", async (_what, place, why) => {
     using folder = makeTempFolder();
     write(folder);
     const { status, stderr } = await run(
@@ -446,7 +446,7 @@ describe("doctor", () => {
     return checks.filter(({ check }) => check === "prices");
   };
 
-  test("mentions a price book that is older than thirty days", async () => {
+  test("doctor mentions a price book that is older than thirty days", async () => {
     const book = { label: "book 2026-11-21", date: "2026-11-21" };
     expect(describeBook(book, new Date("2026-12-21T23:59:59Z"))).toMatchObject({ state: "ok" });
     expect(describeBook(book, new Date("2026-12-22T00:00:00Z"))).toMatchObject({
@@ -459,7 +459,7 @@ describe("doctor", () => {
     expect(await examine(folder)).toHaveLength(1);
   });
 
-  test("names a provider that the book has not", async () => {
+  test("doctor names a provider that the book does not have", async () => {
     using folder = makeTempFolder();
     const channel = { ...CONFIG.channels.claude, price_provider: "antropic" };
     write(folder, [], { ...CONFIG, channels: { claude: channel } });

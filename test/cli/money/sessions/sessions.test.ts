@@ -50,7 +50,7 @@ describe("gateway sessions", () => {
     ]);
   });
 
-  test("as JSON, sessions and no_session add up to the total", async () => {
+  test("sessions --json: sessions and no_session add up to the total", async () => {
     const reported = JSON.parse((await lines("sessions", "--json")).join("\n"));
     expect(reported).toMatchObject({
       sessions: [
@@ -173,7 +173,7 @@ describe("gateway usage", () => {
     expect(await rows("agent")).toEqual(["a2", "no agent", "a1", "a3", "total"]);
   });
 
-  test("as JSON, an absent name is null", async () => {
+  test("usage --json: an absent name is null", async () => {
     const reported = JSON.parse((await lines("usage", "--by", "label,tool", "--json")).join("\n"));
     expect(reported.rows).toMatchObject([
       { label: "gateway", tool: "claude-code", charge_usd: "1.033318" },

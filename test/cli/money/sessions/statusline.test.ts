@@ -42,7 +42,7 @@ afterAll(async () => {
 const line = async (stdin: string, ...args: string[]) =>
   run({ folder: folder.path, stdin }, "statusline", ...args);
 
-test("shows model, session, day, cache and what is left of the nearest limit", async () => {
+test("statusline shows model, session, day, cache and what is left of the nearest limit", async () => {
   const { stdout, status } = await line(JSON.stringify(GIVEN));
   expect(status).toBe(0);
   expect(stdout).toMatch(
@@ -50,26 +50,26 @@ test("shows model, session, day, cache and what is left of the nearest limit", a
   );
 });
 
-test("of a session without requests shows the day, and the limits of the key", async () => {
+test("statusline shows the day and the key's limits for a session without requests", async () => {
   const fresh = JSON.stringify({ ...GIVEN, session_id: "fresh" });
   expect((await line(fresh)).stdout).toBe("Opus 4.5 · today <$0.01\n");
   expect((await line(fresh, "--key", "messages")).stdout).toMatch(/ · left \$2\.00 of usd_per_session\n$/);
 });
 
-test("has a format for other bars, which give no session", async () => {
+test("statusline --format serves other bars, which give no session", async () => {
   expect((await line("", "--format", "today {today}{session}, {odd}")).stdout).toBe("today <$0.01, {odd}\n");
   const { stdout } = await line("", "--session", SESSION, "--format", "{model} {cached} {left} {limit}");
   expect(stdout).toBe("claude-haiku-4-5 0% $2.00 usd_per_session\n");
 });
 
-test("takes hostile input for no session", async () => {
+test("statusline takes hostile input for no session", async () => {
   for (const given of ["{", "[]", '{"session_id":5,"model":null}', '{"session_id":"\\u001b[31m&key=x"}'])
     expect((await line(given)).stdout).toBe("today <$0.01\n");
   const model = JSON.stringify({ model: { display_name: "\u001b[31mred" } });
   expect((await line(model)).stdout).not.toContain("\u001b");
 });
 
-test("is empty when the gateway is off", async () => {
+test("statusline is empty when the gateway is off", async () => {
   using other = makeTempFolder();
   writeFileSync(other.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)), { mode: 0o600 });
   const words = ["statusline", "--config", other.join("gateway.yaml")];

@@ -303,7 +303,7 @@ describe("usage --as, --without-cache and --tier", () => {
   const other = { id: "2", usage: { input: 5, cache_write_1h: 7 }, key: "ci", model: "old" };
   const ledger = writeLedger([{ id: "1", usage, ...amounts }, other]);
 
-  test("show what the same usage would have cost, and what is not compared", async () => {
+  test("usage --as shows what the same usage would have cost, and what is not compared", async () => {
     const args = ["--ledger", ledger, "--by", "key", "--as", "gpt-6-sol"];
     const { status, stdout, stderr } = await run("usage", ...args);
     expect(status).toBe(0);
@@ -321,7 +321,7 @@ describe("usage --as, --without-cache and --tier", () => {
     expect(stderr).toContain("With --without-cache, cached tokens count as plain input.\n");
   });
 
-  test("can be combined, and are exact for scripts", async () => {
+  test("--as, --without-cache and --tier can be combined, and are exact for scripts", async () => {
     const args = [
       "--ledger",
       ledger,
@@ -347,7 +347,7 @@ describe("usage --as, --without-cache and --tier", () => {
     expect(csv.stdout).toContain("laptop,1,1,0,0.48,0.48,0.25,0.25,-0.23\n");
   });
 
-  test("refuse a model that nobody sells, and name the nearest", async () => {
+  test("usage --as refuses a model that nobody sells, and names the nearest", async () => {
     const { status, stdout, stderr } = await run("usage", "--ledger", ledger, "--as", "gpt-6-soll");
     expect([status, stdout]).toEqual([1, ""]);
     expect(stderr).toContain('there is no price for "gpt-6-soll" (did you mean "gpt-6-sol"?)');

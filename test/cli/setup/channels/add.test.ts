@@ -5,7 +5,7 @@ import { existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
-import { KEYS, type Outcome, run, runOnTerminal } from "../../driving.ts";
+import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../../driving.ts";
 
 const CONFIG = `# mine
 channels:
@@ -93,11 +93,21 @@ describe("gateway channels add", () => {
     expect(text()).toBe(CONFIG);
   });
 
-  test("several at once lose no credential", async () => {
+  test("several `channels add` at once lose no credential", async () => {
     const names = ["one", "two", "three", "four"];
     const flags = ["--platform", "messages", "--no-check", "--credential", "-"];
     const outcomes = await Promise.all(
-      names.map((name) => add(`secret-of-${name}`, upstream.url, ...flags, "--name", name)),
+      names.map((name) =>
+        runProcess(
+          { folder: folder.path, stdin: `secret-of-${name}` },
+          "channels",
+          "add",
+          upstream.url,
+          ...flags,
+          "--name",
+          name,
+        ),
+      ),
     );
     expect(outcomes.map(({ status }) => status)).toEqual([0, 0, 0, 0]);
     const { channels } = catalog();

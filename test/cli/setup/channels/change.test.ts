@@ -142,7 +142,7 @@ describe("gateway channels set", () => {
     };
     const REFERRING = CONFIG.replace("credential: x", "credential: ${MAIN_KEY}");
 
-    test("gets its new value in gateway.env, and no second copy is left", async () => {
+    test("a credential's variable gets its new value in gateway.env, and no second copy is left", async () => {
       write(REFERRING, "OTHER=1\nMAIN_KEY=old-secret-1\n");
       const { status, stderr } = await replace();
       expect({ status, stderr }).toEqual({ status: 0, stderr: 'Changed the channel "main": credential.\n' });
@@ -150,14 +150,14 @@ describe("gateway channels set", () => {
       expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
     });
 
-    test("that is set nowhere gets its value in gateway.env", async () => {
+    test("a credential's variable that is set nowhere gets its value in gateway.env", async () => {
       write(REFERRING, "OTHER=1\n");
       expect((await replace()).status).toBe(0);
       expect(text()).toBe(REFERRING);
       expect(environment()).toBe("OTHER=1\nMAIN_KEY=new-secret-1\n");
     });
 
-    test("that another channel reads keeps its value for that one", async () => {
+    test("a credential's variable that another channel reads keeps its value for that one", async () => {
       const shared = REFERRING.replace("credential: y", 'credential: "${MAIN_KEY}"');
       write(shared, "MAIN_KEY=old-secret-1\n");
       expect((await replace()).status).toBe(0);
@@ -165,7 +165,7 @@ describe("gateway channels set", () => {
       expect(environment()).toBe("MAIN_KEY=old-secret-1\nMAIN_API_KEY=new-secret-1\n");
     });
 
-    test("that the shell exports gives way to another one, in the headers too, and its old copy goes", async () => {
+    test("a credential's variable that the shell exports gives way to another one, in the headers too, and its old copy goes", async () => {
       const headers = "    headers: { authorization: 'Bearer ${MAIN_KEY}' }\n";
       const config = REFERRING.replace("    models:", `${headers}    models:`);
       write(config, "MAIN_KEY=old-secret-1\n");
