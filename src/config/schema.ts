@@ -3,6 +3,7 @@
 
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
+import { sha256Hex } from "../lib/secret.ts";
 import type { LimitName } from "./limit-names.ts";
 import {
   readBaseUrl,
@@ -147,71 +148,129 @@ const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
-const limits = z.strictObject({
-  usd_per_day: decimal.optional(),
-  usd_per_month: decimal.optional(),
-  usd_total: decimal.optional(),
-  usd_per_session: decimal.optional(),
-  requests_per_minute: positive.optional(),
-  requests_per_minute_per_session: positive.optional(),
-  concurrent_requests: positive.optional(),
-  same_call: repetitions.optional(),
-  agents: positive.optional(),
-  strict: flag.default(false),
-  unpriced: z.enum(["refuse", "allow"]).default("refuse"),
-} satisfies Record<LimitName, z.ZodType>);
+const limits = z
+  .strictObject({
+    usd_per_day: decimal.optional(),
+    usd_per_month: decimal.optional(),
+    usd_total: decimal.optional(),
+    usd_per_session: decimal.optional(),
+    requests_per_minute: positive.optional(),
+    requests_per_minute_per_session: positive.optional(),
+    concurrent_requests: positive.optional(),
+    same_call: repetitions.optional(),
+    agents: positive.optional(),
+    strict: flag.default(false),
+    unpriced: z.enum(["refuse", "allow"]).default("refuse"),
+  } satisfies Record<LimitName, z.ZodType>)
+  // Amounts are decimal strings: money is computed in billing/ only.
+  .transform((own) => ({
+    usdPerDay: own.usd_per_day ?? null,
+    usdPerMonth: own.usd_per_month ?? null,
+    usdTotal: own.usd_total ?? null,
+    usdPerSession: own.usd_per_session ?? null,
+    requestsPerMinute: own.requests_per_minute ?? null,
+    requestsPerMinutePerSession: own.requests_per_minute_per_session ?? null,
+    concurrentRequests: own.concurrent_requests ?? null,
+    /** A conversation that ends with this number of equal tool calls and results is refused. */
+    sameCall: own.same_call ?? null,
+    /** How many agents of a session may be open at once. */
+    agents: own.agents ?? null,
+    /** A request reserves the most that it can cost, and has to fit. */
+    strict: own.strict,
+    /** Requests to models without a price are let in, in spite of a limit in USD. */
+    allowUnpriced: own.unpriced === "allow",
+  }));
+
+/** An absent section is not parsed: a config can have ten thousand keys. */
+const noLimits = limits.parse({}, { jitless: true });
 
 const percent = scalar(readFrom(1, 99), SHAPES.count);
 
-const alerts = z.strictObject({
-  at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
-  command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
-});
+const alerts = z
+  .strictObject({
+    at: z.array(percent).min(1, "is empty: name at least one percentage").default([80, 95]),
+    command: z.array(text).min(1, "is empty: leave it out to run nothing").optional(),
+  })
+  .transform(({ at, command }) => ({
+    /** Percentages of a USD limit, in ascending order. */
+    at: at.toSorted((a, b) => a - b),
+    /** A program and its arguments, without a shell; null: none. */
+    command: command ?? null,
+  }));
 
-/** An absent section is not parsed: a config can have ten thousand keys. */
-const noLimits = { strict: false, unpriced: "refuse" } as const;
-
-const channel = z.strictObject({
-  platform,
-  base_url: scalar(readBaseUrl, SHAPES.url),
-  credential: scalar(readSecretText, SHAPES.text),
-  disabled: flag.default(false),
-  priority: rank.default(1),
-  weight: positive.default(1),
-  models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
-  aliases: z.record(text, text).default({}),
-  headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
-  proxy: scalar(readHttpUrl, SHAPES.url).optional(),
-  ca: text.optional(),
-  timeouts: z
-    .strictObject({
-      connect: timer.prefault("10s"),
-      first_byte: timer.prefault("300s"),
-      // Some models think for ten minutes before the stream sends anything.
-      idle: timer.prefault("900s"),
-    })
-    .prefault({}),
-  probe: scalar(readProbeInterval, SHAPES.duration).optional(),
-  price_provider: name.optional(),
-  free: flag.default(false),
-  websocket: flag.default(true),
-  warm: flag.optional(),
-});
+const channel = z
+  .strictObject({
+    platform,
+    base_url: scalar(readBaseUrl, SHAPES.url),
+    credential: scalar(readSecretText, SHAPES.text),
+    /** No group lists it among its channels. */
+    disabled: flag.default(false),
+    priority: rank.default(1),
+    weight: positive.default(1),
+    /** Globs. */
+    models: z.array(text).min(1, "is empty: leave it out to allow every model").optional(),
+    aliases: z.record(text, text).default({}),
+    headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
+    proxy: scalar(readHttpUrl, SHAPES.url).optional(),
+    /** A file with PEM text. */
+    ca: text.optional(),
+    timeouts: z
+      .strictObject({
+        connect: timer.prefault("10s"),
+        first_byte: timer.prefault("300s"),
+        // Some models think for ten minutes before the stream sends anything.
+        idle: timer.prefault("900s"),
+      })
+      .transform(({ connect, first_byte, idle }) => ({
+        connectMs: connect,
+        firstByteMs: first_byte,
+        idleMs: idle,
+      }))
+      .prefault({}),
+    probe: scalar(readProbeInterval, SHAPES.duration).optional(),
+    price_provider: name.optional(),
+    /** It costs nothing. */
+    free: flag.default(false),
+    /** False: its upstream is never asked for a WebSocket. */
+    websocket: flag.default(true),
+    /** Whether connections are opened before they are needed; undefined: if it is in use. */
+    warm: flag.optional(),
+  })
+  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ...rest }) => ({
+    ...rest,
+    /** Without a trailing slash. */
+    baseUrl: base_url,
+    /** Null: the models of the upstream's own list. */
+    models: models ?? null,
+    /** A client's name → the upstream's name. */
+    aliases: new Map(Object.entries(aliases)),
+    headers: Object.entries(headers),
+    proxy: proxy ?? null,
+    /** Milliseconds between active probes; null: none. */
+    probeMs: probe ?? null,
+    /** The provider in the price book whose prices it pays; null: the address decides. */
+    priceProvider: price_provider ?? null,
+  }));
 
 const group = z.strictObject({
   platform,
+  /** Canonical: "1", "0.8". */
   multiplier: decimal.prefault("1"),
   channels: names,
   description: z.string().default(""),
+  /** Only an active plan that includes it opens it. */
   exclusive: flag.default(false),
   limits: limits.default(noLimits),
 });
 
-const plan = z.strictObject({
-  groups: names,
-  active: flag.default(false),
-  until: moment.optional(),
-});
+const plan = z
+  .strictObject({
+    groups: names,
+    active: flag.default(false),
+    until: moment.optional(),
+  })
+  // Null: it does not end.
+  .transform((own) => ({ ...own, until: own.until ?? null }));
 
 const key = z
   .strictObject({
@@ -233,47 +292,89 @@ const key = z
     // Reported together with other problems of the key.
     when: ({ value }) => typeof value === "object" && value !== null,
   })
-  .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] });
+  .meta({ oneOf: [{ required: ["secret"] }, { required: ["secret_sha256"] }] })
+  .transform(({ secret, secret_sha256, created, expires, ...rest }) => ({
+    ...rest,
+    /** In whichever form the file has the secret. */
+    secretSha256: secret_sha256 ?? sha256Hex(secret ?? ""),
+    created: created ?? null,
+    expires: expires ?? null,
+  }));
 
-const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal);
+const prices = z.partialRecord(z.enum(PRICE_KINDS), decimal).transform(dropAbsent);
 
-export const configSchema = z.strictObject({
-  listen: z
-    .strictObject({
-      host: scalar(readListenHost).default("127.0.0.1"),
-      port: scalar(readFrom(0, 65_535), SHAPES.count).default(4141),
-    })
-    .prefault({}),
-  timezone: scalar(readZone).prefault("system"),
-  statusline: flag.default(false),
-  relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
-  vendor: scalar(readVendor).default("goog"),
-  max_body: size.prefault("64MiB"),
-  cors_origins: z.array(scalar(readOrigin)).default([]),
-  console: z.enum(["loopback", "always", "never"]).default("loopback"),
-  allowed_hosts: z.array(scalar(readHostName)).default([]),
-  cache_analysis: z.enum(["on", "off"]).default("on"),
-  on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
-  warm: flag.default(true),
-  failover: z
-    .strictObject({
-      attempts: scalar(readFrom(1, 100), SHAPES.count).default(3),
-      total: scalar(readTimeLimit, SHAPES.duration).prefault("600s"),
-    })
-    .prefault({}),
-  ledger: z
-    .strictObject({
-      path: text.default("ledger.jsonl"),
-      sync: z.enum(["batch", "always", "never"]).default("batch"),
-      rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
-    })
-    .prefault({}),
-  alerts: alerts.prefault({}),
-  channels: z.record(name, channel).default({}),
-  groups: z.record(name, group).default({}),
-  plans: z.record(name, plan).default({}),
-  keys: z.array(key).default([]),
-  prices: z.record(text, prices).default({}),
-});
+function dropAbsent(given: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([kind, price]) => (price === undefined ? [] : [[kind, price]])),
+  );
+}
 
-export type Config = z.infer<typeof configSchema>;
+export const keysSchema = z.array(key).default([]);
+
+export const configSchema = z
+  .strictObject({
+    listen: z
+      .strictObject({
+        host: scalar(readListenHost).default("127.0.0.1"),
+        port: scalar(readFrom(0, 65_535), SHAPES.count).default(4141),
+      })
+      .prefault({}),
+    timezone: scalar(readZone).prefault("system"),
+    /** `gateway run claude` shows spending in Claude Code's status line. */
+    statusline: flag.default(false),
+    relay_prefix: scalar(readRelayPrefix).default(DEFAULT_RELAY_PREFIX),
+    vendor: scalar(readVendor).default("goog"),
+    max_body: size.prefault("64MiB"),
+    cors_origins: z.array(scalar(readOrigin)).default([]),
+    /** On which listeners the console's page is served. */
+    console: z.enum(["loopback", "always", "never"]).default("loopback"),
+    allowed_hosts: z.array(scalar(readHostName)).default([]),
+    cache_analysis: z.enum(["on", "off"]).default("on"),
+    on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
+    /** Connections to upstreams are opened before they are needed. */
+    warm: flag.default(true),
+    failover: z
+      .strictObject({
+        attempts: scalar(readFrom(1, 100), SHAPES.count).default(3),
+        total: scalar(readTimeLimit, SHAPES.duration).prefault("600s"),
+      })
+      .prefault({}),
+    ledger: z
+      .strictObject({
+        path: text.default("ledger.jsonl"),
+        sync: z.enum(["batch", "always", "never"]).default("batch"),
+        rotate: z.strictObject({ size: size.optional(), monthly: flag.default(false) }).prefault({}),
+      })
+      .prefault({}),
+    alerts: alerts.prefault({}),
+    channels: z.record(name, channel).default({}),
+    groups: z.record(name, group).default({}),
+    plans: z.record(name, plan).default({}),
+    keys: keysSchema,
+    prices: z.record(text, prices).default({}),
+  })
+  .transform((own) => {
+    const { relay_prefix, max_body, cors_origins, allowed_hosts, cache_analysis, on_disconnect, ...rest } =
+      own;
+    const { path, sync, rotate } = own.ledger;
+    return {
+      ...rest,
+      relayPrefix: relay_prefix,
+      maxBodyBytes: max_body,
+      /** Origins that browsers may call from; empty: none. */
+      corsOrigins: cors_origins,
+      /** Accepted `Host` headers besides loopback names. */
+      allowedHosts: allowed_hosts,
+      /** Whether prompts are analysed for why their caches are missed. */
+      cacheAnalysis: cache_analysis === "on",
+      onDisconnect: { drainMs: on_disconnect.drain },
+      failover: { attempts: own.failover.attempts, totalMs: own.failover.total },
+      ledger: { path, sync, rotate: { bytes: rotate.size ?? null, monthly: rotate.monthly } },
+      /** Model id → price kind → decimal string. */
+      prices: new Map(Object.entries(own.prices)),
+    };
+  });
+
+/** A checked config, with the names of the program. Each name in it may still refer to nothing. */
+export type Config = z.output<typeof configSchema>;
+export type Limits = Readonly<z.output<typeof limits>>;

@@ -156,7 +156,7 @@ export function sellerOf(channel: Channel): Seller {
   const seller: Seller = {
     provider: priceProvider ?? findProvider(baseUrl),
     makers: MAKERS_OF[platform],
-    free: free === true,
+    free,
     region: REGIONAL.exec(baseUrl.hostname.toLowerCase())?.[1] ?? null,
   };
   sellers.set(channel, seller);

@@ -31,7 +31,7 @@ interface ChannelCheck {
 
 async function checkChannel(channel: Channel, client: Client, configPath: string): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
-  if (channel.disabled === true) return { finding: note(check, "disabled in the config"), skewMs: null };
+  if (channel.disabled) return { finding: note(check, "disabled in the config"), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
   if (unset !== undefined)
     return {

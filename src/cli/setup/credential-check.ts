@@ -29,7 +29,7 @@ export async function checkCredential(channel: Channel): Promise<CheckResult> {
   } catch (error) {
     const reason = redactText(getErrorMessage(error), channel);
     // A server of models on this machine.
-    return { kind: "unknown", reason: channel.free === true ? `${reason}. Is it running?` : reason };
+    return { kind: "unknown", reason: channel.free ? `${reason}. Is it running?` : reason };
   } finally {
     client.close();
   }

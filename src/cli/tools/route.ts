@@ -33,7 +33,7 @@ function describeCost(group: Group): string {
 }
 
 function isFree({ channels }: Group): boolean {
-  return channels.length > 0 && channels.every(({ free }) => free === true);
+  return channels.length > 0 && channels.every(({ free }) => free);
 }
 
 function findFreeGroup(tool: Tool, catalog: Catalog): Group | null {

@@ -4,15 +4,15 @@
 import { parseJson } from "../../lib/json/json.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import {
+  bindKeys,
   buildCatalog,
-  buildKeys,
   type Catalog,
   type CatalogContext,
   indexKeys,
   type Key,
 } from "../catalog.ts";
 import { checkConfigText } from "../file/load.ts";
-import { configSchema } from "../schema.ts";
+import { configSchema, keysSchema } from "../schema.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { ConfigError } from "../yaml/problems.ts";
 
@@ -57,7 +57,7 @@ export async function checkInBackground(
   await nextTurn();
   const keys: Key[] = [];
   for (const part of answer.keys) {
-    keys.push(...buildKeys(configSchema.shape.keys.parse(parseJson(part)), catalog.groups));
+    keys.push(...bindKeys(keysSchema.parse(parseJson(part)), catalog.groups));
     await nextTurn();
   }
   const indexed = { ...catalog, ...indexKeys(keys) };

@@ -64,7 +64,7 @@ export function startProbes(context: ProbeContext): Probes {
       stop();
       for (const channel of catalog.channels.values()) {
         const { probeMs, disabled } = channel;
-        if (probeMs === null || disabled === true) continue;
+        if (probeMs === null || disabled) continue;
         void probeUnlessKnown(channel, probeMs);
         timers.push(setInterval(() => void probeUnlessKnown(channel, probeMs), probeMs).unref());
       }

@@ -27,7 +27,7 @@ export class SocketSupport {
   }
 
   mayOffer(channel: Channel, now: number): boolean {
-    if (channel.websocket === false) return false;
+    if (!channel.websocket) return false;
     return now >= (this.#refusedUntil.get(addressOf(channel)) ?? 0);
   }
 

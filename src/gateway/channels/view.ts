@@ -111,7 +111,7 @@ export function updateCondition(
 }
 
 function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {
-  if (channel.disabled === true) return { state: "disabled", reason: "in the config file", until: null };
+  if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
   if (memory.disabled) return { state: "disabled", reason: "by command", until: null };
   const whole = cooldownOf(memory, null, now);
   if (whole !== null) return { state: whole.state, reason: whole.reason, until: whole.until };

@@ -42,7 +42,7 @@ function prepare(channel: Channel, { prices }: WarmContext): void {
 /** A dial to this machine without TLS takes 0.1 ms. */
 function gains(channel: Channel): boolean {
   const { tls, host, proxy } = originOf(channel);
-  if (channel.disabled === true || channel.warm === false) return false;
+  if (channel.disabled || channel.warm === false) return false;
   return tls || proxy !== undefined || !isLoopbackHost(host);
 }
 

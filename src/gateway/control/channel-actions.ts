@@ -29,7 +29,7 @@ export async function actOnChannel(
     );
   if (action === "probe") await probeChannel(channel, gateway);
   else if (action === "disable" || action === "enable") {
-    if (channel.disabled === true)
+    if (channel.disabled)
       throw new ActionRefused(409, `The channel "${name}" is disabled in the config file: change it there.`);
     channels.setDisabled(channel, action === "disable", gateway.now());
   } else throw new ActionRefused(404, "A channel can be disabled, enabled and probed.");

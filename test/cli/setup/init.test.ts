@@ -73,7 +73,7 @@ describe("gateway init", () => {
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
     expect([...catalog.groups.keys()].sort()).toEqual(PRESETS.map(({ group }) => group).sort());
-    const free = [...catalog.channels.values()].filter((channel) => channel.free === true);
+    const free = [...catalog.channels.values()].filter((channel) => channel.free);
     expect(free.map(({ name }) => name).sort()).toEqual(["lmstudio", "ollama"]);
   });
 

@@ -34,7 +34,7 @@ const NOT_ANSWERED: ReadonlySet<string> = new Set();
 /** What the config names itself: exact names in `models`, and aliases. */
 function listNamedModels({ channels }: Pick<Catalog, "channels">): ModelInUse[] {
   return [...channels.values()].flatMap(({ name, models, aliases, disabled }) => {
-    if (disabled === true) return [];
+    if (disabled) return [];
     const plain = (models ?? []).filter((model) => !model.includes("*"));
     return [...plain, ...aliases.keys()].map((model) => ({
       channel: name,
