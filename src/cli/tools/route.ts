@@ -26,7 +26,7 @@ export function describeRoute(
 
 function describeCost(group: Group): string {
   if (isFree(group)) return "free of charge";
-  const paid = group.channels.filter(({ free }) => free !== true).map(({ name }) => name);
+  const paid = group.channels.filter(({ free }) => !free).map(({ name }) => name);
   const where = paid.length === group.channels.length ? "" : ` on ${paid.join(", ")}`;
   const rate = group.multiplier === "1" ? "" : ` × ${group.multiplier}`;
   return `billed by use at official prices${rate}${where}`;

@@ -1,16 +1,11 @@
-// Runs the commands of the ledger as a process of their own, on a ledger of known lines.
+// Runs commands on a ledger of known lines.
 
 import { writeFileSync } from "node:fs";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
 import { PROGRAM } from "../../../harness/program.ts";
-
-export interface Ran {
-  readonly status: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+import { type Outcome, runHere } from "../../driving.ts";
 
 export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: string }>): string {
   const path = newLedgerPath();
@@ -34,12 +29,9 @@ export function spawnCommand(args: readonly string[]) {
   });
 }
 
-export async function run(...args: string[]): Promise<Ran> {
-  const child = spawnCommand(args);
-  const [stdout, stderr, status] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { status, stdout, stderr };
+/** Without a config that nobody names. */
+export const AROUND = { folder: "/", env: { GATEWAY_CONFIG: "" } };
+
+export function run(...args: string[]): Promise<Outcome> {
+  return runHere(AROUND, ...args);
 }

@@ -8,7 +8,8 @@ import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../../billing/ledger/ledger-samples.ts";
-import { run, spawnCommand, writeLedger } from "./ledger-runs.ts";
+import { runProcess } from "../../driving.ts";
+import { AROUND, run, spawnCommand, writeLedger } from "./ledger-runs.ts";
 
 const UNPRICED = {
   basis: "unpriced",
@@ -133,7 +134,7 @@ test("reprice writes through a running gateway, and two at once correct a reques
   };
   writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
   const args = ["ledger", "reprice", "--since", "1d", "--config", folder.join("gateway.yaml"), "--json"];
-  const runs = await Promise.all([run(...args), run(...args)]);
+  const runs = await Promise.all([runProcess(AROUND, ...args), runProcess(AROUND, ...args)]);
   const written = runs
     .filter(({ status }) => status === 0)
     .map(({ stdout }) => JSON.parse(stdout).corrections);
