@@ -46,28 +46,23 @@ const STALL_MS = 15 * 60_000;
 /** Finds clients that vanished without closing. */
 const KEEPALIVE_PROBE_MS = 60_000;
 
-class ListeningServer implements Server, ServerContext {
+/** Serves the requests on the sockets that its handler gets. */
+export class ConnectionServer implements ServerContext {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;
   readonly stallMs: number;
   stopping = false;
-  readonly #options: ListenOptions;
+  readonly #options: ServerOptions;
   readonly #connections = new Set<ClientConnection>();
   readonly #stopped = Promise.withResolvers<void>();
-  readonly #listener: { stop(closeAll?: boolean): void; readonly port?: number };
 
-  constructor(options: ListenOptions) {
+  constructor(options: ServerOptions) {
     this.#options = options;
     this.maxHeadBytes = options.maxHeadBytes ?? MAX_HEAD_BYTES;
     this.idleMs = options.idleMs ?? IDLE_MS;
     this.headMs = options.headMs ?? HEAD_MS;
     this.stallMs = options.stallMs ?? STALL_MS;
-    this.#listener = this.#bind();
-  }
-
-  get port(): number {
-    return this.#listener.port ?? 0;
   }
 
   get open(): number {
@@ -101,7 +96,6 @@ class ListeningServer implements Server, ServerContext {
   stop(): Promise<void> {
     if (!this.stopping) {
       this.stopping = true;
-      this.#listener.stop(false);
       for (const connection of this.#connections) connection.stop();
       this.#settleStop();
     }
@@ -109,7 +103,6 @@ class ListeningServer implements Server, ServerContext {
   }
 
   stopNow(): void {
-    if (!this.stopping) this.#listener.stop(false);
     this.stopping = true;
     for (const connection of this.#connections) connection.terminate();
     this.#settleStop();
@@ -124,32 +117,23 @@ class ListeningServer implements Server, ServerContext {
     else this.#options.onError(error);
   }
 
-  #bind(): { stop(closeAll?: boolean): void; readonly port?: number } {
-    const at = this.#options;
-    const socket = this.#listenTo();
-    if ("unix" in at) return Bun.listen({ unix: at.unix, socket });
-    return Bun.listen({ hostname: at.hostname, port: at.port, socket });
-  }
-
-  #listenTo(): SocketHandler<ClientConnection> {
-    return {
-      open: (socket: Socket<ClientConnection>): void => {
-        socket.setKeepAlive(true, KEEPALIVE_PROBE_MS);
-        const connection = new ClientConnection(this, socket);
-        socket.data = connection;
-        this.#connections.add(connection);
-        if (this.stopping) connection.stop();
-        else if (!hasFilesLeft(socket, RESERVED_FILES)) connection.terminate();
-      },
-      data: (socket, chunk) => socket.data.receive(chunk),
-      drain: (socket) => socket.data.drain(),
-      close: (socket) => socket.data.closed(),
-      error: (socket, error) => {
-        this.#report(error);
-        socket.data.terminate();
-      },
-    };
-  }
+  readonly handler: SocketHandler<ClientConnection> = {
+    open: (socket: Socket<ClientConnection>): void => {
+      socket.setKeepAlive(true, KEEPALIVE_PROBE_MS);
+      const connection = new ClientConnection(this, socket);
+      socket.data = connection;
+      this.#connections.add(connection);
+      if (this.stopping) connection.stop();
+      else if (!hasFilesLeft(socket, RESERVED_FILES)) connection.terminate();
+    },
+    data: (socket, chunk) => socket.data.receive(chunk),
+    drain: (socket) => socket.data.drain(),
+    close: (socket) => socket.data.closed(),
+    error: (socket, error) => {
+      this.#report(error);
+      socket.data.terminate();
+    },
+  };
 }
 
 function answerInPlainText(exchange: Exchange, { status, message }: RequestRefusal): void {
@@ -157,5 +141,24 @@ function answerInPlainText(exchange: Exchange, { status, message }: RequestRefus
 }
 
 export function listen(options: ListenOptions): Server {
-  return new ListeningServer(options);
+  const connections = new ConnectionServer(options);
+  const socket = connections.handler;
+  const listener: { stop(closeAll?: boolean): void; readonly port?: number } =
+    "unix" in options
+      ? Bun.listen({ unix: options.unix, socket })
+      : Bun.listen({ hostname: options.hostname, port: options.port, socket });
+  return {
+    port: listener.port ?? 0,
+    get open() {
+      return connections.open;
+    },
+    stop() {
+      if (!connections.stopping) listener.stop(false);
+      return connections.stop();
+    },
+    stopNow() {
+      if (!connections.stopping) listener.stop(false);
+      connections.stopNow();
+    },
+  };
 }

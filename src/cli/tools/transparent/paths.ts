@@ -1,0 +1,32 @@
+// Paths of the vendor's hosts that carry no inference. They go straight to the vendor, with the tool's own login, and are not
+// metered. Each was seen in the requests of Claude Code 2.1.330 or later. Everything else goes to the gateway.
+
+const GET_PATHS = new Set([
+  // The profile of a login, and what its plan allows.
+  "/api/oauth/profile",
+  "/api/oauth/usage",
+  "/api/oauth/account/settings",
+  "/api/oauth/claude_cli/roles",
+  "/api/claude_cli/bootstrap",
+  "/api/claude_code_penguin_mode",
+  // What the user's organisation sets.
+  "/api/claude_code/settings",
+  "/api/claude_code/policy_limits",
+  "/api/claude_code/organizations/metrics_enabled",
+  // The addresses of its connectors.
+  "/api/directory/server-urls",
+]);
+
+/** Feature switches and telemetry. */
+const POST_PREFIXES = ["/api/eval/", "/api/event_logging/", "/api/claude_code/metrics"];
+
+/** Only spellings that every server reads in the same way. */
+const PLAIN = /^(?:\/[\w-]+(?:\.[\w-]+)*)+$/;
+
+export function isWithoutInference(method: string, target: string): boolean {
+  const end = target.indexOf("?");
+  const path = end < 0 ? target : target.slice(0, end);
+  if (!PLAIN.test(path)) return false;
+  if (method === "GET") return GET_PATHS.has(path);
+  return method === "POST" && POST_PREFIXES.some((prefix) => path.startsWith(prefix));
+}
