@@ -36,6 +36,8 @@ const SECRET_BYTES = 24;
 const MAX_HEAD_BYTES = 16 * 1024;
 const HEAD_MS = 30_000;
 const CONNECT_MS = 30_000;
+/** The name with its length before it, as TLS sends it. */
+const HTTP_1 = Buffer.from("\x08http/1.1", "latin1");
 const ESTABLISHED = "HTTP/1.1 200 Connection established\r\n\r\n";
 
 export function openProxy(options: ProxyOptions): RunProxy {
@@ -157,7 +159,7 @@ class Child {
 
   #serve(): void {
     const { identity } = this.#context.options;
-    const tls: TLSOptions = { cert: identity.certificate, key: identity.key, ALPNProtocols: "http/1.1" };
+    const tls: TLSOptions = { cert: identity.certificate, key: identity.key, ALPNProtocols: HTTP_1 };
     this.#phase = "served";
     this.#socket.write(ESTABLISHED);
     // The runtime accepts `isServer`, although its types do not say so.
