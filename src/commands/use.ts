@@ -27,6 +27,7 @@ export const USE: CommandTable = {
     ],
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
+      ["--transparent", "keep Claude Code's own address: a proxy of this run leads to the gateway"],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],
       ["--yes", "agree that a tool with a subscription login uses metered API billing"],

@@ -13,6 +13,7 @@ import { printTable } from "../terminal/table.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
+import { openTransparent } from "./transparent/transparent.ts";
 import type { Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
@@ -20,6 +21,7 @@ export interface RunFlags extends ToolFlags {
   readonly yes?: true;
   readonly list?: true;
   readonly statusline?: true;
+  readonly transparent?: true;
   readonly json?: true;
 }
 
@@ -55,8 +57,15 @@ export async function runTool(
   const loss = tool.describeLoss?.(connection) ?? null;
   if (loss !== null) printNote(loss);
   const statusline = planStatusline(connected, flags);
-  const setting = { ...prepare(tool, connection, process.env), ...(statusline !== null && { statusline }) };
-  return startTool(tool.overlay?.(connection), setting, start);
+  const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
+  transparent?.notes.forEach((note) => printNote(note, "dim"));
+  const settings = transparent?.setting ?? prepare(tool, connection, process.env);
+  try {
+    const setting = { ...settings, ...(statusline !== null && { statusline }) };
+    return await startTool(tool.overlay?.(connection), setting, start);
+  } finally {
+    transparent?.close();
+  }
 }
 
 /** The command for the tool's status line. Null: it gets none. */

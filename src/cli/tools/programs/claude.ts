@@ -7,9 +7,9 @@ import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
-import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
+import { addEntries, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
 import { ANTHROPIC_HEADERS, listPlatforms, rootOf, type Tool } from "./tool.ts";
-import { type Overlay, readSettings, type ToolSettings } from "./overlay.ts";
+import { type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
   const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
@@ -27,23 +27,32 @@ function readVariables(path: string): Environment {
   return Object.fromEntries(texts);
 }
 
-function listContradictions(variables: Environment, setting: ToolSettings): string[] {
+function readAllVariables(env: Environment): Environment {
+  return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
+}
+
+function listMisleading({ env, unset }: ToolEnvironment): string[] {
+  return [...new Set([...MISLEADING.claude, ...unset])].filter((name) => !(name in env));
+}
+
+function listContradictions(variables: Environment, setting: ToolEnvironment): string[] {
   const names = Object.keys(setting.env).filter((name) => {
     const value = variables[name] ?? "";
     return value !== "" && combine(name, value, setting) !== value;
   });
-  const misleading = MISLEADING.claude.filter((name) => isMisleading(name, variables[name]));
+  const misleading = listMisleading(setting).filter((name) => isMisleading(name, variables[name]));
   return [...new Set([...names, ...misleading])];
 }
 
 const { name: HEADERS, separator: BREAK } = ANTHROPIC_HEADERS;
 
 /** The gateway's value of a variable, with the file's if both can hold. */
-function combine(name: string, value: string, { env }: ToolSettings): string | null {
+function combine(name: string, value: string, { env, proxied }: ToolEnvironment): string | null {
   const own = env[name] ?? "";
   if (name === HEADERS) return isMisleading(name, value) ? own : addLabel(value, own);
   const isList = NO_PROXY_NAMES.some((each) => each === name);
-  return isList ? addEntries(name, value, splitList(own)) : null;
+  if (!isList) return null;
+  return addEntries(name, proxied === undefined ? value : omitHosts(value, proxied), splitList(own));
 }
 
 /** The label is the last of the gateway's fields. */
@@ -65,8 +74,8 @@ const overlay: Overlay = {
   },
   write(env, setting, folder) {
     const path = join(folder, "settings.json");
-    const theirs: Environment = Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
-    const cleared = Object.fromEntries(listUnset(MISLEADING.claude, theirs).map((name) => [name, ""]));
+    const theirs = readAllVariables(env);
+    const cleared = Object.fromEntries(listUnset(listMisleading(setting), theirs).map((name) => [name, ""]));
     const lists = [...NO_PROXY_NAMES, ...(HEADERS in setting.env ? [HEADERS] : [])];
     const combined = lists.map((name) => [name, combine(name, theirs[name] ?? "", setting)]);
     const all = { ...cleared, ...setting.env, ...Object.fromEntries(combined) };
@@ -96,4 +105,10 @@ export const claude: Tool = {
     },
     args: [],
   }),
+  transparent: {
+    host: "api.anthropic.com",
+    unset: ["ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"],
+    readVariables: readAllVariables,
+    connect: (placeholder) => ({ ANTHROPIC_API_KEY: placeholder }),
+  },
 };

@@ -16,6 +16,8 @@ export interface ToolSettings {
 export interface ToolEnvironment extends ToolSettings {
   /** Variables that the tool must not see. */
   readonly unset: readonly string[];
+  /** Hosts for which NO_PROXY may have no entry. */
+  readonly proxied?: readonly string[];
 }
 
 /** A file of the user that prevents the tool from using the gateway. */
@@ -29,9 +31,9 @@ interface Conflict {
 
 export interface Overlay {
   /** Null when the environment is enough. */
-  find(env: Environment, setting: ToolSettings): Conflict | null;
+  find(env: Environment, setting: ToolEnvironment): Conflict | null;
   /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
-  write(env: Environment, setting: ToolSettings, folder: string): ToolSettings;
+  write(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
 }
 
 /** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */

@@ -1,5 +1,6 @@
 // What a tool is: its program, its platforms, and its settings for a connection.
 
+import type { Environment } from "../../../config/yaml/expand.ts";
 import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
 import { type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../../dialects/platforms.ts";
@@ -47,6 +48,16 @@ export interface OwnModels {
   readonly flags: readonly string[];
 }
 
+export interface TransparentTool {
+  /** The address that it has by itself. */
+  readonly host: string;
+  /** Variables that give it another address or credential, besides the misleading ones. */
+  readonly unset: readonly string[];
+  /** Variables of its own settings files, which override the environment. */
+  readVariables(env: Environment): Environment;
+  connect(placeholder: string): Readonly<Record<string, string>>;
+}
+
 export interface Tool {
   readonly name: ToolName;
   readonly title: string;
@@ -70,6 +81,8 @@ export interface Tool {
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
   readonly headers?: (connection: Connection) => HeaderVariable;
   connect(connection: Connection): ToolSettings;
+  /** How it runs at the vendor's own address; absent: it cannot. */
+  readonly transparent?: TransparentTool;
   /** What the tool can do without the gateway and not with this connection; null: nothing. */
   readonly describeLoss?: (connection: Connection) => string | null;
 }

@@ -101,7 +101,10 @@ function writeCertificate({ subject, publicKey, issuerKey, now, extensions }: Ce
 }
 
 function identify(key: KeyObject): Buffer {
-  return createHash("sha256").update(key.export({ type: "spki", format: "der" })).digest().subarray(0, 20);
+  return createHash("sha256")
+    .update(key.export({ type: "spki", format: "der" }))
+    .digest()
+    .subarray(0, 20);
 }
 
 function extension(id: string, value: Buffer, weight?: "critical"): Buffer {

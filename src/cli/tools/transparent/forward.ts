@@ -69,7 +69,12 @@ export function openForwarder(options: ForwardOptions): Forwarder {
     const isStraight = isWithoutInference(exchange.method, exchange.target);
     const fields = exchange.fields.filter(([name]) => !ENDING.has(name));
     if (isStraight && !hasLogin(exchange, placeholder))
-      return fail(exchange, dialect, 404, "The gateway has no login for this path, and the request has none.");
+      return fail(
+        exchange,
+        dialect,
+        404,
+        "The gateway has no login for this path, and the request has none.",
+      );
     const body = await exchange.readBody(MAX_BODY_BYTES);
     const relay = new Relay(exchange, (fault) => explain(fault, isStraight ? null : gateway), dialect);
     relay.sent = client.send(

@@ -133,9 +133,13 @@ class Child {
   }
 
   #answer(head: string): void {
-    const [, host = "", port = ""] = /^CONNECT ([\w.-]+|\[[\da-f:.]+\]):(\d{1,5}) HTTP\/1\.[01]\r\n/i.exec(head) ?? [];
+    const [, host = "", port = ""] =
+      /^CONNECT ([\w.-]+|\[[\da-f:.]+\]):(\d{1,5}) HTTP\/1\.[01]\r\n/i.exec(head) ?? [];
     if (host === "")
-      return this.#refuse("405 Method Not Allowed", "The proxy of `gateway run --transparent` knows CONNECT only.");
+      return this.#refuse(
+        "405 Method Not Allowed",
+        "The proxy of `gateway run --transparent` knows CONNECT only.",
+      );
     const [, sent = ""] = /\r\nproxy-authorization:[ \t]*(.*?)[ \t]*\r\n/i.exec(head) ?? [];
     const given = Buffer.from(sent, "latin1");
     const { expected, options } = this.#context;
