@@ -47,15 +47,8 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  const { connection, key, loaded } = connected;
-  if (key !== null && loaded !== null) {
-    const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
-    printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
-    const lacking = await explainModels(tool, connection, key.group, { words: start.args, env: process.env });
-    if (lacking !== null) printNote(lacking, "yellow");
-  }
-  const loss = tool.describeLoss?.(connection) ?? null;
-  if (loss !== null) printNote(loss);
+  await explainRun(connected, flags, start.args);
+  const { connection } = connected;
   const statusline = planStatusline(connected, flags);
   const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
   transparent?.notes.forEach((note) => printNote(note, "dim"));
@@ -66,6 +59,22 @@ export async function runTool(
   } finally {
     transparent?.close();
   }
+}
+
+/** What the user has to know before the tool owns the terminal. */
+async function explainRun(
+  { tool, connection, key, loaded }: ToolConnection,
+  flags: RunFlags,
+  words: readonly string[],
+): Promise<void> {
+  if (key !== null && loaded !== null) {
+    const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
+    printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
+    const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
+    if (lacking !== null) printNote(lacking, "yellow");
+  }
+  const loss = tool.describeLoss?.(connection) ?? null;
+  if (loss !== null) printNote(loss);
 }
 
 /** The command for the tool's status line. Null: it gets none. */

@@ -149,7 +149,7 @@ describe("a request to a host of the group", () => {
       exchange.onGone(() => left.resolve());
       abort.abort();
     };
-    await expect(ask("/v1/messages", { method: "POST", body: "{}", signal: abort.signal })).rejects.toThrow();
+    expect(ask("/v1/messages", { method: "POST", body: "{}", signal: abort.signal })).rejects.toThrow();
     await left.promise;
   });
 
@@ -160,7 +160,7 @@ describe("a request to a host of the group", () => {
       exchange.onceSent(() => exchange.reset());
     };
     const text = ask("/v1/messages", { method: "POST", body: "{}" }).then((response) => response.text());
-    await expect(text).rejects.toThrow();
+    expect(text).rejects.toThrow();
   });
 
   test("gets a 502 that names the gateway when the gateway has stopped", async () => {
@@ -241,7 +241,7 @@ describe("the proxy of a run", () => {
     start({});
     const port = new URL(proxy.url).port;
     const stale = Object.assign(new URL(old), { port }).href;
-    await expect(
+    expect(
       fetch(`https://${HOST}/v1/models`, { proxy: stale, tls: { ca: identity.authority } }),
     ).rejects.toThrow();
     expect(seen).toHaveLength(0);
@@ -523,7 +523,7 @@ describe("`gateway run --transparent`", () => {
     expect(env.HTTPS_PROXY).toMatch(/^http:\/\/run:[0-9a-f]{48}@127\.0\.0\.1:\d+$/);
     expect([certificates, mode]).toEqual([2, "600"]);
     expect(existsSync(env.NODE_EXTRA_CA_CERTS)).toBe(false);
-    await expect(fetch(`https://${HOST}/`, { proxy: env.HTTPS_PROXY })).rejects.toThrow();
+    expect(fetch(`https://${HOST}/`, { proxy: env.HTTPS_PROXY })).rejects.toThrow();
   });
 
   test("sends the profile of a login straight to the vendor, with the tool's own credential", async () => {

@@ -59,7 +59,7 @@ export function makeIdentity(hosts: readonly string[], now: number): Identity {
       extension(OID.authorityKeyIdentifier, sequence(tagged(KEY_IDENTIFIER, rootId))),
     ],
   });
-  const key = leaf.privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const key = leaf.privateKey.export({ type: "pkcs8", format: "pem" });
   return { authority, certificate, key };
 }
 

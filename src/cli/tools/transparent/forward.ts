@@ -13,7 +13,7 @@ import {
   type Origin,
   type ResponseListener,
   type SentRequest,
-  UpstreamFault,
+  type UpstreamFault,
   type UpstreamResponse,
 } from "../../../lib/http1/types.ts";
 import { LABEL_HEADER } from "../programs/tool.ts";
