@@ -45,7 +45,7 @@ beforeEach(() => {
 async function record(exchange: Exchange): Promise<void> {
   const body = Buffer.from(await exchange.readBody(1 << 20)).toString();
   const { method, target, fields } = exchange;
-  seen.push({ method, target, fields, body });
+  seen.push({ method, target, fields: [...fields], body });
   reply(exchange);
 }
 
@@ -431,7 +431,7 @@ describe("`gateway run --transparent`", () => {
   async function answer(exchange: Exchange): Promise<void> {
     const { method, target, fields } = exchange;
     const body = Buffer.from(await exchange.readBody(1 << 20)).toString();
-    vendorSaw.push({ method, target, fields, body });
+    vendorSaw.push({ method, target, fields: [...fields], body });
     const usage = { input_tokens: 10, output_tokens: 2 };
     const message = {
       type: "message",

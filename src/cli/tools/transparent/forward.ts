@@ -5,6 +5,7 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import type { Dialect } from "../../../dialects/dialect.ts";
 import { GatewayError, getErrorMessage } from "../../../lib/errors.ts";
+import type { Fields } from "../../../lib/http1/fields.ts";
 import { createClient } from "../../../lib/http1/client/client.ts";
 import {
   BodyTooLarge,
@@ -67,7 +68,7 @@ export function openForwarder(options: ForwardOptions): Forwarder {
     const vendor = straight.get(host);
     if (vendor === undefined) return fail(exchange, dialect, 421, `No request for "${host}" belongs here.`);
     const isStraight = isWithoutInference(exchange.method, exchange.target);
-    const fields = exchange.fields.filter(([name]) => !ENDING.has(name));
+    const fields = exchange.fields.without(ENDING);
     if (isStraight && !hasLogin(exchange, placeholder))
       return fail(
         exchange,
@@ -82,7 +83,7 @@ export function openForwarder(options: ForwardOptions): Forwarder {
         origin: isStraight ? vendor : gateway,
         method: exchange.method,
         target: exchange.target,
-        fields: isStraight ? fields : [...fields.filter(([name]) => !name.startsWith("x-gateway-")), ...own],
+        fields: isStraight ? fields : omitOwn(fields).add(...own),
         body: body.length === 0 ? null : body,
         deadlines: { connectMs: CONNECT_MS, firstByteMs: PATIENCE_MS, idleMs: PATIENCE_MS },
       },
@@ -100,6 +101,11 @@ export function openForwarder(options: ForwardOptions): Forwarder {
     },
     close: () => client.close(),
   };
+}
+
+/** The tool's own words about the gateway do not count. */
+function omitOwn(fields: Fields): Fields {
+  return fields.copy((name) => (name.startsWith("x-gateway-") ? null : name));
 }
 
 function field(name: string, value: string): Field {
