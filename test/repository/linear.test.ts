@@ -78,6 +78,25 @@ const fieldsOf = (count: number, make: (index: number) => Field): Fields =>
   Fields.of(Array.from({ length: count }, (_, index) => make(index)));
 const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1");
 
+const many = (size: number, write: (index: number) => string): string =>
+  Array.from({ length: size }, (_, index) => write(index)).join("");
+
+/** The input of a size is made once, and the work on it is measured. */
+const on = <T>(name: string, size: number, make: (size: number) => T, work: (input: T) => unknown): Case => [
+  name,
+  size,
+  (count) => {
+    const input = make(count);
+    return () => work(input);
+  },
+];
+const onBytes = (
+  name: string,
+  size: number,
+  make: (size: number) => string,
+  work: (input: Buffer) => unknown,
+): Case => on(name, size, (count) => bytesOf(make(count)), work);
+
 /** Gives bytes to a reader one by one. */
 function feed(bytes: Buffer, read: (piece: Buffer) => unknown): void {
   for (let at = 0; at < bytes.length; at += 1) read(bytes.subarray(at, at + 1));
@@ -97,87 +116,61 @@ const naming = { relayPrefix: "relay", vendor: "goog" };
 const ask = (target: string): unknown => recognise({ method: "GET", target, field: () => undefined }, naming);
 
 const HEADS: readonly Case[] = [
-  [
+  on(
     "a connection field many times, from a client",
     2000,
-    (size) => {
-      const fields = fieldsOf(size, (index) => ["connection", `a${index}`]);
-      return () => requestFields(fields, true);
-    },
-  ],
-  [
+    (size) => fieldsOf(size, (index) => ["connection", `a${index}`]),
+    (fields) => requestFields(fields, true),
+  ),
+  on(
     "a connection field many times, from an upstream",
     2000,
-    (size) => {
-      const fields = fieldsOf(size, (index) => ["connection", `a${index}`]);
-      return () => responseFields(fields);
-    },
-  ],
-  [
+    (size) => fieldsOf(size, (index) => ["connection", `a${index}`]),
+    responseFields,
+  ),
+  on(
     "a connection field with many names",
     20_000,
-    (size) => {
-      const fields = Fields.of([["connection", "a,".repeat(size)]]);
-      return () => responseFields(fields);
-    },
-  ],
-  [
+    (size) => Fields.of([["connection", "a,".repeat(size)]]),
+    responseFields,
+  ),
+  onBytes(
     "many fields",
     5000,
-    (size) => {
-      const lines = Array.from({ length: size }, (_, index) => `N${index}:v\r\n`);
-      const head = bytesOf(`GET / HTTP/1.1\r\n${lines.join("")}`);
-      return () => parseRequest(Buffer.from(head), 0, head.length);
-    },
-  ],
-  [
+    (size) => `GET / HTTP/1.1\r\n${many(size, (index) => `N${index}:v\r\n`)}`,
+    (head) => parseRequest(Buffer.from(head), 0, head.length),
+  ),
+  onBytes(
     "a field of spaces",
     50_000,
-    (size) => {
-      const head = bytesOf(`HTTP/1.1 200 OK\r\na:${" ".repeat(size)}\r\n`);
-      return () => parseResponse(head, 0, head.length);
-    },
-  ],
-  [
+    (size) => `HTTP/1.1 200 OK\r\na:${" ".repeat(size)}\r\n`,
+    (head) => parseResponse(head, 0, head.length),
+  ),
+  onBytes(
     "a head that arrives byte by byte",
     30_000,
-    (size) => {
-      const bytes = bytesOf(`GET / HTTP/1.1\r\na: ${"x".repeat(size)}`);
-      return () => findHead(bytes);
-    },
-  ],
-  [
-    "empty lines that arrive byte by byte",
-    10_000,
-    (size) => {
-      const bytes = bytesOf("\r\n".repeat(size));
-      return () => findHead(bytes);
-    },
-  ],
-  [
+    (size) => `GET / HTTP/1.1\r\na: ${"x".repeat(size)}`,
+    findHead,
+  ),
+  onBytes("empty lines that arrive byte by byte", 10_000, (size) => "\r\n".repeat(size), findHead),
+  onBytes(
     "an invalid head of one long name",
     50_000,
-    (size) => {
-      const bytes = bytesOf(`GET / x\r\n${"a".repeat(size)}`);
-      return () => guessRequest(bytes);
-    },
-  ],
-  [
+    (size) => `GET / x\r\n${"a".repeat(size)}`,
+    guessRequest,
+  ),
+  onBytes(
     "an invalid head with a long authority",
     50_000,
-    (size) => {
-      const bytes = bytesOf(`GET http://${"a".repeat(size)}`);
-      return () => guessRequest(bytes);
-    },
-  ],
-  [
+    (size) => `GET http://${"a".repeat(size)}`,
+    guessRequest,
+  ),
+  onBytes(
     "a body of one-byte chunks",
     50_000,
-    (size) => {
-      const bytes = bytesOf("1\r\na\r\n".repeat(size));
-      return () => openDecoder("chunked").decode(Buffer.from(bytes), 0);
-    },
-  ],
+    (size) => "1\r\na\r\n".repeat(size),
+    (bytes) => openDecoder("chunked").decode(Buffer.from(bytes), 0),
+  ),
 ];
 
 const TARGETS: readonly Case[] = [
@@ -194,90 +187,42 @@ const TARGETS: readonly Case[] = [
 ];
 
 const ESCAPED = '"mod\\u0065":1,';
+const pickModel = (body: Buffer): void => new JsonPicker({ model: true }, () => {}).see(body);
+const scanModel = (body: Buffer): unknown => scanTopLevel(body, ["model"]);
 const BODIES: readonly Case[] = [
-  [
+  onBytes(
     "escaped keys that could be the model",
     50_000,
-    (size) => {
-      const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
-      return () => [scanTopLevel(body, ["models"]), nameConversation({}, body)];
-    },
-  ],
-  [
-    "many members",
-    50_000,
-    (size) => {
-      const body = bytesOf(`{${'"a":1,'.repeat(size)}"model":"x"}`);
-      return () => readNames(body);
-    },
-  ],
-  [
+    (size) => `{${ESCAPED.repeat(size)}"a":1}`,
+    (body) => [scanTopLevel(body, ["models"]), nameConversation({}, body)],
+  ),
+  onBytes("many members", 50_000, (size) => `{${'"a":1,'.repeat(size)}"model":"x"}`, readNames),
+  onBytes(
     "a string of escaped quotes",
     100_000,
-    (size) => {
-      const body = bytesOf(`{"model":"x","a":"${'\\"'.repeat(size)}"}`);
-      return () => readNames(body);
-    },
-  ],
-  [
+    (size) => `{"model":"x","a":"${'\\"'.repeat(size)}"}`,
+    readNames,
+  ),
+  onBytes(
     "a string of backslashes",
     100_000,
-    (size) => {
-      const body = bytesOf(`{"model":"x","a":"${"\\\\".repeat(size)}"}`);
-      return () => readNames(body);
-    },
-  ],
-  [
-    "open brackets",
-    200_000,
-    (size) => {
-      const body = bytesOf(`{"a":${"[".repeat(size)}`);
-      return () => scanTopLevel(body, ["model"]);
-    },
-  ],
-  [
-    "a number without an end",
-    100_000,
-    (size) => {
-      const body = bytesOf(`{"a":${"1".repeat(size)}e}`);
-      return () => scanTopLevel(body, ["model"]);
-    },
-  ],
-  [
-    "picked members",
-    50_000,
-    (size) => {
-      const body = bytesOf(`{${ESCAPED.repeat(size)}"a":1}`);
-      return () => new JsonPicker({ model: true }, () => {}).see(body);
-    },
-  ],
-  [
+    (size) => `{"model":"x","a":"${"\\\\".repeat(size)}"}`,
+    readNames,
+  ),
+  onBytes("open brackets", 200_000, (size) => `{"a":${"[".repeat(size)}`, scanModel),
+  onBytes("a number without an end", 100_000, (size) => `{"a":${"1".repeat(size)}e}`, scanModel),
+  onBytes("picked members", 50_000, (size) => `{${ESCAPED.repeat(size)}"a":1}`, pickModel),
+  onBytes(
     "backslashes that arrive byte by byte",
     50_000,
-    (size) => {
-      const body = bytesOf(`{"a":"${"\\".repeat(size)}`);
-      return () => {
-        const sieve = new JsonPicker({ model: true }, () => {});
-        feed(body, (piece) => sieve.see(piece));
-      };
+    (size) => `{"a":"${"\\".repeat(size)}`,
+    (body) => {
+      const picker = new JsonPicker({ model: true }, () => {});
+      feed(body, (piece) => picker.see(piece));
     },
-  ],
-  [
-    "digits",
-    100_000,
-    (size) => {
-      const text = `"${"1".repeat(size)}"`;
-      return () => parseExactJson(text);
-    },
-  ],
-  [
-    "a body that is not JSON",
-    100_000,
-    (size) => {
-      const text = "[".repeat(size);
-      return () => parseJson(text);
-    },
-  ],
+  ),
+  on("digits", 100_000, (size) => `"${"1".repeat(size)}"`, parseExactJson),
+  on("a body that is not JSON", 100_000, (size) => "[".repeat(size), parseJson),
 ];
 
 const channel = { credential: "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", headers: [] };
@@ -294,43 +239,23 @@ const REPEATS: readonly (readonly [string, string, number])[] = [
   ["entities", "&amp", 20_000],
 ];
 
-const ERRORS: readonly Case[] = REPEATS.flatMap(([name, text, size]): Case[] => [
-  [
-    `${name}, in an error`,
-    size,
-    (count) => {
-      const body = bytesOf(text.repeat(count));
-      return () => redactError(body, channel);
-    },
-  ],
-  [
-    `${name}, in a body`,
-    size,
-    (count) => {
-      const body = bytesOf(text.repeat(count));
-      return () => redactBody(body, channel);
-    },
-  ],
-  [
-    `${name}, in a stream cut into bytes`,
-    Math.ceil(size / 4),
-    (count) => {
-      const body = bytesOf(text.repeat(count));
-      return () => {
-        const redactor = new StreamRedactor(channel, 200);
-        feed(body, (piece) => redactor.pass(piece));
-      };
-    },
-  ],
-  [
-    `${name}, in a field`,
-    size,
-    (count) => {
-      const fields = Fields.of([["x", text.repeat(count)]]);
-      return () => redactFields(fields, channel, 200);
-    },
-  ],
-]);
+const ERRORS: readonly Case[] = REPEATS.flatMap(([name, text, size]): Case[] => {
+  const repeat = (count: number): string => text.repeat(count);
+  return [
+    onBytes(`${name}, in an error`, size, repeat, (body) => redactError(body, channel)),
+    onBytes(`${name}, in a body`, size, repeat, (body) => redactBody(body, channel)),
+    onBytes(`${name}, in a stream cut into bytes`, Math.ceil(size / 4), repeat, (body) => {
+      const redactor = new StreamRedactor(channel, 200);
+      feed(body, (piece) => redactor.pass(piece));
+    }),
+    on(
+      `${name}, in a field`,
+      size,
+      (count) => Fields.of([["x", repeat(count)]]),
+      (fields) => redactFields(fields, channel, 200),
+    ),
+  ];
+});
 
 function scanEvents(bytes: Buffer, cut = false): void {
   const scanner = new SseScanner({
@@ -359,110 +284,74 @@ const STREAM_TEXTS: readonly (readonly [string, (size: number) => string])[] = [
   ["an event full of needles", (size) => '"usage"\n'.repeat(size / 8)],
 ];
 const STREAMS: readonly Case[] = STREAM_TEXTS.flatMap(([name, make]): Case[] => [
-  [
-    `${name}, parsed`,
-    100_000,
-    (size) => {
-      const bytes = bytesOf(make(size));
-      return () => parseEvents(bytes);
-    },
-  ],
-  [
-    `${name}, scanned`,
-    100_000,
-    (size) => {
-      const bytes = bytesOf(make(size));
-      return () => scanEvents(bytes);
-    },
-  ],
-  [
-    `${name}, cut into bytes`,
-    20_000,
-    (size) => {
-      const bytes = bytesOf(make(size));
-      return () => {
-        parseEvents(bytes, true);
-        scanEvents(bytes, true);
-      };
-    },
-  ],
-  [
-    `${name}, at the start of a stream`,
-    50_000,
-    (size) => {
-      const bytes = bytesOf(make(size));
-      return () => new FirstEventSearch(messages.upstreamErrors).add(bytes);
-    },
-  ],
+  onBytes(`${name}, parsed`, 100_000, make, (bytes) => parseEvents(bytes)),
+  onBytes(`${name}, scanned`, 100_000, make, (bytes) => scanEvents(bytes)),
+  onBytes(`${name}, cut into bytes`, 20_000, make, (bytes) => {
+    parseEvents(bytes, true);
+    scanEvents(bytes, true);
+  }),
+  onBytes(`${name}, at the start of a stream`, 50_000, make, (bytes) =>
+    new FirstEventSearch(messages.upstreamErrors).add(bytes),
+  ),
 ]);
 
-const NAMES: readonly Case[] = [
-  [
-    "a glob of stars",
-    1000,
-    (size) => {
-      const [glob, text] = [`${"a*".repeat(size)}b`, "a".repeat(2 * size)];
-      return () => matchesGlob(glob, text);
-    },
-  ],
-  [
-    "a glob that nearly matches everywhere",
-    2000,
-    (size) => {
-      const [glob, text] = [`*${"a".repeat(100)}b*`, "a".repeat(size)];
-      return () => matchesGlob(glob, text);
-    },
-  ],
-  ...["a-", "/", ":", "[1m]", "-20250101", "@", ".anthropic.", "%"].map((part): Case => [
-    `a model of which nobody knows the price, of ${part}`,
-    2000,
-    (size) => {
-      const book = loadBuiltInBook();
-      const model = part.repeat(size);
-      return () => findModel(book, ANY_SELLER, model);
-    },
-  ]),
-  ["a label of escapes", 10_000, (size) => identify({ "x-gateway-label": "%41".repeat(size) })],
-  ["a label of broken escapes", 10_000, (size) => identify({ "x-gateway-label": "%4".repeat(size) })],
-  [
-    "a session of a user",
-    5000,
-    (size) => identify({ metadata: `{"user_id":"${"_session_a".repeat(size)}"}` }),
-  ],
-  ["a tool", 10_000, (size) => identify({ "user-agent": "a ".repeat(size) })],
-  ...["; ", ";", "session=a ", "a_session=b; "].map((part): Case => [
-    `a cookie of ${part}`,
-    10_000,
-    (size) => {
-      const fields = Fields.of([["cookie", part.repeat(size)]]);
-      return () => readCookie({ fields }, "session=");
-    },
-  ]),
-  ...["a, ", ",", " ", "websocket2,"].map((part): Case => [
-    `an upgrade to ${part}`,
-    10_000,
-    (size) => {
-      const fields: Field[] = [["upgrade", part.repeat(size)]];
-      const field = (name: string): string | undefined => fields.find(([each]) => each === name)?.[1];
-      return () => findHandshakeFault({ method: "GET", fields, field });
-    },
-  ]),
-  ["a cell of CSV of semicolons and spaces", 10_000, (size) => writeCell("; ".repeat(size))],
-  ["a cell of CSV of spaces", 20_000, (size) => writeCell(" ".repeat(size))],
-];
-
-function identify(source: Readonly<Record<string, string>>): () => unknown {
+const matchGlob = ({ glob, text }: { glob: string; text: string }): boolean => matchesGlob(glob, text);
+const identify = (source: Readonly<Record<string, string>>): unknown => {
   const all: Readonly<Record<string, string>> = { "user-agent": "claude-cli/2.1.0", ...source };
   const read = (name: string): string | undefined => all[name];
-  return () => readClient({ field: read, member: read });
-}
+  return readClient({ field: read, member: read });
+};
+const upgradeTo = (value: string): unknown => {
+  const fields: Field[] = [["upgrade", value]];
+  const field = (name: string): string | undefined => fields.find(([each]) => each === name)?.[1];
+  return findHandshakeFault({ method: "GET", fields, field });
+};
+const book = loadBuiltInBook();
 
-function writeCell(text: string): () => unknown {
-  return () => quote(text);
-}
-
-const many = (size: number, write: (index: number) => string): string =>
-  Array.from({ length: size }, (_, index) => write(index)).join("");
+const NAMES: readonly Case[] = [
+  on(
+    "a glob of stars",
+    1000,
+    (size) => ({ glob: `${"a*".repeat(size)}b`, text: "a".repeat(2 * size) }),
+    matchGlob,
+  ),
+  on(
+    "a glob that nearly matches everywhere",
+    2000,
+    (size) => ({ glob: `*${"a".repeat(100)}b*`, text: "a".repeat(size) }),
+    matchGlob,
+  ),
+  ...["a-", "/", ":", "[1m]", "-20250101", "@", ".anthropic.", "%"].map((part) =>
+    on(
+      `a model of which nobody knows the price, of ${part}`,
+      2000,
+      (size) => part.repeat(size),
+      (model) => findModel(book, ANY_SELLER, model),
+    ),
+  ),
+  on("a label of escapes", 10_000, (size) => ({ "x-gateway-label": "%41".repeat(size) }), identify),
+  on("a label of broken escapes", 10_000, (size) => ({ "x-gateway-label": "%4".repeat(size) }), identify),
+  on(
+    "a session of a user",
+    5000,
+    (size) => ({ metadata: `{"user_id":"${"_session_a".repeat(size)}"}` }),
+    identify,
+  ),
+  on("a tool", 10_000, (size) => ({ "user-agent": "a ".repeat(size) }), identify),
+  ...["; ", ";", "session=a ", "a_session=b; "].map((part) =>
+    on(
+      `a cookie of ${part}`,
+      10_000,
+      (size) => Fields.of([["cookie", part.repeat(size)]]),
+      (fields) => readCookie({ fields }, "session="),
+    ),
+  ),
+  ...["a, ", ",", " ", "websocket2,"].map((part) =>
+    on(`an upgrade to ${part}`, 10_000, (size) => part.repeat(size), upgradeTo),
+  ),
+  on("a cell of CSV of semicolons and spaces", 10_000, (size) => "; ".repeat(size), quote),
+  on("a cell of CSV of spaces", 20_000, (size) => " ".repeat(size), quote),
+];
 
 const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size: number) => string])[] = [
   ["keys", 300, (size) => `keys:\n${many(size, (index) => `  - { name: k${index}, group: g }\n`)}`],
@@ -491,78 +380,66 @@ const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size
     (size) => `prices:\n${many(size, (index) => `  ${"m".repeat(99)}${index}: { input: "3" }\n`)}`,
   ],
 ];
-const CONFIGS = CONFIG_TEXTS.map(([name, size, write]): Case => [
-  name,
-  size,
-  (count) => {
-    const text = write(count);
-    return () => {
-      try {
-        return checkConfigText(text, "/gateway.yaml", {});
-      } catch (error) {
-        return error;
-      }
-    };
-  },
-]);
+const CONFIGS = CONFIG_TEXTS.map(([name, size, write]): Case =>
+  on(name, size, write, (text) => {
+    try {
+      return checkConfigText(text, "/gateway.yaml", {});
+    } catch (error) {
+      return error;
+    }
+  }),
+);
 
-const preparePrompt = (text: string) => {
-  const body = bytesOf(text);
-  return () => readPrompt(body, MESSAGES_LAYOUT);
-};
+const read = (body: Buffer): unknown => readPrompt(body, MESSAGES_LAYOUT);
+const countCalls = (body: Buffer): unknown => countSameCalls(body, MESSAGES_LAYOUT);
 const MARKED = '{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}';
+const RESULT = '{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":';
 const PROMPTS: readonly Case[] = [
-  ["open brackets in a message", 200_000, (size) => preparePrompt(`{"messages":[${"[".repeat(size)}`)],
-  [
+  onBytes("open brackets in a message", 200_000, (size) => `{"messages":[${"[".repeat(size)}`, read),
+  onBytes(
     "nested objects in a tool",
     100_000,
-    (size) => preparePrompt(`{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`),
-  ],
-  [
+    (size) => `{"tools":[${'{"a":'.repeat(size)}1${"}".repeat(size)}],"messages":["a"]}`,
+    read,
+  ),
+  onBytes(
     "marked blocks",
     7000,
-    (size) =>
-      preparePrompt(`{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`),
-  ],
-  [
+    (size) => `{"messages":[{"role":"user","content":[${`${MARKED},`.repeat(size)}${MARKED}]}]}`,
+    read,
+  ),
+  onBytes(
     "marks in one block",
     20_000,
-    (size) => preparePrompt(`{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`),
-  ],
-  [
+    (size) => `{"messages":[{"content":[{${'"cache_control":{},'.repeat(size)}"a":1}]}]}`,
+    read,
+  ),
+  onBytes(
     "a text that names the mark",
     50_000,
-    (size) => preparePrompt(`{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`),
-  ],
-  [
+    (size) => `{"messages":[{"content":["${'\\"cache_control\\"'.repeat(size)}"]}]}`,
+    read,
+  ),
+  onBytes(
     "a system prompt of digits and letters",
     100_000,
-    (size) => preparePrompt(`{"system":"${"1a".repeat(size)}","messages":["a"]}`),
-  ],
-  [
+    (size) => `{"system":"${"1a".repeat(size)}","messages":["a"]}`,
+    read,
+  ),
+  onBytes("more messages than are read", 50_000, (size) => `{"messages":[${'"a",'.repeat(size)}"a"]}`, read),
+  onBytes(
     "a result in a result, for the calls that repeat",
     20_000,
-    (size) => {
-      const deep = `${'[{"a":'.repeat(size)}1${"}]".repeat(size)}`;
-      const call = '{"role":"assistant","content":[{"type":"tool_use","id":"t"}]}';
-      const result = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":${deep}}]}`;
-      const body = bytesOf(`{"messages":[${call},${result}]}`);
-      return () => countSameCalls(body, MESSAGES_LAYOUT);
-    },
-  ],
-  [
+    (size) =>
+      `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t"}]},${RESULT}${'[{"a":'.repeat(size)}1${"}]".repeat(size)}}]}]}`,
+    countCalls,
+  ),
+  onBytes(
     "tags of tools that never close, for the calls that repeat",
     50_000,
-    (size) => {
-      const body = bytesOf(`{"messages":[{"role":"user","content":"${"<system-reminder>".repeat(size)}"}]}`);
-      return () => countSameCalls(body, MESSAGES_LAYOUT);
-    },
-  ],
-  [
-    "more messages than are read",
-    50_000,
-    (size) => preparePrompt(`{"messages":[${'"a",'.repeat(size)}"a"]}`),
-  ],
+    (size) => `{"messages":[{"role":"user","content":"${"<system-reminder>".repeat(size)}"}]}`,
+    countCalls,
+  ),
 ];
 
 describe.each([
