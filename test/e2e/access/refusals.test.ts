@@ -2,7 +2,6 @@
 // can be read, with an id and a log record.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import * as fc from "fast-check";
 import { openRaw, parseAnswer, type RawAnswer, rawRequest } from "../../harness/raw.ts";
 import { bearer, makeRequest, openWorld, type World } from "../world.ts";
 
@@ -61,7 +60,7 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
     ["GET /v1/models HTTP/1.1\r\nanthropic-version: 2023-06-01\r\n", "messages"],
     ["GET /v1/models HTTP/1.1\r\nX-Goog-Api-Key: k\r\n", "content"],
     [post("/nowhere"), "openai"],
-  ])("%j without a host", async (line, shape) => {
+  ])("invalid HTTP is refused in the dialect of its path: %j without a host", async (line, shape) => {
     expect(await refused(`${line}\r\n`, 400, shape)).toContain("exactly one host");
   });
 
@@ -69,15 +68,8 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
   test.each<[string, string, number, string]>([
     ["a head without end", `${post(path)}${HOST}${"a: b\r\n".repeat(11_000)}`, 431, "fewer"],
     ["a whole head that is too large", `${post(path)}${HOST}${LONG}\r\n`, 431, "fewer"],
-    ["a target without end", `POST ${path}?${"a".repeat(70_000)}`, 431, "fewer"],
-    ["two hosts", `${post(path)}${HOST}${HOST}\r\n`, 400, "exactly one host"],
     ["another protocol's version", `POST ${path} HTTP/3.0\r\n${HOST}\r\n`, 505, "HTTP/1.1"],
-    ["a method in small letters", `Post ${path} HTTP/1.1\r\n${HOST}\r\n`, 400, "method"],
-    ["a fragment", `POST ${path}#there HTTP/1.1\r\n${HOST}\r\n`, 400, "request target"],
-    ["a field without a name", `${post(path)}${HOST}: b\r\n\r\n`, 400, "field"],
     ["a folded field", `${post(path)}${HOST}a: b\r\n c\r\n\r\n`, 400, "field"],
-    ["a coding that is not known", `${post(path)}${HOST}transfer-encoding: gzip\r\n\r\n`, 501, "chunked"],
-    ["a length that is none", `${post(path)}${HOST}content-length: -1\r\n\r\n`, 400, "content-length"],
     [
       "a length and chunks",
       `${post(path)}${HOST}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
@@ -85,7 +77,7 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
       "together",
     ],
     ["broken chunks", `${post(path)}${HOST}transfer-encoding: chunked\r\n\r\nzzz\r\n`, 400, "chunk"],
-  ])("%s", async (_, wire, status, words) => {
+  ])("invalid HTTP is refused, and nothing after it is read: %s", async (_, wire, status, words) => {
     expect(await refused(`${wire}GET /smuggled HTTP/1.1\r\n${HOST}\r\n`, status, "messages")).toContain(
       words,
     );
@@ -131,48 +123,7 @@ describe("invalid HTTP is refused in the dialect of its path", () => {
     expect(world.upstream.requests).toHaveLength(0);
   });
 
-  test("any bytes: each error is JSON, has an id, and repeats none of them raw", async () => {
-    const request = `POST /v1/messages HTTP/1.1\r\n${HOST}x-a: b\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`;
-    const change = fc.record({
-      at: fc.nat(request.length),
-      drop: fc.nat(4),
-      put: fc.constantFrom(
-        "",
-        "\0",
-        "\r",
-        "\n",
-        " ",
-        ":",
-        "\u00ff",
-        "\u001b[2J",
-        '"',
-        "host: a\r\n",
-        "\r\n\r\n",
-      ),
-    });
-    await fc.assert(
-      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
-        let wire = request;
-        for (const { at, drop, put } of changes) wire = wire.slice(0, at) + put + wire.slice(at + drop);
-        const client = await openRaw(world.gateway.port);
-        client.send(
-          Buffer.from(`${wire}\r\n\r\nGET /healthz HTTP/1.1\r\n${HOST}connection: close\r\n\r\n`, "latin1"),
-        );
-        await client.ended;
-        expect(client.bytes().length).toBeGreaterThan(0);
-        for (let rest = client.bytes(); rest.length > 0;) {
-          const answer = parseAnswer(rest)!;
-          expect(answer.field("x-request-id")).toStartWith("req_");
-          expect(answer.text).not.toMatch(/[^ -\uffff]/);
-          if (answer.status >= 400) expect(typeof JSON.parse(answer.text).error.message).toBe("string");
-          rest = rest.subarray(rest.indexOf("\r\n\r\n") + 4 + answer.body.length);
-        }
-      }),
-      { numRuns: 300 },
-    );
-  });
-
-  test("a HEAD has no body", async () => {
+  test("the refusal of an invalid HEAD has no body", async () => {
     const { bytes, status } = await rawRequest(world.gateway.port, "HEAD /v1/models HTTP/1.1\r\n\r\n");
     expect(status).toBe(400);
     expect(bytes.toString()).toEndWith("\r\n\r\n");

@@ -47,7 +47,7 @@ describe("the list of each platform", () => {
     return { ids: idsOf(answer), body: JSON.parse(answer.text) };
   };
 
-  test("has its own shape", async () => {
+  test("the list of each platform has its own shape", async () => {
     const messages = await list("/v1/models", "messages");
     expect(messages.ids).toEqual(MESSAGES);
     expect(messages.body).toMatchObject({ has_more: false, first_id: MESSAGES[0]!, last_id: MESSAGES[3]! });
@@ -77,13 +77,13 @@ describe("the list of each platform", () => {
     expect((await list("/relay/v1beta/models", "relay")).ids).toEqual(CONTENT);
   });
 
-  test("follows the key's group, whatever the headers say", async () => {
+  test("a list follows the key's group, whatever the headers say", async () => {
     const fields = { "x-goog-api-key": keyOf("messages"), "anthropic-version": "2023-06-01" };
     expect((await list("/v1/models", "messages", fields)).body.first_id).toBe(MESSAGES[0]);
     expect((await list("/v1/models", "content", { "x-api-key": keyOf("content") })).body.models).toBeArray();
   });
 
-  test("comes in pages where the dialect has them", async () => {
+  test("a list comes in pages where the dialect has them", async () => {
     const first = await list("/v1/models?limit=2", "messages");
     expect([first.ids, first.body.has_more]).toEqual([MESSAGES.slice(0, 2), true]);
     const second = await list(`/v1/models?limit=2&after_id=${first.body.last_id}`, "messages");
@@ -96,7 +96,7 @@ describe("the list of each platform", () => {
     expect([rest.ids, rest.body.nextPageToken]).toEqual([CONTENT.slice(3), undefined]);
   });
 
-  test("contains single models that can be fetched", async () => {
+  test("a list contains single models that can be fetched", async () => {
     const one = async (target: string, platform: Platform, more: Record<string, string> = {}) => {
       const answer = await world.ask({ target, fields: { ...bearer(platform), ...more } });
       return { status: answer.status, body: JSON.parse(answer.text) };
@@ -123,7 +123,7 @@ describe("the list of each platform", () => {
     expect(none.body.error.message).toContain('serves no model "gpt-5.4"');
   });
 
-  test("is fetched with the channel's credential and nothing of the client's", async () => {
+  test("a list is fetched with the channel's credential and nothing of the client's", async () => {
     const before = world.upstream.listRequests.length;
     await world.ask({
       target: "/v1/models",
@@ -136,7 +136,7 @@ describe("the list of each platform", () => {
     expect(asked.field("authorization")).toBeUndefined();
   });
 
-  test("costs nothing but has a log line", async () => {
+  test("a list costs nothing but has a log line", async () => {
     const before = world.gateway.records.length;
     await world.ask({ target: "/v1/models", fields: bearer("messages") });
     expect(world.gateway.records.slice(before)).toMatchObject([
@@ -186,12 +186,12 @@ const LIST_FAILS = {
 } as const;
 
 describe("the list of a group with two channels", () => {
-  test("is both lists, each model once", () =>
+  test("the list of two channels is both lists, each model once", () =>
     withPair({}, async (pair) => {
       expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
     }));
 
-  test("is filtered by each channel's models, with its aliases added", () =>
+  test("the list of two channels is filtered by each channel's models, with its aliases added", () =>
     withPair(
       {
         first: { models: ["a-*", "shared"], aliases: { fast: "b-1", shared: "a-1" } },
@@ -202,7 +202,7 @@ describe("the list of a group with two channels", () => {
       },
     ));
 
-  test("is the last known one if a channel cannot be reached", () =>
+  test("a list is the last known one if a channel cannot be reached", () =>
     withPair({}, async (pair) => {
       await pair.ids();
       pair.first.always(LIST_FAILS);
@@ -211,7 +211,7 @@ describe("the list of a group with two channels", () => {
       expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
     }));
 
-  test("does not reuse the list of a channel's former upstream", async () => {
+  test("a channel does not reuse the list of a channel's former upstream", async () => {
     const first = startDemoUpstream({ platform: "messages", models: ["a-1"] });
     const gateway = startGatewayHere({ config: makeConfig(first) });
     const ask = () => rawRequest(gateway.port, { target: "/v1/models", fields: bearer("messages") });
@@ -230,13 +230,13 @@ describe("the list of a group with two channels", () => {
     first.stop();
   });
 
-  test("consists of the config's exact names if nothing else is known", () =>
+  test("a list consists of the config's exact names if nothing else is known", () =>
     withPair({ first: { models: ["x-1", "y-*"] } }, async (pair) => {
       pair.first.always(LIST_FAILS);
       expect(await pair.ids()).toEqual(["x-1", "shared", "c-1"]);
     }));
 
-  test("is an error with the reasons if nothing is known at all", () =>
+  test("a list is an error with the reasons if nothing is known at all", () =>
     withPair({ first: { models: ["y-*"] } }, async (pair) => {
       pair.first.always(LIST_FAILS);
       pair.second.refuse();
@@ -249,7 +249,7 @@ describe("the list of a group with two channels", () => {
       expect(message).not.toContain(CREDENTIAL);
     }));
 
-  test("uses what it can of a malformed list", () =>
+  test("a list uses what it can of a malformed list", () =>
     withPair({}, async (pair) => {
       pair.first.always({ fault: "not-json", when: LIST_FAILS.when });
       expect(await pair.ids()).toEqual(["shared", "c-1"]);
@@ -257,7 +257,7 @@ describe("the list of a group with two channels", () => {
       expect(await pair.ids()).toEqual(["a-1", "b-1", "shared", "c-1"]);
     }));
 
-  test("is fetched once for simultaneous clients", () =>
+  test("a list is fetched once for simultaneous clients", () =>
     withPair({}, async (pair) => {
       await Promise.all(Array.from({ length: 20 }, () => pair.ids()));
       expect(pair.first.listRequests.length).toBeLessThan(20);

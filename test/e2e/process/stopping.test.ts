@@ -243,13 +243,6 @@ describe("a gateway that cannot start says why", () => {
     expect(unreadable.stderr).toContain(path);
   });
 
-  test("a gateway whose config is a folder says why it cannot start", async () => {
-    using folder = makeTempFolder();
-    const ended = await serve(["--config", folder.path]);
-    expect(ended.status).toBe(2);
-    expectSentence(ended);
-  });
-
   test("a gateway that lacks an environment variable says why it cannot start", async () => {
     using folder = makeTempFolder();
     const path = folder.join("gateway.yaml");

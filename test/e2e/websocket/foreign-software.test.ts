@@ -82,14 +82,14 @@ async function runNodeClients(port: number, connections: number, responses: numb
 }
 
 describe.skipIf(NODE === null)("the npm package ws under Node", () => {
-  test("200 connections with 20 responses each, many of them broken: one line each, and no message of another", async () => {
+  test("50 connections with 20 responses each, many of them broken, have one line each, and no message of another", async () => {
     const upstream = await startNodeUpstream();
     const gateway = startGateway(`http://127.0.0.1:${upstream.port}/v1`);
-    const result = await runNodeClients(gateway.port, 200, 20);
+    const result = await runNodeClients(gateway.port, 50, 20);
     expect(result).toMatchObject({ foreign: [], errors: [], deflated: 0 });
     const { whole, broken, left } = result;
-    expect(whole + broken + left).toBe(4000);
-    for (const count of [whole, broken, left]) expect(count).toBeGreaterThan(400);
+    expect(whole + broken + left).toBe(1000);
+    for (const count of [whole, broken, left]) expect(count).toBeGreaterThan(100);
     await gateway.running.stop(60_000);
     const { received, faults } = await upstream.finish();
     expect(faults).toEqual([]);
@@ -106,7 +106,7 @@ describe.skipIf(NODE === null)("the npm package ws under Node", () => {
     expect(namesOf("reset")).toEqual(["upstream_cut"]);
     expect(namesOf("close")).toEqual(["upstream_cut"]);
     expect(namesOf("leave")).toEqual(["client_closed"]);
-  }, 600_000);
+  });
 });
 
 describe("the official SDK's WebSocket client", () => {

@@ -61,7 +61,7 @@ const create = (more: Section = {}): Section => ({
 });
 
 describe("an upstream that speaks together with its 101", () => {
-  test("and closes at once is replaced at the next request", async () => {
+  test("an upstream that closes together with its 101 is replaced at the next request", async () => {
     const full = keep(startRawSocketUpstream({ early: closeFrame(4002, "full") }));
     const upstream = keep(startSocketUpstream());
     const gateway = startGateway({ full, upstream }, (name) => ({ models: [name === "full" ? "a" : "b"] }));
@@ -71,7 +71,7 @@ describe("an upstream that speaks together with its 101", () => {
     expect(client.texts).toHaveLength(4);
   });
 
-  test("and responds before anybody has requested anything loses the connection", async () => {
+  test("an upstream that responds before anybody has requested anything loses the connection", async () => {
     const [created] = responseEvents(create());
     const upstream = keep(startRawSocketUpstream({ early: textFrame(created) }));
     const gateway = startGateway({ main: upstream });
