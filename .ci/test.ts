@@ -7,13 +7,13 @@ import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
 /** What starts processes or a browser, or measures. */
 const SLOW = ["test/{cli,e2e,repository,simulate,web}/**", "test/**/{crash,many-writers,file-lock}.test.ts"];
-/** A test that hangs fails after this time. The slowest one takes a tenth of it on a quiet machine. */
-const TIMEOUT_MS = 60_000;
 
 const BUILD = join(import.meta.dir, "build.ts");
 
 const words = process.argv.slice(2);
 const isFast = words[0] === "--fast";
+/** A test that hangs fails after this time. The slowest one takes a tenth of it on a quiet machine. */
+const TIMEOUT_MS = isFast ? 20_000 : 60_000;
 const ignored = isFast ? SLOW.map((pattern) => `--path-ignore-patterns=${pattern}`) : [];
 const flags = ["--parallel", `--timeout=${TIMEOUT_MS}`, ...ignored, ...words.slice(isFast ? 1 : 0)];
 

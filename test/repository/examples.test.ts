@@ -10,8 +10,8 @@ import { type ChildGateway, startGateway } from "../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../harness/temp.ts";
 import { PROGRAM } from "../harness/program.ts";
 
-// A script runs a dozen commands and requests, one after the other: minutes on a busy machine.
-setDefaultTimeout(300_000);
+// A script runs a dozen commands and requests, one after the other: a minute on a busy machine.
+setDefaultTimeout(120_000);
 
 const FOLDER = join(import.meta.dir, "../../examples");
 const files = readdirSync(FOLDER);

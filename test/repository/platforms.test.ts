@@ -27,8 +27,8 @@ function listPromised(from: string, to: string): string[] {
 const PLATFORM_PLACES = listPromised("## How to add a platform", "A new dialect needs");
 const DIALECT_PLACES = listPromised("A new dialect needs", "## How to record a fixture");
 
-/** Four runs of the compiler: a busy machine needs minutes for them. */
-const COMPILER_TIMEOUT_MS = 600_000;
+/** A busy machine needs a minute for a run of the compiler. */
+const COMPILER_TIMEOUT_MS = 120_000;
 
 describe("a made-up platform in a copy of the source", () => {
   let folder: TempFolder;
@@ -63,13 +63,12 @@ describe("a made-up platform in a copy of the source", () => {
   test(
     "the compiler names every place that CONTRIBUTING.md lists, and no other",
     () => {
-      expect(compile()).toEqual([]);
       change("src/config/schema.ts", "PLATFORMS = [", 'PLATFORMS = ["made_up", ');
       const first = compile();
       change("src/demo/models.ts", "export type DemoPlatform = ", 'export type DemoPlatform = "made_up" | ');
-      const both = [...new Set([...first, ...compile()])].toSorted();
-      expect(both).toEqual(PLATFORM_PLACES);
-      expect(both.length).toBeGreaterThan(5);
+      const places = [...new Set([...first, ...compile()])].toSorted();
+      expect(places).toEqual(PLATFORM_PLACES);
+      expect(places.length).toBeGreaterThan(5);
     },
     COMPILER_TIMEOUT_MS,
   );
