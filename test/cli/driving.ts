@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { runProgram } from "../../src/cli/program.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
-import { PROGRAM } from "../harness/program.ts";
+import { MAIN, PROGRAM } from "../harness/program.ts";
 
 export interface Outcome {
   readonly status: number;
@@ -82,7 +82,7 @@ async function runInside({ folder, env, stdin }: Circumstances, args: readonly s
     Object.defineProperty(process, name, { value, configurable: true });
   replaceEnv(cleanEnv(folder, env));
   process.chdir(folder);
-  process.argv = [...PROGRAM, ...args];
+  process.argv = [process.execPath, MAIN, ...args];
   process.exitCode = 0;
   try {
     await runProgram(GATEWAY);
