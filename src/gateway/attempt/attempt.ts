@@ -61,6 +61,9 @@ const MAX_REPEATED_BYTES = 16 * 1024;
 
 const GENERATING: ReadonlySet<Purpose> = new Set<Purpose>(["generate", "embed", "count"]);
 
+/** For what comes after the response has been decided on. */
+const NOBODY: BodyListener = { receive: () => {}, end: () => {}, fail: () => {} };
+
 class Attempt implements ResponseListener {
   readonly #r: Request;
   readonly #candidate: Candidate;
@@ -71,16 +74,10 @@ class Attempt implements ResponseListener {
   #response: UpstreamResponse | null = null;
   /** Gets the bytes as they came, if they have a content coding. */
   #decoder: BodyDecoder | null = null;
-  /** Gets the body of a response that is for the client. */
+  /** Gets the body: what reads a refusal, what judges a beginning, or what delivers it. Null before the head. */
   #receiver: BodyListener | null = null;
-  /** Judges the body before that. */
-  #beginning: Beginning | null = null;
-  /** The body of a refusal. */
-  #refusal: Buffer[] = [];
-  #refusalBytes = 0;
+  #isForClient = false;
   #timer: Timer | null = null;
-  /** Nothing of the response counts any more. */
-  #isOver = false;
 
   constructor(r: Request, candidate: Candidate, failover: Failover, gateway: Gateway) {
     this.#r = r;
@@ -105,18 +102,18 @@ class Attempt implements ResponseListener {
   // Called by the HTTP client. What fails inside ends this request, and nothing else.
 
   begin(response: UpstreamResponse): void {
-    try {
+    this.#try(() => {
+      const r = this.#r;
       this.#decoder = openDecoder(response);
-      if (this.#decoder === null) {
-        this.#begin(response);
-        return;
-      }
-      this.#decoder.start(this.#r.upstream, new Decoded(this));
-      this.#r.upstream = this.#decoder;
+      if (this.#decoder === null) return this.#begin(response);
+      this.#decoder.start(r.upstream, {
+        receive: (bytes) => this.#take(bytes),
+        end: () => this.#finish(),
+        fail: (fault) => this.#break(fault),
+      });
+      r.upstream = this.#decoder;
       this.#begin(this.#decoder.response);
-    } catch (thrown) {
-      this.#crash(thrown);
-    }
+    });
   }
 
   resent(): void {
@@ -124,62 +121,51 @@ class Attempt implements ResponseListener {
   }
 
   receive(bytes: Buffer): void {
-    if (this.#decoder === null) this.take(bytes);
+    if (this.#decoder === null) this.#take(bytes);
     else this.#decoder.receive(bytes);
   }
 
   end(): void {
-    if (this.#decoder === null) this.finish();
+    if (this.#decoder === null) this.#finish();
     else this.#decoder.end();
   }
 
   fail(fault: UpstreamFault): void {
-    if (this.#decoder === null) this.break(fault);
+    if (this.#decoder === null) this.#break(fault);
     else this.#decoder.fail(fault);
   }
 
   // The body without its content coding.
 
-  take(bytes: Buffer): void {
-    try {
-      if (this.#receiver !== null) this.#receiver.receive(bytes);
-      else if (this.#beginning !== null) this.#see(bytes, this.#beginning);
-      else if (!this.#isOver) this.#takeRefusal(bytes);
-    } catch (thrown) {
-      this.#crash(thrown);
-    }
+  #take(bytes: Buffer): void {
+    this.#try(() => this.#receiver?.receive(bytes));
   }
 
-  finish(): void {
-    try {
-      if (this.#beginning !== null) this.#judge(this.#beginning.conclude(true), this.#beginning.held);
-      if (this.#receiver !== null) this.#receiver.end();
-      else if (!this.#isOver) this.#refuse(joinChunks(this.#refusal));
-    } catch (thrown) {
-      this.#crash(thrown);
-    }
+  #finish(): void {
+    this.#try(() => this.#receiver?.end());
   }
 
-  break(fault: UpstreamFault): void {
-    try {
-      // What has begun well is for the client, who gets as much as there is.
-      if (this.#beginning !== null) this.#judge(this.#beginning.conclude(false), this.#beginning.held);
-      if (this.#receiver !== null) this.#receiver.fail(fault);
-      else if (this.#isOver) return;
-      // An error's body that cannot be read counts as empty.
-      else if (this.#response !== null) this.#refuse(new Uint8Array(0));
-      else this.#loseTo(fault);
-    } catch (thrown) {
-      this.#crash(thrown);
-    }
+  #break(fault: UpstreamFault): void {
+    this.#try(() => {
+      if (this.#receiver === null) this.#loseTo(fault);
+      else this.#receiver.fail(fault);
+    });
   }
 
   // Steps.
 
+  #try(step: () => void): void {
+    try {
+      step();
+    } catch (thrown) {
+      this.#crash(thrown);
+    }
+  }
+
   #crash(thrown: unknown): void {
-    const isForClient = this.#receiver !== null;
     this.#stop();
-    if (!(thrown instanceof UpstreamFault) || isForClient) return failRequest(this.#r, thrown, this.#gateway);
+    if (!(thrown instanceof UpstreamFault) || this.#isForClient)
+      return failRequest(this.#r, thrown, this.#gateway);
     this.#r.upstream.cancel();
     try {
       this.#loseTo(thrown);
@@ -190,26 +176,14 @@ class Attempt implements ResponseListener {
 
   /** What still comes is for nobody. */
   #stop(): void {
-    this.#isOver = true;
     this.#decoder = null;
-    this.#beginning = null;
-    this.#receiver = null;
-    this.#wait(null);
+    this.#receiver = NOBODY;
+    this.#wait(null, () => {});
   }
 
-  #wait(ms: number | null): void {
+  #wait(ms: number | null, expire: () => void): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = ms === null ? null : setTimeout(() => this.#expire(), ms);
-  }
-
-  #expire(): void {
-    // An error's body that has not come counts as empty.
-    if (this.#beginning === null) return this.#r.upstream.cancel();
-    try {
-      this.#judge(this.#beginning.conclude(false), this.#beginning.held);
-    } catch (thrown) {
-      this.#crash(thrown);
-    }
+    this.#timer = ms === null ? null : setTimeout(() => this.#try(expire), ms);
   }
 
   #begin(response: UpstreamResponse): void {
@@ -219,12 +193,12 @@ class Attempt implements ResponseListener {
     r.upstreamRequestId = readRequestId(response, this.#candidate.channel);
     if (status === 404 || mayBlameChannel(status)) {
       this.#note({ status });
-      this.#wait(Math.min(this.#failover.leftMs, MAX_ERROR_WAIT_MS));
+      this.#receiver = this.#readRefusal();
+      this.#wait(Math.min(this.#failover.leftMs, MAX_ERROR_WAIT_MS), () => r.upstream.cancel());
     } else if (!this.#isLast && r.stream && status === 200) {
-      this.#beginning = new StreamBeginning(r.dialect);
-      this.#wait(MAX_SILENCE_MS);
+      this.#judgeBody(new StreamBeginning(r.dialect), MAX_SILENCE_MS);
     } else if (status === 200 && this.#mayBeForeign(response)) {
-      this.#beginning = new BodyBeginning();
+      this.#judgeBody(new BodyBeginning(), null);
     } else {
       this.#accept([]);
     }
@@ -237,10 +211,27 @@ class Attempt implements ResponseListener {
     return GENERATING.has(target.endpoint.purpose) && !(stream && isEventStream);
   }
 
-  #see(bytes: Buffer, beginning: Beginning): void {
-    const verdict = beginning.add(bytes);
-    if (verdict !== null) this.#judge(verdict, beginning.held);
-    else if (this.#timer !== null && beginning.held.length === 1) this.#wait(MAX_PRELUDE_MS);
+  /** Holds the beginning of the body until it can be judged, or for `ms` of silence. */
+  #judgeBody(beginning: Beginning, ms: number | null): void {
+    const conclude = (hasEnded: boolean): void => this.#judge(beginning.conclude(hasEnded), beginning.held);
+    this.#receiver = {
+      receive: (bytes) => {
+        const verdict = beginning.add(bytes);
+        if (verdict !== null) this.#judge(verdict, beginning.held);
+        else if (this.#timer !== null && beginning.held.length === 1)
+          this.#wait(MAX_PRELUDE_MS, () => conclude(false));
+      },
+      end: () => {
+        conclude(true);
+        this.#receiver?.end();
+      },
+      // What has begun well is for the client, who gets as much as there is.
+      fail: (fault) => {
+        conclude(false);
+        this.#receiver?.fail(fault);
+      },
+    };
+    this.#wait(ms, () => conclude(false));
   }
 
   #judge(verdict: Verdict, held: readonly Buffer[]): void {
@@ -263,8 +254,8 @@ class Attempt implements ResponseListener {
   #accept(held: readonly Buffer[]): void {
     const r = this.#r;
     const response = this.#begun;
-    this.#wait(null);
-    this.#beginning = null;
+    this.#wait(null, () => {});
+    this.#isForClient = true;
     this.#note({ status: response.status });
     this.#failover.reportAnswer(this.#candidate, performance.now() - this.#started);
     beginDelivery(r, response, this.#candidate, this.#gateway);
@@ -272,11 +263,19 @@ class Attempt implements ResponseListener {
     for (const chunk of held) this.#receiver.receive(chunk);
   }
 
-  #takeRefusal(bytes: Buffer): void {
-    this.#refusal.push(bytes);
-    this.#refusalBytes += bytes.length;
-    if (this.#refusalBytes < MAX_ERROR_BYTES) return;
-    this.#refuse(joinChunks(this.#refusal), true);
+  #readRefusal(): BodyListener {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    return {
+      receive: (bytes) => {
+        chunks.push(bytes);
+        size += bytes.length;
+        if (size >= MAX_ERROR_BYTES) this.#refuse(joinChunks(chunks), true);
+      },
+      end: () => this.#refuse(joinChunks(chunks)),
+      // A body that cannot be read, or has not come in time, counts as empty.
+      fail: () => this.#refuse(new Uint8Array(0)),
+    };
   }
 
   /** The upstream refused. Its error body shows whether that is about the channel or about the request. */
@@ -336,27 +335,6 @@ class Attempt implements ResponseListener {
   get #begun(): UpstreamResponse {
     if (this.#response === null) throw new Error("the response has not begun");
     return this.#response;
-  }
-}
-
-/** The response of an attempt without its content coding. */
-class Decoded implements BodyListener {
-  readonly #attempt: Attempt;
-
-  constructor(attempt: Attempt) {
-    this.#attempt = attempt;
-  }
-
-  receive(bytes: Buffer): void {
-    this.#attempt.take(bytes);
-  }
-
-  end(): void {
-    this.#attempt.finish();
-  }
-
-  fail(fault: UpstreamFault): void {
-    this.#attempt.break(fault);
   }
 }
 
