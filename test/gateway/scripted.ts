@@ -219,6 +219,7 @@ export interface Scripted extends Started {
   readonly journal: () => string;
   /** What the gateway reported of the finished requests. */
   readonly records: () => readonly RequestRecord[];
+  readonly notices: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -301,6 +302,7 @@ export async function openScripted(options: ScriptedOptions): Promise<Scripted> 
       return { exchange: next.exchange, error: await finish(next.request) };
     },
     records: () => inside.records,
+    notices: inside.notices,
     ledger: () => inside.ledger(),
     journal: () => readFileSync(inside.folder.join("ledger.jsonl.open"), "utf8"),
     stop: () => inside.stop(),

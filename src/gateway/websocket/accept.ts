@@ -94,7 +94,7 @@ function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: G
     const connection = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
     const client = new WebSocketPeer(
       wire,
-      { side: "server", maxMessageBytes: maxBodyBytes },
+      { side: "server", maxMessageBytes: maxBodyBytes, memory: gateway.memory },
       connection.clientListener,
     );
     connection.start(client, upstream);

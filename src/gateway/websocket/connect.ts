@@ -82,7 +82,8 @@ function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handsha
         fields,
         start: (listener, taken) =>
           accept((wire) => {
-            const options = { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES } as const;
+            const { memory } = gateway;
+            const options = { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES, memory } as const;
             const peer = new WebSocketPeer(wire, options, listener);
             taken(peer);
             return peer;

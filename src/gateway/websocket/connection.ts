@@ -12,6 +12,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
 import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
 import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
 import { endUnbilled } from "../bill/fail.ts";
@@ -45,6 +46,11 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 /** Each running response keeps its request in memory. */
 const MAX_TURNS = 256;
 
+interface Waiting {
+  readonly message: Message;
+  readonly memory: Reservation | null;
+}
+
 export class SocketConnection {
   readonly #options: ConnectionOptions;
   #client: WebSocketPeer | null = null;
@@ -53,11 +59,17 @@ export class SocketConnection {
   #turns: SocketTurn[] = [];
   #responses = 0;
   /** Messages of the client that wait for an earlier one, or until both sides have read enough. */
-  #queue: Message[] = [];
+  #queue: Waiting[] = [];
+  /** What the message that is being handled holds. */
+  #memory: Reservation | null = null;
+  /** What messages hold that the client has not read. */
+  #unread: Reservation[] = [];
   #isBusy = false;
   /** A response has begun here, so the connection stays on its channel. */
   #bound = false;
   #clientGone = false;
+  /** The log has said that a message was refused. */
+  #hasRefused = false;
   #stopping = false;
   #drain: Timer | null = null;
   #ended = false;
@@ -69,11 +81,12 @@ export class SocketConnection {
   }
 
   readonly clientListener: PeerListener = {
-    message: (message) => {
-      this.#queue.push(message);
+    message: (message, memory) => {
+      this.#queue.push({ message, memory });
       this.#advance();
     },
     drained: () => {
+      this.#freeUnread();
       this.#upstream?.resume();
       this.#advance();
     },
@@ -98,7 +111,7 @@ export class SocketConnection {
     let own: WebSocketPeer | null = null;
     connection.start(
       {
-        message: (message) => onlyIf(() => this.#pass(message)),
+        message: (message, memory) => onlyIf(() => this.#pass(message, memory)),
         drained: () => onlyIf(() => this.#advance()),
         closed: (closing) => onlyIf(() => this.#lose(closing)),
         stopping: () => {},
@@ -115,15 +128,18 @@ export class SocketConnection {
   /** One message after another: the next one may depend on what the one before leads to. */
   #advance(): void {
     if (this.#isBusy) return;
-    const message = this.#hasRoom() ? this.#queue.shift() : null;
-    if (message === undefined) {
+    if (!this.#hasRoom()) return this.#client?.pause();
+    this.#memory?.free();
+    this.#memory = null;
+    const next = this.#queue.shift();
+    if (next === undefined) {
       this.#client?.resume();
       return this.#endIfIdle();
     }
     this.#client?.pause();
-    if (message === null) return;
     this.#isBusy = true;
-    void this.#handle(message).finally(() => {
+    this.#memory = next.memory;
+    void this.#handle(next.message).finally(() => {
       this.#isBusy = false;
       this.#advance();
     });
@@ -141,12 +157,28 @@ export class SocketConnection {
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
       requireOneType(message, event);
+      if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
       // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway.catalog, gateway.now());
       this.#upstream?.send(message);
     } catch (thrown) {
       this.#sendError(toGatewayError(thrown, gateway.observer), event);
     }
+  }
+
+  #refuseUnknown({ type }: SocketEvent): GatewayError {
+    const { call, gateway } = this.#options;
+    // Anything else may hold a secret.
+    const name = /^[a-z._]{1,64}$/.test(type) ? `"${type}"` : "of an unknown type";
+    if (!this.#hasRefused)
+      gateway.observer.notice(
+        "warning",
+        `WebSocket of the key "${call.key.name}": a message ${name} was refused`,
+      );
+    this.#hasRefused = true;
+    return refuseType(
+      `The gateway does not pass on a message ${name}, because it could not be billed. It knows ${KNOWN}.`,
+    );
   }
 
   async #create(bytes: Uint8Array, event: SocketEvent): Promise<void> {
@@ -237,13 +269,13 @@ export class SocketConnection {
 
   // From the upstream.
 
-  #pass(message: Message): void {
+  #pass(message: Message, memory: Reservation | null): void {
     const event = readSocketEvent(message.bytes);
     const { channel } = this.#candidate;
     const bytes = isErrorEvent(event)
       ? redactErrorBody(message.bytes, channel)
       : redactBody(message.bytes, channel);
-    if (this.#client?.send({ kind: message.kind, bytes }) === false) this.#upstream?.pause();
+    this.#sendToClient({ kind: message.kind, bytes }, memory);
     const turn = this.#findTurn(event);
     if (turn === undefined) {
       if (event.type === "response.created") this.#refuseUnrequested();
@@ -293,6 +325,18 @@ export class SocketConnection {
     this.#upstream?.reset();
   }
 
+  #sendToClient(message: Message, memory: Reservation | null): void {
+    const taken = this.#client?.send(message) !== false;
+    if (memory !== null) this.#unread.push(memory);
+    if (taken) this.#freeUnread();
+    else this.#upstream?.pause();
+  }
+
+  #freeUnread(): void {
+    for (const memory of this.#unread) memory.free();
+    this.#unread = [];
+  }
+
   // Ends.
 
   /** The upstream's connection has ended. */
@@ -314,7 +358,9 @@ export class SocketConnection {
   /** The client's connection has ended. */
   #leave(closing: Closing): void {
     this.#clientGone = true;
+    for (const { memory } of this.#queue) memory?.free();
     this.#queue = [];
+    this.#freeUnread();
     this.#upstream?.resume();
     const { gateway } = this.#options;
     const { drainMs } = gateway.catalog.onDisconnect;
@@ -352,6 +398,11 @@ export class SocketConnection {
     this.#options.ended(this.#responses);
   }
 }
+
+/** Messages that begin no response: what the newest clients send. `response.inject` gives a running response further
+ *  input, which its usage counts. Codex 0.169 and the SDKs for OpenAI send nothing else. */
+const PASSED: ReadonlySet<string> = new Set(["response.inject"]);
+const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(" and ");
 
 const TYPE: ReadonlySet<string> = new Set(["type"]);
 

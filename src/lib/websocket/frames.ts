@@ -2,6 +2,7 @@
 // Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
+import { LARGE_BYTES } from "../memory/memory-budget.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -26,6 +27,7 @@ export const CLOSE_CODES = {
   /** Stands for a connection that ended without a close frame. It is never sent. */
   lost: 1006,
   invalidText: 1007,
+  tooSlow: 1008,
   tooBig: 1009,
   internal: 1011,
 } as const;
@@ -75,6 +77,7 @@ export class FrameReader {
   #inPayload = false;
   #opcode = 0;
   #final = false;
+  #length = 0;
   #left = 0;
   #maskOffset = 0;
   #payload: Uint8Array[] = [];
@@ -95,6 +98,18 @@ export class FrameReader {
     while (at < chunk.length && !this.#closed) {
       at = this.#inPayload ? this.#readPayload(chunk, at) : this.#readHeader(chunk, at);
     }
+  }
+
+  /** How much of the message that has begun has come, and how long it will be, as far as frames say; 0: none has begun. */
+  get unfinished(): { readonly received: number; readonly announced: number } {
+    const isMessage = this.#inPayload && this.#opcode < CLOSE;
+    const announced = this.#messageBytes + (isMessage ? this.#length : 0);
+    if (announced === 0) return { received: 0, announced: this.#kind === null ? this.#headerBytes : 1 };
+    const isLast = isMessage && this.#final;
+    return {
+      received: announced - (isMessage ? this.#left : 0),
+      announced: isLast || announced <= LARGE_BYTES ? announced : this.#limits.maxMessageBytes,
+    };
   }
 
   #readHeader(chunk: Uint8Array, from: number): number {
@@ -145,6 +160,7 @@ export class FrameReader {
     this.#headerBytes = 0;
     this.#headerNeeded = 2;
     if (this.#opcode < CLOSE) this.#checkSize(length);
+    this.#length = length;
     this.#left = length;
     this.#maskOffset = 0;
     this.#inPayload = true;

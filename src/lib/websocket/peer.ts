@@ -2,6 +2,7 @@
 
 import { Deadline } from "../time/deadline.ts";
 import type { Wire, WireListener } from "../http1/types.ts";
+import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
 import {
   CLOSE_CODES,
   type Closing,
@@ -14,7 +15,8 @@ import {
 } from "./frames.ts";
 
 export interface PeerListener {
-  message(message: Message): void;
+  /** `memory`: what a large message holds. The listener frees it. */
+  message(message: Message, memory: Reservation | null): void;
   /** Everything that was sent has left. */
   drained(): void;
   /** Called once. `code` is 1006 if the connection ended without a close frame. */
@@ -27,7 +29,16 @@ export interface PeerOptions {
   /** The side that this peer has. A client masks its frames. */
   readonly side: "server" | "client";
   readonly maxMessageBytes: number;
+  /** For large messages. */
+  readonly memory: MemoryBudget;
+  /** A message that has begun must bring 256 KiB, or its end, in this time. */
+  readonly pieceMs?: number;
 }
+
+/** A message can exist twice: in pieces, and joined or in a frame for the other side. */
+const COPIES = 2;
+const PIECE_BYTES = 256 * 1024;
+const PIECE_MS = 60_000;
 
 /** How long the other side may take to answer a close frame. */
 const CLOSE_WAIT_MS = 5_000;
@@ -40,18 +51,33 @@ export class WebSocketPeer implements WireListener {
   readonly #masks: boolean;
   readonly #reader: FrameReader;
   readonly #deadline = new Deadline(() => this.#giveUp());
+  readonly #budget: MemoryBudget;
+  /** For the message that has begun. */
+  #memory: Reservation | null = null;
+  #awaitsMemory = false;
+  readonly #pieceMs: number;
+  #isPaused = false;
+  readonly #pieceDeadline = new Deadline(() => this.#endSlow());
+  /** Of the message that has begun, what had come when its deadline was set; null: none has begun. */
+  #counted: number | null = null;
   #closeSent = false;
   #ended = false;
 
-  constructor(wire: Wire, { side, maxMessageBytes }: PeerOptions, listener: PeerListener) {
+  constructor(wire: Wire, options: PeerOptions, listener: PeerListener) {
+    const { side, maxMessageBytes, memory, pieceMs = PIECE_MS } = options;
     this.#wire = wire;
+    this.#budget = memory;
+    this.#pieceMs = pieceMs;
     this.#listener = listener;
     this.#masks = side === "client";
     this.#reader = new FrameReader(
       { masked: side === "server", maxMessageBytes },
       {
         message: (message) => {
-          if (!this.#ended) this.#listener.message(message);
+          const memory = this.#memory;
+          this.#memory = null;
+          if (this.#ended) memory?.free();
+          else this.#listener.message(message, memory);
         },
         ping: (payload) => this.#answerPing(payload),
         closing: (closing) => this.#answerClose(closing),
@@ -74,11 +100,21 @@ export class WebSocketPeer implements WireListener {
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#wire.pause();
+    this.#pieceDeadline.disarm();
   }
 
   resume(): void {
+    this.#isPaused = false;
+    this.#resume();
+  }
+
+  #resume(): void {
+    if (this.#isPaused || this.#awaitsMemory) return;
     this.#wire.resume();
+    this.#counted = null;
+    this.#watchMessage();
   }
 
   /** Starts the closing handshake. `closed` is called when the other side has answered, or after a limit. */
@@ -102,10 +138,42 @@ export class WebSocketPeer implements WireListener {
     if (this.#ended) return;
     try {
       this.#reader.feed(chunk);
+      this.#watchMessage();
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
       this.#fail(error);
     }
+  }
+
+  /** A message that has begun needs memory if it is large, and must go on. */
+  #watchMessage(): void {
+    if (this.#ended) return;
+    const { received, announced } = this.#reader.unfinished;
+    if (announced === 0) {
+      this.#pieceDeadline.disarm();
+      this.#counted = null;
+      return;
+    }
+    if (announced > LARGE_BYTES && this.#memory === null && !this.#awaitsMemory)
+      void this.#reserve(announced);
+    if (this.#isPaused || this.#awaitsMemory) return this.#pieceDeadline.disarm();
+    if (this.#counted !== null && received - this.#counted < PIECE_BYTES) return;
+    this.#counted = received;
+    this.#pieceDeadline.arm(this.#pieceMs);
+  }
+
+  async #reserve(bytes: number): Promise<void> {
+    this.#awaitsMemory = true;
+    this.#wire.pause();
+    const memory = await this.#budget.reserve(COPIES * bytes);
+    this.#awaitsMemory = false;
+    if (this.#ended || this.#reader.unfinished.announced === 0) memory.free();
+    else this.#memory = memory;
+    this.#resume();
+  }
+
+  #endSlow(): void {
+    this.#fail(new FrameError(CLOSE_CODES.tooSlow, "a message stopped arriving"));
   }
 
   drain(): void {
@@ -152,6 +220,8 @@ export class WebSocketPeer implements WireListener {
     if (this.#ended) return;
     this.#ended = true;
     this.#deadline.disarm();
+    this.#pieceDeadline.disarm();
+    this.#memory?.free();
     this.#listener.closed(closing);
   }
 }

@@ -113,7 +113,7 @@ test("a client is served again after an upstream that read nothing has gone", as
   const gateway = startGateway({ main: upstream });
   const spy = spyOn(WebSocketPeer.prototype, "pause");
   const client = await openSocket(gateway.port, KEY);
-  client.send({ type: "response.steer", input: "x".repeat(16 * 1024 * 1024) });
+  client.send({ type: "response.inject", input: "x".repeat(16 * 1024 * 1024) });
   await until(() => spy.mock.calls.length > 0);
   spy.mockRestore();
   for (const socket of upstream.sockets) socket.terminate();
@@ -165,7 +165,7 @@ test("an upstream that reads nothing makes the client wait", async () => {
   const COUNT = 60;
   const SIZE = 1024 * 1024;
   const watched = watchSends();
-  const text = JSON.stringify({ type: "response.steer", input: "x".repeat(SIZE) });
+  const text = JSON.stringify({ type: "response.inject", input: "x".repeat(SIZE) });
   const steer = writeMessage({ kind: "text", bytes: Buffer.from(text) }, true);
   client.send(Buffer.concat(Array.from({ length: COUNT }, () => steer)));
   await until(() => watched.most() > 0);
@@ -177,8 +177,8 @@ test("an upstream that reads nothing makes the client wait", async () => {
 });
 
 test.each([
-  ["in another spelling", '{"type":"response.steer","Type":"response.create","model":"gpt-5.4"}'],
-  ["in a comment", '{"type":"response.steer","a":{/*"*/},"type":"response.create","b":{/*"*/}}'],
+  ["in another spelling", '{"type":"response.inject","Type":"response.create","model":"gpt-5.4"}'],
+  ["in a comment", '{"type":"response.inject","a":{/*"*/},"type":"response.create","b":{/*"*/}}'],
 ])("a second type %s does not reach the upstream", async (_, message) => {
   const upstream = keep(startSocketUpstream());
   const gateway = startGateway({ main: upstream });

@@ -182,13 +182,13 @@ describe("a session", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test("a session passes other messages on without a line", async () => {
+  test("a connection passes further input of a running response on without a line", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
     const client = await openSocket(gateway.port, KEY);
-    client.send({ type: "response.steer", input: "Faster" });
+    client.send({ type: "response.inject", response_id: "resp_1", input: [] });
     await runResponse(client);
-    expect(upstream.received[0]).toEqual({ type: "response.steer", input: "Faster" });
+    expect(upstream.received[0]).toEqual({ type: "response.inject", response_id: "resp_1", input: [] });
     expect(await linesAfter(gateway, 1)).toHaveLength(1);
   });
 
@@ -358,7 +358,7 @@ describe("a refused response.create", () => {
       stream_id: "s1",
       error: { code: "rate_limit_exceeded" },
     });
-    client.send({ type: "response.steer" });
+    client.send({ type: "response.inject" });
     await upstream.arrived(2);
     expect(upstream.received).toHaveLength(2);
     expect(await linesAfter(gateway, 2)).toHaveLength(1);
@@ -367,7 +367,7 @@ describe("a refused response.create", () => {
   test.each([
     ["without a model", { type: "response.create" }, 400],
     ["with a model that the group does not serve", create({ model: "other" }), 404],
-    ["with two types", '{"type":"response.steer","type":"response.create","model":"gpt-5.4"}', 400],
+    ["with two types", '{"type":"response.inject","type":"response.create","model":"gpt-5.4"}', 400],
     ["that is not JSON", "hello", 400],
   ] as const)(
     "a response.create %s gets an error event, and nothing goes upstream",
@@ -412,7 +412,7 @@ describe("a refused response.create", () => {
     client.send(create());
     expect(await client.next("error")).toMatchObject({ status: 401 });
     const from = client.messages.length;
-    client.send({ type: "response.steer", input: "Faster" });
+    client.send({ type: "response.inject", input: "Faster" });
     expect(await client.next("error", from)).toMatchObject({ status: 401 });
     expect(upstream.received).toHaveLength(1);
   });

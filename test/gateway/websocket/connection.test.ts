@@ -1,11 +1,12 @@
 // A client's WebSocket and its upstream's, without sockets: what happens in moments that are hard to hit from outside.
 
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { OpenConnection } from "../../../src/gateway/websocket/connect.ts";
 import { SocketConnection } from "../../../src/gateway/websocket/connection.ts";
 import { Fields } from "../../../src/lib/http1/fields.ts";
 import type { Wire } from "../../../src/lib/http1/types.ts";
 import { FrameReader, writeClose, writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
 import { Deadline } from "../../../src/lib/time/deadline.ts";
 import { responseEvents } from "../../harness/web-socket.ts";
@@ -27,7 +28,7 @@ class RecordedWire implements Wire {
 
   constructor(masked: boolean) {
     this.#reader = new FrameReader(
-      { masked, maxMessageBytes: 1024 * 1024 },
+      { masked, maxMessageBytes: 8 * 1024 * 1024 },
       {
         message: ({ bytes }) => {
           const message = JSON.parse(Buffer.from(bytes).toString());
@@ -58,11 +59,27 @@ class RecordedWire implements Wire {
   }
 }
 
+const MEBIBYTE = 1024 * 1024;
+/** For large messages: of 8 MiB, which exist twice. */
+let memory = new MemoryBudget(16 * MEBIBYTE);
+beforeEach(() => {
+  memory = new MemoryBudget(16 * MEBIBYTE);
+});
+const LIMITS = {
+  maxMessageBytes: 8 * MEBIBYTE,
+  get memory() {
+    return memory;
+  },
+};
+
 interface Upstream {
   readonly wire: RecordedWire;
   readonly connection: OpenConnection;
   /** Sends an event to the gateway. */
   readonly say: (event: object) => void;
+  readonly feed: (bytes: Uint8Array) => void;
+  /** Everything that was sent to it has left. */
+  readonly drain: () => void;
 }
 
 /** The upstream of one channel. It has accepted a WebSocket. */
@@ -71,19 +88,27 @@ function openUpstream(channel: string): Upstream {
   const candidate = { channel: scripted.gateway.catalog.channels.get(channel)!, model: "m" };
   let peer: WebSocketPeer | null = null;
   const start: OpenConnection["start"] = (listener, taken) => {
-    peer = new WebSocketPeer(wire, { side: "client", maxMessageBytes: 1024 * 1024 }, listener);
+    peer = new WebSocketPeer(wire, { side: "client", ...LIMITS }, listener);
     taken(peer);
   };
   return {
     wire,
     connection: { kind: "open", candidate, fields: new Fields(), start, discard: () => {} },
     say: (event) => peer?.receive(Buffer.from(writeMessage(asText(event), false))),
+    feed: (bytes) => peer?.receive(Buffer.from(bytes)),
+    drain: () => peer?.drain(),
   };
 }
 
 const asText = (event: object) => ({ kind: "text", bytes: Buffer.from(JSON.stringify(event)) }) as const;
 
-async function openSocket({ next, more = {} }: { next?: string; more?: Record<string, unknown> } = {}) {
+interface Setting {
+  readonly next?: string;
+  readonly more?: Record<string, unknown>;
+  readonly pieceMs?: number;
+}
+
+async function openSocket({ next, more = {}, pieceMs = 60_000 }: Setting = {}) {
   const target = "/v1/responses";
   scripted = await openScripted({
     platform: "responses",
@@ -110,11 +135,7 @@ async function openSocket({ next, more = {} }: { next?: string; more?: Record<st
     upstream.connection,
   );
   const wire = new RecordedWire(false);
-  const client = new WebSocketPeer(
-    wire,
-    { side: "server", maxMessageBytes: 1024 * 1024 },
-    connection.clientListener,
-  );
+  const client = new WebSocketPeer(wire, { side: "server", ...LIMITS, pieceMs }, connection.clientListener);
   connection.start(client, upstream.connection);
   return {
     upstream,
@@ -122,6 +143,8 @@ async function openSocket({ next, more = {} }: { next?: string; more?: Record<st
     wire,
     ended: ended.promise,
     send: (event: object) => client.receive(Buffer.from(writeMessage(asText(event), true))),
+    feed: (bytes: Uint8Array) => client.receive(Buffer.from(bytes)),
+    drain: () => client.drain(),
     leave: () => client.receive(Buffer.from(writeClose({ code: 1000, reason: "" }, true))),
   };
 }
@@ -246,4 +269,79 @@ test("a connection that another channel replaces is closed", async () => {
   send(CREATE);
   await arrived(following!.wire, 1);
   expect([upstream.wire.messages, upstream.wire.closings]).toEqual([[], [1000]]);
+});
+
+const frameOf = (event: object): Buffer => Buffer.from(writeMessage(asText(event), true));
+const LARGE = { ...CREATE, input: "x".repeat(4 * MEBIBYTE) };
+
+describe("large messages", () => {
+  test("a message of a client waits for memory, and gives it back when the upstream has taken it", async () => {
+    const { upstream, wire, feed } = await openSocket();
+    const other = await memory.reserve(12 * MEBIBYTE);
+    const frame = frameOf(LARGE);
+    feed(frame.subarray(0, 1000));
+    expect(wire.paused).toBe(true);
+    other.free();
+    await new Promise(setImmediate);
+    expect([wire.paused, memory.usedBytes > 8 * MEBIBYTE]).toEqual([false, true]);
+    const sent = new Promise<void>((resolve) => {
+      upstream.wire.onMessage = () => {
+        upstream.wire.unsentBytes = 1;
+        resolve();
+      };
+    });
+    feed(frame.subarray(1000));
+    await sent;
+    await new Promise(setImmediate);
+    expect(memory.usedBytes).toBeGreaterThan(8 * MEBIBYTE);
+    upstream.wire.unsentBytes = 0;
+    upstream.drain();
+    expect(memory.usedBytes).toBe(0);
+  });
+
+  test("a message in fragments takes memory for the longest message that it may become", async () => {
+    const { feed } = await openSocket();
+    const fragment = frameOf(LARGE);
+    fragment[0] = 0x01; // a text that goes on in another frame
+    feed(fragment);
+    await new Promise(setImmediate);
+    expect(memory.usedBytes).toBe(16 * MEBIBYTE);
+  });
+
+  test("a message of an upstream holds memory until the client has read it", async () => {
+    const { upstream, wire, send, drain, leave } = await openSocket();
+    send(CREATE);
+    await arrived(upstream.wire, 1);
+    const frame = Buffer.from(writeMessage(asText({ ...DELTA, delta: "x".repeat(4 * MEBIBYTE) }), false));
+    upstream.say(CREATED);
+    upstream.feed(frame.subarray(0, 1000));
+    await new Promise(setImmediate);
+    wire.unsentBytes = 1;
+    upstream.feed(frame.subarray(1000));
+    expect([memory.usedBytes > 8 * MEBIBYTE, upstream.wire.paused]).toEqual([true, true]);
+    wire.unsentBytes = 0;
+    drain();
+    expect([memory.usedBytes, upstream.wire.paused]).toEqual([0, false]);
+    leave();
+  });
+
+  test("a message that stops arriving ends its connection, however little of it is missing", async () => {
+    const { wire, feed, ended } = await openSocket({ pieceMs: 25 });
+    feed(frameOf(CREATE).subarray(0, -1));
+    expect(await ended).toBe(0);
+    expect(wire.closings).toEqual([1008]);
+  });
+});
+
+test("a message of a type that nobody sends is refused by its name, and the log says so once", async () => {
+  const { upstream, wire, send } = await openSocket();
+  for (const type of ["response.append", "Response.Create", "response.create "]) send({ type, model: "m" });
+  await arrived(wire, 3);
+  expect(wire.messages.map(({ type, error }) => [type, Object(error).message])).toEqual([
+    ["error", expect.stringContaining('"response.append"')],
+    ["error", expect.stringContaining("of an unknown type")],
+    ["error", expect.stringContaining("of an unknown type")],
+  ]);
+  expect([upstream.wire.messages, wire.closings]).toEqual([[], []]);
+  expect(scripted.notices.filter((text) => text.includes("was refused"))).toHaveLength(1);
 });
