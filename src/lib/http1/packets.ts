@@ -1,5 +1,7 @@
 // Joins bytes: of many packets into one buffer, or of head, framing and payload into one socket write.
 
+import { asBuffer } from "../memory/bytes.ts";
+
 /** Collects pieces into one buffer. A single piece is kept without a copy. */
 export class ByteCollector {
   #bytes: Buffer = EMPTY;
@@ -59,30 +61,6 @@ export interface ByteSink {
   write(bytes: Uint8Array, offset: number, length: number): number;
 }
 
-const MAX_SCRATCH_BYTES = 1024 * 1024;
-/** It starts small and grows once: the collector counts it, and would run before the first response. */
-let scratch = Buffer.allocUnsafeSlow(64 * 1024);
-
-/** Writes `head`, `payload` and `tail` (head and tail are latin-1) as one packet. Returns a copy of the unsent bytes, or null. */
-export function writePacket(sink: ByteSink, head: string, payload: Uint8Array, tail: string): Buffer | null {
-  const length = head.length + payload.length + tail.length;
-  if (length > scratch.length && length <= MAX_SCRATCH_BYTES)
-    scratch = Buffer.allocUnsafeSlow(MAX_SCRATCH_BYTES);
-  const packet = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
-  packet.write(head, 0, "latin1");
-  packet.set(payload, head.length);
-  if (tail !== "") packet.write(tail, head.length + payload.length, "latin1");
-  const taken = Math.max(0, sink.write(packet, 0, length));
-  if (taken === length) return null;
-  return packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);
-}
-
-/** Continues a write. Returns the bytes that are still unsent, or null. */
-export function writeUnsent(sink: ByteSink, rest: Buffer): Buffer | null {
-  const taken = Math.max(0, sink.write(rest, 0, rest.length));
-  return taken === rest.length ? null : rest.subarray(taken);
-}
-
 /** What a socket has not taken yet. Adding a piece costs only that piece, however many bytes wait already. */
 export class Outbox {
   #unsent: Buffer | null = null;
@@ -93,22 +71,31 @@ export class Outbox {
     return (this.#unsent?.length ?? 0) + this.#later.size;
   }
 
-  /** Head and tail are latin-1. Returns true if the socket has taken everything. */
+  /** Sends all as one packet. Head and tail are latin-1, and the payload must not change afterwards. Returns true if the
+   *  socket has taken everything. */
   send(sink: ByteSink, head: string, payload: Uint8Array, tail: string): boolean {
-    if (this.#unsent === null) {
-      this.#unsent = writePacket(sink, head, payload, tail);
-    } else {
+    if (this.#unsent !== null) {
       this.#later.add(Buffer.concat([Buffer.from(head, "latin1"), payload, Buffer.from(tail, "latin1")]));
+      return false;
     }
+    const length = head.length + payload.length + tail.length;
+    const packet = length === payload.length ? asBuffer(payload) : joinPacket(head, payload, tail);
+    const taken = Math.max(0, sink.write(packet, 0, length));
+    if (taken < length)
+      this.#unsent =
+        packet === scratch ? Buffer.from(packet.subarray(taken, length)) : packet.subarray(taken, length);
     return this.#unsent === null;
   }
 
   /** Continues when the socket is writable again. Returns true if it has taken everything. */
   flush(sink: ByteSink): boolean {
     while (this.#unsent !== null) {
-      this.#unsent = writeUnsent(sink, this.#unsent);
-      if (this.#unsent !== null) return false;
-      if (this.#later.size > 0) this.#unsent = this.#later.view();
+      const taken = Math.max(0, sink.write(this.#unsent, 0, this.#unsent.length));
+      if (taken < this.#unsent.length) {
+        this.#unsent = this.#unsent.subarray(taken);
+        return false;
+      }
+      this.#unsent = this.#later.size > 0 ? this.#later.view() : null;
       this.#later.clear();
     }
     return true;
@@ -118,4 +105,20 @@ export class Outbox {
     this.#unsent = null;
     this.#later.clear();
   }
+}
+
+const MAX_SCRATCH_BYTES = 1024 * 1024;
+/** It starts small and grows once: the collector counts it, and would run before the first response. */
+let scratch = Buffer.allocUnsafeSlow(64 * 1024);
+
+/** The parts one after the other: in the scratch memory, if they fit, which may be longer. */
+function joinPacket(head: string, payload: Uint8Array, tail: string): Buffer {
+  const length = head.length + payload.length + tail.length;
+  if (length > scratch.length && length <= MAX_SCRATCH_BYTES)
+    scratch = Buffer.allocUnsafeSlow(MAX_SCRATCH_BYTES);
+  const packet = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
+  packet.write(head, 0, "latin1");
+  packet.set(payload, head.length);
+  if (tail !== "") packet.write(tail, head.length + payload.length, "latin1");
+  return packet;
 }

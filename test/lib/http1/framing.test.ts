@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { ByteCollector, writePacket, writeUnsent } from "../../../src/lib/http1/packets.ts";
+import { ByteCollector, Outbox } from "../../../src/lib/http1/packets.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
 import { Fields } from "../../../src/lib/http1/fields.ts";
 import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
@@ -261,7 +261,7 @@ describe("collected bytes", () => {
   });
 });
 
-test("a packet reaches the socket whole, however little the socket takes", () => {
+test("packets reach the socket whole and in order, however little the socket takes", () => {
   const sizes = fc.array(fc.nat(40), { minLength: 1, maxLength: 200 });
   fc.assert(
     fc.property(sizes, fc.uint8Array({ maxLength: 300 }), (takes, payload) => {
@@ -274,10 +274,15 @@ test("a packet reaches the socket whole, however little the socket takes", () =>
           return take;
         },
       };
-      let rest = writePacket(sink, "5\r\n\u00e9", payload, "\r\n");
-      writePacket({ write: () => 7 }, "others use the same memory", Buffer.alloc(1000), "");
-      for (let tries = 0; rest !== null && tries < 20_000; tries++) rest = writeUnsent(sink, rest);
-      const expected = Buffer.concat([Buffer.from("5\r\n\u00e9", "latin1"), payload, Buffer.from("\r\n")]);
+      const outbox = new Outbox();
+      outbox.send(sink, "5\r\n\u00e9", payload, "\r\n");
+      new Outbox().send({ write: () => 7 }, "others use the same memory", Buffer.alloc(1000), "");
+      outbox.send(sink, "", payload, "");
+      outbox.send(sink, "3\r\n", payload, "\r\n");
+      for (let tries = 0; !outbox.flush(sink) && tries < 20_000; tries += 1);
+      const line = (text: string): Buffer => Buffer.from(text, "latin1");
+      const first = [line("5\r\n\u00e9"), payload, line("\r\n")];
+      const expected = Buffer.concat([...first, payload, line("3\r\n"), payload, line("\r\n")]);
       if (takes.some((take) => take > 0)) expect(Buffer.concat(sent)).toEqual(expected);
     }),
   );

@@ -2,7 +2,7 @@
 
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
-import { ByteCollector, writePacket, writeUnsent } from "../packets.ts";
+import { ByteCollector, Outbox } from "../packets.ts";
 import type { RequestConnection, RunningRequest } from "./running-request.ts";
 import type { SocketListener } from "./dial.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
@@ -50,7 +50,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
   #idleMs: number | null = null;
   #idleSince = 0;
   #idleUntil = 0;
-  #unsent: Buffer | null = null;
+  readonly #outbox = new Outbox();
   #bodySent = 0;
   readonly #flow: SocketFlow;
   #closed = false;
@@ -73,7 +73,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
     this.#decoder = null;
     const body = exchange.body ?? NOTHING;
     const first = body.length <= BODY_WITH_HEAD_BYTES ? body : body.subarray(0, BODY_WITH_HEAD_BYTES);
-    this.#unsent = writePacket(this.#socket, exchange.requestHead, first, "");
+    this.#outbox.send(this.#socket, exchange.requestHead, first, "");
     this.#bodySent = first.length;
     this.#sendBody(body);
     this.#deadline.arm(exchange.deadlines.firstByteMs);
@@ -147,8 +147,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
   drain(): void {
     const exchange = this.#exchange;
     if (exchange === null || this.#isSent(exchange)) return;
-    if (this.#unsent !== null) this.#unsent = writeUnsent(this.#socket, this.#unsent);
-    if (this.#unsent === null && exchange.body !== null) this.#sendBody(exchange.body);
+    if (this.#outbox.flush(this.#socket) && exchange.body !== null) this.#sendBody(exchange.body);
     if (!this.#answered) this.#deadline.arm(exchange.deadlines.firstByteMs);
   }
 
@@ -188,7 +187,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
 
   /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
   #isUntouched(exchange: RunningRequest): boolean {
-    return this.#unsent?.length === exchange.requestHead.length + this.#bodySent;
+    return this.#outbox.size === exchange.requestHead.length + this.#bodySent;
   }
 
   /** The new connection is not reused, so there is no second resend. */
@@ -279,11 +278,11 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
   }
 
   #isSent(exchange: RunningRequest): boolean {
-    return this.#unsent === null && this.#bodySent === (exchange.body?.length ?? 0);
+    return this.#outbox.size === 0 && this.#bodySent === (exchange.body?.length ?? 0);
   }
 
   #sendBody(body: Uint8Array): void {
-    while (this.#unsent === null && this.#bodySent < body.length) {
+    while (this.#outbox.size === 0 && this.#bodySent < body.length) {
       const taken = this.#socket.write(body, this.#bodySent, body.length - this.#bodySent);
       if (taken <= 0) return;
       this.#bodySent += taken;

@@ -176,7 +176,7 @@ export class ClientConnection implements ReplyConnection {
     this.#exchange = null;
     this.#phase = "upgraded";
     this.#deadline.disarm();
-    const listener = listen(new UpgradedWire(this));
+    const listener = listen(this.#wire);
     this.#listener = listener;
     const early = this.#waiting.view();
     this.#waiting.clear();
@@ -185,26 +185,22 @@ export class ClientConnection implements ReplyConnection {
     if (this.#server.stopping) listener.stopping();
   }
 
-  // Called by the wire after an upgrade.
-
-  writeUpgraded(bytes: Uint8Array): boolean {
-    return this.#phase !== "upgraded" || this.send("", bytes, "");
-  }
-
-  get unsentBytes(): number {
-    return this.#outbox.size;
-  }
-
-  pauseUpgraded(): void {
-    if (this.#phase === "upgraded") this.#flow.hold();
-  }
-
-  resumeUpgraded(): void {
-    if (this.#phase === "upgraded") this.#flow.release();
-  }
-
-  endUpgraded(): void {
-    if (this.#phase === "upgraded") this.endReply(false);
+  /** What the listener of an upgraded connection gets of it. */
+  get #wire(): Wire {
+    const onceUpgraded = (act: () => void) => () => {
+      if (this.#phase === "upgraded") act();
+    };
+    const unsent = (): number => this.#outbox.size;
+    return {
+      get unsentBytes() {
+        return unsent();
+      },
+      write: (bytes) => this.#phase !== "upgraded" || this.send("", bytes, ""),
+      pause: onceUpgraded(() => this.#flow.hold()),
+      resume: onceUpgraded(() => this.#flow.release()),
+      end: onceUpgraded(() => this.endReply(false)),
+      reset: () => this.terminate(),
+    };
   }
 
   // Steps.
@@ -341,38 +337,5 @@ export class ClientConnection implements ReplyConnection {
     const full = this.#waiting.size > MAX_WAITING_BYTES || this.#exchange?.body.wantsMore === false;
     if (running && full) this.#flow.hold();
     else this.#flow.release();
-  }
-}
-
-/** What the listener of an upgraded connection gets of it. */
-class UpgradedWire implements Wire {
-  readonly #connection: ClientConnection;
-
-  constructor(connection: ClientConnection) {
-    this.#connection = connection;
-  }
-
-  get unsentBytes(): number {
-    return this.#connection.unsentBytes;
-  }
-
-  write(bytes: Uint8Array): boolean {
-    return this.#connection.writeUpgraded(bytes);
-  }
-
-  pause(): void {
-    this.#connection.pauseUpgraded();
-  }
-
-  resume(): void {
-    this.#connection.resumeUpgraded();
-  }
-
-  end(): void {
-    this.#connection.endUpgraded();
-  }
-
-  reset(): void {
-    this.#connection.terminate();
   }
 }
