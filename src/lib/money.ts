@@ -140,7 +140,7 @@ const BIG_PART = BigInt(PART);
 const PARTS_PLACES = 21;
 const MAX_PART = 2 ** 31;
 
-/** Null: a part does not fit into 31 bits, or the amount has more decimals. */
+/** Null if a part does not fit into 31 bits, or if the amount has more decimals. */
 export function splitAmount({ units, scale }: Decimal): AmountParts | null {
   if (scale > PARTS_PLACES) return null;
   const whole = units * raise(PARTS_PLACES - scale);
@@ -150,7 +150,7 @@ export function splitAmount({ units, scale }: Decimal): AmountParts | null {
   return { milli, pico: Number(pico % BIG_PART), rest: Number(whole % BIG_PART) };
 }
 
-/** Null: a part does not fit into 31 bits. */
+/** Null if a part does not fit into 31 bits. */
 export function splitUsd(amount: Usd): Omit<AmountParts, "rest"> | null {
   const milli = Number(amount / BIG_PART);
   return milli >= MAX_PART || milli <= -MAX_PART ? null : { milli, pico: Number(amount % BIG_PART) };

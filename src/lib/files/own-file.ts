@@ -70,7 +70,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   }
 }
 
-/** Stats the path without following links. Null: nothing is there. Throws ForeignFile if the gateway must not write to it. */
+/** Stats the path without following links. Returns null if nothing is there. Throws ForeignFile if the gateway must not write to it. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
   const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
   if (found !== null) refuseForeign(path, found, shared);
@@ -85,7 +85,7 @@ function refuseForeign(path: string, found: BigIntStats, shared: boolean): void 
 function describeForeign(path: string, found: BigIntStats, shared: boolean): string | null {
   if (found.isSymbolicLink())
     return `is a link${describeTarget(path)}, and the gateway writes through no link: remove it with rm ${quoteWord(path)}`;
-  if (!found.isFile()) return "is no regular file: move it away";
+  if (!found.isFile()) return "is not a regular file: move it away";
   if (!isOurs(found)) return `belongs to user ${found.uid}, not to you: move it away, or change its owner`;
   if (!shared && found.nlink > 1n)
     return `is a hard link: the same file has another name too. If it is not the gateway's, rm ${quoteWord(path)}; if it is, put a copy in its place`;
@@ -116,7 +116,7 @@ export function openPlain(path: string): number {
   const fd = openSync(path, constants.O_RDONLY | NO_BLOCK);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
-  throw new ForeignFile(`${path} is no regular file: move it away`);
+  throw new ForeignFile(`${path} is not a regular file: move it away`);
 }
 
 /** Reads a plain file. Its owner does not matter. */

@@ -81,7 +81,7 @@ export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan 
  *  of the same bytes passes over them at once. */
 export const longValues = new WeakMap<Uint8Array, ReadonlyMap<number, number>>();
 
-/** The same, one member after the other. The caller finds the ends of their values. */
+/** Finds the members one after the other. The caller finds the ends of their values. */
 export class MemberScan {
   /** Null until the end of the object, or what is wrong with it. */
   result: Scan | null = null;
@@ -201,7 +201,7 @@ export function findStringEnd(bytes: Uint8Array, start: number): number {
   return bytes[start] === QUOTE ? findShortEnd(bytes, start + 1) : -1;
 }
 
-/** The same from the first character on. Most strings are keys and other short words: this loop is small enough for the
+/** The index after the closing quote, searched from the first character on. Most strings are keys and other short words: this loop is small enough for the
  *  runtime to put it into its callers' loops. */
 export function findShortEnd(bytes: Uint8Array, from: number): number {
   const until = from + SHORT_STRING_BYTES;
@@ -214,7 +214,7 @@ export function findShortEnd(bytes: Uint8Array, from: number): number {
   return byte === QUOTE ? at + 1 : findLongEnd(bytes, at);
 }
 
-/** The same from any character that is not escaped. */
+/** The index after the closing quote, searched from any character that is not escaped. */
 function findLongEnd(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length) {

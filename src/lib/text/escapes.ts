@@ -57,7 +57,7 @@ export function readEscapes(
   return false;
 }
 
-/** An escape none of whose characters is escaped, such as `%41` or `\u0041`: nearly all are. Null: it is not clear. */
+/** An escape none of whose characters is escaped, such as `%41` or `\u0041`: nearly all are. Null if that is not clear. */
 function readPlainEscape(bytes: Buffer, { code, end }: Unit): Unit | "none" | null {
   const next = bytes[end] ?? BACKSLASH;
   if (ESCAPE_STARTS.has(next)) return null;

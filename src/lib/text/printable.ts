@@ -11,7 +11,7 @@ export function escapeUnprintable(text: string): string {
   return text.replaceAll(UNPRINTABLE, escapeUnits);
 }
 
-/** The same for text of several lines, whose line breaks stay. */
+/** Text of several lines, made printable. Its line breaks stay. */
 export function escapeLines(text: string): string {
   return text.split("\n").map(escapeUnprintable).join("\n");
 }

@@ -101,7 +101,7 @@ describe("a chunked body", () => {
     ["a CR alone after its payload", "5\r\nhello\rx0\r\n\r\n"],
     ["a NUL in an extension", "5;a\0b\r\nhello\r\n"],
     ["a NUL in the trailers", "0\r\na: \0\r\n\r\n"],
-    ["a size that is no hex", "xyz\r\n"],
+    ["a size that is not hex", "xyz\r\n"],
     ["a negative size", "-1\r\n"],
     ["a size with a prefix", "0x5\r\n"],
     ["a size too large to be exact", "fffffffffffff\r\n"],

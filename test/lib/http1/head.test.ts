@@ -62,7 +62,7 @@ describe("a head", () => {
     ["a tab instead of the space", "GET\t/ HTTP/1.1", 400],
     ["a trailing space", "GET / HTTP/1.1 ", 400],
     ["a lower-case method", "get / HTTP/1.1", 400],
-    ["a method that is no token", "G@T / HTTP/1.1", 400],
+    ["a method that is not a token", "G@T / HTTP/1.1", 400],
     ["CONNECT", "CONNECT host:443 HTTP/1.1", 400],
     ["CONNECT to a path", "CONNECT / HTTP/1.1", 400],
     ["a space before all", " GET / HTTP/1.1", 400],

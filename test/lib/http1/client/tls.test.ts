@@ -300,7 +300,7 @@ describe.skipIf(noOpenssl)("over TLS", () => {
     }
   });
 
-  // RFC 6066: an address is no host name, and some servers refuse one.
+  // RFC 6066: an address is not a host name, and some servers refuse one.
   test("the name of the upstream is sent in the handshake, an address is not", async () => {
     for (const [host, isSent] of [
       ["localhost", true],
