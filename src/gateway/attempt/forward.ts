@@ -62,7 +62,7 @@ export function signedFields(
   keepEncoding: boolean,
 ): Fields {
   const fields = requestFields(exchange.fields, keepEncoding);
-  fields.add(dialect.sign(channel.credential), ...markHop(exchange, addressOf(channel).origin));
+  fields.add(...dialect.sign(channel.credential)).addAll(markHop(exchange, addressOf(channel).origin));
   return overrideFields(fields, channel.headers);
 }
 

@@ -91,7 +91,7 @@ export class ConvertedStream extends ResponseStream {
 
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.r).without(new Set(["content-type"]));
-    fields.add(["content-type", "application/json"]);
+    fields.add("content-type", "application/json");
     this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).candidate.channel));
   }
 }

@@ -111,7 +111,7 @@ export function noteFirstByte(r: Request): void {
 export function answerFields(r: Request): Fields {
   const { response, candidate } = responseOf(r);
   const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
-  fields.add(["x-request-id", r.id]);
+  fields.add("x-request-id", r.id);
   return r.bridge === null ? fields : convertFields(fields, r.bridge, r.streamed && r.stream);
 }
 
@@ -121,7 +121,7 @@ const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "diges
 function convertFields(fields: Fields, { adjusted }: Bridge, streamed: boolean): Fields {
   const converted = fields
     .without(OF_BODY)
-    .add(["content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json"]);
-  if (adjusted.length > 0) converted.add(["x-gateway-adjusted", adjusted.join(", ")]);
+    .add("content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json");
+  if (adjusted.length > 0) converted.add("x-gateway-adjusted", adjusted.join(", "));
   return converted;
 }

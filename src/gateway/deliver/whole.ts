@@ -181,7 +181,7 @@ export class WholeResponse implements BodyListener {
     closeBill(r, convertEnding(ending, status), this.#gateway);
     const fields = answerFields(r);
     const chargeUsd = r.draft?.charge_usd ?? null;
-    if (chargeUsd !== null) fields.add(["x-gateway-charge", chargeUsd]);
+    if (chargeUsd !== null) fields.add("x-gateway-charge", chargeUsd);
     // Answer first, write the ledger after.
     try {
       r.exchange.answer(status, fields, body);

@@ -48,6 +48,6 @@ export function repeatResponse(
 ): ChannelResponse {
   const { status, body } = refused;
   const seconds = Math.max(1, Math.ceil(waitMs / 1000));
-  const fields = Fields.of(refused.fields).add(["retry-after", String(seconds)]);
+  const fields = Fields.of(refused.fields).add("retry-after", String(seconds));
   return { response: new UpstreamResponse(status, fields, body.length), candidate, whole: body };
 }

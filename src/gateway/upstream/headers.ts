@@ -106,7 +106,7 @@ export function requestFields(fields: Fields, keepEncoding: boolean): Fields {
     return REQUEST.forward(name);
   });
   // Responses are metered on their way, and no client gets bytes that it cannot read.
-  return forwarded.add(["accept-encoding", "identity"]);
+  return forwarded.add("accept-encoding", "identity");
 }
 
 /** Nearly all requests have no such value, and one search of all fields shows it. */
@@ -119,14 +119,14 @@ function withoutKeys(fields: Fields): Fields {
 export function overrideFields(fields: Fields, own: readonly Field[]): Fields {
   if (own.length === 0) return fields;
   const lower = own.map(([name, value]): Field => [name.toLowerCase(), value]);
-  return fields.without(new Set(lower.map(([name]) => name))).add(...lower);
+  return fields.without(new Set(lower.map(([name]) => name))).addAll(lower);
 }
 
 /** An upstream's fields as they go to the client. Fields of decoded codings have been removed by decode.ts. */
 export function responseFields(fields: Fields): Fields {
   const hop = readConnection(fields);
   const forwarded = fields.copy((name) => (hop.has(name) ? null : RESPONSE.forward(name)));
-  return forwarded.add(["x-content-type-options", "nosniff"]);
+  return forwarded.add("x-content-type-options", "nosniff");
 }
 
 const NONE: ReadonlySet<string> = new Set();

@@ -49,7 +49,7 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   const started = gateway.client.upgrade({
     origin,
     target: basePath + call.target.path + call.query,
-    fields: signedFields(call.exchange, channel, call.target.endpoint.dialect, false).add(...fields),
+    fields: signedFields(call.exchange, channel, call.target.endpoint.dialect, false).addAll(fields),
     deadlines,
   });
   call.exchange.onGone(() => started.cancel());

@@ -49,7 +49,7 @@ export class Fields implements Iterable<Field> {
   readonly #starts: number[] = [];
 
   static of(fields: Iterable<Field>): Fields {
-    return new Fields().add(...fields);
+    return new Fields().addAll(fields);
   }
 
   /** Reads the lines from `from` to `end`, the last one with its line end. Writes their names in lower case into `bytes`. */
@@ -94,23 +94,27 @@ export class Fields implements Iterable<Field> {
   }
 
   getAll(name: string): readonly string[] {
-    const values: string[] = [];
+    let values: string[] | null = null;
     for (let index = 0; index < this.#names.length; index += 1)
-      if (this.#names[index] === name) values.push(this.#valueAt(index));
-    return values;
+      if (this.#names[index] === name) (values ??= []).push(this.#valueAt(index));
+    return values ?? NO_VALUES;
   }
 
   [Symbol.iterator](): Iterator<Field> {
     return this.#names.map((name, index): Field => [name, this.#valueAt(index)])[Symbol.iterator]();
   }
 
-  /** Names are lower case. Throws Malformed if a name or a value would break the head. */
-  add(...fields: readonly Field[]): this {
-    for (const [name, value] of fields) {
-      this.#names.push(name);
-      this.#starts.push(this.#text.length);
-      this.#text += writeLine(name, value);
-    }
+  /** The name is lower case. Throws Malformed if the name or the value would break the head. */
+  add(name: string, value: string): this {
+    const line = writeLine(name, value);
+    this.#names.push(name);
+    this.#starts.push(this.#text.length);
+    this.#text += line;
+    return this;
+  }
+
+  addAll(fields: Iterable<Field>): this {
+    for (const [name, value] of fields) this.add(name, value);
     return this;
   }
 
@@ -151,17 +155,22 @@ export class Fields implements Iterable<Field> {
 
   /** Lines for the wire. Fields of the framing are left out. */
   write(): string {
-    const isFramed = this.#names.some((name) => FRAMING_FIELDS.has(name));
-    return isFramed ? this.without(FRAMING_FIELDS).#text : this.#text;
+    for (const name of this.#names) if (FRAMING_FIELDS.has(name)) return this.without(FRAMING_FIELDS).#text;
+    return this.#text;
   }
 }
+
+const NO_VALUES: readonly string[] = [];
 
 /** What is sent: fields that were received, with changes, or a list. */
 export type SentFields = Fields | readonly Field[];
 
 /** Field lines for the wire, in latin-1. Framing fields among `fields` are left out. */
 export function writeFields(fields: SentFields): string {
-  return (fields instanceof Fields ? fields : Fields.of(fields)).write();
+  if (fields instanceof Fields) return fields.write();
+  let lines = "";
+  for (const [name, value] of fields) if (!FRAMING_FIELDS.has(name)) lines += writeLine(name, value);
+  return lines;
 }
 
 function writeLine(name: string, value: string): string {

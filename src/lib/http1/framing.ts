@@ -188,10 +188,12 @@ export type BodyLength = number | "chunked" | "unknown";
 
 /** Refuses every head that two readers could interpret differently. */
 export function readBodyLength(fields: Fields, minor: 0 | 1): BodyLength {
-  const [length, ...otherLengths] = fields.getAll("content-length");
-  const [coding, ...otherCodings] = fields.getAll("transfer-encoding");
-  if (otherLengths.length > 0) throw new Malformed("more than one content-length");
-  if (otherCodings.length > 0) throw new Malformed("more than one transfer-encoding");
+  const lengths = fields.getAll("content-length");
+  const codings = fields.getAll("transfer-encoding");
+  if (lengths.length > 1) throw new Malformed("more than one content-length");
+  if (codings.length > 1) throw new Malformed("more than one transfer-encoding");
+  const [length] = lengths;
+  const [coding] = codings;
   if (coding !== undefined) {
     if (length !== undefined) throw new Malformed("content-length and transfer-encoding together");
     if (minor === 0) throw new Malformed("transfer-encoding in HTTP/1.0");

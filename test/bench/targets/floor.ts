@@ -107,7 +107,7 @@ function send({ method, target, fields }: Exchange, body: Uint8Array, handing: H
 }
 
 function sign(came: Fields): Fields {
-  return requestFields(came, false).add(["x-api-key", "credential"]);
+  return requestFields(came, false).add("x-api-key", "credential");
 }
 
 type Priced = ReturnType<typeof price>;
@@ -175,7 +175,7 @@ class Handing implements ResponseListener {
     if (this.#whole === null || this.#inbound === null) this.#exchange.end();
     else {
       const fields = this.#fields(this.#inbound);
-      if (charged !== null) fields.add(["x-gateway-charge", charged.charge.charge ?? ""]);
+      if (charged !== null) fields.add("x-gateway-charge", charged.charge.charge ?? "");
       this.#exchange.answer(this.#inbound.status, fields, Buffer.concat(this.#whole));
     }
     const ms = Math.round(performance.now() - this.#arrived);
@@ -188,7 +188,7 @@ class Handing implements ResponseListener {
   }
 
   #fields({ fields }: UpstreamResponse): Fields {
-    return ASKS ? responseFields(fields).add(["x-request-id", this.#asked.id]) : fields;
+    return ASKS ? responseFields(fields).add("x-request-id", this.#asked.id) : fields;
   }
 }
 

@@ -36,7 +36,7 @@ describe("the fields of a head", () => {
       fc.property(lines, (came) => {
         const copy = read(came.map(([a, , c]) => `${a}: ${c}\r\n`).join(""))
           .copy(rename)
-          .add(["last", "1"]);
+          .add("last", "1");
         const kept = came.flatMap(([a, , c]): Field[] => {
           const renamed = rename(a.toLowerCase());
           return renamed === null ? [] : [[renamed, c]];

@@ -83,7 +83,7 @@ export function openForwarder(options: ForwardOptions): Forwarder {
         origin: isStraight ? vendor : gateway,
         method: exchange.method,
         target: exchange.target,
-        fields: isStraight ? fields : omitOwn(fields).add(...own),
+        fields: isStraight ? fields : omitOwn(fields).addAll(own),
         body: body.length === 0 ? null : body,
         deadlines: { connectMs: CONNECT_MS, firstByteMs: PATIENCE_MS, idleMs: PATIENCE_MS },
       },
