@@ -115,6 +115,13 @@ export const KEYS_ROW: CommandRow = {
       ],
       run: async (name, flags) => (await import("../cli/keys/change.ts")).moveKey(name, flags),
     },
+    metrics: {
+      about: "let a key see the metrics of all keys, or its own ones only",
+      args: [KEY, ["<series>", "own or all"]],
+      examples: [["gateway keys metrics prometheus all", "GET /metrics with this key shows all keys"]],
+      run: async (name, series, flags) =>
+        (await import("../cli/keys/change.ts")).setMetrics(name, series, flags),
+    },
     limit: {
       about: "set or remove limits of a key",
       args: [KEY, LIMITS],

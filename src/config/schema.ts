@@ -272,6 +272,10 @@ const plan = z
   // Null: it does not end.
   .transform((own) => ({ ...own, until: own.until ?? null }));
 
+/** Of GET /metrics: the key's own series, or those of all keys. */
+export const METRICS_CHOICES = ["own", "all"] as const;
+export type MetricsChoice = (typeof METRICS_CHOICES)[number];
+
 const key = z
   .strictObject({
     name,
@@ -285,6 +289,8 @@ const key = z
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
+    /** Which series of GET /metrics it gets. */
+    metrics: z.enum(METRICS_CHOICES).optional(),
     limits: limits.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {

@@ -340,13 +340,31 @@ describe("metrics", () => {
     expect(sum(text)).toBe(sum((await ask(OWN())).text));
   });
 
-  test("with a key or a sign-in have both", async () => {
-    const keys = [{ authorization: `Bearer ${keyOf("relay")}` }, { "x-gateway-key": keyOf("relay") }];
-    for (const fields of [...keys, OWN()]) {
-      const { text } = await ask(fields);
-      expect(text).toContain('key="messages"');
-      expect(text).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
-    }
+  test("metrics show a key its own series, and all of them to a sign-in and to a key with `metrics: all`", async () => {
+    const own = (await ask({ authorization: `Bearer ${keyOf("messages")}` })).text;
+    expect(own).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
+    const foreign = (await ask({ "x-gateway-key": keyOf("relay") })).text;
+    expect(foreign).not.toMatch(/_total\{/);
+    const config = makeConfig(upstream);
+    const keys = config.keys.map((key) => ({ ...key, ...(key["name"] === "relay" && { metrics: "all" }) }));
+    const other = startGatewayHere({ config: { ...config, keys }, console: true });
+    const refused = {
+      target: "/v1/messages",
+      method: "POST",
+      fields: { "x-api-key": keyOf("messages") },
+      body: "{}",
+    };
+    await rawRequest(other.port, refused);
+    const all = await visit(other, "/metrics", { fields: { "x-api-key": keyOf("relay") } });
+    expect(all.text).toContain('key="messages"');
+    await other.stop();
+    expect((await ask(OWN())).text).toMatch(/gateway_charge_usd_total\{key="messages",.*\} 0\.\d+/);
+  });
+
+  test("the log says once which command shows a key all metrics", async () => {
+    const said = () => gateway.notices.filter((text) => text.includes("gateway keys metrics messages all"));
+    for (const _again of [1, 2]) await ask({ authorization: `Bearer ${keyOf("messages")}` });
+    expect(said()).toHaveLength(1);
   });
 
   test("with a key that nobody knows are refused", async () => {

@@ -1,6 +1,7 @@
 // Creates and changes keys in the config file, for the commands and for the console's page. Secrets are made by the
 // caller, who shows them once; the file gets their hashes.
 
+import type { MetricsChoice } from "../schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import { adviseActivation } from "../advice.ts";
@@ -100,6 +101,15 @@ export async function switchKeys(
       return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
     }),
   );
+}
+
+export async function chooseMetrics(file: ConfigFile, name: string, choice: MetricsChoice): Promise<void> {
+  await file.edit((current) => {
+    const { key, index } = findKey(current, name);
+    if ((key.metrics ?? "own") === choice) return [];
+    const path = ["keys", index, "metrics"];
+    return [choice === "own" ? { kind: "remove", path } : { kind: "set", path, value: choice }];
+  });
 }
 
 /** `expires`: null for never, undefined to keep what it is. */

@@ -77,10 +77,12 @@ export function createMetrics(): Metrics {
     },
     render: (now, detail) => {
       countAll();
+      const isShown = ({ owner }: { readonly owner: string }): boolean =>
+        typeof detail === "string" || owner === writeOwner(detail);
       return [
         ...head("gateway_requests_total", "counter", "Requests that have ended."),
-        ...renderRequests([...series.values()], detail),
-        ...renderSpendings([...spendings.values()], detail),
+        ...renderRequests([...series.values()].filter(isShown), detail),
+        ...renderSpendings([...spendings.values()].filter(isShown), detail),
         ...renderLatencies([...latencies.values()]),
         ...renderChannels(now.channels),
         ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
@@ -111,7 +113,7 @@ function placeOf({ group, channel }: RequestRecord): Record<string, string> {
   return { group: group ?? "", channel: channel ?? "" };
 }
 
-function writeOwner({ key }: RequestRecord): string {
+function writeOwner({ key }: Pick<RequestRecord, "key">): string {
   return writeLabels({ key: key ?? "" });
 }
 
@@ -162,7 +164,7 @@ function renderCounts(
   counted: readonly CountRow[],
   detail: MetricsDetail,
 ): string[] {
-  if (detail === "all")
+  if (detail !== "public")
     return counted.map(({ owner, labels, count }) => `${name}{${owner},${labels}${more}} ${count}`);
   const sums = new Map<string, number>();
   for (const { labels, count } of counted) sums.set(labels, (sums.get(labels) ?? 0) + count);
@@ -188,7 +190,7 @@ function renderSpendings(spendings: readonly Spending[], detail: MetricsDetail):
     ...renderUsage("gateway_tokens_total", USAGE_KINDS),
     ...head("gateway_tool_calls_total", "counter", "Tool calls that are priced per call, by kind."),
     ...renderUsage("gateway_tool_calls_total", CALL_KINDS),
-    ...(detail === "all" ? renderCharges(spendings) : []),
+    ...(detail === "public" ? [] : renderCharges(spendings)),
   ];
 }
 

@@ -1,6 +1,7 @@
 // The gateway's own pages: what it is, whether it works, metrics, and the console. Without a key or a sign-in they show
-// no key's name and no amount.
+// no key's name and no amount, and a key shows its own unless the config says more.
 
+import type { Catalog, Key } from "../../config/catalog.ts";
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
 import type { Exchange, Field } from "../../lib/http1/types.ts";
@@ -64,8 +65,25 @@ function answerHealth(exchange: Exchange, id: Field, gateway: Gateway): void {
 
 function answerMetrics(exchange: Exchange, id: Field, gateway: Gateway, console: Console | null): void {
   const { catalog } = gateway;
-  const isKnown =
-    findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now()) !== null ||
-    console?.isSignedIn(exchange) === true;
-  exchange.answer(200, [METRICS_TYPE, id], gateway.metrics(isKnown ? "all" : "public"));
+  const key = findKey(exchange, ["bearer", "x-api-key", "vendor-header"], catalog, gateway.now());
+  if (key !== null) adviseMetrics(key, gateway);
+  const detail =
+    key?.metrics === "all" || console?.isSignedIn(exchange) === true
+      ? "all"
+      : key === null
+        ? "public"
+        : { key: key.name };
+  exchange.answer(200, [METRICS_TYPE, id], gateway.metrics(detail));
+}
+
+const advised = new WeakSet<Catalog>();
+
+/** Until 0.3: every key saw all series before. */
+function adviseMetrics(key: Key, { catalog, observer }: Gateway): void {
+  if (advised.has(catalog) || [...catalog.keys.values()].some(({ metrics }) => metrics === "all")) return;
+  advised.add(catalog);
+  observer.notice(
+    "warning",
+    `GET /metrics shows the key "${key.name}" its own series only. For those of all keys: gateway keys metrics ${key.name} all`,
+  );
 }

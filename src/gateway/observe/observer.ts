@@ -46,8 +46,8 @@ export interface Observer {
   notice(level: "note" | "warning" | "error", text: string): void;
 }
 
-/** `public`: without the names of keys and without amounts. */
-export type MetricsDetail = "all" | "public";
+/** `public`: without the names of keys and without amounts. An object: the series of this key alone. */
+export type MetricsDetail = "all" | "public" | { readonly key: string };
 
 /** Combines several observers into one. */
 export function joinObservers(observers: readonly Observer[]): Observer {

@@ -359,6 +359,15 @@ describe("changing keys", () => {
   });
 });
 
+test("keys metrics sets which series a key gets, and removes the setting again", async () => {
+  const all = await gateway("keys", "metrics", "laptop", "all");
+  expect([all.status, all.stderr]).toEqual([0, 'The key "laptop" gets the series of all keys.\n']);
+  expect(text()).toMatch(/laptop.*metrics: all/);
+  expect((await gateway("keys", "metrics", "laptop", "own")).status).toBe(0);
+  expect(text()).toBe(CONFIG);
+  expect((await gateway("keys", "metrics", "laptop", "some")).stderr).toContain('own or all, not "some"');
+});
+
 describe("keys import", () => {
   test("accepts the output of keys add --json, as a list or line by line", async () => {
     const added = await gateway("keys", "add", "--name", "a", "--group", "codex", "--count", "2", "--json");
