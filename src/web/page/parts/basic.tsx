@@ -41,6 +41,24 @@ export function Empty({
   );
 }
 
+/** One of a `dl`. `exact`: what the text rounds. */
+export function Fact({
+  title,
+  text,
+  exact,
+}: {
+  readonly title: string;
+  readonly text: string;
+  readonly exact?: string | undefined;
+}) {
+  return (
+    <div title={exact}>
+      <dt>{title}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}
+
 /** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone. */
 type ColumnClass = "number" | "some" | "number some" | "more" | "number more";
 

@@ -2,6 +2,13 @@
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
+import type { PeriodName } from "../../api.ts";
+
+export const PERIOD_TITLES: Readonly<Record<PeriodName, string>> = {
+  today: "Today",
+  "7d": "Last 7 days",
+  "30d": "Last 30 days",
+};
 
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });

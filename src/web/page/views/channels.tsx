@@ -2,7 +2,7 @@
 
 import { useContext, useState } from "preact/hooks";
 import type { ChannelView, ChannelState } from "../../api.ts";
-import { Empty, Failure, Pill } from "../parts/basic.tsx";
+import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
@@ -103,14 +103,5 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
         </button>
       </p>
     </section>
-  );
-}
-
-function Fact({ title, text }: { readonly title: string; readonly text: string }) {
-  return (
-    <div>
-      <dt>{title}</dt>
-      <dd>{text}</dd>
-    </div>
   );
 }

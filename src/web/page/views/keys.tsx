@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
-import { Empty, Failure, Pill } from "../parts/basic.tsx";
+import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -111,8 +111,8 @@ function KeyCard({
         </span>
       </header>
       <dl class="facts-row">
-        <Fact title="Today" text={formatUsd(row.spent_today_usd)} exact={row.spent_today_usd} />
-        <Fact title="In total" text={formatUsd(row.spent_total_usd)} exact={row.spent_total_usd} />
+        <Fact title="Today" text={formatUsd(row.spent_today_usd)} exact={`$${row.spent_today_usd}`} />
+        <Fact title="In total" text={formatUsd(row.spent_total_usd)} exact={`$${row.spent_total_usd}`} />
         <Fact
           title="Last used"
           text={used === null ? "never" : `${formatSpan(now - Date.parse(used))} ago`}
@@ -134,23 +134,6 @@ function KeyCard({
       )}
       {!isFixed && <KeyActions row={row} onChange={onChange} />}
     </section>
-  );
-}
-
-function Fact({
-  title,
-  text,
-  exact,
-}: {
-  readonly title: string;
-  readonly text: string;
-  readonly exact?: string;
-}) {
-  return (
-    <div title={exact === undefined ? undefined : `$${exact}`}>
-      <dt>{title}</dt>
-      <dd>{text}</dd>
-    </div>
   );
 }
 

@@ -20,15 +20,11 @@ import {
   formatUsd,
   nameKind,
   nameLimit,
+  PERIOD_TITLES,
 } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useData, useFresh, useNow } from "../state/use.ts";
 
-const PERIOD_TITLES: Readonly<Record<PeriodName, string>> = {
-  today: "Today",
-  "7d": "Last 7 days",
-  "30d": "Last 30 days",
-};
 const REFRESH_MS = 3000;
 /** While the thread still reads older lines. */
 const READING_MS = 150;

@@ -1,6 +1,6 @@
 // What each session of an agent has spent, and the agents in one session.
 
-import type { AgentRow, Miss, PeriodName, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
+import type { AgentRow, Miss, SessionReply, SessionRow, SessionsReply } from "../../api.ts";
 import { type Order, ORDERS, PERIODS } from "../../api.ts";
 import { Copy, Dialog, Empty, Failure, Name, Table } from "../parts/basic.tsx";
 import {
@@ -11,20 +11,15 @@ import {
   formatShort,
   formatSpan,
   formatUsd,
+  PERIOD_TITLES,
 } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
 
-const TITLES: Readonly<Record<PeriodName, string>> = {
-  today: "today",
-  "7d": "last 7 days",
-  "30d": "last 30 days",
-};
 const ORDER_TITLES: Readonly<Record<Order, string>> = {
   newest: "newest first",
   charge: "most expensive first",
 };
-/** Sessions are summed from the whole ledger each time. */
 const REFRESH_MS = 15_000;
 
 export function SessionsView({ route }: { readonly route: Route }) {
@@ -50,7 +45,7 @@ export function SessionsView({ route }: { readonly route: Route }) {
             >
               {PERIODS.map((each) => (
                 <option key={each} value={each}>
-                  {TITLES[each]}
+                  {PERIOD_TITLES[each].toLowerCase()}
                 </option>
               ))}
             </select>{" "}
