@@ -4,10 +4,10 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { isMisleading, listUnset } from "./environment/misleading.ts";
 import { exemptGateway, PROXY_NAMES } from "./environment/no-proxy.ts";
 import type { ToolEnvironment } from "./programs/overlay.ts";
-import { type Connection, LABEL_HEADER, type Tool } from "./programs/tool.ts";
+import { type Connection, listHeaders, type Tool } from "./programs/tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
-  const setting = tool.connect(connection);
+  const setting = tool.connect(addOwnModel(tool, connection, env));
   const exempt = exemptGateway(connection.base, env, tool.program !== null);
   const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
   const unset = [...listUnset(tool.misleading, env), ...proxies];
@@ -15,11 +15,17 @@ export function prepare(tool: Tool, connection: Connection, env: Environment): T
   return { env: { ...setting.env, ...labels, ...exempt }, unset, args: setting.args };
 }
 
+export function addOwnModel(tool: Tool, connection: Connection, env: Environment): Connection {
+  return { ...connection, ownModel: tool.findOwnModel?.(env) ?? null };
+}
+
 /** The user's own header fields stay, unless they mislead the tool. */
 function nameLabel(tool: Tool, connection: Connection, env: Environment): Record<string, string> {
   const variable = tool.headers?.(connection);
-  if (variable === undefined || connection.label === null) return {};
+  const headers = listHeaders(connection);
+  if (variable === undefined || headers === null) return {};
   const own = env[variable.name] ?? "";
   const kept = own === "" || isMisleading(variable.name, own) ? [] : [own];
-  return { [variable.name]: [...kept, `${LABEL_HEADER}: ${connection.label}`].join(variable.separator) };
+  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`);
+  return { [variable.name]: [...kept, ...lines].join(variable.separator) };
 }

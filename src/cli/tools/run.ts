@@ -8,13 +8,14 @@ import { findOwnCommand, offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
-import { prepare } from "./prepare.ts";
+import { addOwnModel, prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
 import { openTransparent } from "./transparent/transparent.ts";
-import type { Tool } from "./programs/tool.ts";
+import { chooseMainModel } from "./programs/model-choice.ts";
+import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
 export interface RunFlags extends ToolFlags {
@@ -42,11 +43,13 @@ export async function runTool(
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
   await agreeToMeteredBilling(tool, flags.yes === true, process.env);
-  const connected = await connect(tool, null, flags, {
+  const found = await connect(tool, null, flags, {
     owns: true,
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
+  const session = `run-${crypto.randomUUID()}`;
+  const connected = { ...found, connection: { ...found.connection, session } };
   await explainRun(connected, flags, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
@@ -55,7 +58,8 @@ export async function runTool(
   const settings = transparent?.setting ?? prepare(tool, connection, process.env);
   try {
     const setting = { ...settings, ...(statusline !== null && { statusline }) };
-    return await startTool(tool.overlay?.(connection), setting, start);
+    const args = [...nameModel(tool, addOwnModel(tool, connection, process.env), start.args), ...start.args];
+    return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     transparent?.close();
   }
@@ -75,6 +79,20 @@ async function explainRun(
   }
   const loss = tool.describeLoss?.(connection) ?? null;
   if (loss !== null) printNote(loss);
+}
+
+/** The argument that names the model, unless the user names one. */
+function nameModel(
+  { modelFlags = [] }: Tool,
+  { models, ownModel = null }: Connection,
+  words: readonly string[],
+): readonly string[] {
+  const [flag] = modelFlags;
+  const model = chooseMainModel(models, ownModel);
+  const isNamed = words.some((word) =>
+    modelFlags.some((each) => word === each || word.startsWith(`${each}=`)),
+  );
+  return flag === undefined || model === null || isNamed ? [] : [flag, model];
 }
 
 /** The command for the tool's status line. Null: it gets none. */

@@ -161,6 +161,8 @@ const SESSION_FIELDS = [
   "conversation_id",
   "thread-id",
   "thread_id",
+  // `gateway run` names the run, for a tool that names no session.
+  "x-gateway-session",
 ];
 
 function findSession({ field }: ClientSource): string | undefined {

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { sample, string } from "fast-check";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { MISLEADING } from "../../../src/cli/tools/environment/misleading.ts";
 import { PROXY_NAMES } from "../../../src/cli/tools/environment/no-proxy.ts";
 import { SHELLS, type Shell, writeSetting } from "../../../src/cli/tools/environment/shells.ts";
@@ -240,6 +241,42 @@ test.each(LABELLED)("%s (%s) sends the label in a way of its own: %s", (name, pl
   const setting = prepareTool(tool, connection, env);
   const file = tool.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
   expect(JSON.stringify([setting, file])).toContain(sign);
+});
+
+test("pi gets the key itself: it reads a name as a variable's until 0.76, and as the key since", () => {
+  const pi = findTool("pi");
+  const target = { base: "http://gw:1", relayPrefix: "relay", platform: "messages", models: [] } as const;
+  const connection = { ...target, secret: "sk-s", label: null };
+  const setting = prepareTool(pi, connection, {});
+  const file = pi.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
+  expect(file).toMatchObject({ providers: { gateway: { apiKey: "sk-s" } } });
+});
+
+test("a tool starts with the model of the user's own settings, if the gateway lists it", () => {
+  using folder = makeTempFolder();
+  const models = ["gpt-5.5", "gpt-5.4"];
+  const env = { HOME: folder.path };
+  const settings: readonly [tool: string, file: string, content: object][] = [
+    ["opencode", ".config/opencode/opencode.json", { model: "openai/gpt-5.4" }],
+    ["qwen", ".qwen/settings.json", { model: { name: "gpt-5.4" } }],
+    ["pi", ".pi/agent/settings.json", { defaultModel: "gpt-5.4" }],
+  ];
+  for (const [name, file, content] of settings) {
+    const start = (own: object): string => {
+      mkdirSync(dirname(folder.join(file)), { recursive: true });
+      writeFileSync(folder.join(file), JSON.stringify(own));
+      const target = {
+        base: "http://gw:1",
+        relayPrefix: "relay",
+        platform: "responses",
+        label: null,
+      } as const;
+      return JSON.stringify(prepareTool(findTool(name), { ...target, secret: "sk-s", models }, env));
+    };
+    const named = (model: string) => new RegExp(`"(?:openai/)?${model}"|\\\\"openai/${model}\\\\"`);
+    expect([name, start(content)]).toEqual([name, expect.stringMatching(named("gpt-5.4"))]);
+    expect([name, start({})]).toEqual([name, expect.stringMatching(named("gpt-5.5"))]);
+  }
 });
 
 /** Every variable of the table, with values that lead elsewhere. */

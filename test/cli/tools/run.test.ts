@@ -68,7 +68,7 @@ describe("the tool", () => {
     expect(stdout).toBe("||sk-s|kept\n");
   });
 
-  test("a tool sends the folder's name as the label, after the user's own header fields", async () => {
+  test("a tool sends a session of the run and the folder's name as the label, after the user's own header fields", async () => {
     using folder = makeTempFolder();
     const place = folder.join("my % kü");
     mkdirSync(place);
@@ -77,7 +77,10 @@ describe("the tool", () => {
       ANTHROPIC_CUSTOM_HEADERS: "x-own: 1",
     };
     const { stdout } = await run({ folder: place, env }, "run", ...WHERE, "claude");
-    expect(stdout).toBe("x-own: 1\nx-gateway-label: my%20%25%20k%C3%BC\n");
+    const session = "x-gateway-session: run-[\\da-f-]{36}";
+    expect(stdout).toMatch(new RegExp(`^x-own: 1\n${session}\nx-gateway-label: my%20%25%20k%C3%BC\n$`));
+    const { stdout: next } = await run({ folder: place, env }, "run", ...WHERE, "claude");
+    expect(next).not.toBe(stdout);
   });
 
   test("a tool that reads no variable gets the label from a file, and keeps the defaults of the system", async () => {
@@ -98,12 +101,30 @@ describe("the tool", () => {
     mkdirSync(place);
     const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen"];
     const { stdout } = await run({ folder: place, env }, ...words);
-    const customHeaders = { "x-own": "1", "x-gateway-label": "project" };
+    const session = expect.stringMatching(/^run-/);
+    const customHeaders = { "x-own": "1", "x-gateway-session": session, "x-gateway-label": "project" };
     expect(JSON.parse(stdout)).toEqual({
       model: { generationConfig: { timeout: 5, customHeaders } },
       ui: {},
     });
     expect(JSON.parse(readFileSync(folder.join("defaults.json"), "utf8"))).toEqual(theirs);
+  });
+
+  test("a tool gets the model in an argument if its settings overrule the variable, unless the user names one", async () => {
+    using folder = makeTempFolder();
+    const upstream = { base_url: "http://127.0.0.1:9", credential: "x", models: ["gpt-5.4", "gpt-5.5"] };
+    const config = {
+      channels: { a: { platform: "responses", ...upstream } },
+      groups: { g: { platform: "responses", multiplier: 1, channels: ["a"] } },
+      keys: [{ name: "k", group: "g", secret: "sk-s" }],
+    };
+    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const around = { folder: folder.path, env: standIn(folder, "qwen", 'echo "$@"') };
+    const start = async (...words: string[]): Promise<string> =>
+      (await run(around, "run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen", ...words)).stdout;
+    expect(await start("-p", "hi")).toBe("--auth-type openai --model gpt-5.5 -p hi\n");
+    for (const words of [["-m", "gpt-5.4"], ["--model=gpt-5.4"]])
+      expect(await start(...words)).toBe(`--auth-type openai ${words.join(" ")}\n`);
   });
 
   test("a tool has no label in the root folder, whose name is empty", async () => {

@@ -91,6 +91,18 @@ describe("the sender of a request", () => {
       { tool: "opencode", session: "ses_1" },
     ],
     [
+      "a run names the session of a tool that names none",
+      { "user-agent": "GeminiCLI/0.61.0/gemini-3 (linux; x64)", "x-gateway-session": "run-1" },
+      {},
+      { tool: "gemini-cli", session: "run-1" },
+    ],
+    [
+      "a tool's own session comes before that of its run",
+      { "user-agent": "opencode/1.18.33", "x-gateway-session": "run-1", "x-session-affinity": "ses_1" },
+      {},
+      { tool: "opencode", session: "ses_1" },
+    ],
+    [
       "Gemini CLI names none",
       { "user-agent": "GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)" },
       {},

@@ -16,10 +16,11 @@ export const copilot: Tool = {
   platforms: listPlatforms("copilot"),
   misleading: MISLEADING.copilot,
   needsModels: true,
+  findOwnModel: (env) => env["COPILOT_MODEL"] || null,
   headers: () => COPILOT_HEADERS,
   connect: (connection) => {
     const isOpenAi = mainMakerOf(connection.platform) === "openai";
-    const model = chooseMainModel(connection.models);
+    const model = chooseMainModel(connection.models, connection.ownModel);
     return {
       env: {
         COPILOT_PROVIDER_BASE_URL: isOpenAi ? `${rootOf(connection)}/v1` : rootOf(connection),

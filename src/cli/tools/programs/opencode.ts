@@ -1,6 +1,8 @@
 // opencode: a config in a variable, with the gateway as its only providers.
 
+import { join } from "node:path";
 import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
+import { findText, homeOf } from "./overlay.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
 import {
@@ -20,6 +22,15 @@ export const opencode: Tool = {
   platforms: listPlatforms("opencode"),
   misleading: MISLEADING.opencode,
   needsModels: true,
+  findOwnModel: (env) => {
+    const folder = join(env["XDG_CONFIG_HOME"] || join(homeOf(env), ".config"), "opencode");
+    const files = [".", folder].flatMap((each) => [
+      join(each, "opencode.json"),
+      join(each, "opencode.jsonc"),
+    ]);
+    // `anthropic/claude-opus-5-5`: the provider comes first.
+    return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
+  },
   connect: (connection) => ({
     // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the
     // provider's address. The other default plugins do not affect these providers.
@@ -53,9 +64,9 @@ function writeConfig(connection: Connection): string {
   });
 }
 
-/** The user's own default may be a model of another provider. Without a known model, opencode chooses by itself. */
+/** The user's own default stays if the gateway lists it. Without a known model, opencode chooses by itself. */
 function nameDefaults(connection: Connection): Record<string, string> {
-  const main = chooseMainModel(connection.models);
+  const main = chooseMainModel(connection.models, connection.ownModel);
   const small = chooseSmallModel(connection.models);
   if (main === null || small === null) return {};
   const nameFully = (model: string): string => {

@@ -1,6 +1,8 @@
 // Some settings work only in a tool's own files, or override the environment there. A run then passes temporary files
 // with the needed settings. The user's files never change.
 
+import { homedir } from "node:os";
+import { getField } from "../../../lib/json/json.ts";
 import { readPlain } from "../../../lib/files/own-file.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 
@@ -34,6 +36,17 @@ export interface Overlay {
   find(env: Environment, setting: ToolEnvironment): Conflict | null;
   /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
   write(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
+}
+
+export function homeOf(env: Environment): string {
+  return env["HOME"] || homedir();
+}
+
+/** The text at this place of the first settings file that has one; null: none has. */
+export function findText(names: readonly string[], files: readonly string[]): string | null {
+  const texts = files.map((file) => names.reduce<unknown>(getField, readSettings(file)));
+  const isText = (text: unknown): text is string => typeof text === "string" && text !== "";
+  return texts.find(isText) ?? null;
 }
 
 /** Reads JSON with comments, as the tools do. Null for an unreadable file, which the tool itself reports. */

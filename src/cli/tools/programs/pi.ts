@@ -1,9 +1,10 @@
 // pi: an extension registers the gateway as a provider. For `gateway env`, the same provider in its models file.
 
-import { homedir } from "node:os";
 import { join } from "node:path";
+import type { Environment } from "../../../config/yaml/expand.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
+import { findText, homeOf } from "./overlay.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import {
   type Connection,
@@ -15,7 +16,6 @@ import {
   type Tool,
 } from "./tool.ts";
 
-const KEY = "GATEWAY_PI_KEY";
 const PROVIDER = "gateway";
 
 /** By maker: pi's name of its API, and the version that pi expects in the base URL. */
@@ -35,12 +35,10 @@ export const pi: Tool = {
   platforms: listPlatforms("pi"),
   misleading: MISLEADING.pi,
   needsModels: true,
+  findOwnModel: (env) => findText(["defaultModel"], [join(folderOf(env), "settings.json")]),
   overlay: (connection) => ({
     find: (env) => {
-      const path = join(
-        env["PI_CODING_AGENT_DIR"] || join(env["HOME"] || homedir(), ".pi/agent"),
-        "models.json",
-      );
+      const path = join(folderOf(env), "models.json");
       const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
       return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
     },
@@ -55,22 +53,27 @@ export const pi: Tool = {
     },
   }),
   connect: (connection) => {
-    const model = chooseMainModel(listModelsOf(mainMakerOf(connection.platform), connection));
+    const models = listModelsOf(mainMakerOf(connection.platform), connection);
+    const model = chooseMainModel(models, connection.ownModel);
     return {
-      env: { [KEY]: connection.secret },
+      env: {},
       args: ["--provider", PROVIDER, ...(model === null ? [] : ["--model", model])],
     };
   },
 };
 
-/** The key stays in its variable: pi reads `apiKey` as a variable's name. */
+function folderOf(env: Environment): string {
+  return env["PI_CODING_AGENT_DIR"] || join(homeOf(env), ".pi/agent");
+}
+
+/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. */
 function describeProvider(connection: Connection): object {
   const [api = "", version = ""] = APIS.get(mainMakerOf(connection.platform)) ?? [];
   const headers = listHeaders(connection);
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {
     baseUrl: `${rootOf(connection)}${version}`,
-    apiKey: KEY,
+    apiKey: connection.secret,
     api,
     ...(headers && { headers }),
     models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({

@@ -8,7 +8,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type Overlay, readSettings } from "./overlay.ts";
+import { findText, homeOf, type Overlay, readSettings } from "./overlay.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
@@ -28,13 +28,16 @@ export const qwen: Tool = {
   misleading: MISLEADING.qwen,
   ignoresNoProxy: true,
   needsModels: true,
+  findOwnModel: (env) =>
+    findText(["model", "name"], [".qwen/settings.json", join(homeOf(env), ".qwen/settings.json")]),
+  modelFlags: ["--model", "-m"],
   headers: (connection) => (isOpenAi(connection) ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
   overlay: labelOverlay,
   connect: (connection) => {
     const [kind, prefix, base] = isOpenAi(connection)
       ? ["openai", "OPENAI", `${rootOf(connection)}/v1`]
       : ["anthropic", "ANTHROPIC", rootOf(connection)];
-    const model = chooseMainModel(connection.models);
+    const model = chooseMainModel(connection.models, connection.ownModel);
     return {
       env: {
         [`${prefix}_BASE_URL`]: base,

@@ -18,12 +18,18 @@ export interface Connection {
   readonly isDirect?: boolean;
   /** Why the gateway would refuse the searches of such a group; null: it would not. */
   readonly searchRefusal?: string | null;
+  /** The model that the user's own settings of the tool name; null: none. */
+  readonly ownModel?: string | null;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
+  /** Of this run, for a tool that names no session; absent: none. */
+  readonly session?: string;
 }
 
 /** The header by which a request says what it belongs to. It never goes upstream. */
 export const LABEL_HEADER = "x-gateway-label";
+/** The session of a tool that names none itself. It never goes upstream, either. */
+const SESSION_HEADER = "x-gateway-session";
 
 /** A variable with header fields that a tool adds to each request. */
 export interface HeaderVariable {
@@ -36,8 +42,12 @@ export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADE
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
 /** For settings in which header fields are an object. */
-export function listHeaders({ label }: Connection): Record<string, string> | null {
-  return label === null ? null : { [LABEL_HEADER]: label };
+export function listHeaders({ label, session }: Connection): Record<string, string> | null {
+  if (label === null && session === undefined) return null;
+  return {
+    ...(session !== undefined && { [SESSION_HEADER]: session }),
+    ...(label !== null && { [LABEL_HEADER]: label }),
+  };
 }
 
 export interface OwnModels {
@@ -70,6 +80,10 @@ export interface Tool {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** The model that the user's own settings name; null: none. */
+  readonly findOwnModel?: (env: Environment) => string | null;
+  /** How an argument names the model, for a tool whose settings overrule its variable. */
+  readonly modelFlags?: readonly string[];
   /** The models that it asks for by itself, and how the user names another one. */
   readonly ownModels?: OwnModels;
   /** What else its variables do in a shell, for `gateway env`: a sentence. */
