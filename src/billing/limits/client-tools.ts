@@ -3,8 +3,15 @@
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
-import { type Span, readString, scanTopLevel } from "../../lib/json/json-spans.ts";
-import { findStart, skipValue, walkElements, walkMembers } from "../../lib/json/json-walk.ts";
+import {
+  findStart,
+  findValueEnd,
+  readString,
+  scanTopLevel,
+  type Span,
+  walkElements,
+  walkMembers,
+} from "../../lib/json/json-spans.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 
 /** The forms of the tools that run at the client, in one dialect. */
@@ -47,7 +54,7 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
     return found === null;
   };
   const collect = (start: number, depth: number): number => {
-    const end = skipValue(body, start);
+    const end = findValueEnd(body, start);
     if (end < 0 || body[start] !== OPEN_BRACE) return end;
     parts.push(...findParts(body, start, judge));
     stored ??= findStored(body, start);
@@ -55,13 +62,13 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
       walkMembers(body, start, (keyStart, keyEnd, value) => {
         if (LISTS.has(readKey(body, keyStart, keyEnd)))
           walkElements(body, value, (at) => collect(at, depth + 1));
-        return skipValue(body, value);
+        return findValueEnd(body, value);
       });
     return end;
   };
   walkMembers(body, findStart(body), (keyStart, keyEnd, value) => {
     const key = readKey(body, keyStart, keyEnd);
-    const end = skipValue(body, value);
+    const end = findValueEnd(body, value);
     // Some upstreams accept what is no JSON, such as a comma at the end of a list. The tools are read all the same.
     if (CONVERSATIONS.has(key)) walkElements(body, value, (at) => collect(at, 0));
     if (key === "tools" && end >= 0 && body[value] !== NULL_START) {
@@ -158,7 +165,7 @@ function findHostedTool(body: Uint8Array, start: number, known: ClientTools): st
   let hosted: string | null = null;
   const end = walkElements(body, start, (at) => {
     hosted = check(body, at, known);
-    return hosted === null ? skipValue(body, at) : -1;
+    return hosted === null ? findValueEnd(body, at) : -1;
   });
   return hosted ?? (end < 0 ? UNKNOWN : null);
 }
@@ -191,7 +198,7 @@ function checkMembers(body: Uint8Array, start: number, known: ClientTools): stri
   let hosted: string | null = null;
   const end = walkMembers(body, start, (keyStart, keyEnd, value) => {
     const key = readKey(body, keyStart, keyEnd);
-    if (known.names.test(key)) return skipValue(body, value);
+    if (known.names.test(key)) return findValueEnd(body, value);
     hosted = describe(key);
     return -1;
   });
@@ -219,7 +226,7 @@ function findMembers(
   start: number,
   names: readonly string[],
 ): ReadonlyMap<string, Span> | null {
-  const bytes = asBuffer(body).subarray(start, Math.max(skipValue(body, start), start));
+  const bytes = asBuffer(body).subarray(start, Math.max(findValueEnd(body, start), start));
   const scan = scanTopLevel(bytes, names);
   if (scan.kind !== "object") return null;
   const found = new Map<string, Span>();

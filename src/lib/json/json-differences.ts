@@ -2,9 +2,8 @@
 // match the names of members without regard to case. One pass over the bytes, without parsing.
 
 import { asBuffer } from "../memory/bytes.ts";
-import { findStringEnd, QUOTE } from "./json-spans.ts";
+import { COMMA, findStringEnd, QUOTE } from "./json-spans.ts";
 
-const COMMA = 0x2c;
 const OPEN_BRACE = 0x7b;
 const OPENING = new Set([0x5b, OPEN_BRACE]);
 const CLOSING = new Set([0x5d, 0x7d]);

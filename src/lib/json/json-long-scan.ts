@@ -1,16 +1,21 @@
-// Finds members in a JSON object of many megabytes. The event loop turns between two pieces of it. This is no reader of its
-// own: MemberScan in json-spans.ts finds the members. Only the search for the end of a value can pause here.
+// Finds members in a JSON object of many megabytes. The event loop turns between two pieces of it, while the ends of its
+// long values are found. The search for the members passes over these values.
 
 import { nextTurn } from "../time/next-turn.ts";
 import {
+  COMMA,
   DEPTHS,
+  findMemberValue,
   findShortEnd,
+  findStart,
+  findStringEnd,
   findValueEnd,
   isEscaped,
   longValues,
-  MemberScan,
   QUOTE,
   type Scan,
+  scanTopLevel,
+  skipSpace,
 } from "./json-spans.ts";
 
 /** A search of this many bytes takes a millisecond or two. */
@@ -22,21 +27,22 @@ export async function scanLongTopLevel(
   names: readonly string[],
   pieceBytes = PIECE_BYTES,
 ): Promise<Scan> {
-  const members = new MemberScan(bytes, names);
   const ends = new Map<number, number>();
   let until = pieceBytes;
-  while (members.result === null) {
-    const start = members.startValue();
+  let at = findStart(bytes);
+  do {
+    at = skipSpace(bytes, at + 1);
+    const start = findMemberValue(bytes, findStringEnd(bytes, at));
     const value = new ValueSearch(bytes, start);
     while (!value.advance(until)) {
       await nextTurn();
       until += pieceBytes;
     }
-    members.endValue(value.end);
     if (value.end - start > pieceBytes) ends.set(start, value.end);
-  }
+    at = value.end < 0 ? -1 : skipSpace(bytes, value.end);
+  } while (bytes[at] === COMMA);
   longValues.set(bytes, ends);
-  return members.result;
+  return scanTopLevel(bytes, names);
 }
 
 /** Finds the end of a value in several steps. */

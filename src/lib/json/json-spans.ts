@@ -46,7 +46,7 @@ export type ModelReading =
   | Exclude<Scan, { kind: "object" }>;
 
 export const QUOTE = 0x22;
-const COMMA = 0x2c;
+export const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
@@ -64,69 +64,72 @@ const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?
 
 const WORDS = ["true", "false", "null"];
 
-const NOT_JSON: Scan = { kind: "not_json" };
-
 /** Finds the members of the top-level object that have one of `names` (ASCII). A byte order mark is skipped. */
 export function scanTopLevel(bytes: Uint8Array, names: readonly string[]): Scan {
-  const members = new MemberScan(bytes, names);
+  const spans = new Spans(names);
+  const duplicates: string[] = [];
   const known = isLongWork(bytes.length) ? longValues.get(bytes) : undefined;
-  while (members.result === null) {
-    const start = members.startValue();
-    members.endValue(known?.get(start) ?? findValueEnd(bytes, start));
-  }
-  return members.result;
+  const objectEnd = walkMembers(bytes, findStart(bytes), (keyStart, keyEnd, start) => {
+    const end = known?.get(start) ?? findValueEnd(bytes, start);
+    const name = end < 0 ? null : readWantedKey(bytes, keyStart, keyEnd, names);
+    if (name === null || spans.add(name, { start, end })) return end;
+    duplicates.push(name);
+    return -1;
+  });
+  const [name] = duplicates;
+  if (name !== undefined) return { kind: "duplicate", name };
+  const isWhole = objectEnd >= 0 && skipSpace(bytes, objectEnd) === bytes.length;
+  return isWhole ? { kind: "object", spans } : { kind: "not_json" };
 }
 
-/** Where the long values of an object end, by their starts, if json-long-scan.ts has found them. Then each further search
- *  of the same bytes passes over them at once. */
+/** Where the long values of an object end, by their starts, if json-long-scan.ts has found them. A search of the same bytes
+ *  passes over them at once. */
 export const longValues = new WeakMap<Uint8Array, ReadonlyMap<number, number>>();
 
-/** Finds the members one after the other. The caller finds the ends of their values. */
-export class MemberScan {
-  /** Null until the end of the object, or what is wrong with it. */
-  result: Scan | null = null;
-  readonly #bytes: Uint8Array;
-  readonly #names: readonly string[];
-  readonly #spans: Spans;
-  #at = 0;
-  #keyEnd = 0;
-  #start = 0;
+// A walk gives a visitor the position of each member or element. The visitor says where the value ends, because it may have
+// walked into it. Work is linear, and the depth is the visitors' own.
 
-  constructor(bytes: Uint8Array, names: readonly string[]) {
-    this.#bytes = bytes;
-    this.#names = names;
-    this.#spans = new Spans(names);
-    const first = skipSpace(bytes, skipByteOrderMark(bytes));
-    this.#at = skipSpace(bytes, first + 1);
-    if (bytes[first] !== OPEN_BRACE) this.result = NOT_JSON;
-    else if (bytes[this.#at] === CLOSE_BRACE) this.#close();
+/** Gets the positions of a key (quotes included) and of its value. Returns the index after the value, or -1 to stop. */
+type VisitMember = (keyStart: number, keyEnd: number, valueStart: number) => number;
+/** Gets the position of an element. Returns the index after it, or -1 to stop. */
+type VisitElement = (start: number) => number;
+
+/** Where a document begins, after a byte order mark and white space. */
+export function findStart(bytes: Uint8Array): number {
+  const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return skipSpace(bytes, hasMark ? 3 : 0);
+}
+
+/** Returns the index after the object at `start`, or -1 if there is none, or the visitor stopped. */
+export function walkMembers(bytes: Uint8Array, start: number, visit: VisitMember): number {
+  if (bytes[start] !== OPEN_BRACE) return -1;
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === CLOSE_BRACE) return at + 1;
+  for (;;) {
+    const keyEnd = findStringEnd(bytes, at);
+    const value = findMemberValue(bytes, keyEnd);
+    const end = value < 0 ? -1 : visit(at, keyEnd, value);
+    if (end < 0) return -1;
+    at = skipSpace(bytes, end);
+    if (bytes[at] === CLOSE_BRACE) return at + 1;
+    if (bytes[at] !== COMMA) return -1;
+    at = skipSpace(bytes, at + 1);
   }
+}
 
-  /** The start of the next member's value; -1: there is none. */
-  startValue(): number {
-    this.#keyEnd = findStringEnd(this.#bytes, this.#at);
-    this.#start = findMemberValue(this.#bytes, this.#keyEnd);
-    return this.#start;
-  }
-
-  /** `end` is the index after the value; -1: it has none. */
-  endValue(end: number): void {
-    const bytes = this.#bytes;
-    const name = end < 0 ? null : readWantedKey(bytes, this.#at, this.#keyEnd, this.#names);
-    if (end < 0) this.result = NOT_JSON;
-    else if (name !== null && !this.#spans.add(name, { start: this.#start, end }))
-      this.result = { kind: "duplicate", name };
-    else {
-      this.#at = skipSpace(bytes, end);
-      if (bytes[this.#at] === COMMA) this.#at = skipSpace(bytes, this.#at + 1);
-      else this.#close();
-    }
-  }
-
-  #close(): void {
-    const bytes = this.#bytes;
-    const isClosed = bytes[this.#at] === CLOSE_BRACE && skipSpace(bytes, this.#at + 1) === bytes.length;
-    this.result = isClosed ? { kind: "object", spans: this.#spans } : NOT_JSON;
+/** Returns the index after the array at `start`, or -1 if there is none, or the visitor stopped. Any other value is
+ *  visited as if it were the only element. */
+export function walkElements(bytes: Uint8Array, start: number, visit: VisitElement): number {
+  if (bytes[start] !== OPEN_BRACKET) return visit(start);
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === CLOSE_BRACKET) return at + 1;
+  for (;;) {
+    const end = visit(at);
+    if (end < 0) return -1;
+    at = skipSpace(bytes, end);
+    if (bytes[at] === CLOSE_BRACKET) return at + 1;
+    if (bytes[at] !== COMMA) return -1;
+    at = skipSpace(bytes, at + 1);
   }
 }
 
@@ -161,15 +164,11 @@ export function readString(bytes: Uint8Array, span: Span): string | null {
 export function findFirstElements(bytes: Uint8Array, span: Span, most: number): Span[] {
   const found: Span[] = [];
   if (bytes[span.start] !== OPEN_BRACKET) return found;
-  let at = skipSpace(bytes, span.start + 1);
-  while (found.length < most && bytes[at] !== CLOSE_BRACKET) {
-    const end = findValueEnd(bytes, at);
-    if (end < 0) break;
-    found.push({ start: at, end });
-    at = skipSpace(bytes, end);
-    if (bytes[at] !== COMMA) break;
-    at = skipSpace(bytes, at + 1);
-  }
+  walkElements(bytes, span.start, (start) => {
+    const end = found.length < most ? findValueEnd(bytes, start) : -1;
+    if (end >= 0) found.push({ start, end });
+    return end;
+  });
   return found;
 }
 
@@ -184,10 +183,6 @@ export function replaceSpan(bytes: Uint8Array, span: Span, value: string): Uint8
 
 function readText(bytes: Uint8Array, span: Span): string {
   return asBuffer(bytes).toString("utf8", span.start, span.end);
-}
-
-export function skipByteOrderMark(bytes: Uint8Array): number {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 }
 
 export function skipSpace(bytes: Uint8Array, from: number): number {
