@@ -13,10 +13,8 @@ const DATA_LINE = Buffer.from("\ndata");
 const SAMPLE_BYTES = 32 * 1024;
 /** From then on, one byte in 64 is a sample. */
 const SAMPLE_SHARE = 64;
-/** The samples that look for the first text are this long, */
+/** The samples that look for the first text are this long. */
 const SEARCH_BYTES = 2048;
-/** and after the first ones, one byte in eight is in them. */
-const SEARCH_SHARE = 8;
 
 /** Receives the bytes of one long event. A piece is valid only during the call. */
 export interface LongEventSink {
@@ -52,10 +50,6 @@ export class SseScanner {
   #hasText = false;
   #plainBytes = 0;
   #sampledBytes = 0;
-  /** The bytes without text that were searched for the first text. */
-  #searchedBytes = 0;
-  /** The bytes to pass over before the next search for the first text. */
-  #gapBytes = 0;
 
   constructor(listener: SseListener) {
     this.#listener = listener;
@@ -186,18 +180,8 @@ export class SseScanner {
   /** Streams may begin without text, with pings for example. Returns the index after the first sample with text. */
   #seekText(events: Buffer): number {
     let at = 0;
-    while (at < events.length && !this.#hasText)
-      at = this.#gapBytes > 0 ? this.#passGap(events, at) : this.#searchSample(events, at);
+    while (at < events.length && !this.#hasText) at = this.#searchSample(events, at);
     return at;
-  }
-
-  #passGap(events: Buffer, from: number): number {
-    const left = events.length - from;
-    const last = events.lastIndexOf(BLANK_LINE, from + this.#gapBytes - BLANK_LINE.length);
-    const end = left <= this.#gapBytes ? events.length : Math.max(from, last + BLANK_LINE.length);
-    this.#gapBytes = left <= this.#gapBytes ? this.#gapBytes - left : 0;
-    this.#plainBytes += end - from;
-    return end;
   }
 
   #searchSample(events: Buffer, from: number): number {
@@ -209,14 +193,7 @@ export class SseScanner {
       return end;
     }
     this.#hasText = this.#listener.onSample(events.subarray(from, end));
-    if (this.#hasText) {
-      this.#plainBytes += size;
-      this.#sampledBytes = size;
-    } else {
-      this.#plainBytes = 0;
-      this.#searchedBytes += size;
-      if (this.#searchedBytes > SAMPLE_BYTES) this.#gapBytes = size * (SEARCH_SHARE - 1);
-    }
+    if (this.#hasText) this.#plainBytes = this.#sampledBytes = size;
     return end;
   }
 

@@ -250,10 +250,6 @@ export function writeMessage({ kind, bytes }: Message, masked: boolean): Uint8Ar
   return writeFrame(kind === "text" ? TEXT : BINARY, bytes, masked);
 }
 
-export function writePing(masked: boolean): Uint8Array {
-  return writeFrame(PING, new Uint8Array(0), masked);
-}
-
 export function writePong(payload: Uint8Array, masked: boolean): Uint8Array {
   return writeFrame(PONG, payload, masked);
 }
