@@ -221,7 +221,7 @@ describe("a close frame", () => {
   });
 });
 
-test("a pong carries the ping's bytes, and a ping carries none", () => {
+test("a pong carries the ping's bytes", () => {
   expect([...writePong(Buffer.from("abc"), false)]).toEqual([0x8a, 3, 97, 98, 99]);
 });
 
