@@ -12,6 +12,7 @@ export function openContentMeter(contentType: string): Meter {
 
 /** Queries beyond this number in one answer are not counted: memory is bounded. */
 const MAX_QUERIES = 1000;
+const MAX_QUERY_LENGTH = 1024;
 
 const NEEDLES = ['"usageMetadata"', '"finishReason"', '"groundingMetadata"', '"promptFeedback"', '"error"'];
 const SHAPE = {
@@ -112,7 +113,7 @@ class ContentReader implements UsageReader {
   #learnGrounding(grounding: unknown): void {
     for (const query of getList(getField(grounding, "webSearchQueries"))) {
       if (typeof query !== "string" || query.trim() === "") continue;
-      if (this.#queries.size < MAX_QUERIES) this.#queries.add(query);
+      if (this.#queries.size < MAX_QUERIES) this.#queries.add(query.slice(0, MAX_QUERY_LENGTH));
     }
     if (getList(getField(grounding, "groundingChunks")).some((piece) => isObject(getField(piece, "maps"))))
       this.#mapped = true;

@@ -62,6 +62,7 @@ const MAX_TYPES = 64;
 
 /** Calls beyond this number in one answer are not counted: memory is bounded. */
 const MAX_CALLS = 10_000;
+const MAX_ID_LENGTH = 1024;
 
 interface BilledCall {
   readonly kind: CallKind;
@@ -206,8 +207,8 @@ class ResponsesReader implements UsageReader {
   #learnItem(item: unknown, index: unknown): void {
     if (this.#listener !== null) reportToolCall(item, this.#listener);
     const call = readBilledCall(item);
-    if (call === null || this.#calls.size >= MAX_CALLS) return;
-    const id = getName(getField(item, "id")) ?? String(index);
+    if (call === null || this.#calls.size >= MAX_CALLS || this.#positions.size >= MAX_CALLS) return;
+    const id = shorten(getField(item, "id")) || String(index);
     const position = typeof index === "number" ? `${call.kind} ${index}` : id;
     const key = this.#calls.has(id) ? id : (this.#positions.get(position) ?? id);
     this.#positions.set(position, key);
@@ -264,6 +265,11 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
 }
 
+/** An id, which an upstream chooses. */
+function shorten(id: unknown): string {
+  return getName(id)?.slice(0, MAX_ID_LENGTH) ?? "";
+}
+
 /** The fee of an output item. Null: free, as are opening a page and searching in it. */
 function readBilledCall(item: unknown): BilledCall | null {
   switch (getField(item, "type")) {
@@ -278,12 +284,12 @@ function readBilledCall(item: unknown): BilledCall | null {
     case "image_generation_call":
       return { kind: "image_generation", feeKey: "" };
     case "code_interpreter_call":
-      return { kind: "code_interpreter", feeKey: getName(getField(item, "container_id")) ?? "" };
+      return { kind: "code_interpreter", feeKey: shorten(getField(item, "container_id")) };
     case "shell_call": {
       const environment = getField(item, "environment");
       // In the client's own shell it costs nothing.
       if (getField(environment, "type") !== "container_reference") return null;
-      return { kind: "hosted_shell", feeKey: getName(getField(environment, "container_id")) ?? "" };
+      return { kind: "hosted_shell", feeKey: shorten(getField(environment, "container_id")) };
     }
     default:
       return null;

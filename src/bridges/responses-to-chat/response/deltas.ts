@@ -13,7 +13,7 @@ import {
 import { writeCall } from "./completion.ts";
 import type { OutputItem } from "./events.ts";
 import type { Json } from "../strict-json.ts";
-import { addItemState, findItem, type ItemState, type StreamState, writeDelta } from "./state.ts";
+import { addItemState, findItem, type ItemState, noteCall, type StreamState, writeDelta } from "./state.ts";
 
 /** With a JSON format, only the first message is sent, and no commentary. */
 export function addMessage(stream: StreamState, phase: string, id: unknown, index: unknown): ItemState {
@@ -122,7 +122,7 @@ export function openCall(
     after: legacy ? "}}" : "}}]}",
   };
   const entry = addItemState(stream, start, item.id, index);
-  stream.byCallId.set(call.id, entry);
+  noteCall(stream, call.id, entry);
   if (entry.muted) return { entry, text: "" };
   const named = writeCall({ ...call, input: "" });
   const delta = legacy

@@ -1,6 +1,7 @@
 // The state of a stream: what is known of the response, its output items, and which parts of them have been sent. And the
 // text of its chunks, whose common parts are written once: a delta costs one concatenation.
 
+import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 import type { BridgeContext } from "../context.ts";
 import type { ChatError } from "../errors.ts";
 import type { Json } from "../strict-json.ts";
@@ -55,7 +56,14 @@ export interface StreamState {
   readonly byCallId: Map<string, ItemState>;
   /** Finished items, for a last event that does not repeat them. */
   readonly finished: OutputItem[];
+  receivedBytes: number;
 }
+
+/** What an upstream invents has a bound. No real response has so many items, nor such ids. */
+const MAX_ITEMS = 10_000;
+const MAX_ID_LENGTH = 1024;
+/** Items are kept of the first part of a stream: of what a response may have that is converted whole. */
+const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /** Before the first event. */
 const UNKNOWN_REPLY = { id: "", created_at: 0, model: "" };
@@ -73,10 +81,11 @@ export function openState(context: BridgeContext): StreamState {
     reasoningSent: false,
     calls: 0,
     answerBegun: false,
-    byId: new Map(),
-    byIndex: new Map(),
-    byCallId: new Map(),
+    byId: new BoundedMap(MAX_ITEMS),
+    byIndex: new BoundedMap(MAX_ITEMS),
+    byCallId: new BoundedMap(MAX_ITEMS),
     finished: [],
+    receivedBytes: 0,
   };
 }
 
@@ -95,9 +104,17 @@ type ItemStart = Pick<ItemState, "type"> & Partial<Pick<ItemState, "muted" | "be
 
 export function addItemState(stream: StreamState, draft: ItemStart, id: unknown, index: unknown): ItemState {
   const entry: ItemState = { muted: false, sent: false, part: "", before: "", after: "", ...draft };
-  if (typeof id === "string" && id !== "") stream.byId.set(id, entry);
+  if (typeof id === "string" && id !== "" && id.length <= MAX_ID_LENGTH) stream.byId.set(id, entry);
   if (typeof index === "number") stream.byIndex.set(index, entry);
   return entry;
+}
+
+export function noteCall({ byCallId }: StreamState, callId: string, entry: ItemState): void {
+  if (callId.length <= MAX_ID_LENGTH) byCallId.set(callId, entry);
+}
+
+export function keepFinished({ finished, receivedBytes }: StreamState, item: OutputItem): void {
+  if (finished.length < MAX_ITEMS && receivedBytes <= MAX_KEPT_BYTES) finished.push(item);
 }
 
 function buildFrame(

@@ -27,6 +27,7 @@ import { chooseFinishReason, convertUsage } from "./finish-reason.ts";
 import {
   addItemState,
   findItem,
+  keepFinished,
   noteIdentity,
   openState,
   type StreamPhase,
@@ -95,7 +96,10 @@ export function openChatStream(context: BridgeContext): ChatStream {
     return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
   };
   return {
-    push: (chunk) => emit(stream, () => convertEvents(stream, splitter.push(chunk))),
+    push: (chunk) => {
+      stream.receivedBytes += chunk.length;
+      return emit(stream, () => convertEvents(stream, splitter.push(chunk)));
+    },
     end: (fault) => emit(stream, () => convertEnd(fault)),
   };
 }
@@ -181,7 +185,7 @@ function addItem(stream: StreamState, event: Json): string {
 function finishItem(stream: StreamState, event: Json): string {
   if (!isObject(event["item"])) return "";
   const item = OutputItem.parse(event["item"]);
-  stream.finished.push(item);
+  keepFinished(stream, item);
   return writeUnsentItem(stream, item, event["output_index"]);
 }
 

@@ -1,6 +1,14 @@
 // Recorded Responses streams, as chat chunks.
 
 import { describe, expect, test } from "bun:test";
+import { OutputItem } from "../../../../src/bridges/responses-to-chat/response/events.ts";
+import {
+  addItemState,
+  findItem,
+  keepFinished,
+  noteCall,
+  openState,
+} from "../../../../src/bridges/responses-to-chat/response/state.ts";
 import type { BridgeContext } from "../../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
 import {
@@ -148,4 +156,17 @@ describe.skipIf(absent || schemasAbsent)("recorded streams", () => {
     expect(run([encode(text.replaceAll('{"type"', '{\ndata: "type"'))], PLAIN).text).toBe(whole);
     expect(readEvents(encode(whole)).length).toBeGreaterThan(5);
   });
+});
+
+test("what an upstream invents has a bound: items, their ids and the ids of calls", () => {
+  const stream = openState(PLAIN);
+  const entry = addItemState(stream, { type: "message" }, "m".repeat(2000), null);
+  for (let number = 0; number < 20_000; number += 1) {
+    addItemState(stream, { type: "message" }, `msg_${number}`, number);
+    noteCall(stream, `call_${number}`, entry);
+    keepFinished(stream, OutputItem.parse({ id: `msg_${number}`, type: "message" }));
+  }
+  const { byId, byIndex, byCallId, finished } = stream;
+  expect([byId.size, byIndex.size, byCallId.size, finished.length]).toEqual([10_000, 10_000, 10_000, 10_000]);
+  expect(findItem(stream, "msg_19999", 0)).toBeDefined();
 });
