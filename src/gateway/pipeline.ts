@@ -1,6 +1,7 @@
 // The path of one request, from top to bottom. README.md in this folder has it in words. Each step goes on at once where
 // nothing has to be waited for.
 
+import { GatewayError } from "../lib/errors.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { sendRequest } from "./attempt/attempt.ts";
 import { openBill } from "./bill/bill.ts";
@@ -12,6 +13,7 @@ import type { Gateway } from "./gateway.ts";
 import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient } from "./intake/client.ts";
+import { secretsOf } from "./intake/known-secrets.ts";
 import { findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
@@ -44,6 +46,7 @@ function begin(r: Request, gateway: Gateway): void {
   const { catalog } = gateway;
   refuseOwnCall(r.exchange);
   admit(r, catalog);
+  r.query = secretsOf(catalog).cleanQuery(r.query);
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
   if (LISTS.has(r.target.endpoint.purpose)) runLater(answerModels(r, gateway), endOwnAnswer, r, gateway);
@@ -85,11 +88,12 @@ function route(r: Request, gateway: Gateway): void {
 
 /** Finds the channels that can serve the request, and puts it into their dialect. */
 export function findRoute(r: Request, gateway: Gateway): void {
+  requireNoSecret(r.body.model, gateway);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   requireOneModel(r.body, match);
   r.model = match.model;
   r.candidates = match.candidates;
-  identifyClient(r, r.key, r.body.plain, gateway.inferredSessions);
+  identifyClient(r, r.key, r.body.plain, gateway);
   r.prompt = r.body.plain;
   const crossing = findCrossing(r.dialect.name, r.group.platform);
   if (crossing !== null && r.body.plain !== null) {
@@ -100,6 +104,13 @@ export function findRoute(r: Request, gateway: Gateway): void {
     r.bridge = bridge;
   }
   r.stream = r.body.stream;
+}
+
+/** The model goes upstream, and into the line. */
+function requireNoSecret(model: string | null, { catalog }: Gateway): void {
+  if (model === null || !secretsOf(catalog).holds(model)) return;
+  const text = "`model` holds a key of this gateway or a credential of one of its channels.";
+  throw new GatewayError("bad_request", text, { param: "model" });
 }
 
 function send(r: Request, gateway: Gateway): void {

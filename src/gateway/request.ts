@@ -63,7 +63,7 @@ export class Request implements ClientCall {
   readonly time: number;
   readonly arrived: number;
   readonly target: Target;
-  readonly query: string;
+  query: string;
   readonly transport: "websocket" | null;
 
   // Who sent it, and what for.

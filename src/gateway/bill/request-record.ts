@@ -4,6 +4,7 @@ import type { LineDraft } from "../../billing/ledger/line.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { NOBODY, type UnroutedCall } from "../intake/call.ts";
 import { readSender } from "../intake/client.ts";
+import { secretsOf } from "../intake/known-secrets.ts";
 import type { RequestEnd } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
@@ -36,26 +37,30 @@ type UnbilledResult = Pick<RequestRecord, "status" | "outcome" | "problem">;
 
 function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): void {
   const { id, time, target, admitted: key } = r;
+  const secrets = secretsOf(gateway.catalog);
+  const { problem } = result;
   gateway.observer.requestDone({
     ...NOTHING,
     id,
     time,
     key: key?.name ?? null,
     group: key?.group.name ?? null,
-    model: target.model?.id ?? null,
-    client: r.client === NOBODY ? readSender(r) : r.client,
+    model: secrets.allow(target.model?.id) ?? null,
+    client: r.client === NOBODY ? readSender(r, gateway.catalog) : r.client,
     endpoint: target.endpoint.label,
     durationMs: durationOf(r),
     ...result,
+    problem: problem === null ? null : secrets.mask(problem),
   });
 }
 
 /** Reports a request without an endpoint. Its path is untrusted text, so only the problem may repeat it. */
 export function reportStray(call: UnroutedCall, error: GatewayError, gateway: Gateway): void {
   const { id, time } = call;
-  const { status, message: problem } = error;
+  const { status } = error;
+  const problem = secretsOf(gateway.catalog).mask(error.message);
   const durationMs = durationOf(call);
-  const client = readSender(call);
+  const client = readSender(call, gateway.catalog);
   gateway.observer.requestDone({ ...NOTHING, id, time, client, endpoint: "-", status, durationMs, problem });
 }
 

@@ -1,7 +1,7 @@
 // Who sent a request: the tool, its session and its agent, as far as the request shows them. One row per tool.
 // What is read here goes into the ledger line (`client`), so nothing of a prompt may pass through.
 
-import type { Key } from "../../config/catalog.ts";
+import type { Catalog, Key } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
@@ -9,6 +9,7 @@ import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
+import { secretsOf } from "./known-secrets.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -90,8 +91,14 @@ function readProduct(userAgent: string): string | undefined {
 }
 
 /** Who sent a call, as far as its header fields show it. */
-export function readSender({ exchange }: UnroutedCall): ClientIdentity {
-  return readClient({ field: (name) => exchange.field(name), member: () => undefined });
+export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
+  const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
+  return withoutSecrets(readClient(source), catalog);
+}
+
+interface SenderContext {
+  readonly inferredSessions: InferredSessions;
+  readonly catalog: Catalog;
 }
 
 /** Who sent a call with this body. */
@@ -99,14 +106,31 @@ export function identifyClient(
   call: ClientCall,
   key: Key,
   body: Uint8Array | null,
-  inferred: InferredSessions,
+  { inferredSessions, catalog }: SenderContext,
 ): ClientIdentity {
   const source: ClientSource = {
     field: (name) => call.exchange.field(name),
     member: (name) => readMember(body, name),
   };
-  call.client = inferred.complete(readClient(source), key.name, call.time);
+  const client = withoutSecrets(readClient(source), catalog);
+  call.client = inferredSessions.complete(client, key.name, call.time);
   return call.client;
+}
+
+function withoutSecrets(client: ClientIdentity, catalog: Catalog): ClientIdentity {
+  const secrets = secretsOf(catalog);
+  const { tool, session, agent, parent, label } = client;
+  for (const text of [tool, session, agent, parent, label]) {
+    if (text === undefined || !secrets.holds(text)) continue;
+    return {
+      tool: secrets.allow(tool),
+      session: secrets.allow(session),
+      agent: secrets.allow(agent),
+      parent: secrets.allow(parent),
+      label: secrets.allow(label),
+    };
+  }
+  return client;
 }
 
 /** Ids are short. A longer member holds something else. */

@@ -7,6 +7,7 @@ import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { Fields } from "../../lib/http1/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import { isUnmistakable, listSecrets, type SecretHolder } from "../intake/known-secrets.ts";
 import {
   type ByteRange,
   compileSecrets,
@@ -16,29 +17,21 @@ import {
   type Secret,
 } from "./redact-scan.ts";
 
-type SecretHolder = Pick<Channel, "credential" | "headers">;
-
 /** All credentials of a vendor begin with the same prefix. It is not secret. */
 const PUBLIC_PREFIX =
   /^(?:sk-ant-(?:[a-z]+\d+-)?|sk-proj-|sk-svcacct-|sk-admin-|sk-or-v\d+-|sk-|AIza(?:Sy)?|ya29\.|xai-|gsk_|pplx-|nvapi-|hf_|ghp_|github_pat_|r8_|fw_|tgp_v\d+_)/;
-/** `Bearer x` of a header: the secret is x. */
-const SCHEME = /^(?:basic|bearer|token)\s+/i;
-/** Names of a channel's own headers (`headers` in the config) that may hold a secret. */
-const SECRET_HEADER = /key|auth|cookie|credential|secret|token/i;
-
 /** A shorter piece does not give the secret away. */
 const MIN_PIECE_LENGTH = 12;
-/** Shorter credentials are words such as "no". */
-const MIN_LENGTH = 4;
-/** Where no credential is needed, users write words such as "ollama" or "lm-studio", which responses contain. A value
- *  with a digit, or of this length, is not such a word. */
-const MIN_LENGTH_WITH_DIGIT = 8;
-const MIN_WORD_LENGTH = 12;
+/** Where an error has shown one piece, it may show the others: of this length. */
+const MIN_FURTHER_LENGTH = 6;
 
 interface Redaction {
   readonly secrets: readonly Secret[];
   readonly whole: Patterns;
   readonly pieces: Patterns;
+  readonly inAnyCase: readonly Secret[];
+  /** For an error that shows a piece. Built when there is one. */
+  further: Patterns | null;
   /** For the names of header fields, which are read in lower case. */
   readonly names: Patterns;
   /** For names that the ledger keeps: pieces of those secrets that are no words. */
@@ -57,12 +50,15 @@ export function prepareRedaction(channel: SecretHolder): void {
 function redactionOf(channel: SecretHolder): Redaction {
   const known = redactions.get(channel);
   if (known !== undefined) return known;
-  const secrets = listSecrets(channel);
+  const secrets = listSecrets(channel).map(readPrefix);
   const distinct = secrets.filter(({ text }) => isUnmistakable(text));
-  const redaction = {
+  const inAnyCase = [...secrets, ...distinct.flatMap(changeCase)];
+  const redaction: Redaction = {
     secrets,
     whole: compileSecrets(distinct, null),
-    pieces: compileSecrets(secrets, MIN_PIECE_LENGTH),
+    pieces: compileSecrets(inAnyCase, MIN_PIECE_LENGTH),
+    inAnyCase,
+    further: null,
     names: compileSecrets(distinct.map(toLowerCase), null),
     namePieces: compileSecrets(distinct, MIN_PIECE_LENGTH),
     plain: new Set<string>(),
@@ -71,30 +67,31 @@ function redactionOf(channel: SecretHolder): Redaction {
   return redaction;
 }
 
-function listSecrets({ credential, headers }: SecretHolder): Secret[] {
-  const values = headers.filter(([name]) => SECRET_HEADER.test(name)).map(([, value]) => value);
-  const texts = [credential, ...values].map((value) => value.replace(SCHEME, ""));
-  return [...new Set(texts)]
-    .filter((text) => text.length >= MIN_LENGTH)
-    .map((text) => ({ text, publicLength: PUBLIC_PREFIX.exec(text)?.[0].length ?? 0 }));
+function readPrefix(text: string): Secret {
+  return { text, publicLength: PUBLIC_PREFIX.exec(text)?.[0].length ?? 0 };
 }
 
 function toLowerCase({ text, publicLength }: Secret): Secret {
   return { text: text.toLowerCase(), publicLength };
 }
 
-function isUnmistakable(text: string): boolean {
-  return text.length >= (/\d/.test(text) ? MIN_LENGTH_WITH_DIGIT : MIN_WORD_LENGTH);
+function changeCase({ text, publicLength }: Secret): Secret[] {
+  return [text.toLowerCase(), text.toUpperCase()]
+    .filter((changed) => changed !== text)
+    .map((changed) => ({ text: changed, publicLength }));
 }
 
 const REMOVED = Buffer.from("[credential removed]");
 
 /** Removes the secrets that an error quotes: whole, in pieces, or with their middle masked. */
 export function redactError(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
-  const { secrets, pieces } = redactionOf(channel);
+  const redaction = redactionOf(channel);
+  const { secrets, pieces, inAnyCase } = redaction;
   const text = asBuffer(bytes);
   const found = [...findSecrets(text, pieces), ...findMasked(text, secrets)];
   if (found.length === 0) return bytes;
+  redaction.further ??= compileSecrets(inAnyCase, MIN_FURTHER_LENGTH);
+  found.push(...findSecrets(text, redaction.further));
   const parts: Uint8Array[] = [];
   let at = 0;
   for (const { start, end } of found.toSorted((a, b) => a.start - b.start)) {

@@ -9,6 +9,7 @@ import { endUnbilled, failRequest } from "../bill/fail.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { NO_BODY } from "../intake/body.ts";
+import { secretsOf } from "../intake/known-secrets.ts";
 import { findMatch, type Match } from "../intake/match.ts";
 import { readSender } from "../intake/client.ts";
 import type { Request } from "../request.ts";
@@ -29,6 +30,7 @@ export function serveWebSocket(r: Request, newId: () => string, gateway: Gateway
 async function accept(r: Request, newId: () => string, gateway: Gateway): Promise<void> {
   refuseOwnCall(r.exchange);
   const key = admit(r, gateway.catalog);
+  r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
   const fault = findHandshakeFault(r.exchange);
   if (fault !== null) throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
   const upstream = await openUpstream(r, findMatch(key, null), gateway);
@@ -40,7 +42,7 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
 async function openUpstream(call: Request, match: Match, gateway: Gateway): Promise<OpenConnection> {
   const { channels, sockets, now } = gateway;
   const { key, group, model, candidates } = match;
-  const routed = { key, group, model, candidates, client: readSender(call), body: NO_BODY };
+  const routed = { key, group, model, candidates, client: readSender(call, gateway.catalog), body: NO_BODY };
   for (const candidate of channels.choose(routed, now()).candidates) {
     if (!sockets.mayOffer(candidate.channel, now())) continue;
     const connecting = await connect(call, candidate, gateway);

@@ -148,6 +148,14 @@ describe("a secret in an error", () => {
     ],
   ])("%s", (_name, text, expected) => expect(cleanError(text)).toBe(expected));
 
+  test("the rest of a secret that an error shows in two pieces is removed too, and one in capitals", () => {
+    const credential = "cred-na-0123456789abcdef";
+    const split = cleanError('{"a":"cred-na-01234","b":"56789abcdef"}', credential);
+    expect(split).toBe(`{"a":"${REMOVED}","b":"${REMOVED}"}`);
+    expect(cleanError("not 56789abcdef alone", credential)).toBe("not 56789abcdef alone");
+    expect(cleanError(`Not ${credential.toUpperCase()}`, credential)).toBe(`Not ${REMOVED}`);
+  });
+
   test("may contain backslashes or characters of escapes", () => {
     for (const credential of ['a"b/c+d', "a\\b\\\\cdef", "%41bcdefg%42", "&amp;abc&#1;", "\\u0041bcd"]) {
       for (const text of [credential, JSON.stringify(credential), encodeURIComponent(credential)])
