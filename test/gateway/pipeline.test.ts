@@ -37,12 +37,14 @@ async function pass(
   body: Buffer,
   fields: readonly Field[],
   begun: (exchange: RecordedExchange) => void = () => {},
+  target: "/v1/messages" | "/v1/chat/completions" = "/v1/messages",
 ): Promise<Watched> {
-  scripted = await openScripted({ channels: { a: [] } });
+  const platform = target === "/v1/messages" ? "messages" : "responses";
+  scripted = await openScripted({ channels: { a: [] }, platform, target });
   const { gateway } = scripted;
   const { memory } = gateway;
   const used = { reading: -1, sending: -1, streaming: -1 };
-  const exchange = new RecordedExchange("/v1/messages", [["x-api-key", keyOf("messages")], ...fields], {});
+  const exchange = new RecordedExchange(target, [["x-gateway-key", keyOf(platform)], ...fields], {});
   exchange.readBody = async () => {
     used.reading = memory.usedBytes;
     return body;
@@ -68,10 +70,9 @@ async function pass(
     onError: () => {},
   });
   const found = recognise(exchange, gateway.catalog);
-  if (found.kind !== "target") throw new Error("/v1/messages is no endpoint");
-  const { target, query } = found;
+  if (found.kind !== "target") throw new Error(`${target} is not an endpoint`);
   const times = { time: Date.now(), arrived: performance.now() };
-  const request = new Request({ id: "req_1", exchange, ...times }, { target, query });
+  const request = new Request({ id: "req_1", exchange, ...times }, found);
   handle(request, { ...gateway, client: { ...gateway.client, send }, finished });
   await finished.ended();
   return { used, exchange };
@@ -97,6 +98,18 @@ describe("a large body takes memory", () => {
       ["content-encoding", "gzip"],
     ]);
     expect(used).toEqual({ reading: 128 * MIB, sending: 2 * body.length, streaming: 0 });
+  });
+
+  test("a large body that a bridge converts takes memory for six copies, until an upstream responds", async () => {
+    const messages = [{ role: "user", content: "x".repeat(2 * MIB) }];
+    const chat = writeBody({ system: undefined, max_tokens: undefined, messages });
+    const { used } = await pass(
+      chat,
+      [["content-length", String(chat.length)]],
+      undefined,
+      "/v1/chat/completions",
+    );
+    expect(used).toEqual({ reading: 6 * chat.length, sending: 6 * chat.length, streaming: 0 });
   });
 
   test("and gives it back when its request is refused", async () => {

@@ -15,6 +15,7 @@ import { scanLongTopLevel } from "../../lib/json/json-long-scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import type { Target } from "../../dialects/dialect.ts";
+import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 
@@ -32,19 +33,25 @@ export interface RequestBody {
   readonly encoded: boolean;
 }
 
-/** A body can exist twice: as it arrived, and decoded or converted. */
+/** A body can exist twice: as it arrived, and decoded. For a bridge it is parsed, converted and written again. */
 const COPIES = 2;
+const COPIES_CONVERTED = 6;
 
-type BodyCall = Pick<ClientCall, "exchange" | "target">;
+type BodyCall = Pick<ClientCall, "exchange" | "target" | "admitted">;
+
+function copiesOf({ target, admitted }: BodyCall): number {
+  const spoken = admitted === null ? [] : PLATFORM_ROWS[admitted.group.platform].spoken;
+  return spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
+}
 
 /** Waits for the memory that a large body needs. Null if it is not large. */
 export function reserveBody(
-  { exchange }: BodyCall,
+  call: BodyCall,
   { maxBodyBytes }: Catalog,
   memory: MemoryBudget,
 ): Promise<Reservation> | null {
-  const bytes = announceBody(exchange, maxBodyBytes);
-  return bytes <= LARGE_BYTES || bytes > maxBodyBytes ? null : memory.reserve(COPIES * bytes);
+  const bytes = announceBody(call.exchange, maxBodyBytes);
+  return bytes <= LARGE_BYTES || bytes > maxBodyBytes ? null : memory.reserve(copiesOf(call) * bytes);
 }
 
 /** Most clients announce the length. A body in chunks, or a compressed one, may become as long as is allowed. */
@@ -91,7 +98,7 @@ async function readLater(
   const body = await arriving;
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
-  memory?.shrink(COPIES * Math.max(body.length, plain.length));
+  memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
   const names = listNames(call.target);
   if (names === null || !isLongWork(plain.length)) return scanBody(call, body, plain);
   await nextTurn();
