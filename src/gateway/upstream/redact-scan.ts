@@ -161,10 +161,18 @@ function markBytes(codes: Iterable<number>): Uint8Array {
   return marks;
 }
 
+/** False: the text, which may be several joined ones, holds none of them. */
+export function mayHold(text: string, { signs, shortest }: Patterns): boolean {
+  if (text.length < shortest || signs === null) return text.length >= shortest;
+  signs.lastIndex = 0;
+  return signs.test(text);
+}
+
 /** In order, without overlaps. */
 export function findSecrets(bytes: Buffer, patterns: Patterns): ByteRange[] {
-  const { signs, inner } = patterns;
+  const { signs, inner, shortest } = patterns;
   const found: ByteRange[] = [];
+  if (bytes.length < shortest) return found;
   if (signs === null) {
     tryAll({ start: 0, end: bytes.length }, found, bytes, patterns);
     return found;

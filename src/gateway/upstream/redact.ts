@@ -13,6 +13,7 @@ import {
   compileSecrets,
   findOpenEnd,
   findSecrets,
+  mayHold,
   type Patterns,
   type Secret,
 } from "./redact-scan.ts";
@@ -186,7 +187,11 @@ function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {
 /** Whether a text holds a secret, whole or a piece of it. */
 export function holdsSecret(text: string, channel: SecretHolder): boolean {
   const { pieces } = redactionOf(channel);
-  return text.length >= pieces.shortest && findSecrets(Buffer.from(text), pieces).length > 0;
+  return holds(text, pieces);
+}
+
+function holds(text: string, patterns: Patterns): boolean {
+  return mayHold(text, patterns) && findSecrets(Buffer.from(text), patterns).length > 0;
 }
 
 const MAX_PLAIN_NAMES = 1000;
@@ -196,7 +201,7 @@ const MAX_PLAIN_LENGTH = 64;
 function isPlainName(name: string, { plain, namePieces }: Redaction): boolean {
   if (name.length < MIN_PIECE_LENGTH) return true; // a whole secret of this length was removed from the body
   if (plain.has(name)) return true;
-  if (findSecrets(Buffer.from(name), namePieces).length > 0) return false;
+  if (holds(name, namePieces)) return false;
   if (plain.size < MAX_PLAIN_NAMES && name.length <= MAX_PLAIN_LENGTH) plain.add(name);
   return true;
 }
@@ -205,10 +210,7 @@ function isPlainName(name: string, { plain, namePieces }: Redaction): boolean {
 export function redactFields(fields: Fields, channel: SecretHolder, status: number): Fields {
   const { whole, pieces, names } = redactionOf(channel);
   const patterns = status < 400 ? whole : pieces;
-  const isClean = (text: string): boolean => {
-    const bytes = Buffer.from(text);
-    return findSecrets(bytes, patterns).length === 0 && findSecrets(bytes, names).length === 0;
-  };
+  const isClean = (text: string): boolean => !holds(text, patterns) && !holds(text, names);
   // Nearly all responses have nothing to remove, and one search of all fields shows it.
   if (isClean(fields.text)) return fields;
   return Fields.of([...fields].filter(([name, value]) => isClean(`${name}\n${value}`)));
