@@ -11,7 +11,7 @@ import type { Exchange } from "../lib/http1/types.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
-import { isOwnHost } from "./intake/own-host.ts";
+import { OwnHosts } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
 import type { Console } from "./control/console.ts";
 import { answerOwnPage } from "./control/own-pages.ts";
@@ -41,7 +41,7 @@ export function startServer(
 ): RunningServer {
   const newId = createIdSource(gateway.now);
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
-  const surroundings: Surroundings = { gateway, boundHost: address.host, newId, console };
+  const surroundings: Surroundings = { gateway, hosts: new OwnHosts(address.host), newId, console };
   const admit = (exchange: Exchange): UnroutedCall => {
     admitOrigin(exchange, gateway.catalog);
     return { id: newId(), exchange, time: gateway.now(), arrived: performance.now() };
@@ -81,18 +81,17 @@ function explainListening(host: string, port: number, cause: unknown): Error {
 
 interface Surroundings {
   readonly gateway: Gateway;
-  /** The address on which the gateway listens. */
-  readonly boundHost: string;
+  readonly hosts: OwnHosts;
   readonly newId: () => string;
   readonly console: Console | null;
 }
 
-function receive(call: UnroutedCall, { gateway, boundHost, newId, console }: Surroundings): void {
+function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroundings): void {
   const { exchange } = call;
   const { catalog } = gateway;
   const recognised = recognise(exchange, catalog);
   const { dialect } = recognised;
-  if (!isOwnHost(exchange.field("host"), catalog, boundHost)) {
+  if (!hosts.accepts(exchange.field("host"), catalog)) {
     answerError(call, refuseHost(exchange), dialect, gateway);
     return;
   }

@@ -4,6 +4,7 @@
 import type { Purpose } from "../../dialects/dialect.ts";
 import {
   type BodyListener,
+  type FaultKind,
   type ResponseListener,
   UpstreamFault,
   type UpstreamResponse,
@@ -117,7 +118,7 @@ class Attempt implements ResponseListener {
   }
 
   resent(): void {
-    this.#note({ error: "reset" });
+    this.#noteFault("reset");
   }
 
   receive(bytes: Buffer): void {
@@ -192,7 +193,7 @@ class Attempt implements ResponseListener {
     this.#response = response;
     r.upstreamRequestId = readRequestId(response, this.#candidate.channel);
     if (status === 404 || mayBlameChannel(status)) {
-      this.#note({ status });
+      this.#note(status);
       this.#receiver = this.#readRefusal();
       this.#wait(Math.min(this.#failover.leftMs, MAX_ERROR_WAIT_MS), () => r.upstream.cancel());
     } else if (!this.#isLast && r.stream && status === 200) {
@@ -241,11 +242,11 @@ class Attempt implements ResponseListener {
     this.#stop();
     this.#r.upstream.cancel();
     if (verdict.kind === "error") {
-      this.#note({ status, error: "error_event" });
+      this.#note(status, "error_event");
       const failure = blame(channel.name, verdict.status, verdict.message);
       this.#lose({ failure: redactFailure(failure, channel), answer: null });
     } else {
-      this.#note({ status, error: `${verdict.kind}_body` });
+      this.#note(status, `${verdict.kind}_body`);
       this.#lose({ failure: blameBody(channel.name, status, verdict.kind), answer: null });
     }
   }
@@ -256,7 +257,7 @@ class Attempt implements ResponseListener {
     const response = this.#begun;
     this.#wait(null, () => {});
     this.#isForClient = true;
-    this.#note({ status: response.status });
+    this.#note(response.status);
     this.#failover.reportAnswer(this.#candidate, performance.now() - this.#started);
     beginDelivery(r, response, this.#candidate, this.#gateway);
     this.#receiver = openReceiver(r, response, this.#gateway);
@@ -317,7 +318,7 @@ class Attempt implements ResponseListener {
   #loseTo(fault: UpstreamFault): void {
     const channel = this.#candidate.channel.name;
     this.#stop();
-    this.#note({ error: fault.kind });
+    this.#noteFault(fault.kind);
     if (fault.kind === "shortage") this.#gateway.raiseShortage(fault.message);
     this.#lose({ failure: { kind: "fault", channel, fault }, answer: null });
   }
@@ -328,8 +329,14 @@ class Attempt implements ResponseListener {
     else deliverKnown(this.#r, this.#failover.conclude(), this.#gateway);
   }
 
-  #note(what: { readonly status?: number; readonly error?: string }): void {
-    this.#r.attempts.push({ channel: this.#candidate.channel.name, ...what });
+  #note(status: number, error?: string): void {
+    const channel = this.#candidate.channel.name;
+    this.#r.attempts.push(error === undefined ? { channel, status } : { channel, status, error });
+  }
+
+  /** There was no response. */
+  #noteFault(error: FaultKind): void {
+    this.#r.attempts.push({ channel: this.#candidate.channel.name, error });
   }
 
   get #begun(): UpstreamResponse {

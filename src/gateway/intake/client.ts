@@ -276,6 +276,7 @@ export class InferredSessions {
       : known;
     session.lastAt = now;
     this.#sessions.set(name, session);
-    return { ...client, session: session.id, inferred: true };
+    const { tool, agent, parent, label } = client;
+    return { tool, session: session.id, agent, parent, label, inferred: true };
   }
 }

@@ -29,8 +29,23 @@ export function describeBaseUrl(host: string, port: number): string {
 }
 
 /** A gateway on loopback accepts only loopback names and those in `allowed_hosts`. */
-export function isOwnHost(hostField: string | undefined, catalog: Catalog, boundHost: string): boolean {
-  if (hostField === undefined || !isLoopbackHost(boundHost)) return true;
-  const name = readHostName(hostField);
-  return isLoopbackHost(name) || catalog.allowedHosts.includes(name);
+export class OwnHosts {
+  readonly #acceptsAll: boolean;
+  /** Clients send the same name again and again. */
+  #lastName: string | undefined = undefined;
+  #lastCatalog: Catalog | null = null;
+
+  constructor(boundHost: string) {
+    this.#acceptsAll = !isLoopbackHost(boundHost);
+  }
+
+  accepts(hostField: string | undefined, catalog: Catalog): boolean {
+    if (this.#acceptsAll || hostField === undefined) return true;
+    if (hostField === this.#lastName && catalog === this.#lastCatalog) return true;
+    const name = readHostName(hostField);
+    if (!isLoopbackHost(name) && !catalog.allowedHosts.includes(name)) return false;
+    this.#lastName = hostField;
+    this.#lastCatalog = catalog;
+    return true;
+  }
 }
