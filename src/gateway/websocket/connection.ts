@@ -314,10 +314,11 @@ export class SocketConnection {
     return type === "response.created" || type === "error" ? (waiting ?? running) : (running ?? waiting);
   }
 
-  /** Nobody could bill it. */
+  /** Nobody could bill it. After the client has left, it may be what the client had requested. */
   #refuseUnrequested(): void {
     const { observer } = this.#options.gateway;
     const { name } = this.#candidate.channel;
+    if (this.#clientGone) return this.#upstream?.reset();
     observer.notice(
       "warning",
       `The channel "${name}" sent a response that nobody requested. Its WebSocket was closed.`,

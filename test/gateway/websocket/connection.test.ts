@@ -188,6 +188,17 @@ describe("a client that leaves", () => {
     expect(scripted.records().map(({ outcome }) => outcome)).toEqual(["complete"]);
   });
 
+  test("a client that leaves while responses are open does not make the log blame the upstream", async () => {
+    const { upstream, send, leave, ended } = await openSocket();
+    for (const id of ["1", "2"]) send({ ...CREATE, stream_id: id });
+    await arrived(upstream.wire, 2);
+    upstream.say({ ...CREATED, stream_id: "1" });
+    leave();
+    upstream.say({ ...CREATED, stream_id: "2" });
+    expect(await ended).toBe(2);
+    expect(scripted.notices.filter((text) => text.includes("nobody requested"))).toEqual([]);
+  });
+
   test("before its response begins ends the trial of a channel in cooldown", async () => {
     const { upstream, send, leave, ended } = await openSocket();
     const { channels, now } = scripted.gateway;
