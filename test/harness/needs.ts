@@ -37,7 +37,7 @@ const NEEDS = {
   shells: { isThere: hasPrograms("zsh", "fish", "pwsh"), how: "install zsh, fish and PowerShell" },
   tools: {
     isThere: (process.env["REAL_CLIS"] ?? "") !== "",
-    how: "REAL_CLIS=1 downloads the released tools",
+    how: "npm run test:tools downloads the released tools",
   },
 } as const satisfies Readonly<Record<string, Need>>;
 

@@ -4,50 +4,17 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 
-/** Empty: the tests of this folder are skipped. "1": the tools are downloaded. Otherwise the folder of the tools. */
+/** The folder in which they are installed. Empty: the tests of this folder are skipped. */
 export const WANTED = process.env["REAL_CLIS"] ?? "";
 
-const PACKAGES = [
-  "@anthropic-ai/claude-code",
-  "@openai/codex",
-  "@google/gemini-cli",
-  "opencode-ai",
-  "@qwen-code/qwen-code",
-  "@github/copilot",
-  "@earendil-works/pi-coding-agent",
-  "@continuedev/cli",
-  "cline",
-];
-/** These scripts fetch the program for this machine; npm does not run them by itself. */
-const SCRIPTS = ["@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"];
-
 const PROGRAMS = "node_modules/.bin";
-const IS_READY = WANTED !== "1" && existsSync(join(WANTED, PROGRAMS));
 
-/** False if the user's folder has other tools, but not this one. */
+/** The folder may have some of the tools. */
 export function hasTool(name: string): boolean {
-  return !IS_READY || existsSync(join(WANTED, PROGRAMS, TOOLS.get(name)?.program?.name ?? name));
-}
-
-/** Returns the folder of the tools. Nothing is added to a folder that has some. */
-export async function findTools(download: string): Promise<string> {
-  if (IS_READY) return WANTED;
-  const tools = WANTED === "1" ? download : WANTED;
-  mkdirSync(tools, { recursive: true });
-  await Bun.write(join(tools, "package.json"), "{}");
-  await finish(tools, ["npm", "install", "--no-audit", "--no-fund", ...PACKAGES]);
-  for (const script of SCRIPTS) await finish(tools, ["node", join(tools, "node_modules", script)]);
-  return tools;
-}
-
-async function finish(cwd: string, command: string[]): Promise<void> {
-  const child = Bun.spawn(command, { cwd, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  const complaint = await child.stderr.text();
-  if ((await child.exited) !== 0) throw new Error(`${command.join(" ")}: ${complaint}`);
+  return existsSync(join(WANTED, PROGRAMS, TOOLS.get(name)?.program?.name ?? name));
 }
 
 export interface Surroundings {
-  readonly tools: string;
   /** Of the user who starts the tool: the home, the temporary files, the work. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -64,7 +31,7 @@ export interface Finished {
 }
 
 export async function startProgram(command: readonly string[], around: Surroundings): Promise<Finished> {
-  const { tools, folder, env = {}, mostMs } = around;
+  const { folder, env = {}, mostMs } = around;
   const [work, home] = [join(folder, "work"), join(folder, "home")];
   mkdirSync(work, { recursive: true });
   mkdirSync(home, { recursive: true });
@@ -73,7 +40,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
     // A group of its own, because some tools start others.
     detached: true,
     env: {
-      PATH: `${join(tools, PROGRAMS)}:${process.env["PATH"]}`,
+      PATH: `${join(WANTED, PROGRAMS)}:${process.env["PATH"]}`,
       HOME: home,
       TMPDIR: folder,
       XDG_RUNTIME_DIR: folder,

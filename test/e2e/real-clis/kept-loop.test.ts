@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { CREDENTIAL, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
-import { findTools, hasTool, startProgram, WANTED } from "./installed.ts";
+import { hasTool, startProgram, WANTED } from "./installed.ts";
 
 const PATIENCE_MS = 300_000;
 const KEY = keyOf("responses");
@@ -45,7 +45,6 @@ test.skipIf(WANTED === "" || !hasTool("codex"))(
     });
     try {
       const around = {
-        tools: await findTools(folder.join("tools")),
         folder: folder.path,
         env: { CODEX_API_KEY: KEY },
         mostMs: PATIENCE_MS / 2,

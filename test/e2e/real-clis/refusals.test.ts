@@ -9,7 +9,7 @@ import type { Answer } from "../../../src/demo/answers/answer.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { findTools, hasTool, startProgram, WANTED } from "./installed.ts";
+import { hasTool, startProgram, WANTED } from "./installed.ts";
 import { PROGRAM } from "../../harness/program.ts";
 import { type Maker, type Refusal, REFUSALS } from "./refusals.ts";
 
@@ -58,14 +58,12 @@ interface Case {
 
 describe.skipIf(WANTED === "")("the only channel of the group fails", () => {
   let folder: TempFolder;
-  let tools = "";
   const rows: Row[] = [];
   const seats = makeSeats(AT_ONCE);
 
-  beforeAll(async () => {
+  beforeAll(() => {
     folder = makeTempFolder();
-    tools = await findTools(folder.join("tools"));
-  }, 300_000);
+  });
 
   afterAll(() => {
     folder.remove();
@@ -82,7 +80,7 @@ describe.skipIf(WANTED === "")("the only channel of the group fails", () => {
         () =>
           seats(async () => {
             const run = { tool, platform, args, refusal };
-            const [direct, through] = await Promise.all([runDirect(run, tools), runThrough(run, tools)]);
+            const [direct, through] = await Promise.all([runDirect(run), runThrough(run)]);
             rows.push({ title, direct, through });
             expectNoLonger(run, through, direct);
             if (!direct.wasEnded) expect(through.text).toContain(findReason(run, direct));
@@ -149,17 +147,17 @@ function startRefusingUpstream(refusal: Refusal) {
   return { ...upstream, arrivals };
 }
 
-async function runDirect(run: Case, tools: string): Promise<Seen> {
+async function runDirect(run: Case): Promise<Seen> {
   using folder = makeTempFolder();
   const upstream = startRefusingUpstream(run.refusal);
   await Bun.write(folder.join("gateway.yaml"), JSON.stringify(makeConfig(upstream)));
   const where = ["--config", folder.join("gateway.yaml"), "--url", upstream.url];
-  const seen = await runTool(run, { where, tools, folder: folder.path, arrivals: upstream.arrivals });
+  const seen = await runTool(run, { where, folder: folder.path, arrivals: upstream.arrivals });
   upstream.stop();
   return { ...seen, requests: upstream.arrivals.length };
 }
 
-async function runThrough(run: Case, tools: string): Promise<Seen> {
+async function runThrough(run: Case): Promise<Seen> {
   using folder = makeTempFolder();
   const upstream = startRefusingUpstream(run.refusal);
   const gateway = await startGateway({
@@ -168,7 +166,7 @@ async function runThrough(run: Case, tools: string): Promise<Seen> {
     command: PROGRAM,
   });
   const where = ["--config", gateway.configPath];
-  const seen = await runTool(run, { where, tools, folder: folder.path, arrivals: upstream.arrivals });
+  const seen = await runTool(run, { where, folder: folder.path, arrivals: upstream.arrivals });
   const requests = gateway.records().filter(({ endpoint }) => !LISTS.has(endpoint)).length;
   await gateway.stop();
   upstream.stop();
@@ -184,15 +182,14 @@ function fixRandom(folder: string): Record<string, string> {
 
 interface Place {
   readonly where: readonly string[];
-  readonly tools: string;
   readonly folder: string;
   readonly arrivals: readonly number[];
 }
 
 /** Both kinds of run start the tool with the same settings: only the address differs. */
-async function runTool({ tool, platform, args }: Case, { where, tools, folder, arrivals }: Place) {
+async function runTool({ tool, platform, args }: Case, { where, folder, arrivals }: Place) {
   const words = ["run", "--yes", ...where, "--secret", keyOf(platform), tool, ...args];
-  const around = { tools, folder, env: fixRandom(folder), mostMs: MAX_MS };
+  const around = { folder, env: fixRandom(folder), mostMs: MAX_MS };
   const { stdout, stderr, wasEnded } = await startProgram([...PROGRAM, ...words], around);
   const [first = 0] = arrivals;
   const seconds = (performance.now() - first) / 1000;
