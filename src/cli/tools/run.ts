@@ -48,8 +48,9 @@ export async function runTool(
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
-  const session = `run-${crypto.randomUUID()}`;
-  const connected = { ...found, connection: { ...found.connection, session } };
+  // What a library's user agent says of a program is better than the library's name here.
+  const run = { session: `run-${crypto.randomUUID()}`, tool: tool.program === null ? null : tool.name };
+  const connected = { ...found, connection: { ...found.connection, run } };
   await explainRun(connected, flags, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);

@@ -52,7 +52,7 @@ const PRODUCT = /^([A-Za-z][A-Za-z0-9._ -]{0,63})(?:\/|$)/;
 export function readClient(source: ClientSource): ClientIdentity {
   const agent = readAgent(source.field("user-agent") ?? "");
   const row = agent.row ?? MARKED_TOOLS.find(({ mark = "" }) => source.field(mark) !== undefined);
-  const tool = row?.tool ?? agent.product;
+  const tool = row?.tool ?? readNamed(source) ?? agent.product;
   const ids = row?.read?.(source) ?? {};
   const session = ids.session ?? (ids.agent === undefined ? findSession(source) : undefined);
   return {
@@ -88,6 +88,12 @@ function readAgent(text: string): UserAgent {
 function readProduct(userAgent: string): string | undefined {
   const product = PRODUCT.exec(userAgent)?.[1]?.toLowerCase();
   return product === undefined || KEY.test(product) ? undefined : product;
+}
+
+/** `gateway run` names a tool whose user agent is that of a library. */
+function readNamed({ field }: ClientSource): string | undefined {
+  const name = field("x-gateway-tool");
+  return name === undefined ? undefined : readProduct(name);
 }
 
 /** Who sent a call, as far as its header fields show it. */

@@ -78,7 +78,9 @@ describe("the tool", () => {
     };
     const { stdout } = await run({ folder: place, env }, "run", ...WHERE, "claude");
     const session = "x-gateway-session: run-[\\da-f-]{36}";
-    expect(stdout).toMatch(new RegExp(`^x-own: 1\n${session}\nx-gateway-label: my%20%25%20k%C3%BC\n$`));
+    expect(stdout).toMatch(
+      new RegExp(`^x-own: 1\n${session}\nx-gateway-tool: claude\nx-gateway-label: my%20%25%20k%C3%BC\n$`),
+    );
     const { stdout: next } = await run({ folder: place, env }, "run", ...WHERE, "claude");
     expect(next).not.toBe(stdout);
   });
@@ -102,7 +104,8 @@ describe("the tool", () => {
     const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen"];
     const { stdout } = await run({ folder: place, env }, ...words);
     const session = expect.stringMatching(/^run-/);
-    const customHeaders = { "x-own": "1", "x-gateway-session": session, "x-gateway-label": "project" };
+    const own = { "x-gateway-session": session, "x-gateway-tool": "qwen", "x-gateway-label": "project" };
+    const customHeaders = { "x-own": "1", ...own };
     expect(JSON.parse(stdout)).toEqual({
       model: { generationConfig: { timeout: 5, customHeaders } },
       ui: {},

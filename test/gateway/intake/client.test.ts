@@ -97,6 +97,24 @@ describe("the sender of a request", () => {
       { tool: "gemini-cli", session: "run-1" },
     ],
     [
+      "a run names a tool whose user agent is that of a library",
+      { "user-agent": "anthropic/JS 0.70.0", "x-gateway-tool": "pi" },
+      {},
+      { tool: "pi" },
+    ],
+    [
+      "a tool that is known by its user agent keeps its name in a run",
+      { "user-agent": "GeminiCLI/0.61.0/gemini-3 (linux; x64)", "x-gateway-tool": "gemini" },
+      {},
+      { tool: "gemini-cli" },
+    ],
+    [
+      "a name that cannot be one of a tool does not count",
+      { "user-agent": "anthropic/JS 0.70.0", "x-gateway-tool": "<b>" },
+      {},
+      { tool: "anthropic" },
+    ],
+    [
       "a tool's own session comes before that of its run",
       { "user-agent": "opencode/1.18.33", "x-gateway-session": "run-1", "x-session-affinity": "ses_1" },
       {},

@@ -22,14 +22,15 @@ export interface Connection {
   readonly ownModel?: string | null;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
-  /** Of this run, for a tool that names no session; absent: none. */
-  readonly session?: string;
+  /** Of this run, for a tool that names neither its session nor itself; absent: none. */
+  readonly run?: { readonly session: string; readonly tool: string | null };
 }
 
 /** The header by which a request says what it belongs to. It never goes upstream. */
 export const LABEL_HEADER = "x-gateway-label";
-/** The session of a tool that names none itself. It never goes upstream, either. */
+/** Of a tool that names neither itself. They never go upstream, either. */
 const SESSION_HEADER = "x-gateway-session";
+const TOOL_HEADER = "x-gateway-tool";
 
 /** A variable with header fields that a tool adds to each request. */
 export interface HeaderVariable {
@@ -42,10 +43,11 @@ export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADE
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
 /** For settings in which header fields are an object. */
-export function listHeaders({ label, session }: Connection): Record<string, string> | null {
-  if (label === null && session === undefined) return null;
+export function listHeaders({ label, run }: Connection): Record<string, string> | null {
+  if (label === null && run === undefined) return null;
   return {
-    ...(session !== undefined && { [SESSION_HEADER]: session }),
+    ...(run !== undefined && { [SESSION_HEADER]: run.session }),
+    ...(typeof run?.tool === "string" && { [TOOL_HEADER]: run.tool }),
     ...(label !== null && { [LABEL_HEADER]: label }),
   };
 }
