@@ -1,8 +1,7 @@
 // The responses dialect, and those of embeddings, searches and pictures: the same, but for their usage.
 
 import type { StreamBreak, Dialect } from "../dialect.ts";
-import { openImagesMeter, openSearchMeter } from "../meters/calls.ts";
-import { openEmbeddingsMeter } from "../meters/embeddings.ts";
+import { openEmbeddingsMeter, openImagesMeter, openSearchMeter } from "../meters/calls.ts";
 import { openResponsesMeter } from "../meters/responses.ts";
 import { OPENAI_PARTS, type WireError, formWireError } from "./openai.ts";
 import { RESPONSES_LAYOUT } from "../prompt/layouts.ts";

@@ -1,7 +1,8 @@
-// Reads what a call of a tool endpoint costs: the tokens that the answer reports, or else the call itself. These are the
-// endpoints that Codex calls for its tools, a search and pictures.
+// Reads the usage of endpoints that answer with nothing but a body: embeddings, and those that Codex calls for its tools, a
+// search and pictures. These cost the tokens that the answer reports, or else the call itself. Vectors, as numbers or in
+// base64, pass unread. https://platform.openai.com/docs/api-reference/embeddings/object
 
-import type { Meter, Reading } from "../../billing/usage.ts";
+import type { Meter, Reading, Usage } from "../../billing/usage.ts";
 import { getField, getName, isObject } from "../../lib/json/json.ts";
 import { CountReader } from "./counts.ts";
 import { openMeter, type UsageReader, type UsageReport } from "./meter.ts";
@@ -11,26 +12,38 @@ import { readOpenaiUsage } from "./openai.ts";
 export const SEARCH_PRICE = "codex-search";
 
 export function openSearchMeter(contentType: string): Meter {
-  return openMeter(contentType, new CallReader(SEARCH_PRICE));
+  return openMeter(contentType, new BodyReader({ name: SEARCH_PRICE, call: { call: 1 } }));
 }
 
 export function openImagesMeter(contentType: string): Meter {
-  return openMeter(contentType, new CallReader(null));
+  return openMeter(contentType, new BodyReader({ call: { call: 1 } }));
 }
 
-class CallReader implements UsageReader {
+export function openEmbeddingsMeter(contentType: string): Meter {
+  return openMeter(contentType, new BodyReader({ names: "embeddings" }));
+}
+
+interface Endpoint {
+  /** Under which names the usage has its counts. */
+  readonly names?: "embeddings";
+  /** That of the call, if it is not priced as the model. */
+  readonly name?: string;
+  /** What an answer without usage counts as. */
+  readonly call?: Usage;
+}
+
+class BodyReader implements UsageReader {
   // All that a body has is read: without usage, nothing marks it.
   readonly needles = ['"usage"', '"error"', '"type"'];
   readonly shape = { model: true, type: true, usage: true, error: { message: true } } as const;
 
-  readonly #name: string | null;
+  readonly #endpoint: Endpoint;
   #model: string | null = null;
   #raw: unknown = null;
   #end: Reading["end"] = "open";
 
-  /** `name`: that of the call, if it is not priced as the model. */
-  constructor(name: string | null) {
-    this.#name = name;
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
   }
 
   learn(event: unknown): void {
@@ -47,11 +60,13 @@ class CallReader implements UsageReader {
   }
 
   report(): UsageReport {
+    const { names = "responses", name, call } = this.#endpoint;
     const counts = new CountReader();
-    const tokens = readOpenaiUsage(this.#raw, "responses", counts);
+    const tokens = readOpenaiUsage(this.#raw, names, counts);
+    const usage = tokens ?? call;
     return {
-      model: tokens === null ? (this.#name ?? this.#model) : this.#model,
-      parts: [{ model: null, pass: "message", usage: tokens ?? { call: 1 } }],
+      model: tokens === null ? (name ?? this.#model) : this.#model,
+      parts: usage === undefined ? [] : [{ model: null, pass: "message", usage }],
       faults: counts.faults,
       raw: this.#raw,
       tariff: {},

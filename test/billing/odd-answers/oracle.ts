@@ -9,7 +9,7 @@ import { loadPriceBook } from "../../../src/billing/prices.ts";
 import type { Meter } from "../../../src/billing/usage.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
 import { openContentMeter } from "../../../src/dialects/meters/content.ts";
-import { openEmbeddingsMeter } from "../../../src/dialects/meters/embeddings.ts";
+import { openEmbeddingsMeter } from "../../../src/dialects/meters/calls.ts";
 import { openMessagesMeter } from "../../../src/dialects/meters/messages.ts";
 import { openResponsesMeter } from "../../../src/dialects/meters/responses.ts";
 
