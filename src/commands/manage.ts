@@ -57,7 +57,10 @@ export const MANAGE: CommandTable = {
         about: "change settings of a group in the config file",
         args: [
           GROUP,
-          ["<settings...>", "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive"],
+          [
+            "<settings...>",
+            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, default_model",
+          ],
         ],
         examples: [
           [

@@ -243,7 +243,9 @@ const channel = z
     /** Null: the models of the upstream's own list. */
     models: models ?? null,
     /** A client's name → the upstream's name. */
-    aliases: new Map(Object.entries(aliases)),
+    aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
+    /** As aliases, for all names that fit. The first that fits counts. */
+    aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
     headers: Object.entries(headers),
     proxy: proxy ?? null,
     /** Milliseconds between active probes; null: none. */
@@ -252,16 +254,27 @@ const channel = z
     priceProvider: price_provider ?? null,
   }));
 
-const group = z.strictObject({
-  platform,
-  /** Canonical: "1", "0.8". */
-  multiplier: decimal.prefault("1"),
-  channels: names,
-  description: z.string().default(""),
-  /** Only an active plan that includes it opens it. */
-  exclusive: flag.default(false),
-  limits: limits.default(noLimits),
-});
+/** The longest text before the first `*` comes first. */
+function sortGlobs(
+  globs: ReadonlyArray<[glob: string, model: string]>,
+): Array<[glob: string, model: string]> {
+  return globs.toSorted(([a], [b]) => b.indexOf("*") - a.indexOf("*"));
+}
+
+const group = z
+  .strictObject({
+    platform,
+    /** Canonical: "1", "0.8". */
+    multiplier: decimal.prefault("1"),
+    channels: names,
+    description: z.string().default(""),
+    /** Only an active plan that includes it opens it. */
+    exclusive: flag.default(false),
+    default_model: text.optional(),
+    limits: limits.default(noLimits),
+  })
+  // Null: no model is replaced.
+  .transform(({ default_model, ...rest }) => ({ ...rest, defaultModel: default_model ?? null }));
 
 const plan = z
   .strictObject({

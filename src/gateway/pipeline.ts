@@ -80,6 +80,12 @@ async function keepBody(r: Request, arriving: Promise<RequestBody>): Promise<voi
 }
 
 function route(r: Request, gateway: Gateway): void {
+  const learning = gateway.lists.learn(r.key.group);
+  if (learning === null) routeKnown(r, gateway);
+  else runLater(learning, routeKnown, r, gateway);
+}
+
+function routeKnown(r: Request, gateway: Gateway): void {
   findRoute(r, gateway);
   const opening = openBill(r, gateway);
   if (opening === null) send(r, gateway);

@@ -37,6 +37,7 @@ function describeForScripts(group: Group, now: Date): Record<string, unknown> {
     selectable: isGroupOpen(group, now),
     plans: listNames(group.plans),
     channels: listNames(group.channels),
+    default_model: group.defaultModel,
     limits: listLimits(group.limits),
   };
 }
@@ -56,6 +57,7 @@ export const GROUP_SETTINGS: Settings = {
   multiplier: { form: "text" },
   description: { form: "text" },
   exclusive: { form: "text" },
+  default_model: { form: "text" },
 };
 
 export interface AddGroupFlags extends ConfigFlags {

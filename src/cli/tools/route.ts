@@ -50,7 +50,7 @@ export async function explainModels(
 ): Promise<string | null> {
   const { ownModels } = tool;
   if (ownModels === undefined || namesModel(ownModels, words, env)) return null;
-  if (group.channels.every(isOfMaker)) return null;
+  if (group.channels.every(isOfMaker) || replacesModels(ownModels, group)) return null;
   const models = (await fetchModelNames(connection)) ?? listConfiguredModels(group);
   const [first] = models;
   if (first === undefined || models.some((model) => ownModels.pattern.test(model))) return null;
@@ -59,7 +59,14 @@ export async function explainModels(
   return (
     `The group ${group.name} has no ${ownModels.shown} model, and ${tool.title} asks for one unless you name another: ` +
     `gateway run ${tool.name} ${flag} ${first}. Or let the channel translate the name that it asks for: ` +
-    `gateway channels set ${channel?.name} aliases.NAME=${first}`
+    `gateway channels set ${channel?.name} 'aliases.${ownModels.shown.replace("…", "*")}=${first}'`
+  );
+}
+
+/** A model that the upstream lacks becomes another one. */
+function replacesModels({ pattern }: OwnModels, { defaultModel, channels }: Group): boolean {
+  return (
+    defaultModel !== null || channels.some((each) => each.aliasGlobs.some(([glob]) => pattern.test(glob)))
   );
 }
 

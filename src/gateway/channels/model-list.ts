@@ -10,7 +10,7 @@ import { UpstreamFault } from "../../lib/http1/types.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { fetchWhole } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
-import { type Candidate, type Match, resolveModel } from "../intake/match.ts";
+import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
 import { addressOf } from "../upstream/origin.ts";
 
@@ -21,7 +21,10 @@ export interface ModelLists {
 }
 
 export interface KnownLists extends ModelLists {
-  /** Marks the candidates whose upstream lists the model, as far as lists have been fetched. */
+  /** Fetches the lists that decide whether a group's default model is used. Null: they are known, or decide nothing. */
+  learn(group: Group): Promise<unknown> | null;
+  /** Marks the candidates whose upstream lists the model, as far as lists have been fetched. If no channel lists it, those
+   *  of the group's default model take their place. */
   markListed(match: Match): Match;
 }
 
@@ -51,6 +54,8 @@ export function createModelLists(client: Client): KnownLists {
   const lastKnown = new Map<string, readonly ModelEntry[]>();
   const listedIds = new Map<string, ReadonlySet<string>>();
   const pendingLists = new Map<string, Promise<ChannelModels>>();
+  /** The upstreams whose list was fetched for a group with a default model: a request waits for it once. */
+  const asked = new Set<string>();
   const fetchOrRecall = async (source: ListSource): Promise<ChannelModels> => {
     const { channel } = source;
     const id = identifyList(source);
@@ -71,6 +76,13 @@ export function createModelLists(client: Client): KnownLists {
       return { models: recall(), problem, short };
     }
   };
+  /** Nothing in the config names the model, and no channel lists it. Where a list is not known, it may be there. */
+  const isUnknown = (match: Match): boolean => {
+    const { group, model } = match;
+    if (group.defaultModel === null || model === null || isNamed(match)) return false;
+    const lists = group.channels.map((channel) => listedIds.get(identifyUpstream(channel)));
+    return lists.every((ids) => ids?.has(model) === false);
+  };
   return {
     ofChannel(channel, dialect = dialectOf(channel.platform)) {
       const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
@@ -79,12 +91,21 @@ export function createModelLists(client: Client): KnownLists {
       pendingLists.set(id, pending);
       return pending;
     },
+    learn({ defaultModel, channels }) {
+      if (defaultModel === null) return null;
+      const unknown = channels.filter((channel) => !asked.has(identifyUpstream(channel)));
+      if (unknown.length === 0) return null;
+      for (const channel of unknown) asked.add(identifyUpstream(channel));
+      return Promise.all(unknown.map((channel) => this.ofChannel(channel)));
+    },
     markListed(match) {
       if (listedIds.size === 0) return match;
-      const candidates = match.candidates.map((candidate): Candidate => {
-        const ids = listedIds.get(identifyUpstream(candidate.channel));
-        return ids?.has(candidate.model ?? "") === true ? { ...candidate, isListed: true } : candidate;
-      });
+      const candidates = (isUnknown(match) ? findDefault(match.group) : match.candidates).map(
+        (candidate): Candidate => {
+          const ids = listedIds.get(identifyUpstream(candidate.channel));
+          return ids?.has(candidate.model ?? "") === true ? { ...candidate, isListed: true } : candidate;
+        },
+      );
       return { ...match, candidates };
     },
   };
@@ -112,7 +133,8 @@ function identifyList({ channel, dialect }: ListSource): string {
 }
 
 function isServed(channel: Channel, entry: ModelEntry): boolean {
-  return resolveModel(channel, entry.id) !== undefined || [...channel.aliases.values()].includes(entry.id);
+  if (resolveModel(channel, entry.id) !== undefined) return true;
+  return [...channel.aliases, ...channel.aliasGlobs].some(([, model]) => model === entry.id);
 }
 
 function namesInConfig(channel: Channel): ModelEntry[] {

@@ -10,7 +10,6 @@ import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
-import type { Bridge } from "../upstream/crossing.ts";
 import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
 import { responseFields } from "../upstream/headers.ts";
 import { redactFields } from "../upstream/redact.ts";
@@ -112,16 +111,16 @@ export function answerFields(r: Request): Fields {
   const { response, candidate } = responseOf(r);
   const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
   fields.add("x-request-id", r.id);
-  return r.bridge === null ? fields : convertFields(fields, r.bridge, r.streamed && r.stream);
+  const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
+  const adjusted = r.bridge?.adjusted ?? [];
+  const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
+  return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
 }
 
 /** Fields that describe the upstream's bytes, which a bridge replaces. */
 const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
 
-function convertFields(fields: Fields, { adjusted }: Bridge, streamed: boolean): Fields {
-  const converted = fields
-    .without(OF_BODY)
-    .add("content-type", streamed ? "text/event-stream; charset=utf-8" : "application/json");
-  if (adjusted.length > 0) converted.add("x-gateway-adjusted", adjusted.join(", "));
-  return converted;
+function convertFields(fields: Fields, streamed: boolean): Fields {
+  const type = streamed ? "text/event-stream; charset=utf-8" : "application/json";
+  return fields.without(OF_BODY).add("content-type", type);
 }

@@ -16,6 +16,8 @@ export interface Candidate {
   readonly model: string | null;
   /** The channel's upstream lists this model, as far as its list is known. */
   readonly isListed?: boolean;
+  /** An alias with a `*`, or the group's default model, takes the place of the client's model. The client is told. */
+  readonly isReplaced?: boolean;
 }
 
 export interface Match {
@@ -59,12 +61,10 @@ function explainForeign({ label, onlyAt }: Endpoint): GatewayError {
 export function findMatch(key: Key, model: string | null): Match {
   const { group } = key;
   if (group.channels.length === 0) throw explainDisabled(group);
-  const candidates: Candidate[] = [];
-  for (const channel of group.channels) {
-    const upstream = model === null ? null : resolveModel(channel, model);
-    if (upstream !== undefined) candidates.push({ channel, model: upstream });
-  }
+  const candidates = findCandidates(group, model);
   if (candidates.length === 0) {
+    const instead = findDefault(group);
+    if (instead.length > 0) return { key, group, model, candidates: instead };
     throw new GatewayError(
       "unknown_model",
       `No channel of the group "${group.name}" serves the model "${model}". \`gateway models --group ${group.name}\` lists what it serves. If the model belongs to another platform, check that the key's group is of that platform.`,
@@ -72,6 +72,31 @@ export function findMatch(key: Key, model: string | null): Match {
     );
   }
   return { key, group, model, candidates };
+}
+
+function findCandidates(group: Group, model: string | null): Candidate[] {
+  const candidates: Candidate[] = [];
+  for (const channel of group.channels) {
+    const upstream = model === null ? null : resolveModel(channel, model);
+    if (upstream === undefined) continue;
+    const isReplaced = upstream !== model && model !== null && !channel.aliases.has(model);
+    candidates.push(isReplaced ? { channel, model: upstream, isReplaced } : { channel, model: upstream });
+  }
+  return candidates;
+}
+
+/** Whether the config names the client's model for a channel: as an alias, or in `models`. */
+export function isNamed({ model, candidates }: Match): boolean {
+  return candidates.some(
+    ({ channel, model: upstream }) =>
+      upstream !== model || channel.aliases.has(upstream ?? "") || channel.models?.includes(upstream ?? ""),
+  );
+}
+
+/** The channels that serve the group's default model. */
+export function findDefault(group: Group): Candidate[] {
+  if (group.defaultModel === null) return [];
+  return findCandidates(group, group.defaultModel).map((each) => ({ ...each, isReplaced: true }));
 }
 
 /** The config check refuses a group without channels, so all of its channels are disabled. */
@@ -82,7 +107,8 @@ function explainDisabled({ name }: Group): GatewayError {
 
 /** The channel's name for the model; undefined if it does not serve the model. */
 export function resolveModel(channel: Channel, model: string): string | undefined {
-  const alias = channel.aliases.get(model);
+  const alias =
+    channel.aliases.get(model) ?? channel.aliasGlobs.find(([glob]) => matchesGlob(glob, model))?.[1];
   if (alias !== undefined) return alias;
   if (channel.models === null || channel.models.some((glob) => matchesGlob(glob, model))) return model;
   return undefined;

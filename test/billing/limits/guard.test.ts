@@ -34,6 +34,7 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       description: "",
       exclusive: false,
       listed: [],
+      defaultModel: null,
       plans: [],
       limits: { ...NONE, ...ofGroup },
     },

@@ -34,6 +34,7 @@ function keyWith(strict: boolean): Key {
     channels: [],
     listed: [],
     exclusive: false,
+    defaultModel: null,
     plans: [],
     limits,
   } as const;

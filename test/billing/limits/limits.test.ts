@@ -41,6 +41,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     channels: [],
     listed: [],
     exclusive: false,
+    defaultModel: null,
     plans: [],
     limits: { ...NONE, ...group },
   };

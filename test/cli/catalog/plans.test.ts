@@ -53,6 +53,7 @@ describe("groups list", () => {
         selectable: true,
         plans: [],
         channels: ["a"],
+        default_model: null,
         limits: {},
       },
     ]);

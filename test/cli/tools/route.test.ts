@@ -65,7 +65,7 @@ describe("a tool whose models the upstream lacks", () => {
     const text = await explain(["llama3.2", "qwen3"], "local");
     expect(text).toStartWith("The group local has no claude-… model, and Claude Code asks for one");
     expect(text).toContain("gateway run claude --model llama3.2");
-    expect(text).toContain("gateway channels set ollama aliases.NAME=llama3.2");
+    expect(text).toContain("gateway channels set ollama 'aliases.claude-*=llama3.2'");
   });
 
   test("a tool gets no such sentence if it will find a model, if the user names one, or at the maker's own address", async () => {

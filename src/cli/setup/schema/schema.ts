@@ -75,6 +75,7 @@ const group = z.looseObject({
   selectable: z.boolean(),
   plans: z.array(z.string()),
   channels: z.array(z.string()),
+  default_model: z.string().nullable(),
   limits,
 });
 
