@@ -1,4 +1,4 @@
-// `gateway init`, `doctor`, `service`, `schema` and `completions`.
+// `gateway init`, `import`, `doctor`, `service`, `schema` and `completions`.
 
 import type { AdoptFlags } from "../cli/setup/init/adopt.ts";
 import type { InitFlags } from "../cli/setup/init/init.ts";
@@ -9,7 +9,7 @@ import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 const DOCUMENTS = (
   "config ledger keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show " +
   "prices-check prices-diff usage usage-as sessions sessions-show cache ledger-verify ledger-anchor ledger-show " +
-  "ledger-reprice top env run-list init init-adopt doctor service-status"
+  "ledger-reprice top env run-list init init-adopt import doctor service-status"
 ).split(" ");
 
 export const SET_UP: CommandTable = {
@@ -34,6 +34,25 @@ export const SET_UP: CommandTable = {
       adopt === undefined
         ? (await import("../cli/setup/init/init.ts")).init(flags)
         : (await import("../cli/setup/init/adopt.ts")).adopt({ ...flags, adopt }),
+  },
+  import: {
+    about: "write a config file from that of another gateway, and list what has no counterpart",
+    args: [
+      ["<kind>", "whose config it is", { choices: ["ccr", "litellm", "cliproxy"] }],
+      ["<file>", "their config file"],
+    ],
+    flags: [
+      ["--json", "what was written and what has no counterpart, as one JSON document on stdout"],
+      ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
+    ],
+    json: ["import"],
+    examples: [
+      ["gateway import ccr ~/.claude-code-router/config.json", "from claude-code-router"],
+      ["gateway import litellm config.yaml", "from the proxy of LiteLLM"],
+      ["gateway import cliproxy config.yaml --json", "from CLIProxyAPI, for a script"],
+    ],
+    run: async (kind, file, flags) =>
+      (await import("../cli/setup/import/import.ts")).importConfig(kind, file, flags),
   },
   doctor: {
     about: "check everything the gateway needs, free of charge, and show how to fix problems",

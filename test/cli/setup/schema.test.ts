@@ -116,6 +116,7 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["doctor", "doctor"],
   ["service-status", "service", "status"],
   ["init", "init", "--yes", "--config", "new/gateway.yaml"],
+  ["import", "import", "litellm", "litellm.yaml", "--config", "imported/gateway.yaml"],
   ["init-adopt", "init", "--yes", "--adopt", "gateway.yaml", "--config", "adopted/gateway.yaml"],
 ];
 
@@ -164,6 +165,11 @@ describe("what a command prints with --json, beside a running gateway,", () => {
     await gateway.recorded(3);
     const published = KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? []);
     writeFileSync(gateway.folder.join("data.json"), JSON.stringify(published));
+    const models = [{ model_name: "m", litellm_params: { model: "anthropic/m", api_key: "x", rpm: 1 } }];
+    writeFileSync(
+      gateway.folder.join("litellm.yaml"),
+      JSON.stringify({ model_list: models, general_settings: { master_key: "sk-master" } }),
+    );
   });
   afterAll(async () => {
     await gateway.stop();

@@ -148,6 +148,13 @@ const adoption = z.looseObject({
     }),
   ),
 });
+const imported = z.looseObject({
+  config: z.string(),
+  channels: z.array(z.string()),
+  groups: z.array(z.string()),
+  keys: z.array(z.string()),
+  no_counterpart: z.array(z.string()),
+});
 const service = z.looseObject({
   installed: z.boolean(),
   enabled: z.boolean(),
@@ -187,6 +194,7 @@ const OUTPUTS = {
   "run-list": z.array(tool),
   init,
   "init-adopt": adoption,
+  import: imported,
   doctor,
   "service-status": service,
 } as const;

@@ -1,0 +1,116 @@
+// Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
+
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
+import { sha256Hex } from "../../../src/lib/secret.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { run } from "../driving.ts";
+
+const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
+/** Theirs and ours, three times. */
+const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
+const KINDS = ["ccr", "litellm", "cliproxy"] as const;
+
+let folder: TempFolder;
+beforeEach(() => {
+  folder = makeTempFolder();
+});
+afterEach(() => folder.remove());
+
+const load = () => loadConfig(folder.join("gateway.yaml"), {}, { missing: "keep" }).catalog;
+
+async function importText(kind: string, text: string, ...flags: string[]) {
+  writeFileSync(folder.join("theirs"), text);
+  return run({ folder: folder.path }, "import", kind, "theirs", ...flags);
+}
+
+test.each(KINDS.map((kind, index) => [kind, index] as const))(
+  "the example of docs/coming-from.md for %s is imported as the document shows it",
+  async (kind, index) => {
+    const [theirs = "", ours = ""] = BLOCKS.slice(index * 2);
+    const { status, stdout, stderr } = await importText(kind, theirs);
+    expect({ status, stdout, stderr }).toEqual({
+      status: 0,
+      stdout: "",
+      stderr: expect.stringContaining("Wrote "),
+    });
+    // The document has a reference, and gateway.env the credential.
+    const describe = ({ channels, groups, listen }: ReturnType<typeof load>) => ({
+      listen,
+      channels: [...channels.values()].map((each) => ({ ...each, credential: "" })),
+      groups: [...groups.values()].map(({ name, platform, listed }) => [name, platform, listed]),
+    });
+    const shown = checkConfigText(ours, folder.join("ours.yaml"), {}, { missing: "keep" }).catalog;
+    expect(describe(load())).toEqual(describe(shown));
+  },
+);
+
+test("the keys of clients are kept as the document says", async () => {
+  await importText("ccr", BLOCKS[0] ?? "");
+  expect(load().keysBySha256.get(sha256Hex("a-secret"))?.name).toBe("ccr");
+  const words = /gateway (keys import .*) < keys\.txt/.exec(DOC)?.[1]?.split(" ") ?? [];
+  const { status } = await run({ folder: folder.path, stdin: "LAPTOP=another-secret\n" }, ...words);
+  expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "LAPTOP"]);
+});
+
+test("a credential goes into gateway.env, and no secret is printed or in the config", async () => {
+  const text = BLOCKS[4] ?? "";
+  const { stdout, stderr } = await importText("cliproxy", text, "--json");
+  const config = readFileSync(folder.join("gateway.yaml"), "utf8");
+  for (const shown of [stdout, stderr, config]) expect(shown).not.toMatch(/sk-ant-api03-their-own|a-secret/);
+  expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("=sk-ant-api03-their-own\n");
+  expect(["gateway.yaml", "gateway.env"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([
+    0o600, 0o600,
+  ]);
+});
+
+test("what has no counterpart is listed, and the rest is imported", async () => {
+  const document = {
+    Providers: [
+      { name: "deepseek", api_base_url: "https://api.deepseek.com/v1", api_key: "$KEY", transformer: {} },
+      { name: "other", api_base_url: "https://o.example/v1/chat/completions", api_key: "sk-other" },
+      { name: "own", api_base_url: "https://own.example/v1/messages", api_key: "${OWN}" },
+    ],
+    Router: { default: "own,best", background: "deepseek,small", think: "own,thinker" },
+    PROXY_URL: "http://p.example:1",
+    API_TIMEOUT_MS: 600000,
+    CUSTOM_ROUTER_PATH: "x.js",
+  };
+  const { stdout } = await importText("ccr", `// mine\n${JSON.stringify(document)}`, "--json");
+  expect(JSON.parse(stdout)).toEqual({
+    config: folder.join("gateway.yaml"),
+    channels: ["deepseek", "own"],
+    groups: ["claude"],
+    keys: [],
+    no_counterpart: [
+      "Providers deepseek: transformer",
+      "Providers other: Chat Completions at o.example. A channel speaks messages, responses or content",
+      "Router.background: another provider for some models of one group",
+      "Router.think",
+      "CUSTOM_ROUTER_PATH",
+    ],
+  });
+  const { channels, groups } = load();
+  // The channel of the default route is the first one.
+  expect(groups.get("claude")?.listed).toEqual(["own", "deepseek"]);
+  expect(channels.get("own")).toMatchObject({
+    credential: "${OWN}",
+    aliasGlobs: [["claude-*", "best"]],
+    timeouts: { firstByteMs: 600_000 },
+  });
+});
+
+test.each([
+  ["a config is there", "ccr", BLOCKS[0] ?? "", "already exists"],
+  ["the file cannot be parsed", "litellm", "a: [sk-hush", "theirs: it cannot be parsed."],
+  ["nothing can be used", "ccr", '{ "LOG": true }', "nothing was written. No counterpart:\n  LOG"],
+])("import writes nothing if %s", async (what, kind, text, problem) => {
+  if (what === "a config is there") writeFileSync(folder.join("gateway.yaml"), "vendor: mine\n");
+  const { status, stderr } = await importText(kind, text);
+  expect(status).toBeGreaterThan(0);
+  expect(stderr).toContain(problem);
+  expect(stderr).not.toContain("hush");
+  expect(existsSync(folder.join("gateway.yaml"))).toBe(what === "a config is there");
+});
