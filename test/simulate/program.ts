@@ -9,7 +9,7 @@ import { Sums } from "../../src/billing/ledger/sums/sums.ts";
 import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
-import { readCurrentPrices } from "../../src/cli/money/prices/current-prices.ts";
+import { readCurrentPrices } from "../../src/cli/money/prices/in-use.ts";
 import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";

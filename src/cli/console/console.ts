@@ -1,9 +1,15 @@
 // `gateway console`: a session of menus. Each entry calls the same function as the
 // command with that meaning.
 
-import { channelEntries } from "./channel-entries.ts";
-import { keyEntries, priceEntries, showSomeModels, spendingEntries } from "./entries.ts";
-import { groupEntries, planEntries } from "./group-entries.ts";
+import {
+  channelEntries,
+  groupEntries,
+  keyEntries,
+  planEntries,
+  priceEntries,
+  showSomeModels,
+  spendingEntries,
+} from "./entries.ts";
 import { showChannels } from "../channels/channels.ts";
 import { listGroups } from "../catalog/groups.ts";
 import { listKeys } from "../keys/list.ts";

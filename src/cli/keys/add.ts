@@ -8,9 +8,8 @@ import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
 import { checkKeyName, formatMoment, readExpiry } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig, openConfigFile } from "../access/config.ts";
-import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
+import { type GivenSecretFlags, readGivenSecret, printSecrets } from "./secrets.ts";
 import { readNewLimits } from "../../config/changes/limits.ts";
-import { printSecrets } from "./print-secrets.ts";
 import { askText, canPrompt, refuseUsage, printNote } from "../terminal/terminal.ts";
 
 export interface AddFlags extends ConfigFlags, GivenSecretFlags {

@@ -12,10 +12,9 @@ import {
 import { changeLimits, findLimits, type LimitHolder, readLimits } from "../../config/changes/limits.ts";
 import { newSecret } from "../../lib/secret.ts";
 import { chooseGroup } from "./group-choice.ts";
-import { type GivenSecretFlags, readGivenSecret } from "./given-secret.ts";
+import { type GivenSecretFlags, readGivenSecret, printSecrets } from "./secrets.ts";
 import { findKey, formatMoment, readExpiry } from "../../config/changes/names.ts";
 import { type ConfigFlags, describeGroup, openConfig, type RemoveFlags } from "../access/config.ts";
-import { printSecrets } from "./print-secrets.ts";
 import { confirmRemoval, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface RotateFlags extends ConfigFlags, GivenSecretFlags {

@@ -9,7 +9,7 @@ import { getField, parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { checkKeyName, findGroup, formatMoment } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { checkSecret } from "./given-secret.ts";
+import { checkSecret } from "./secrets.ts";
 import { fail, printNote, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
 

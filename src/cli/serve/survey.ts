@@ -8,7 +8,7 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { listMisleading } from "../doctor/tools.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { formatCount } from "../terminal/text.ts";
-import { hasPrice, listInUse } from "../money/prices/models-in-use.ts";
+import { hasPrice, listInUse } from "../money/prices/in-use.ts";
 
 export interface Survey {
   readonly catalog: Catalog;

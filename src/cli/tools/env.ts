@@ -4,7 +4,7 @@ import { connect, type ToolConnection, splitWords, type ToolFlags } from "./conn
 import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
 import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
-import { printSecrets } from "../keys/print-secrets.ts";
+import { printSecrets } from "../keys/secrets.ts";
 import { printNote } from "../terminal/terminal.ts";
 
 export interface EnvFlags extends ToolFlags {

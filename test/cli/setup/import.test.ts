@@ -87,8 +87,8 @@ test("what has no counterpart is listed, and the rest is imported", async () => 
     no_counterpart: [
       "Providers deepseek: transformer",
       "Providers other: Chat Completions at o.example. A channel speaks messages, responses or content",
-      "Router.background: another provider for some models of one group",
       "Router.think",
+      "Router.background: another provider for some models of one group",
       "CUSTOM_ROUTER_PATH",
     ],
   });

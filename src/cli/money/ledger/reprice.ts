@@ -8,7 +8,7 @@ import { type Ledger, openLedger } from "../../../billing/ledger/ledger.ts";
 import { type FileLock, takeLock } from "../../../lib/files/file-lock.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { tryGateway } from "../../access/control.ts";
-import { readCurrentPrices } from "../prices/current-prices.ts";
+import { readCurrentPrices } from "../prices/in-use.ts";
 import { findLedger, type LedgerFlags } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
 import { readPeriod } from "../period.ts";

@@ -8,7 +8,7 @@ import {
   sellerOf,
 } from "../../../billing/prices.ts";
 import type { Period, Rates } from "../../../billing/prices/book.ts";
-import { hasPrice, listInUse } from "./models-in-use.ts";
+import { hasPrice, listInUse } from "./in-use.ts";
 import { ANY_SELLER } from "../../../billing/prices/sellers.ts";
 import { listSeenModels } from "../../../billing/report/seen-models.ts";
 import type { Channel } from "../../../config/catalog.ts";

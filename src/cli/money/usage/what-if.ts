@@ -19,7 +19,7 @@ import { openConfigUnless } from "../../access/config.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
-import { readCurrentPrices } from "../prices/current-prices.ts";
+import { readCurrentPrices } from "../prices/in-use.ts";
 import {
   addEmptySpans,
   addTotalRow,

@@ -1,7 +1,10 @@
 // The config of claude-code-router: config.json. A route becomes an alias for all names that Claude Code asks for.
 
+import { PLATFORMS } from "../../../config/schema.ts";
+import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { getField } from "../../../lib/json/json.ts";
 import { addChannel, addKey, type Draft, findProvider, noteOthers, readList, readText } from "./draft.ts";
+import type { Preset } from "../presets.ts";
 
 export function readCcr(document: unknown, draft: Draft): void {
   const proxy = readText(document, "PROXY_URL");
@@ -40,26 +43,38 @@ export function readCcr(document: unknown, draft: Draft): void {
 }
 
 function readRoutes(router: unknown, channels: ReadonlyMap<string, string>, draft: Draft): void {
-  const [provider = "", model = ""] = (readText(router, "default") ?? "").split(",");
-  const name = channels.get(provider) ?? "";
-  const channel = draft.channels[name];
-  if (channel !== undefined && model !== "") {
-    channel.aliases = { "claude-*": model };
-    const [background = "", small = ""] = (readText(router, "background") ?? "").split(",");
-    if (background === provider && small !== "") channel.aliases["claude-haiku-*"] = small;
-    else if (background !== "")
-      draft.lost.push("Router.background: another provider for some models of one group");
-    for (const group of Object.values(draft.groups))
-      if (group.channels.includes(name))
-        group.channels.sort((a, b) => Number(b === name) - Number(a === name));
-  } else if (provider !== "") draft.lost.push("Router.default: its provider has no counterpart");
   noteOthers(draft, router, ["default", "background"], "Router.");
+  const route = readRoute(router, "default");
+  if (route === null) return;
+  const name = channels.get(route.provider) ?? "";
+  const channel = draft.channels[name];
+  if (channel === undefined) {
+    draft.lost.push("Router.default: its provider has no counterpart");
+    return;
+  }
+  channel.aliases = { "claude-*": route.model };
+  const background = readRoute(router, "background");
+  if (background?.provider === route.provider) channel.aliases["claude-haiku-*"] = background.model;
+  else if (background !== null)
+    draft.lost.push("Router.background: another provider for some models of one group");
+  // The channel of the default route comes first.
+  for (const { channels: listed } of Object.values(draft.groups))
+    if (listed.includes(name)) listed.sort((a, b) => Number(b === name) - Number(a === name));
+}
+
+/** `provider,model` */
+function readRoute(router: unknown, name: string): { provider: string; model: string } | null {
+  const [provider = "", model = ""] = (readText(router, name) ?? "").split(",");
+  return provider === "" || model === "" ? null : { provider, model };
 }
 
 /** An address of another provider, whose path says what it speaks. */
-function readAddress(address: string) {
-  const [, baseUrl = "", path = ""] = /^(https?:\/\/.+?)(?:\/v1)?\/(messages|responses)$/.exec(address) ?? [];
-  return path === "messages" || path === "responses" ? ({ platform: path, baseUrl } as const) : null;
+function readAddress(address: string): Pick<Preset, "platform" | "baseUrl"> | null {
+  for (const platform of PLATFORMS) {
+    const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
+    if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length) };
+  }
+  return null;
 }
 
 function hostOf(address: string): string {

@@ -5,9 +5,9 @@ import type { Platform } from "../../../config/schema.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
 import { nameVariable } from "../channels/add.ts";
-import { type Preset, PRESETS } from "../presets.ts";
+import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
-interface DraftChannel {
+export interface DraftChannel {
   readonly platform: Platform;
   readonly base_url: string;
   readonly credential: string;
@@ -46,14 +46,7 @@ export function describeDraft({ listen, channels, groups, keys }: Draft): object
   return { ...address, channels, groups, keys };
 }
 
-const GROUPS: Readonly<Record<Platform, string>> = {
-  messages: "claude",
-  responses: "codex",
-  content: "gemini",
-  relay: "relay",
-};
-
-export interface Upstream {
+interface Upstream {
   readonly name: string;
   readonly preset: Pick<Preset, "platform" | "baseUrl" | "bearer" | "local">;
   /** A reference, or a secret. */
@@ -77,8 +70,9 @@ export function addChannel(draft: Draft, { name: wanted, preset, credential, mor
     ...(local !== undefined && { free: true as const }),
     ...more,
   };
-  const group = (draft.groups[GROUPS[platform]] ??= { platform, channels: [] });
-  group.channels.push(name);
+  // The group of the platform's first provider.
+  const group = PRESETS.find((each) => each.platform === platform)?.group ?? platform;
+  (draft.groups[group] ??= { platform, channels: [] }).channels.push(name);
   return name;
 }
 
@@ -119,7 +113,7 @@ export function addKey(draft: Draft, name: string, secret: unknown, place: strin
 /** By its address, or by the name that other gateways give it. */
 export function findProvider(address: string | null, name: string): Preset | null {
   const host = address === null ? null : (URL.parse(address)?.host ?? null);
-  const known = PRESETS.filter(({ id }) => id !== "relay");
+  const known = PRESETS.filter((each) => !needsAddress(each));
   return (
     known.find(({ baseUrl }) => host !== null && new URL(baseUrl).host === host) ??
     (address === null ? (known.find(({ id }) => id === (NAMES[name] ?? name)) ?? null) : null)

@@ -25,10 +25,6 @@ export function readLitellm(document: unknown, draft: Draft): void {
     const name = channels.get(id) ?? addChannel(draft, { name: preset.channel, preset, credential });
     channels.set(id, name);
     addModel(draft, name, wanted, model);
-    if (preset.platform === "messages" && preset.id !== "anthropic")
-      draft.lost.push(
-        `model_list ${wanted}: Chat Completions. The channel ${name} speaks Anthropic's Messages API`,
-      );
     noteOthers(draft, params, ["model", "api_key", "api_base"], `model_list ${wanted}: `);
   }
   addKey(

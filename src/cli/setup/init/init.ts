@@ -13,7 +13,7 @@ import { newSecret, sha256Hex } from "../../../lib/secret.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { formatMoment } from "../../../config/changes/names.ts";
 import { type ConfigFlags } from "../../access/config.ts";
-import { printSecrets } from "../../keys/print-secrets.ts";
+import { printSecrets } from "../../keys/secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";

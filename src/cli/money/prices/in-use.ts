@@ -1,8 +1,11 @@
-// Which models a config names, and whether a model has a price at a channel.
+// The prices that count now, and which models in use have one.
 
-import { findPrice, type PriceBook, sellerOf } from "../../../billing/prices.ts";
+import { findPrice, type PriceBook, sellerOf, loadPriceBook } from "../../../billing/prices.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
+import type { CurrentPrices } from "../../../billing/report/line-charge.ts";
+import type { LoadedConfig } from "../../../config/file/load.ts";
+import { readCalls } from "../../../dialects/meters/messages.ts";
 
 /** A model that is used through a channel, or that the config names there. */
 export interface ModelInUse {
@@ -52,4 +55,18 @@ export function listInUse(catalog: Catalog, ledger: readonly ModelInUse[]): read
   for (const each of [...listNamedModels(catalog), ...seen])
     known.set(`${each.channel}\n${each.model}`, each);
   return [...known.values()].toSorted((a, b) => b.requests - a.requests);
+}
+
+/** Without a config: those of the built-in book. */
+export function readCurrentPrices(loaded: LoadedConfig | null): CurrentPrices {
+  const { catalog, path = null } = loaded ?? {};
+  return {
+    book: loadPriceBook(path),
+    overrides: catalog?.prices ?? new Map(),
+    sellerOf: (name) => {
+      const channel = catalog?.channels.get(name);
+      return channel && sellerOf(channel);
+    },
+    readCalls,
+  };
 }
