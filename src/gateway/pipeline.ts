@@ -94,7 +94,8 @@ function routeKnown(r: Request, gateway: Gateway): void {
 
 /** Finds the channels that can serve the request, and puts it into their dialect. */
 export function findRoute(r: Request, gateway: Gateway): void {
-  requireNoSecret(r.body.model, gateway);
+  requireNoSecret(r.body.model, "`model`", gateway);
+  requireNoSecret(r.path, "The path", gateway);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   requireOneModel(r.body, match);
   r.model = match.model;
@@ -112,11 +113,11 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.stream = r.body.stream;
 }
 
-/** The model goes upstream, and into the line. */
-function requireNoSecret(model: string | null, { catalog }: Gateway): void {
-  if (model === null || !secretsOf(catalog).holds(model)) return;
-  const text = "`model` holds a key of this gateway or a credential of one of its channels.";
-  throw new GatewayError("bad_request", text, { param: "model" });
+/** What goes upstream, and cannot be left out. */
+function requireNoSecret(text: string | null, where: string, { catalog }: Gateway): void {
+  if (text === null || !secretsOf(catalog).holds(text)) return;
+  const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
+  throw new GatewayError("bad_request", what);
 }
 
 function send(r: Request, gateway: Gateway): void {

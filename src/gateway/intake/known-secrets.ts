@@ -92,7 +92,9 @@ function decode(part: string): string {
 const known = new WeakMap<Catalog, KnownSecrets>();
 
 export function secretsOf(catalog: Catalog): KnownSecrets {
-  const found = known.get(catalog) ?? new KnownSecrets(catalog);
-  known.set(catalog, found);
-  return found;
+  const found = known.get(catalog);
+  if (found !== undefined) return found;
+  const made = new KnownSecrets(catalog);
+  known.set(catalog, made);
+  return made;
 }

@@ -6,6 +6,7 @@ import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { handle } from "../../../src/gateway/pipeline.ts";
 import { Request } from "../../../src/gateway/request.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
+import { keyOf } from "../../harness/gateway.ts";
 import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
 
 const KEY = "sk-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3";
@@ -95,6 +96,18 @@ test.each(CASES)("%s in %s goes nowhere", async (secret, place) => {
     expect(scripted.requests.slice(before).map(({ target }) => target)).toEqual(["/v1/messages?beta=true"]);
   if (sent.model === undefined) expect(scripted.ledger()).toHaveLength(scripted.requests.length);
   expect(listTraces()).not.toContain(text);
+});
+
+test("a key in the place of a response's id is refused", async () => {
+  const other = await openScripted({ channels: { a: [OK] }, platform: "responses", target: "/v1/responses" });
+  const target = `/v1/responses/${keyOf("responses")}/cancel`;
+  const exchange = new RecordedExchange(target, [["authorization", `Bearer ${keyOf("responses")}`]], {});
+  const found = recognise(exchange, other.gateway.catalog);
+  if (found.kind !== "target") throw new Error("not an endpoint");
+  handle(new Request({ id: "req_path", exchange, time: 0, arrived: 0 }, found), other.gateway);
+  while (exchange.ended === "open") await new Promise(setImmediate);
+  expect([exchange.status, other.requests]).toEqual([400, []]);
+  await other.stop();
 });
 
 test("ids, labels and parameters without a secret stay as they are", async () => {
