@@ -1,0 +1,310 @@
+// Any client's dialect to any upstream's: a reader and a writer for the request, and the same for the answer. Only this file
+// knows all of them.
+
+import type { Usage } from "../billing/usage.ts";
+import type { DialectName } from "../dialects/dialect.ts";
+import { DIALECTS } from "../dialects/endpoints.ts";
+import { GatewayError } from "../lib/errors.ts";
+import { parseExactJson } from "../lib/json/exact-json.ts";
+import { isObject, parseJson } from "../lib/json/json.ts";
+import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
+import type { RequestStamp } from "./responses-to-chat/context.ts";
+import type { ChatError } from "./responses-to-chat/errors.ts";
+import type { ChatOutput, ChatStream } from "./responses-to-chat/response/stream.ts";
+import type { Json } from "./responses-to-chat/strict-json.ts";
+import { ChatAnswerReader } from "./read-answer/chat.ts";
+import { ContentAnswerReader } from "./read-answer/content.ts";
+import { MessagesAnswerReader } from "./read-answer/messages.ts";
+import { ResponsesAnswerReader } from "./read-answer/responses.ts";
+import type { AnswerReader } from "./read-answer/reading.ts";
+import { readChatRequest } from "./read-request/chat.ts";
+import { readContentRequest } from "./read-request/content.ts";
+import { readMessagesRequest } from "./read-request/messages.ts";
+import { readResponsesRequest } from "./read-request/responses.ts";
+import type { OpenSeal } from "./read-request/reading.ts";
+import type { Conversation, Destination } from "./turn/conversation.ts";
+import { type Envelopes, openEnvelopes } from "./turn/envelope.ts";
+import { blameAnswer, explainFailure, type Failure, readFailure } from "./turn/failure.ts";
+import { indexTools } from "./turn/names.ts";
+import { Collector, Sequence } from "./turn/sequence.ts";
+import { ChatAnswerWriter, writeWholeChat } from "./write-answer/chat.ts";
+import { ContentAnswerWriter, writeWholeContent } from "./write-answer/content.ts";
+import { MessagesAnswerWriter, writeWholeMessages } from "./write-answer/messages.ts";
+import { ResponsesAnswerWriter, writeWholeResponses } from "./write-answer/responses.ts";
+import type { AnswerContext, AnswerWriter, WholeAnswer } from "./write-answer/writing.ts";
+import { writeChatRequest } from "./write-request/chat.ts";
+import { writeContentRequest } from "./write-request/content.ts";
+import { writeMessagesRequest } from "./write-request/messages.ts";
+import { writeResponsesRequest } from "./write-request/responses.ts";
+
+/** What a dialect needs to be a client's. */
+interface ClientSide {
+  readonly read: (body: Json, openSeal: OpenSeal) => Conversation;
+  readonly Writer: new (context: AnswerContext) => AnswerWriter;
+  readonly writeWhole: (answer: WholeAnswer, context: AnswerContext) => string;
+}
+
+/** What a dialect needs to be an upstream's. */
+interface UpstreamSide {
+  readonly write: (conversation: Conversation, to: Destination) => Json;
+  readonly Reader: new (sequence: Sequence) => AnswerReader;
+  readonly path: (model: string, stream: boolean) => string;
+}
+
+const CLIENTS: Readonly<Record<DialectName, ClientSide>> = {
+  messages: { read: readMessagesRequest, Writer: MessagesAnswerWriter, writeWhole: writeWholeMessages },
+  responses: { read: readResponsesRequest, Writer: ResponsesAnswerWriter, writeWhole: writeWholeResponses },
+  chat: { read: readChatRequest, Writer: ChatAnswerWriter, writeWhole: writeWholeChat },
+  content: { read: readContentRequest, Writer: ContentAnswerWriter, writeWhole: writeWholeContent },
+};
+
+const UPSTREAMS: Readonly<Record<DialectName, UpstreamSide>> = {
+  chat: { write: writeChatRequest, Reader: ChatAnswerReader, path: () => "/v1/chat/completions" },
+  messages: { write: writeMessagesRequest, Reader: MessagesAnswerReader, path: () => "/v1/messages" },
+  responses: { write: writeResponsesRequest, Reader: ResponsesAnswerReader, path: () => "/v1/responses" },
+  content: {
+    write: writeContentRequest,
+    Reader: ContentAnswerReader,
+    path(model, stream) {
+      const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+      return `/v1beta/models/${encodeURIComponent(model)}:${verb}`;
+    },
+  },
+};
+
+/** Parsing more would stop every other stream. */
+export const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
+
+export interface ConversionOrder {
+  readonly client: DialectName;
+  readonly body: Uint8Array;
+  /** As the client named it. */
+  readonly model: string;
+  readonly stream: boolean;
+  readonly to: Destination;
+  readonly stamp: RequestStamp;
+  /** Proves that an envelope is ours and this channel's. */
+  readonly secret: string;
+  readonly isCodex: boolean;
+}
+
+export interface ConvertedCall {
+  readonly body: Uint8Array;
+  readonly path: string;
+  readonly conversion: Conversion;
+}
+
+/** Throws a GatewayError that names the client's field. */
+export function convertCall(order: ConversionOrder): ConvertedCall {
+  const { to, client } = order;
+  const [from, upstream] = [CLIENTS[client], UPSTREAMS[to.dialect]];
+  const envelopes = openEnvelopes(order.secret, to.model, to.dialect);
+  const read = from.read(parseBody(order.body), envelopes.open);
+  const conversation = { ...read, stream: order.stream };
+  const body = writeBody(upstream.write(conversation, to));
+  const conversion = new Conversion(conversation, { ...order, from, upstream, envelopes });
+  return { body, path: upstream.path(to.model, order.stream), conversion };
+}
+
+function parseBody(body: Uint8Array): Json {
+  if (body.length > MAX_CONVERTED_REQUEST_BYTES) {
+    const most = MAX_CONVERTED_REQUEST_BYTES / 1024 / 1024;
+    throw new GatewayError(
+      "body_too_large",
+      `The request is larger than ${most} MiB, and this group converts requests. Send less, or use a group whose channels speak the client's own dialect.`,
+    );
+  }
+  let value: unknown;
+  try {
+    value = parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch (cause) {
+    throw new GatewayError("bad_request", "The body of the request is not valid JSON.", { cause });
+  }
+  if (isObject(value)) return { ...value };
+  throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
+}
+
+/** JSON.stringify fails at a smaller depth than the parser. */
+function writeBody(body: Json): Uint8Array {
+  try {
+    return Buffer.from(JSON.stringify(body));
+  } catch (cause) {
+    throw new GatewayError("bad_request", "The JSON body of the request is nested too deeply.", { cause });
+  }
+}
+
+interface Sides extends ConversionOrder {
+  readonly from: ClientSide;
+  readonly upstream: UpstreamSide;
+  readonly envelopes: Envelopes;
+}
+
+type Count = () => Usage;
+
+/** Converts the answers to one request. */
+export class Conversion {
+  /** What was left out or changed. The client sees it in a header. */
+  readonly adjusted: readonly string[];
+  readonly #sides: Sides;
+  readonly #context: Omit<AnswerContext, "count">;
+
+  constructor(conversation: Conversation, sides: Sides) {
+    const { client, model, to, stamp, isCodex, envelopes } = sides;
+    this.adjusted = conversation.notes.list();
+    this.#sides = sides;
+    this.#context = {
+      client,
+      stamp,
+      isCodex,
+      model,
+      tools: indexTools(conversation.tools, to.dialect),
+      wantsUsage: conversation.wantsUsage,
+      closeSeal: envelopes.close,
+    };
+  }
+
+  openStream(count: Count): ChatStream {
+    const { from, upstream, client } = this.#sides;
+    const writer = new from.Writer({ ...this.#context, count });
+    return new AnswerStream(writer, upstream.Reader, (failure) =>
+      formError(failure, client, this.#sides.stamp),
+    );
+  }
+
+  /** The value, or the events of a stream that came where none was requested. */
+  readReply(body: Uint8Array): unknown {
+    const text = new TextDecoder().decode(body);
+    const value = parseJson(text);
+    if (value !== undefined) return value;
+    const parser = openSseParser();
+    return new StreamedReply([...parser.push(body), ...parser.end()]);
+  }
+
+  convertReply(reply: unknown, count: Count): { status: number; body: string } {
+    const { from, upstream, client, stamp } = this.#sides;
+    const collector = new Collector();
+    const sequence = new Sequence(collector);
+    const reader = new upstream.Reader(sequence);
+    if (reply instanceof StreamedReply) for (const event of reply.events) readEvent(reader, sequence, event);
+    else reader.read(reply, "");
+    reader.finish();
+    const { ended, failure } = collector;
+    if (ended === null) return formError(failure ?? blameAnswer(NO_ANSWER), client, stamp);
+    const answer = { id: sequence.id, blocks: sequence.blocks, end: ended };
+    return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
+  }
+
+  convertError(status: number, body: Uint8Array): { status: number; body: string } {
+    const { client, stamp } = this.#sides;
+    return formError(readFailure(status, new TextDecoder().decode(body)), client, stamp);
+  }
+
+  /** A whole answer as the only event of a stream: the readers know both. */
+  spreadReply(body: Uint8Array): Uint8Array {
+    const value = parseJson(new TextDecoder().decode(body));
+    return value === undefined ? body : Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
+  }
+}
+
+const NO_ANSWER = "The upstream's answer is not one.";
+
+class StreamedReply {
+  readonly events: readonly SseEvent[];
+
+  constructor(events: readonly SseEvent[]) {
+    this.events = events;
+  }
+}
+
+function formError(
+  failure: Failure,
+  client: DialectName,
+  { id }: RequestStamp,
+): { status: number; body: string } {
+  const body = DIALECTS[client].errorBody(explainFailure(failure, client), id);
+  return { status: failure.status, body };
+}
+
+function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
+  const event = parseJson(data);
+  if (event !== undefined) reader.read(event, name);
+  else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
+}
+
+/** Gives a failure that came before anything was sent to the gateway, which answers with a status. */
+class AnswerStream implements ChatStream {
+  readonly #writer: AnswerWriter;
+  readonly #sequence: Sequence;
+  readonly #reader: AnswerReader;
+  readonly #parser = openSseParser();
+  readonly #refuse: (failure: Failure) => { status: number; body: string };
+  #phase: ChatOutput["phase"] = "held";
+  #refusal: ChatOutput["refusal"] = null;
+
+  constructor(
+    writer: AnswerWriter,
+    Reader: UpstreamSide["Reader"],
+    refuse: (failure: Failure) => { status: number; body: string },
+  ) {
+    this.#writer = writer;
+    this.#refuse = refuse;
+    this.#sequence = new Sequence({
+      begin: (id) => {
+        this.#phase = "open";
+        writer.begin(id);
+      },
+      open: (block) => writer.open(block),
+      delta: (block, piece) => writer.delta(block, piece),
+      close: (block) => writer.close(block),
+      idle: () => {
+        if (this.#phase === "open") writer.idle();
+      },
+      end: (end) => {
+        writer.end(end);
+        this.#phase = "done";
+      },
+      fail: (failure) => this.#fail(failure),
+    });
+    this.#reader = new Reader(this.#sequence);
+  }
+
+  push(chunk: Uint8Array): ChatOutput {
+    return this.#emit(() => this.#read(this.#parser.push(chunk)));
+  }
+
+  end(fault?: ChatError): ChatOutput {
+    return this.#emit(() => {
+      if (fault === undefined) {
+        this.#read(this.#parser.end().filter(({ data }) => parseJson(data) !== undefined));
+        this.#reader.finish();
+      } else if (this.#reader.survives()) this.#reader.finish();
+      else this.#sequence.fail(blameAnswer(fault.error.message, fault.status));
+    });
+  }
+
+  #read(events: readonly SseEvent[]): void {
+    for (const event of events) {
+      if (this.#sequence.over) return;
+      readEvent(this.#reader, this.#sequence, event);
+    }
+  }
+
+  #emit(work: () => void): ChatOutput {
+    try {
+      if (!this.#sequence.over) work();
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      this.#sequence.fail(blameAnswer(error.message, error.status));
+    }
+    return { text: this.#writer.take(), phase: this.#phase, refusal: this.#refusal };
+  }
+
+  #fail(failure: Failure): void {
+    this.#refusal = this.#refuse(failure);
+    if (this.#phase === "held") this.#phase = "refused";
+    else {
+      this.#phase = "broken";
+      this.#writer.fail(failure);
+    }
+  }
+}

@@ -1,0 +1,328 @@
+// A request of a messages client → a conversation.
+// https://platform.claude.com/docs/en/api/messages
+
+import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
+import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
+import { readEffort } from "../turn/effort.ts";
+import { checkFields, type FieldRules } from "../turn/fields.ts";
+import { refuseBody, refuseField } from "../turn/notes.ts";
+import { type OpenSeal, Reading, readName, readNumber, readSchema, readText, setOption } from "./reading.ts";
+
+export const MESSAGES_FIELDS: FieldRules = {
+  model: "kept",
+  messages: "kept",
+  system: "kept",
+  tools: "kept",
+  stream: "kept",
+  max_tokens: ["cap"],
+  temperature: ["temperature"],
+  top_p: ["top_p"],
+  top_k: ["top_k"],
+  stop_sequences: ["stop"],
+  tool_choice: ["choice"],
+  "tool_choice.disable_parallel_tool_use": ["parallel"],
+  thinking: ["effort", "thoughts"],
+  "output_config.effort": ["effort"],
+  "output_config.format": ["schema"],
+  output_format: ["schema"],
+  service_tier: ["tier"],
+  speed: "noted",
+  metadata: "silent",
+  context_management: "silent",
+  safeguards: "silent",
+  inference_geo: "noted",
+  fallbacks: "noted",
+  diagnostics: "silent",
+  cache_control: "silent",
+  mcp_servers: "refused",
+  container: "refused",
+};
+
+/** Claude Code puts it into the first block. It changes with each request, so that no cache would hold. */
+const ATTRIBUTION = "x-anthropic-billing-header:";
+
+export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversation {
+  const reading = new Reading(openSeal);
+  checkFields(body, MESSAGES_FIELDS, reading.notes);
+  readContextEdits(body["context_management"]);
+  for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
+  readOptions(reading, body);
+  refuseUselessTools(reading, getList(body["tools"]));
+  reading.say("system", readSystem(body["system"]));
+  for (const [index, value] of requireList(body["messages"], "messages").entries()) {
+    const path = `messages[${index}]`;
+    addMessage(reading, requireRecord(value, path), path);
+  }
+  return reading.finish("messages", MESSAGES_FIELDS, body);
+}
+
+function readContextEdits(value: unknown): void {
+  const compacts = getList(getField(value, "edits")).some((edit) =>
+    String(getField(edit, "type")).startsWith("compact_"),
+  );
+  if (compacts)
+    refuseField("context_management", "the channels of this group cannot compact a conversation.");
+}
+
+function readSystem(system: unknown): ContentPart[] {
+  if (typeof system === "string") return readText(system);
+  return getList(system)
+    .filter((block) => !String(getField(block, "text")).startsWith(ATTRIBUTION))
+    .flatMap((block) => readText(getField(block, "text"), isMarked(block)));
+}
+
+function isMarked(block: unknown): boolean {
+  return isObject(getField(block, "cache_control"));
+}
+
+// Options.
+
+function readOptions({ options }: Reading, body: Json): void {
+  setOption(options, "cap", readNumber(body["max_tokens"], "max_tokens"));
+  setOption(options, "temperature", readNumber(body["temperature"], "temperature"));
+  setOption(options, "top_p", readNumber(body["top_p"], "top_p"));
+  setOption(options, "top_k", readNumber(body["top_k"], "top_k"));
+  const stops = getList(body["stop_sequences"]).filter((each) => typeof each === "string");
+  if (stops.length > 0) options.stop = stops;
+  readThinking(options, body);
+  const config = body["output_config"];
+  const format = getField(config, "format") ?? body["output_format"];
+  if (getField(format, "type") === "json_schema") {
+    options.schema = { name: "answer", schema: readSchema(getField(format, "schema")), strict: true };
+  }
+  const choice = body["tool_choice"];
+  setOption(options, "choice", readChoice(choice));
+  if (getField(choice, "disable_parallel_tool_use") === true) options.parallel = false;
+  if (body["service_tier"] === "standard_only") options.tier = "default";
+}
+
+/** Without the field, a model does not think, whatever its effort is. */
+function readThinking(options: Reading["options"], body: Json): void {
+  const { thinking, output_config: config } = body;
+  const type = getField(thinking, "type");
+  const thinks = type === "enabled" || type === "adaptive";
+  const wanted = readEffort(getField(config, "effort")) ?? readEffort(getField(thinking, "budget_tokens"));
+  options.effort = thinks ? (wanted ?? "high") : "none";
+  if (thinks) options.thoughts = getField(thinking, "display") !== "omitted";
+}
+
+const CHOICES: Readonly<Record<string, Choice>> = {
+  auto: { kind: "auto" },
+  any: { kind: "any" },
+  none: { kind: "none" },
+};
+
+function readChoice(value: unknown): Choice | undefined {
+  const type = getField(value, "type");
+  if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
+  return typeof type === "string" ? CHOICES[type] : undefined;
+}
+
+// Tools.
+
+const COMMAND = { type: "object", properties: { command: { type: "string" }, restart: { type: "boolean" } } };
+const EDITOR = {
+  type: "object",
+  properties: {
+    command: { type: "string", enum: ["view", "create", "str_replace", "insert"] },
+    path: { type: "string" },
+    file_text: { type: "string" },
+    old_str: { type: "string" },
+    new_str: { type: "string" },
+    insert_line: { type: "integer" },
+    insert_text: { type: "string" },
+    view_range: { type: "array", items: { type: "integer" } },
+  },
+  required: ["command", "path"],
+};
+/** Tools of the client whose schema only the provider's models know. */
+const KNOWN_TOOLS: readonly (readonly [RegExp, Json])[] = [
+  [/^bash_\d+$/, COMMAND],
+  [/^text_editor_\d+$/, EDITOR],
+];
+
+function addTool(reading: Reading, value: unknown, path: string): void {
+  const tool = requireRecord(value, path);
+  const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
+  const made = KNOWN_TOOLS.find(([pattern]) => pattern.test(type))?.[1];
+  if (type === "custom" || made !== undefined || isObject(tool["input_schema"])) {
+    reading.tools.push(readFunction(tool, made ?? readSchema(tool["input_schema"]), path));
+  } else if (type.startsWith("web_search_")) {
+    const { allowed_domains, blocked_domains, user_location, max_uses } = tool;
+    const settings = { allowed_domains, blocked_domains, user_location, max_uses };
+    reading.tools.push({ kind: "search", name: "web_search", description: "", schema: settings });
+  } else reading.notes.add(`tools:${type}`);
+}
+
+function readFunction(tool: Json, schema: Json, path: string): Tool {
+  // The dialect of a schema is no part of it, and some servers refuse the word.
+  const { $schema: _, ...plain } = schema;
+  const description = tool["description"];
+  return {
+    kind: "function",
+    name: readName(tool["name"], `${path}.name`),
+    description: typeof description === "string" ? description : "",
+    schema: plain,
+    strict: tool["strict"] === true,
+    ...(isMarked(tool) && { cache: true }),
+  };
+}
+
+/** A request whose only or forced tool is unknown here would be answered without it. */
+function refuseUselessTools({ tools, options }: Reading, declared: readonly unknown[]): void {
+  const { choice } = options;
+  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
+  if (isForced || (tools.length === 0 && declared.length > 0))
+    refuseField("tools", "the channels of this group do not have the tool that is asked for.");
+}
+
+// Messages.
+
+function addMessage(reading: Reading, message: Json, path: string): void {
+  const { role, content } = message;
+  if (role === "system") return addSystem(reading, content);
+  if (role !== "user" && role !== "assistant")
+    refuseBody(`${path}.role`, "expected `user`, `assistant` or `system`.");
+  if (typeof content === "string") return reading.say(role, readText(content));
+  if (!Array.isArray(content)) refuseBody(`${path}.content`, "expected a text or a list.");
+  let parts: ContentPart[] = [];
+  const flush = (): void => {
+    reading.say(role, parts);
+    parts = [];
+  };
+  for (const [index, block] of content.entries()) {
+    const at = `${path}.content[${index}]`;
+    const type = getField(block, "type");
+    const rule = typeof type === "string" && Object.hasOwn(ITEMS, type) ? ITEMS[type] : undefined;
+    if (rule === undefined) {
+      parts.push(...readBlock(reading, requireRecord(block, at), at));
+      continue;
+    }
+    flush();
+    rule(reading, requireRecord(block, at), at);
+  }
+  flush();
+}
+
+/** Claude Code sends such messages anywhere, also to change its tools. */
+function addSystem(reading: Reading, content: unknown): void {
+  if (typeof content === "string") return reading.say("system", readText(content));
+  const parts = getList(content).flatMap((block): ContentPart[] => {
+    const type = getField(block, "type");
+    if (type === "tool_addition") {
+      const added = getField(block, "tools") ?? [getField(block, "tool")];
+      for (const tool of getList(added)) if (isObject(tool)) addTool(reading, tool, "tool_addition");
+      return [];
+    }
+    if (type === "tool_removal") {
+      const name = getField(block, "tool_name") ?? getField(block, "name");
+      return readText(`Tool ${String(name)} is no longer available.`);
+    }
+    return readText(getField(block, "text"), isMarked(block));
+  });
+  reading.say("system", parts);
+}
+
+type BlockRule = (reading: Reading, block: Json, path: string) => void;
+
+const ITEMS: Readonly<Record<string, BlockRule>> = {
+  thinking: addThought,
+  redacted_thinking: (reading, block) => addSealed(reading, "", block["data"]),
+  tool_use: (reading, block, path) =>
+    reading.items.push({
+      type: "call",
+      id: readName(block["id"], `${path}.id`),
+      name: readName(block["name"], `${path}.name`),
+      custom: false,
+      input: JSON.stringify(block["input"] ?? {}),
+    }),
+  tool_result: (reading, block, path) =>
+    reading.items.push({
+      type: "result",
+      id: readName(block["tool_use_id"], `${path}.tool_use_id`),
+      parts: readContent(reading, block["content"], `${path}.content`),
+      failed: block["is_error"] === true,
+    }),
+};
+
+function addThought(reading: Reading, block: Json): void {
+  const { thinking, signature } = block;
+  addSealed(reading, typeof thinking === "string" ? thinking : "", signature);
+}
+
+function addSealed(reading: Reading, text: string, envelope: unknown): void {
+  reading.items.push({ type: "reasoning", text, seal: reading.openSeal(envelope) });
+}
+
+function readContent(reading: Reading, content: unknown, path: string): ContentPart[] {
+  if (typeof content === "string") return readText(content);
+  return getList(content).flatMap((block, index) =>
+    isObject(block) ? readBlock(reading, { ...block }, `${path}[${index}]`) : [],
+  );
+}
+
+function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
+  const { type } = block;
+  const cache = isMarked(block);
+  switch (type) {
+    case "text":
+      return readText(block["text"], cache);
+    case "image":
+    case "document":
+      return readMedia(reading, block, path);
+    case "search_result":
+      return readText(joinTexts(block["title"], block["source"], readTexts(block["content"])), cache);
+    case "compaction":
+      return readText(block["content"], cache);
+    case "tool_reference":
+      return readText(`Tool loaded: ${String(block["tool_name"])}`);
+    case "container_upload":
+      return refuseField(path, "the channels of this group have no container.");
+    case "server_tool_use":
+      return readText(`[${String(block["name"])}: ${JSON.stringify(block["input"] ?? {})}]`);
+    default:
+      return readServerResult(reading, block);
+  }
+}
+
+/** What the provider's own tools returned becomes text: no other provider takes it. */
+function readServerResult(reading: Reading, block: Json): ContentPart[] {
+  const type = String(block["type"]);
+  if (!type.endsWith("_tool_result")) {
+    reading.notes.add(`content:${type}`);
+    return [];
+  }
+  const found = getList(block["content"]).map((each) =>
+    joinTexts(getField(each, "title"), getField(each, "url")),
+  );
+  return readText(`[${type}: ${found.join("; ")}]`);
+}
+
+function readMedia(reading: Reading, block: Json, path: string): ContentPart[] {
+  const source = requireRecord(block["source"], `${path}.source`);
+  const { type, media_type: media, data, url } = source;
+  if (block["type"] === "document" && (type === "text" || type === "content")) {
+    const text = type === "text" ? data : readTexts(source["content"]);
+    return readText(joinTexts(block["title"], text), isMarked(block));
+  }
+  if (type === "file") refuseField(`${path}.source.file_id`, "this file is in another provider's store.");
+  if (!isAbsent(block["citations"])) reading.notes.add("citations");
+  const title = block["title"];
+  const part: MediaPart = {
+    kind: block["type"] === "image" ? "image" : "file",
+    url: type === "url" ? String(url) : `data:${String(media)};base64,${String(data)}`,
+    name: typeof title === "string" ? title : null,
+    ...(isMarked(block) && { cache: true }),
+  };
+  return [part];
+}
+
+function readTexts(content: unknown): string {
+  if (typeof content === "string") return content;
+  return joinTexts(...getList(content).map((part) => getField(part, "text")));
+}
+
+function joinTexts(...texts: unknown[]): string {
+  return texts.filter((text) => typeof text === "string" && text !== "").join("\n");
+}

@@ -1,0 +1,309 @@
+// A request of a responses client → a conversation.
+// https://platform.openai.com/docs/api-reference/responses/create
+
+import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { isAbsent, type Json, requireRecord } from "../responses-to-chat/strict-json.ts";
+import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
+import { readEffort } from "../turn/effort.ts";
+import { checkFields, type FieldRules } from "../turn/fields.ts";
+import { refuseBody, refuseField } from "../turn/notes.ts";
+import { type OpenSeal, Reading, readName, readNumber, readSchema, readText, setOption } from "./reading.ts";
+
+export const RESPONSES_FIELDS: FieldRules = {
+  model: "kept",
+  input: "kept",
+  instructions: "kept",
+  tools: "kept",
+  stream: "kept",
+  max_output_tokens: ["cap"],
+  temperature: ["temperature"],
+  top_p: ["top_p"],
+  tool_choice: ["choice"],
+  parallel_tool_calls: ["parallel"],
+  "reasoning.effort": ["effort"],
+  "reasoning.summary": ["thoughts"],
+  "text.format": ["schema", "json"],
+  "text.verbosity": ["verbosity"],
+  service_tier: ["tier"],
+  store: "noted",
+  truncation: "noted",
+  include: "silent",
+  metadata: "silent",
+  client_metadata: "silent",
+  access_programs: "silent",
+  stream_options: "silent",
+  prompt_cache_key: "silent",
+  prompt_cache_retention: "silent",
+  prompt_cache_options: "silent",
+  user: "silent",
+  safety_identifier: "silent",
+  previous_response_id: "refused",
+  conversation: "refused",
+  background: "refused",
+  prompt: "refused",
+  max_tool_calls: "refused",
+  top_logprobs: "refused",
+  context_management: "refused",
+};
+
+export function readResponsesRequest(body: Json, openSeal: OpenSeal): Conversation {
+  const reading = new Reading(openSeal);
+  if (!isAbsent(body["previous_response_id"]))
+    refuseField(
+      "previous_response_id",
+      "this group keeps no conversations. Send the whole conversation as `input`.",
+      "previous_response_not_found",
+    );
+  checkFields(body, RESPONSES_FIELDS, reading.notes, { truncation: "disabled" });
+  readOptions(reading, body);
+  addTools(reading, getList(body["tools"]), "tools");
+  reading.say("system", readText(body["instructions"]));
+  const { input } = body;
+  if (typeof input === "string") reading.say("user", readText(input));
+  else if (!Array.isArray(input)) refuseBody("input", "expected a text or a list.");
+  else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
+  refuseUselessTools(reading, getList(body["tools"]));
+  return reading.finish("responses", RESPONSES_FIELDS, body);
+}
+
+// Options.
+
+function readOptions({ options }: Reading, body: Json): void {
+  setOption(options, "cap", readNumber(body["max_output_tokens"], "max_output_tokens"));
+  setOption(options, "temperature", readNumber(body["temperature"], "temperature"));
+  setOption(options, "top_p", readNumber(body["top_p"], "top_p"));
+  const reasoning = body["reasoning"];
+  setOption(options, "effort", readEffort(getField(reasoning, "effort")));
+  const summary = getField(reasoning, "summary") ?? getField(reasoning, "generate_summary");
+  if (typeof summary === "string") options.thoughts = summary !== "none";
+  const format = getField(body["text"], "format");
+  const type = getField(format, "type");
+  if (type === "json_object") options.json = true;
+  if (type === "json_schema") {
+    const name = getField(format, "name");
+    const schema = readSchema(getField(format, "schema"));
+    options.schema = {
+      name: typeof name === "string" ? name : "answer",
+      schema,
+      strict: getField(format, "strict") !== false,
+    };
+  }
+  const verbosity = getField(body["text"], "verbosity");
+  if (typeof verbosity === "string") options.verbosity = verbosity;
+  setOption(options, "choice", readChoice(body["tool_choice"]));
+  if (typeof body["parallel_tool_calls"] === "boolean") options.parallel = body["parallel_tool_calls"];
+  const tier = body["service_tier"];
+  if (typeof tier === "string" && tier !== "auto") options.tier = tier;
+}
+
+const CHOICES: Readonly<Record<string, Choice>> = {
+  auto: { kind: "auto" },
+  required: { kind: "any" },
+  none: { kind: "none" },
+};
+
+function readChoice(value: unknown): Choice | undefined {
+  if (typeof value === "string") return CHOICES[value];
+  const name = getField(value, "name");
+  if (typeof name === "string") return { kind: "tool", name };
+  const type = getField(value, "type");
+  if (typeof type !== "string") return undefined;
+  if (type !== "allowed_tools") return { kind: "tool", name: nameHosted(type) };
+  const mode = getField(value, "mode");
+  return typeof mode === "string" ? CHOICES[mode] : undefined;
+}
+
+// Tools.
+
+const SHELL = {
+  type: "object",
+  properties: { command: { type: "array", items: { type: "string" } }, workdir: { type: "string" } },
+  required: ["command"],
+};
+
+function nameHosted(type: string): string {
+  return type.startsWith("web_search") ? "web_search" : type;
+}
+
+function addTools(reading: Reading, tools: readonly unknown[], path: string): void {
+  for (const [index, tool] of tools.entries())
+    addTool(reading, requireRecord(tool, `${path}[${index}]`), null);
+}
+
+/** Names inside of a namespace are joined with it: other dialects have one level only. */
+function addTool(reading: Reading, tool: Json, namespace: string | null): void {
+  const type = readType(tool, "function");
+  const description = typeof tool["description"] === "string" ? tool["description"] : "";
+  if (type === "namespace") {
+    const outer = readName(tool["name"], "tools.name");
+    for (const inner of getList(tool["tools"])) if (isObject(inner)) addTool(reading, { ...inner }, outer);
+  } else if (type === "function" || type === "custom") {
+    const name = readName(tool["name"], "tools.name");
+    reading.tools.push({
+      kind: type,
+      name: joinName(namespace, name),
+      ...(namespace !== null && { inside: { namespace, name } }),
+      description,
+      schema: type === "custom" ? { format: tool["format"] } : readSchema(tool["parameters"]),
+      strict: tool["strict"] === true,
+    });
+  } else addSpecial(reading, type, { ...tool, description });
+}
+
+function readType({ type }: Json, fallback: string): string {
+  return typeof type === "string" ? type : fallback;
+}
+
+function addSpecial({ tools, notes }: Reading, type: string, tool: Json): void {
+  const description = String(tool["description"]);
+  if (type === "local_shell" || (type === "tool_search" && tool["execution"] === "client")) {
+    const schema = type === "local_shell" ? SHELL : readSchema(tool["parameters"]);
+    tools.push({ kind: "function", name: type, form: type, description, schema });
+  } else if (type.startsWith("web_search")) {
+    const allowed_domains = getField(tool["filters"], "allowed_domains");
+    const schema = { allowed_domains, user_location: tool["user_location"] };
+    tools.push({ kind: "search", name: "web_search", description, schema });
+  } else notes.add(`tools:${type}`);
+}
+
+function joinName(namespace: unknown, name: string): string {
+  return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
+}
+
+function refuseUselessTools({ tools, options }: Reading, declared: readonly unknown[]): void {
+  const { choice } = options;
+  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
+  if (isForced || (tools.length === 0 && declared.length > 0 && choice?.kind === "any"))
+    refuseField("tool_choice", "the channels of this group do not have the tool that is asked for.");
+}
+
+// Items.
+
+type ItemRule = (reading: Reading, item: Json, path: string) => void;
+
+const ITEMS: Readonly<Record<string, ItemRule>> = {
+  message: addMessage,
+  function_call: (reading, item, path) => addCall(reading, item, path, item["arguments"]),
+  custom_tool_call: (reading, item, path) => addCall(reading, item, path, item["input"]),
+  local_shell_call(reading, item, path) {
+    const input = JSON.stringify(getField(item["action"], "command") ?? []);
+    addCall(reading, { ...item, name: "local_shell" }, path, `{"command":${input}}`);
+  },
+  tool_search_call: (reading, item, path) =>
+    addCall(reading, { ...item, name: "tool_search" }, path, JSON.stringify(item["arguments"] ?? {})),
+  function_call_output: addResult,
+  custom_tool_call_output: addResult,
+  local_shell_call_output: addResult,
+  tool_search_output(reading, item, path) {
+    addTools(reading, getList(item["tools"]), `${path}.tools`);
+    const names = getList(item["tools"]).map((tool) => String(getField(tool, "name")));
+    addResult(reading, { ...item, output: `Tools loaded: ${names.join(", ")}` }, path);
+  },
+  additional_tools: (reading, item, path) => addTools(reading, getList(item["tools"]), `${path}.tools`),
+  reasoning(reading, item) {
+    const parts = [...getList(item["summary"]), ...getList(item["content"])];
+    const text = parts.map((part) => getField(part, "text")).filter((each) => typeof each === "string");
+    const seal = reading.openSeal(item["encrypted_content"]);
+    reading.items.push({ type: "reasoning", text: text.join("\n\n"), seal });
+  },
+  web_search_call: (reading, item) =>
+    reading.say("assistant", readText(`[web search: ${String(getField(item["action"], "query"))}]`)),
+  item_reference: (_reading, _item, path) =>
+    refuseField(path, "this group keeps no items. Send the items themselves."),
+  compaction: (_reading, _item, path) =>
+    refuseField(
+      path,
+      "another provider compacted this conversation, and only it can read that. Start a new session.",
+    ),
+  compaction_trigger: (_reading, _item, path) =>
+    refuseField(
+      path,
+      "the channels of this group cannot compact. Codex compacts by itself if its provider is not named OpenAI.",
+    ),
+};
+
+function addItem(reading: Reading, value: unknown, path: string): void {
+  const item = requireRecord(value, path);
+  const type = readType(item, "message");
+  const rule = Object.hasOwn(ITEMS, type) ? ITEMS[type] : undefined;
+  if (rule === undefined) reading.notes.add(`input:${type}`);
+  else rule(reading, item, path);
+}
+
+const ROLES: Readonly<Record<string, Message["role"]>> = {
+  system: "system",
+  developer: "system",
+  user: "user",
+  assistant: "assistant",
+};
+
+function addMessage(reading: Reading, item: Json, path: string): void {
+  const role = ROLES[String(item["role"])];
+  if (role === undefined)
+    refuseBody(`${path}.role`, "expected `user`, `assistant`, `system` or `developer`.");
+  reading.say(role, readParts(reading, item["content"], `${path}.content`));
+}
+
+function addCall(reading: Reading, item: Json, path: string, input: unknown): void {
+  const name = joinName(item["namespace"], readName(item["name"], `${path}.name`));
+  reading.items.push({
+    type: "call",
+    id: readName(item["call_id"] ?? item["id"], `${path}.call_id`),
+    name,
+    custom: item["type"] === "custom_tool_call",
+    input: typeof input === "string" ? input : JSON.stringify(input ?? {}),
+  });
+}
+
+function addResult(reading: Reading, item: Json, path: string): void {
+  reading.items.push({
+    type: "result",
+    id: readName(item["call_id"] ?? item["id"], `${path}.call_id`),
+    parts: readParts(reading, item["output"], `${path}.output`),
+    failed: item["status"] === "failed",
+  });
+}
+
+function readParts(reading: Reading, content: unknown, path: string): ContentPart[] {
+  if (typeof content === "string") return readText(content);
+  if (isObject(content)) return readText(readOutput({ ...content }));
+  return getList(content).flatMap((part, index) => readPart(reading, part, `${path}[${index}]`));
+}
+
+/** Older versions of Codex wrap the text of an output. */
+function readOutput(output: Json): string {
+  const { content } = output;
+  return typeof content === "string" ? content : JSON.stringify(output);
+}
+
+function readPart(reading: Reading, part: unknown, path: string): ContentPart[] {
+  const type = getField(part, "type");
+  switch (type) {
+    case "input_text":
+    case "output_text":
+    case "text":
+    case "summary_text":
+      return readText(getField(part, "text"));
+    case "refusal":
+      return readText(getField(part, "refusal")).map((text) => ({ ...text, refusal: true }));
+    case "input_image":
+    case "input_file":
+      return [readMedia(requireRecord(part, path), path)];
+    default:
+      reading.notes.add(`content:${String(type)}`);
+      return [];
+  }
+}
+
+function readMedia(part: Json, path: string): MediaPart {
+  const isImage = part["type"] === "input_image";
+  const url = isImage ? part["image_url"] : (part["file_data"] ?? part["file_url"]);
+  if (typeof url !== "string") refuseField(`${path}.file_id`, "this file is in another provider's store.");
+  const { filename, detail } = part;
+  return {
+    kind: isImage ? "image" : "file",
+    url,
+    name: typeof filename === "string" ? filename : null,
+    ...(typeof detail === "string" && { detail }),
+  };
+}

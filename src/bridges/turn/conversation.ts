@@ -1,0 +1,170 @@
+// The neutral form of a request: what was said, thought, called and returned, in the order in which it happened, and what
+// the client asks for. It has no word of any dialect.
+
+import type { DialectName } from "../../dialects/dialect.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Notes } from "./notes.ts";
+
+interface Marked {
+  /** The client wants the prompt cached up to here. */
+  readonly cache?: boolean;
+}
+
+export interface TextPart extends Marked {
+  readonly kind: "text";
+  readonly text: string;
+  /** The model's own words of refusal. */
+  readonly refusal?: true;
+}
+
+/** `url` is an address, or a `data:` URL. */
+export interface MediaPart extends Marked {
+  readonly kind: "image" | "file";
+  readonly url: string;
+  readonly name: string | null;
+  readonly detail?: string;
+}
+
+export type ContentPart = TextPart | MediaPart;
+
+export interface Message {
+  readonly type: "message";
+  readonly role: "system" | "user" | "assistant";
+  readonly parts: readonly ContentPart[];
+}
+
+/** What an upstream needs back unchanged. Only the reader and the writer of its own dialect know its members. */
+export type Seal = Json;
+
+export interface Reasoning {
+  readonly type: "reasoning";
+  readonly text: string;
+  /** Null: it came from elsewhere, or was changed. */
+  readonly seal: Seal | null;
+}
+
+export interface Call {
+  readonly type: "call";
+  readonly id: string;
+  readonly name: string;
+  /** A custom tool takes free text; a function takes the text of a JSON object. */
+  readonly custom: boolean;
+  readonly input: string;
+  /** What an upstream needs back at this call. */
+  readonly seal?: Seal | null;
+}
+
+export interface Result {
+  readonly type: "result";
+  /** Of its call. */
+  readonly id: string;
+  readonly parts: readonly ContentPart[];
+  readonly failed: boolean;
+}
+
+export type Item = Message | Reasoning | Call | Result;
+
+export interface Tool extends Marked {
+  /** `search`: the provider's own web search. */
+  readonly kind: "function" | "custom" | "search";
+  /** Unique in the conversation. */
+  readonly name: string;
+  /** The client's own words for it, where `name` joins them. */
+  readonly inside?: { readonly namespace: string; readonly name: string };
+  /** The client knows its calls in a form of their own. */
+  readonly form?: "tool_search" | "local_shell";
+  readonly description: string;
+  /** The JSON schema of a function; the settings of a search. */
+  readonly schema: Json;
+  readonly strict?: boolean;
+}
+
+export type Choice =
+  | { readonly kind: "auto" | "any" | "none" }
+  | { readonly kind: "tool"; readonly name: string };
+
+export const EFFORTS = ["none", "low", "medium", "high", "xhigh", "max"] as const;
+export type Effort = (typeof EFFORTS)[number];
+
+/** The JSON schema that an answer must fit. */
+export interface AnswerSchema {
+  readonly name: string;
+  readonly schema: Json;
+  readonly strict: boolean;
+}
+
+/** What a client may ask for. An absent one is the upstream's default. */
+export interface Options {
+  choice?: Choice;
+  parallel?: boolean;
+  cap?: number;
+  temperature?: number;
+  top_p?: number;
+  top_k?: number;
+  stop?: readonly string[];
+  effort?: Effort;
+  /** The client shows the model's thoughts. */
+  thoughts?: boolean;
+  schema?: AnswerSchema;
+  /** Any JSON object. */
+  json?: true;
+  verbosity?: string;
+  tier?: string;
+}
+
+export const OPTION_NAMES = [
+  "choice",
+  "parallel",
+  "cap",
+  "temperature",
+  "top_p",
+  "top_k",
+  "stop",
+  "effort",
+  "thoughts",
+  "schema",
+  "json",
+  "verbosity",
+  "tier",
+] as const satisfies readonly (keyof Options)[];
+export type OptionName = (typeof OPTION_NAMES)[number];
+
+export interface Conversation {
+  readonly client: DialectName;
+  readonly stream: boolean;
+  readonly items: readonly Item[];
+  readonly tools: readonly Tool[];
+  readonly options: Options;
+  /** The client's own name of each option. */
+  readonly names: Readonly<Record<string, string>>;
+  readonly notes: Notes;
+  /** A chat client wants the usage of a stream. */
+  readonly wantsUsage: boolean;
+}
+
+/** What a conversation is written for. */
+export interface Destination {
+  readonly dialect: DialectName;
+  /** The upstream's name of the model. */
+  readonly model: string;
+  readonly quirks: Quirks;
+  /** Stands for the session in the keys of caches; null: not known. It says nothing about the user. */
+  readonly session: string | null;
+}
+
+/** How a server of the chat dialect differs from others. */
+export interface Quirks {
+  /** Its name for the cap of the output; `none`: it refuses one. */
+  readonly cap: "max_tokens" | "max_completion_tokens" | "none";
+  /** How it is told how much to think. */
+  readonly reasoning: "none" | "effort" | "deepseek" | "openrouter" | "qwen";
+  /** Its model needs the thoughts of every turn with calls. */
+  readonly replay: boolean;
+  readonly files: boolean;
+  readonly schemas: boolean;
+  readonly top_k: boolean;
+  /** It takes system messages anywhere, not only as the first message. */
+  readonly systems: "any" | "first";
+  /** It takes a key that groups requests for its cache. */
+  readonly cacheKey: boolean;
+}

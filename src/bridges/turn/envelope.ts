@@ -1,0 +1,57 @@
+// Reasoning that only the upstream can read travels in the client's own history, in an envelope: `gw1.`, the dialect that it
+// came from, a proof and the content. The proof is made with a key that follows from the channel's credential, over the
+// model's family too: what another channel, model or person wrote is not opened.
+
+import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
+import type { Seal } from "./conversation.ts";
+
+/** Every envelope begins with this. */
+export const ENVELOPE_START = "gw1.";
+
+export interface Envelopes {
+  readonly close: (seal: Seal) => string;
+  /** Null for anything but an envelope that was closed here, for this upstream. */
+  readonly open: (text: unknown) => Seal | null;
+}
+
+const PROOF_LENGTH = 22;
+/** A real one is a fraction of that. */
+const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
+
+export function openEnvelopes(secret: string, model: string, dialect: DialectName): Envelopes {
+  const key = new Bun.CryptoHasher("sha256", `gateway envelope ${secret}`).update(nameFamily(model)).digest();
+  const start = `${ENVELOPE_START}${DIALECT_NAMES.indexOf(dialect)}.`;
+  const prove = (content: string): string =>
+    new Bun.CryptoHasher("sha256", key)
+      .update(start)
+      .update(content)
+      .digest("base64url")
+      .slice(0, PROOF_LENGTH);
+  return {
+    close(seal) {
+      const content = Buffer.from(JSON.stringify(seal)).toString("base64url");
+      return `${start}${prove(content)}.${content}`;
+    },
+    open(text) {
+      if (typeof text !== "string" || !text.startsWith(start) || text.length > MAX_ENVELOPE_LENGTH)
+        return null;
+      const end = start.length + PROOF_LENGTH;
+      const content = text.slice(end + 1);
+      if (text[end] !== "." || !isEqual(text.slice(start.length, end), prove(content))) return null;
+      const seal = parseJson(Buffer.from(content, "base64url").toString());
+      return isObject(seal) ? { ...seal } : null;
+    },
+  };
+}
+
+/** Signatures are bound to a model, and a dated name is the same model: `claude-opus-4-5-20251101`. */
+function nameFamily(model: string): string {
+  return model.replace(/[-@](?:\d{8}|\d{4}-\d\d-\d\d|latest)$/, "");
+}
+
+/** Takes the same time wherever they differ. */
+function isEqual(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.length === b.length && crypto.timingSafeEqual(a, b);
+}

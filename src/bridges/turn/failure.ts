@@ -1,0 +1,221 @@
+// What an upstream says when it fails, in whatever shape, and the same for a client. Agents react to exact words: to a prompt
+// that is too long they compact the conversation, and to a wrong signature they send it again without thoughts.
+
+import type { DialectName } from "../../dialects/dialect.ts";
+import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+
+export type FailureKind =
+  | "overflow"
+  | "output_overflow"
+  | "signature"
+  | "rate"
+  | "overloaded"
+  | "quota"
+  | "unknown_model"
+  | "refused"
+  | "server";
+
+export interface Failure {
+  readonly kind: FailureKind;
+  readonly status: number;
+  /** The upstream's words. */
+  readonly message: string;
+  /** Of the prompt, and the most that the model takes. Null: it does not say. */
+  readonly tokens: { readonly used: number; readonly most: number } | null;
+}
+
+const CODES: Readonly<Record<string, FailureKind>> = {
+  context_length_exceeded: "overflow",
+  model_max_prompt_tokens_exceeded: "overflow",
+  exceed_context_size_error: "overflow",
+  rate_limit_exceeded: "rate",
+  rate_limit_error: "rate",
+  slow_down: "rate",
+  resource_exhausted: "rate",
+  overloaded_error: "overloaded",
+  server_is_overloaded: "overloaded",
+  unavailable: "overloaded",
+  insufficient_quota: "quota",
+  billing_error: "quota",
+  model_not_found: "unknown_model",
+  not_found_error: "unknown_model",
+  server_error: "server",
+  api_error: "server",
+  internal: "server",
+  internal_server_error: "server",
+  timeout_error: "server",
+  invalid_request_error: "refused",
+  invalid_prompt: "refused",
+  invalid_argument: "refused",
+  failed_precondition: "refused",
+};
+
+/** https://github.com/Menci/Floway has the words of many servers. The first that fits counts. */
+const WORDS: readonly (readonly [RegExp, FailureKind])[] = [
+  [/tokens? \(\d+ in the messages, \d+ in the completion\)|requested \d+ output tokens/i, "output_overflow"],
+  [/prompt (?:is )?too long|input is too long|maximum context length/i, "overflow"],
+  [/exceeds? the (?:available )?context (?:window|size)|exceeds max context window/i, "overflow"],
+  [/context the overflows|ContextWindowExceeded|exceeds the maximum number of tokens/i, "overflow"],
+  [
+    /invalid [`'"]?signature|encrypted content.{0,40}(?:could not be|invalid)|invalid_encrypted/i,
+    "signature",
+  ],
+];
+
+const TOKENS: readonly RegExp[] = [
+  /(?<used>\d+) tokens? (?:>|exceeds max context window of) (?<most>\d+)/i,
+  /\((?<used>\d+)\) exceeds the maximum number of tokens allowed \((?<most>\d+)\)/i,
+  /maximum context length is (?<most>\d+)\D+(?<used>\d+) tokens/i,
+  /\((?<used>\d+) tokens\) exceeds the available context size \((?<most>\d+)/i,
+];
+
+const MAX_SHOWN_CHARACTERS = 2000;
+
+/** `status` is that of the response; 200 for an error in a stream. `body`: text, or the parsed value. */
+export function readFailure(status: number, body: unknown): Failure {
+  const value = typeof body === "string" ? parseJson(body) : body;
+  const outer: unknown = Array.isArray(value) ? value[0] : value;
+  const error = getField(outer, "error") ?? getField(getField(outer, "response"), "error") ?? outer;
+  const text = readMessage(error) || readMessage(outer) || (typeof body === "string" ? body.trim() : "");
+  const message = text.slice(0, MAX_SHOWN_CHARACTERS) || "The upstream failed without saying why.";
+  const kind = chooseKind(status, error, message);
+  return { kind, status: chooseStatus(kind, status), message, tokens: readTokens(error, message) };
+}
+
+/** A defect of the upstream's answer that the gateway found. */
+export function blameAnswer(message: string, status = 502): Failure {
+  return { kind: "server", status, message, tokens: null };
+}
+
+function readMessage(value: unknown): string {
+  if (typeof value === "string") return value;
+  const inside = getField(getField(value, "base_resp"), "status_msg");
+  const found = [getField(value, "message"), getField(value, "detail"), getField(value, "error"), inside];
+  return found.find((text): text is string => typeof text === "string") ?? "";
+}
+
+function chooseKind(status: number, error: unknown, message: string): FailureKind {
+  for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
+    const kind = typeof name === "string" ? CODES[name.toLowerCase()] : undefined;
+    // A refusal says more in its text.
+    if (kind !== undefined && kind !== "refused") return kind;
+  }
+  const said = WORDS.find(([pattern]) => pattern.test(message))?.[1];
+  return said ?? kindOf(readCode(error) ?? (status < 400 ? nameless(error) : status));
+}
+
+/** Google's codes are statuses. */
+function readCode(error: unknown): number | null {
+  const code = getField(error, "code");
+  return typeof code === "number" && code >= 400 && code < 600 ? code : null;
+}
+
+function nameless(error: unknown): number {
+  const type = getField(error, "type");
+  return typeof type === "string" && CODES[type.toLowerCase()] === "refused" ? 400 : 500;
+}
+
+function kindOf(status: number): FailureKind {
+  if (status === 429) return "rate";
+  if (status === 503 || status === 529) return "overloaded";
+  if (status >= 500) return "server";
+  return status === 404 ? "unknown_model" : "refused";
+}
+
+const STATUSES: Readonly<Partial<Record<FailureKind, number>>> = {
+  overflow: 400,
+  output_overflow: 400,
+  signature: 400,
+  rate: 429,
+  quota: 503,
+  unknown_model: 404,
+};
+
+function chooseStatus(kind: FailureKind, status: number): number {
+  const fixed = STATUSES[kind];
+  if (fixed !== undefined) return fixed;
+  if (kind === "refused") return status >= 400 && status < 500 ? status : 400;
+  return status >= 500 ? status : kind === "overloaded" ? 529 : 502;
+}
+
+function readTokens(error: unknown, message: string): Failure["tokens"] {
+  const [used, most] = [getField(error, "n_prompt_tokens"), getField(error, "n_ctx")];
+  if (typeof used === "number" && typeof most === "number") return { used, most };
+  for (const pattern of TOKENS) {
+    const groups = pattern.exec(message)?.groups;
+    if (groups !== undefined) return { used: Number(groups["used"]), most: Number(groups["most"]) };
+  }
+  return null;
+}
+
+const ERROR_CODES: Readonly<Record<FailureKind, ErrorCode>> = {
+  overflow: "bad_request",
+  output_overflow: "bad_request",
+  signature: "bad_request",
+  rate: "rate_limited",
+  overloaded: "overloaded",
+  quota: "unavailable",
+  unknown_model: "unknown_model",
+  refused: "bad_request",
+  server: "upstream_failed",
+};
+
+/** Where clients look for what was too long. */
+const PROMPTS: Readonly<Record<DialectName, string>> = {
+  messages: "messages",
+  responses: "input",
+  chat: "messages",
+  content: "contents",
+};
+
+/** The error as clients of this dialect understand it. */
+export function explainFailure(failure: Failure, client: DialectName): GatewayError {
+  const { kind } = failure;
+  const isOverflow = kind === "overflow" || kind === "output_overflow";
+  return new GatewayError(ERROR_CODES[kind], EXPLAIN[client](failure), {
+    ...(isOverflow && { param: PROMPTS[client], wireCode: "context_length_exceeded" }),
+  });
+}
+
+function explain({ kind, message }: Failure): string {
+  return kind === "quota" ? "The upstream's quota is used up. Try again later." : message;
+}
+
+const EXPLAIN: Readonly<Record<DialectName, (failure: Failure) => string>> = {
+  messages: explainToMessages,
+  responses: explain,
+  chat: explain,
+  content: explainToContent,
+};
+
+/** Claude Code compares with these texts. */
+function explainToMessages(failure: Failure): string {
+  const { kind, message, tokens } = failure;
+  if (kind === "overflow") {
+    if (/^prompt is too long/i.test(message)) return message;
+    const numbers = tokens === null ? "" : `: ${tokens.used} tokens > ${tokens.most} maximum`;
+    return `prompt is too long${numbers} — ${message}`;
+  }
+  if (kind === "output_overflow") {
+    const [, used, output] = /\((\d+) in the messages, (\d+) in the completion\)/.exec(message) ?? [];
+    const most = tokens?.most;
+    const numbers = used === undefined || most === undefined ? "" : `: ${used} + ${output} > ${most}`;
+    return `input length and \`max_tokens\` exceed context limit${numbers} — ${message}`;
+  }
+  if (kind === "signature") return `invalid signature in thinking block — ${message}`;
+  return explain(failure);
+}
+
+function explainToContent(failure: Failure): string {
+  const { kind, message, tokens } = failure;
+  if (kind !== "overflow" || message.startsWith("The input token count")) return explain(failure);
+  const [used, most] = tokens === null ? ["", ""] : [` (${tokens.used})`, ` (${tokens.most})`];
+  return `The input token count${used} exceeds the maximum number of tokens allowed${most}. ${message}`;
+}
+
+/** An event that is an error, whatever the dialect. */
+export function isFailure(event: unknown): boolean {
+  if (!isObject(event)) return false;
+  return event["type"] === "error" || (event["error"] ?? null) !== null;
+}

@@ -1,0 +1,77 @@
+// What becomes of each field of a client's request, and of each option at an upstream. The readers and writers have tables
+// of these, which the code obeys and docs/bridges.md shows.
+
+import { isObject } from "../../lib/json/json.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
+import { type Notes, refuseField } from "./notes.ts";
+
+/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and the client is told. A list:
+ *  options, whose upstream decides. */
+export type FieldRule = "kept" | "silent" | "noted" | "refused" | readonly OptionName[];
+
+/** By the path of the field. */
+export type FieldRules = Readonly<Record<string, FieldRule>>;
+
+/** `harmless`: a value that changes nothing, for fields where that is not the empty one. */
+export function checkFields(body: Json, rules: FieldRules, notes: Notes, harmless: Json = {}): void {
+  for (const name of Object.keys(body)) {
+    const value = body[name];
+    const rule = Object.hasOwn(rules, name) ? rules[name] : findInside(rules, name);
+    if (typeof rule === "object" || rule === "kept" || rule === "silent") continue;
+    if (isIdle(value) || value === harmless[name]) continue;
+    if (rule === "refused")
+      refuseField(name, "this group's channels speak another dialect, which has no such field.");
+    notes.add(name);
+  }
+}
+
+/** A field of which only members have rules. */
+function findInside(rules: FieldRules, name: string): FieldRule {
+  return Object.keys(rules).some((path) => path.startsWith(`${name}.`)) ? "kept" : "noted";
+}
+
+function isIdle(value: unknown): boolean {
+  if (value === null || value === undefined || value === false || value === 0 || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return isObject(value) && Object.keys(value).length === 0;
+}
+
+/** The client's name of each option, for notes and refusals. */
+export function nameOptions(rules: FieldRules): Readonly<Record<string, string>> {
+  const names: Record<string, string> = {};
+  for (const [path, rule] of Object.entries(rules)) {
+    if (typeof rule !== "object") continue;
+    for (const option of rule) names[option] ??= path;
+  }
+  return names;
+}
+
+/** `kept`: the same meaning. `changed`: the nearest that there is. */
+export type Outcome = "kept" | "changed" | "left out" | "refused";
+export type Support = Readonly<Record<OptionName, Outcome>>;
+
+/** The options that the upstream can honour. */
+export function settleOptions({ options, names, notes }: Conversation, support: Support): Options {
+  const settled: Options = { ...options };
+  for (const name of OPTION_NAMES) {
+    if (options[name] === undefined) continue;
+    const outcome = support[name];
+    if (outcome === "refused")
+      refuseField(names[name] ?? name, "the channels of this group have no counterpart for it.");
+    if (outcome === "left out") leaveOut({ names, notes }, settled, name);
+  }
+  return settled;
+}
+
+/** The client is told, unless it had not asked. */
+export function leaveOut(
+  { names, notes }: Pick<Conversation, "names" | "notes">,
+  options: Options,
+  ...left: OptionName[]
+): void {
+  for (const name of left) {
+    if (options[name] !== undefined) notes.add(names[name] ?? name);
+    delete options[name];
+  }
+}

@@ -1,0 +1,68 @@
+// The input of tools. Custom tools take free text; upstreams without them get a function with one text. The way back
+// tolerates what models make of that.
+
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Call, Tool } from "./conversation.ts";
+
+export const EMPTY_SCHEMA: Json = { type: "object", properties: {} };
+
+const CUSTOM_SCHEMA: Json = {
+  type: "object",
+  properties: { input: { type: "string" } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+const HINT = "Put the raw text into `input`: no JSON inside, no Markdown fence.";
+
+/** A function for any tool that the client runs. */
+export function describeFunction({ kind, description, schema }: Tool): { description: string; schema: Json } {
+  if (kind !== "custom") return { description, schema };
+  const grammar = getField(getField(schema, "format"), "definition");
+  const rules = typeof grammar === "string" ? `\n\nThe text must fit this grammar:\n${grammar}` : "";
+  return { description: `${description}\n\n${HINT}${rules}`.trim(), schema: CUSTOM_SCHEMA };
+}
+
+/** The arguments of a call, as the text of a JSON object. */
+export function writeArguments({ custom, input }: Call): string {
+  return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
+}
+
+/** The same as an object. Text that is no JSON object reads as empty. */
+export function parseArguments(call: Call): Json {
+  if (call.custom) return { input: call.input };
+  const value = parseJson(writeArguments(call));
+  return isObject(value) ? value : {};
+}
+
+/** The text for a custom tool, from the arguments of a function. */
+export function unwrapInput(text: string): string {
+  const value = parseJson(text);
+  const found = ["input", "patch", "command"].map((name) => getField(value, name));
+  const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");
+  return removeFence(typeof inside === "string" ? inside : text);
+}
+
+function removeFence(text: string): string {
+  const fenced = /^\s*```[\w-]*\n([\s\S]*?)\n?```\s*$/.exec(text);
+  return fenced?.[1] ?? text;
+}
+
+/** Some models fill an optional argument of this tool with nothing, which it refuses. */
+const REPAIRED: ReadonlyMap<string, string> = new Map([["Read", "pages"]]);
+
+/** The call is sent when all of its input is known. */
+export function isHeld(tool: Tool | null): boolean {
+  return tool !== null && (tool.kind === "custom" || tool.form !== undefined || REPAIRED.has(tool.name));
+}
+
+/** The input as the client's tool takes it. */
+export function finishInput(tool: Tool | null, text: string): string {
+  if (tool?.kind === "custom") return unwrapInput(text);
+  const optional = tool === null ? undefined : REPAIRED.get(tool.name);
+  const value = optional === undefined ? undefined : parseJson(text);
+  if (optional === undefined || !isObject(value) || value[optional] !== "") return text === "" ? "{}" : text;
+  const { [optional]: _, ...rest } = value;
+  return JSON.stringify(rest);
+}

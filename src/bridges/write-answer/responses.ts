@@ -1,0 +1,270 @@
+// Blocks → an answer for a responses client. Its last event repeats all of it, and so does a whole answer.
+// https://platform.openai.com/docs/api-reference/responses-streaming
+
+import type { StreamBreak } from "../../dialects/dialect.ts";
+import { DIALECTS } from "../../dialects/endpoints.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { getField, parseJson } from "../../lib/json/json.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
+import { isHeld } from "../turn/tool-input.ts";
+import { findTool } from "../turn/names.ts";
+import { writeResponsesUsage } from "../turn/usage.ts";
+import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
+
+/** Null: the response is complete. */
+export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
+  done: null,
+  calls: null,
+  cap: "max_output_tokens",
+  stop: null,
+  refusal: null,
+  context: "max_output_tokens",
+};
+
+export class ResponsesAnswerWriter extends AnswerWriter {
+  #sequence = 0;
+  #id = "";
+  #items: Json[] = [];
+  /** The part of the summary has been announced. */
+  #hasPart = false;
+
+  begin(id: string): void {
+    this.#id = nameAnswer("resp_", id, this.context);
+    const response = this.#form("in_progress", []);
+    this.#event("response.created", { response });
+    this.#event("response.in_progress", { response });
+  }
+
+  /** Codex passes over comments: only an event shows it that the answer goes on. */
+  idle(): void {
+    this.#event("response.in_progress", { response: this.#form("in_progress", []) });
+  }
+
+  open(block: Block): void {
+    this.#hasPart = false;
+    const item = formItem({ ...block, text: "", seal: null }, this.#id, this.context, "in_progress");
+    this.#event("response.output_item.added", { output_index: block.index, item });
+    if (!isSpoken(block)) return;
+    const part = formPart(block, "", this.context);
+    this.#event("response.content_part.added", { ...this.#place(block), content_index: 0, part });
+  }
+
+  delta(block: Block, piece: string): void {
+    if (block.kind === "search") return;
+    if (block.kind === "call") {
+      if (isHeld(findTool(this.context.tools, block.name))) return;
+      return this.#event("response.function_call_arguments.delta", { ...this.#place(block), delta: piece });
+    }
+    if (block.kind === "reasoning") return this.#think(block, piece);
+    const isRefusal = this.#isRefusal(block);
+    const type = isRefusal ? "response.refusal.delta" : "response.output_text.delta";
+    const extra = isRefusal ? {} : { logprobs: [] };
+    this.#event(type, { ...this.#place(block), content_index: 0, delta: piece, ...extra });
+  }
+
+  close(block: Block): void {
+    if (block.kind === "call") this.#finishCall(block);
+    else if (block.kind === "reasoning") this.#finishThought(block);
+    else if (isSpoken(block)) this.#finishText(block);
+    const item = formItem(block, this.#id, this.context, "completed");
+    this.#items.push(item);
+    this.#event("response.output_item.done", { output_index: block.index, item });
+  }
+
+  end({ reason }: AnswerEnd): void {
+    const { isCodex, client, stamp } = this.context;
+    if (isCodex && reason === "refusal" && this.#items.length === 0) {
+      const error = new GatewayError("bad_request", REFUSED, { wireCode: "invalid_prompt" });
+      return this.put(DIALECTS[client].errorEvent(error, stamp.id, this.position()));
+    }
+    const response = formResponse(this.#id, this.#items, reason, this.context);
+    const type = response["status"] === "completed" ? "response.completed" : "response.incomplete";
+    this.#event(type, { response });
+  }
+
+  protected override position(): StreamBreak {
+    return { id: this.#id, model: this.context.model, sequence: this.#sequence };
+  }
+
+  #isRefusal({ kind }: Block): boolean {
+    return kind === "refusal" && !this.context.isCodex;
+  }
+
+  #place(block: Block): Json {
+    return { item_id: nameItem(block, this.#id, this.context), output_index: block.index };
+  }
+
+  #think(block: Block, piece: string): void {
+    const place = { ...this.#place(block), summary_index: 0 };
+    if (!this.#hasPart) {
+      this.#hasPart = true;
+      this.#event("response.reasoning_summary_part.added", {
+        ...place,
+        part: { type: "summary_text", text: "" },
+      });
+    }
+    this.#event("response.reasoning_summary_text.delta", { ...place, delta: piece });
+  }
+
+  #finishThought(block: Block): void {
+    if (!this.#hasPart) return;
+    const place = { ...this.#place(block), summary_index: 0 };
+    const { text } = block;
+    this.#event("response.reasoning_summary_text.done", { ...place, text });
+    this.#event("response.reasoning_summary_part.done", { ...place, part: { type: "summary_text", text } });
+  }
+
+  #finishText(block: Block): void {
+    const place = { ...this.#place(block), content_index: 0 };
+    const { text } = block;
+    if (this.#isRefusal(block)) this.#event("response.refusal.done", { ...place, refusal: text });
+    else this.#event("response.output_text.done", { ...place, text, logprobs: [] });
+    this.#event("response.content_part.done", { ...place, part: formPart(block, text, this.context) });
+  }
+
+  #finishCall(block: Block): void {
+    const place = this.#place(block);
+    const { tool, input, name } = readCall(block, this.context);
+    if (tool?.kind === "custom") {
+      this.#event("response.custom_tool_call_input.delta", { ...place, delta: input });
+      return this.#event("response.custom_tool_call_input.done", { ...place, input });
+    }
+    if (tool?.form !== undefined) return;
+    if (block.text === "" || isHeld(tool))
+      this.#event("response.function_call_arguments.delta", { ...place, delta: input });
+    this.#event("response.function_call_arguments.done", {
+      ...place,
+      name: tool?.inside?.name ?? name,
+      arguments: input,
+    });
+  }
+
+  #form(status: string, output: readonly Json[]): Json {
+    return formObject({ id: this.#id, status, output, reason: null, usage: null }, this.context);
+  }
+
+  #event(type: string, data: Json): void {
+    this.put(
+      `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.#sequence, ...data })}\n\n`,
+    );
+    this.#sequence += 1;
+  }
+}
+
+const REFUSED = "The model refused to answer.";
+
+export function writeWholeResponses({ id, blocks, end }: WholeAnswer, context: AnswerContext): string {
+  const name = nameAnswer("resp_", id, context);
+  const items = blocks.map((block) => formItem(block, name, context, "completed"));
+  return JSON.stringify(formResponse(name, items, end.reason, context));
+}
+
+function formResponse(id: string, output: readonly Json[], why: EndReason, context: AnswerContext): Json {
+  const reason = context.isCodex ? null : INCOMPLETE_REASONS[why];
+  const status = reason === null ? "completed" : "incomplete";
+  return formObject({ id, status, output, reason, usage: writeResponsesUsage(context.count()) }, context);
+}
+
+interface ResponseParts {
+  readonly id: string;
+  readonly status: string;
+  readonly output: readonly Json[];
+  readonly reason: string | null;
+  readonly usage: Json | null;
+}
+
+/** Strict clients need every key. */
+function formObject(
+  { id, status, output, reason, usage }: ResponseParts,
+  { model, stamp }: AnswerContext,
+): Json {
+  return {
+    id,
+    object: "response",
+    created_at: Math.floor(stamp.time / 1000),
+    status,
+    error: null,
+    incomplete_details: reason === null ? null : { reason },
+    instructions: null,
+    max_output_tokens: null,
+    metadata: {},
+    model,
+    output,
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    store: false,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: null,
+    truncation: "disabled",
+    usage,
+    user: null,
+  };
+}
+
+function isSpoken({ kind }: Block): boolean {
+  return kind === "text" || kind === "refusal";
+}
+
+const PREFIXES: Readonly<Record<Block["kind"], string>> = {
+  text: "msg_",
+  refusal: "msg_",
+  reasoning: "rs_",
+  call: "fc_",
+  search: "ws_",
+};
+
+/** The same in every event of the item. */
+function nameItem({ kind, index, name }: Block, id: string, { tools }: AnswerContext): string {
+  const isCustom = kind === "call" && findTool(tools, name)?.kind === "custom";
+  return `${isCustom ? "ctc_" : PREFIXES[kind]}${id.replace(/^resp_/, "")}_${index}`;
+}
+
+function formPart({ kind }: Block, text: string, { isCodex }: AnswerContext): Json {
+  if (kind === "refusal" && !isCodex) return { type: "refusal", refusal: text };
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}
+
+function formItem(block: Block, id: string, context: AnswerContext, status: string): Json {
+  const { kind, text, seal, sources } = block;
+  const own = nameItem(block, id, context);
+  if (kind === "call") return formCall(block, own, context, status);
+  if (kind === "search") {
+    const action = { type: "search", query: text, sources: sources.map(({ url }) => ({ type: "url", url })) };
+    return { id: own, type: "web_search_call", status, action };
+  }
+  if (kind === "reasoning") {
+    const summary = text === "" ? [] : [{ type: "summary_text", text }];
+    const sealed = seal === null ? {} : { encrypted_content: context.closeSeal(seal) };
+    return { id: own, type: "reasoning", summary, ...sealed };
+  }
+  const content = status === "completed" ? [formPart(block, text, context)] : [];
+  return { id: own, type: "message", status, role: "assistant", content };
+}
+
+function formCall(block: Block, id: string, context: AnswerContext, status: string): Json {
+  const { tool, name, input } = readCall(block, context);
+  const call_id = block.id;
+  const whole = status === "completed" ? input : "";
+  if (tool?.kind === "custom") return { id, type: "custom_tool_call", status, call_id, name, input: whole };
+  if (tool?.form === "tool_search")
+    return {
+      id,
+      type: "tool_search_call",
+      status,
+      call_id,
+      execution: "client",
+      arguments: parseJson(input) ?? {},
+    };
+  if (tool?.form === "local_shell") {
+    const action = { type: "exec", env: {}, command: getField(parseJson(input), "command") ?? [] };
+    return { id, type: "local_shell_call", status, call_id, action };
+  }
+  const { inside } = tool ?? {};
+  const own = inside === undefined ? { name } : { name: inside.name, namespace: inside.namespace };
+  return { id, type: "function_call", status, call_id, ...own, arguments: whole };
+}

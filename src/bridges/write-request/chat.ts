@@ -1,0 +1,191 @@
+// A conversation → a request for a server of the chat dialect. The messages come last: a longer conversation begins with the
+// bytes of a shorter one.
+
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type {
+  Choice,
+  ContentPart,
+  Conversation,
+  Destination,
+  Effort,
+  Message,
+  Options,
+  Result,
+  Tool,
+} from "../turn/conversation.ts";
+import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../turn/effort.ts";
+import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { nameCall, nameTool } from "../turn/names.ts";
+import { refuseField } from "../turn/notes.ts";
+import { describeFunction, writeArguments } from "../turn/tool-input.ts";
+import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
+import { clampCap, joinTexts, keepFunctions, markFailure, pick } from "./writing.ts";
+
+export const CHAT_SUPPORT: Support = {
+  choice: "kept",
+  parallel: "kept",
+  cap: "changed",
+  temperature: "kept",
+  top_p: "kept",
+  top_k: "changed",
+  stop: "kept",
+  effort: "changed",
+  thoughts: "kept",
+  schema: "changed",
+  json: "kept",
+  verbosity: "changed",
+  tier: "changed",
+};
+
+export function writeChatRequest(conversation: Conversation, to: Destination): Json {
+  const { items, notes, stream } = conversation;
+  const options = settleOptions(conversation, CHAT_SUPPORT);
+  const { system, turns } = arrange(items, notes);
+  const first = system.map(({ parts }) => joinTexts(parts)).join("\n\n");
+  return {
+    model: to.model,
+    stream,
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
+    ...writeOptions(conversation, options, to),
+    ...(to.quirks.cacheKey && to.session !== null ? { prompt_cache_key: to.session } : {}),
+    ...writeTools(keepFunctions(conversation), options),
+    messages: [
+      ...(first === "" ? [] : [{ role: "system", content: first }]),
+      ...turns.flatMap((turn) => writeTurn(turn, to)),
+    ],
+  };
+}
+
+// Options.
+
+function writeOptions(conversation: Conversation, options: Options, to: Destination): Json {
+  const { quirks, model } = to;
+  const isOpenai = quirks.cap === "max_completion_tokens";
+  if (isOpenai && isOpenaiReasoner(model) && (options.effort ?? "none") !== "none")
+    leaveOut(conversation, options, "temperature", "top_p");
+  if (!quirks.top_k) leaveOut(conversation, options, "top_k");
+  if (!quirks.schemas) leaveOut(conversation, options, "schema");
+  if (!isOpenai) leaveOut(conversation, options, "verbosity", "tier");
+  const { tier: service_tier, effort } = options;
+  const cap = clampCap(conversation, options.cap, findOutputCap(model));
+  return {
+    ...(quirks.cap === "none" ? {} : { [quirks.cap]: cap }),
+    ...pick(options, ["temperature", "top_p", "top_k", "stop", "verbosity"]),
+    service_tier,
+    ...(effort === undefined ? {} : EFFORTS[quirks.reasoning](effort, model)),
+    ...writeFormat(options),
+  };
+}
+
+type EffortWriter = (effort: Effort, model: string) => Json;
+
+const EFFORTS: Readonly<Record<Destination["quirks"]["reasoning"], EffortWriter>> = {
+  none: () => ({}),
+  effort(effort, model) {
+    const word = writeOpenaiEffort(effort, model);
+    return word === null ? {} : { reasoning_effort: word };
+  },
+  deepseek: (effort) => ({ thinking: { type: effort === "none" ? "disabled" : "enabled" } }),
+  openrouter: (effort) => ({ reasoning: { effort: effort === "max" ? "xhigh" : effort } }),
+  qwen: (effort) => ({ chat_template_kwargs: { enable_thinking: effort !== "none" } }),
+};
+
+function writeFormat({ schema, json }: Options): Json {
+  if (schema !== undefined) return { response_format: { type: "json_schema", json_schema: schema } };
+  return json === true ? { response_format: { type: "json_object" } } : {};
+}
+
+/** Some servers refuse a choice where there are no tools. */
+function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
+  if (tools.length === 0) return {};
+  return {
+    tools: tools.map((tool) => {
+      const { description, schema } = describeFunction(tool);
+      const name = nameTool(tool.name, "chat");
+      const strict = tool.strict === true ? { strict: true } : {};
+      return { type: "function", function: { name, description, parameters: schema, ...strict } };
+    }),
+    ...(choice === undefined ? {} : { tool_choice: writeChoice(choice) }),
+    ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }),
+  };
+}
+
+function writeChoice(choice: Choice): unknown {
+  if (choice.kind === "tool") return { type: "function", function: { name: nameTool(choice.name, "chat") } };
+  return choice.kind === "any" ? "required" : choice.kind;
+}
+
+// Messages.
+
+function writeTurn(turn: Turn, to: Destination): Json[] {
+  if (turn.side === "model") return [writeModelTurn(turn.items, to)];
+  const images = turn.results.flatMap(({ parts }) => parts.filter(({ kind }) => kind !== "text"));
+  return [
+    ...turn.results.map(writeResult),
+    // A tool's message takes only text.
+    ...(images.length === 0 ? [] : [{ role: "user", content: images.map((part) => writePart(part, to)) }]),
+    ...turn.messages.map((message) => writeMessage(message, to)),
+  ];
+}
+
+/** Chat has one text and one list of calls for a turn. */
+function writeModelTurn(items: readonly ModelItem[], { quirks }: Destination): Json {
+  const texts = items.flatMap((item) => (item.type === "message" ? [joinTexts(item.parts, "")] : []));
+  const calls = items.filter((item) => item.type === "call");
+  return {
+    role: "assistant",
+    content: texts.length === 0 && calls.length > 0 ? null : texts.join("\n\n"),
+    ...writeThoughts(items, quirks.replay && calls.length > 0),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map((call) => ({
+            id: nameCall(call.id, "chat"),
+            type: "function",
+            function: { name: nameTool(call.name, "chat"), arguments: writeArguments(call) },
+          })),
+        }),
+  };
+}
+
+/** Under the name by which the server sent them. Some servers refuse a turn with calls that lost its thoughts. */
+function writeThoughts(items: readonly ModelItem[], isNeeded: boolean): Json {
+  const written: Record<string, unknown> = {};
+  for (const item of items) {
+    if (item.type !== "reasoning") continue;
+    const { field, details } = item.seal ?? {};
+    if (Array.isArray(details)) written["reasoning_details"] = details;
+    else if (field === "reasoning_content" || field === "reasoning")
+      written[field] = typeof written[field] === "string" ? `${written[field]}\n\n${item.text}` : item.text;
+  }
+  return isNeeded && Object.keys(written).length === 0 ? { reasoning_content: " " } : written;
+}
+
+function writeResult({ id, parts, failed }: Result): Json {
+  const text = joinTexts(parts);
+  const images = parts.length - parts.filter(({ kind }) => kind === "text").length;
+  const content = images === 0 ? text : `${text}${text === "" ? "" : "\n\n"}[see the image below]`;
+  return { role: "tool", tool_call_id: nameCall(id, "chat"), content: markFailure(content, failed) };
+}
+
+function writeMessage({ role, parts }: Message, to: Destination): Json {
+  if (role === "system") {
+    const text = joinTexts(parts);
+    return to.quirks.systems === "any"
+      ? { role: "system", content: text }
+      : { role: "user", content: remind(text) };
+  }
+  const [part] = parts;
+  if (parts.length === 1 && part?.kind === "text") return { role: "user", content: part.text };
+  return { role: "user", content: parts.map((each) => writePart(each, to)) };
+}
+
+function writePart(part: ContentPart, { quirks }: Destination): Json {
+  if (part.kind === "text") return { type: "text", text: part.text };
+  const { url, name, detail } = part;
+  if (part.kind === "image")
+    return { type: "image_url", image_url: detail === undefined ? { url } : { url, detail } };
+  if (!quirks.files || !url.startsWith("data:"))
+    refuseField("messages", "the channels of this group take no files of this kind.");
+  return { type: "file", file: { filename: name ?? "document.pdf", file_data: url } };
+}

@@ -1,0 +1,196 @@
+// A conversation → a request for a content upstream. The contents come last: a longer conversation begins with the bytes of a
+// shorter one.
+
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type {
+  Choice,
+  ContentPart,
+  Conversation,
+  Destination,
+  Effort,
+  Options,
+  Result,
+  Tool,
+} from "../turn/conversation.ts";
+import { BUDGETS, findOutputCap } from "../turn/effort.ts";
+import { settleOptions, type Support } from "../turn/fields.ts";
+import { nameTool } from "../turn/names.ts";
+import { refuseBody } from "../turn/notes.ts";
+import { describeFunction, parseArguments } from "../turn/tool-input.ts";
+import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
+import { clampCap, joinTexts, keepFunctions, readDataUrl } from "./writing.ts";
+
+export const CONTENT_SUPPORT: Support = {
+  choice: "kept",
+  parallel: "left out",
+  cap: "changed",
+  temperature: "kept",
+  top_p: "kept",
+  top_k: "kept",
+  stop: "kept",
+  effort: "changed",
+  thoughts: "kept",
+  schema: "kept",
+  json: "kept",
+  verbosity: "left out",
+  tier: "left out",
+};
+
+/** Gemini 3 refuses a call without the signature that it came with, but for this word.
+ *  https://ai.google.dev/gemini-api/docs/thought-signatures */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+export function writeContentRequest(conversation: Conversation, to: Destination): Json {
+  const { items, notes, client } = conversation;
+  const options = settleOptions(conversation, CONTENT_SUPPORT);
+  const { system, turns } = arrange(items, notes);
+  if (!turns.some(({ side }) => side === "user"))
+    refuseBody(client === "responses" ? "input" : "messages", "there is no message of the user.");
+  const names = new Map(items.flatMap((item) => (item.type === "call" ? [[item.id, item.name]] : [])));
+  const config = writeConfig(conversation, options, to);
+  const contents = turns.map((turn) => writeTurn(turn, names, to));
+  if (turns[0]?.side === "model")
+    contents.unshift({ role: "user", parts: [{ text: "[conversation continues]" }] });
+  return {
+    ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
+    ...writeTools(conversation, options),
+    ...(system.length === 0
+      ? {}
+      : { systemInstruction: { parts: system.flatMap(({ parts }) => parts.map(writePart)) } }),
+    contents,
+  };
+}
+
+// Options.
+
+function writeConfig(conversation: Conversation, options: Options, { model }: Destination): Json {
+  const { temperature, top_p: topP, top_k: topK, stop: stopSequences, schema, json } = options;
+  const maxOutputTokens = clampCap(conversation, options.cap, findOutputCap(model));
+  const responseMimeType = schema !== undefined || json === true ? "application/json" : undefined;
+  const config = {
+    maxOutputTokens,
+    temperature,
+    topP,
+    topK,
+    stopSequences,
+    thinkingConfig: writeThinking(options, model),
+    responseMimeType,
+    responseJsonSchema: schema?.schema,
+  };
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+}
+
+const LEVELS: Readonly<Record<Effort, string>> = {
+  none: "minimal",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "high",
+  max: "high",
+};
+const MIN_PRO_BUDGET = 128;
+const MAX_BUDGET = 24_576;
+
+function writeThinking({ effort, thoughts = false }: Options, model: string): Json | undefined {
+  if (effort === undefined) return undefined;
+  const includeThoughts = thoughts && effort !== "none";
+  const isPro = model.includes("-pro");
+  if (/gemini-2\.5/.test(model)) {
+    const budget = Math.min(BUDGETS[effort], MAX_BUDGET);
+    return { includeThoughts, thinkingBudget: isPro ? Math.max(budget, MIN_PRO_BUDGET) : budget };
+  }
+  if (!isSigned(model)) return undefined;
+  return { includeThoughts, thinkingLevel: isPro && effort === "none" ? "low" : LEVELS[effort] };
+}
+
+function isSigned(model: string): boolean {
+  return /gemini-(?:[3-9]|\d\d)/.test(model);
+}
+
+// Tools.
+
+/** A search goes alone: the provider refuses it beside functions. */
+function writeTools(conversation: Conversation, { choice }: Options): Json {
+  const { tools } = conversation;
+  if (tools.length > 0 && tools.every(({ kind }) => kind === "search"))
+    return { tools: [{ googleSearch: {} }] };
+  const functions = keepFunctions(conversation);
+  if (functions.length === 0) return {};
+  return {
+    tools: [{ functionDeclarations: functions.map(writeTool) }],
+    ...(choice === undefined ? {} : { toolConfig: { functionCallingConfig: writeChoice(choice) } }),
+  };
+}
+
+function writeTool(tool: Tool): Json {
+  const { description, schema } = describeFunction(tool);
+  return { name: nameTool(tool.name, "content"), description, parametersJsonSchema: schema };
+}
+
+const MODES = { auto: "AUTO", any: "ANY", none: "NONE" } as const;
+
+function writeChoice(choice: Choice): Json {
+  if (choice.kind !== "tool") return { mode: MODES[choice.kind] };
+  return { mode: "ANY", allowedFunctionNames: [nameTool(choice.name, "content")] };
+}
+
+// Contents.
+
+type CallNames = ReadonlyMap<string, string>;
+
+function writeTurn(turn: Turn, names: CallNames, { model }: Destination): Json {
+  if (turn.side === "model") return { role: "model", parts: writeModelParts(turn.items, isSigned(model)) };
+  const said = turn.messages.flatMap(({ role, parts }) =>
+    role === "system" ? [{ text: remind(joinTexts(parts)) }] : parts.map(writePart),
+  );
+  const results = turn.results.map((result) => writeResult(result, names));
+  const media = turn.results.flatMap(({ parts }) =>
+    parts.filter(({ kind }) => kind !== "text").map(writePart),
+  );
+  return { role: "user", parts: [...results, ...media, ...said] };
+}
+
+/** A signature belongs to the part after its thought, or to the one before it. */
+function writeModelParts(items: readonly ModelItem[], signed: boolean): Json[] {
+  const parts: Json[] = [];
+  let next: unknown = null;
+  let called = false;
+  for (const item of items) {
+    if (item.type === "reasoning") {
+      const { signature, after } = item.seal ?? {};
+      const last = parts.at(-1);
+      if (after === true && last !== undefined) Object.assign(last, { thoughtSignature: signature });
+      else next = signature;
+      continue;
+    }
+    const isFirstCall = item.type === "call" && !called;
+    called ||= item.type === "call";
+    const signature = next ?? (signed && isFirstCall ? NO_SIGNATURE : null);
+    next = null;
+    const own = item.type === "call" ? [writeCall(item)] : item.parts.map(writePart);
+    parts.push(
+      ...own.map((part, at) =>
+        at === 0 && signature !== null ? { ...part, thoughtSignature: signature } : part,
+      ),
+    );
+  }
+  return parts;
+}
+
+function writeCall(call: Extract<ModelItem, { type: "call" }>): Json {
+  const { id, name } = call;
+  return { functionCall: { id, name: nameTool(name, "content"), args: parseArguments(call) } };
+}
+
+function writeResult({ id, parts, failed }: Result, names: CallNames): Json {
+  const text = joinTexts(parts);
+  const name = nameTool(names.get(id) ?? names.get(id.replace(/_\d+$/, "")) ?? "unknown", "content");
+  return { functionResponse: { id, name, response: { [failed ? "error" : "result"]: text } } };
+}
+
+function writePart(part: ContentPart): Json {
+  if (part.kind === "text") return { text: part.text };
+  const data = readDataUrl(part.url);
+  if (data === null) return { fileData: { fileUri: part.url } };
+  return { inlineData: { mimeType: data.type, data: data.data } };
+}

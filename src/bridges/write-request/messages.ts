@@ -1,0 +1,232 @@
+// A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
+// a shorter one, but for the marks of the cache.
+
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type {
+  Choice,
+  ContentPart,
+  Conversation,
+  Destination,
+  Options,
+  Result,
+  Tool,
+} from "../turn/conversation.ts";
+import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../turn/effort.ts";
+import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { nameCall, nameTool } from "../turn/names.ts";
+import { refuseBody, refuseField } from "../turn/notes.ts";
+import { describeFunction, parseArguments } from "../turn/tool-input.ts";
+import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
+import { clampCap, joinTexts, pick, readDataUrl } from "./writing.ts";
+
+export const MESSAGES_SUPPORT: Support = {
+  choice: "kept",
+  parallel: "kept",
+  cap: "changed",
+  temperature: "changed",
+  top_p: "changed",
+  top_k: "kept",
+  stop: "kept",
+  effort: "changed",
+  thoughts: "kept",
+  schema: "kept",
+  json: "refused",
+  verbosity: "left out",
+  tier: "left out",
+};
+
+/** For clients that set no cap, where the model's own is not known. */
+const DEFAULT_CAP = 32_000;
+const MIN_BUDGET = 1024;
+const MARK = { type: "ephemeral" };
+/** The provider takes four marks: for the tools, the system prompt, and the last two turns of the user. */
+const MARKED_TURNS = 2;
+
+export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
+  const { items, notes, stream, tools } = conversation;
+  const options = settleOptions(conversation, MESSAGES_SUPPORT);
+  const { system, turns } = arrange(items, notes);
+  if (!turns.some(({ side }) => side === "user"))
+    refuseBody(
+      conversation.client === "responses" ? "input" : "messages",
+      "there is no message of the user.",
+    );
+  const messages = turns.map(writeTurn);
+  if (turns[0]?.side === "model") messages.unshift({ role: "user", content: [{ ...CONTINUED }] });
+  for (const message of messages.filter(({ role }) => role === "user").slice(-MARKED_TURNS))
+    markLast(message["content"]);
+  const instructions = system.flatMap(({ parts }) => parts.map(writePart));
+  markLast(instructions);
+  return {
+    model: to.model,
+    ...writeOptions(conversation, options, to),
+    stream,
+    ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
+    ...writeTools(tools, options),
+    ...(instructions.length === 0 ? {} : { system: instructions }),
+    messages,
+  };
+}
+
+const CONTINUED = { type: "text", text: "[conversation continues]" };
+
+/** The last block of a list: without marks, every turn would pay the full price. */
+function markLast(content: unknown): void {
+  const last: unknown = Array.isArray(content) ? content.at(-1) : undefined;
+  if (typeof last === "object" && last !== null) Object.assign(last, { cache_control: MARK });
+}
+
+// Options.
+
+function writeOptions(conversation: Conversation, options: Options, { model }: Destination): Json {
+  const most = findOutputCap(model);
+  const cap = clampCap(conversation, options.cap, most) ?? most ?? DEFAULT_CAP;
+  const thinking = writeThinking(conversation, options, { model, cap });
+  if (options.temperature === 1) delete options.temperature;
+  if (refusesSampling(model) || thinking["thinking"] !== undefined)
+    leaveOut(conversation, options, "temperature", "top_p", "top_k");
+  return {
+    max_tokens: cap,
+    ...thinking,
+    ...writeConfig(options, model),
+    ...pick(options, ["temperature", "top_p", "top_k"]),
+    stop_sequences: options.stop,
+  };
+}
+
+function writeConfig({ effort, schema }: Options, model: string): Json {
+  const config = {
+    ...(effort !== undefined && effort !== "none" && thinksAdaptively(model) ? { effort } : {}),
+    ...(schema === undefined ? {} : { format: { type: "json_schema", schema: schema.schema } }),
+  };
+  return Object.keys(config).length === 0 ? {} : { output_config: config };
+}
+
+/** Thinking is never on unless the client asks for it. A forced call excludes it, and for older models also a call that lost
+ *  the thoughts before it. */
+function writeThinking(
+  { notes, names, items }: Conversation,
+  { effort = "none", choice }: Options,
+  { model, cap }: { readonly model: string; readonly cap: number },
+): Json {
+  if (effort === "none") return {};
+  const note = (): Json => {
+    notes.add(names["effort"] ?? "effort");
+    return {};
+  };
+  const isForced = choice?.kind === "any" || choice?.kind === "tool";
+  if (isForced) return note();
+  if (thinksAdaptively(model)) return { thinking: { type: "adaptive", display: "summarized" } };
+  if (cap <= MIN_BUDGET || !hasThinking(model) || losesThoughts(items)) return note();
+  // Half of the cap remains for the answer.
+  const budget = Math.max(MIN_BUDGET, Math.min(BUDGETS[effort], Math.floor(cap / 2)));
+  return { thinking: { type: "enabled", budget_tokens: budget } };
+}
+
+function hasThinking(model: string): boolean {
+  return !/claude-3-(?:5|opus|haiku|sonnet)/.test(model);
+}
+
+/** The model's last turn has calls whose results follow, and its thoughts are lost. */
+function losesThoughts(items: Conversation["items"]): boolean {
+  const result = items.findLastIndex(({ type }) => type === "result");
+  const said = items.findLastIndex((item) => item.type === "message" && item.role === "user");
+  if (result < 0 || said > result) return false;
+  const begin = items.findLastIndex(
+    (item, at) => at < result && item.type === "message" && item.role === "user",
+  );
+  return !items.slice(begin + 1, result).some((item) => item.type === "reasoning" && item.seal !== null);
+}
+
+// Tools.
+
+function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
+  if (tools.length === 0) return {};
+  const written = tools.map(writeTool);
+  markLast(written);
+  const single = parallel === false ? { disable_parallel_tool_use: true } : {};
+  const kind = choice ?? (parallel === false ? ({ kind: "auto" } as const) : undefined);
+  return {
+    tools: written,
+    ...(kind === undefined
+      ? {}
+      : { tool_choice: { ...writeChoice(kind), ...(kind.kind === "none" ? {} : single) } }),
+  };
+}
+
+function writeTool(tool: Tool): Json {
+  if (tool.kind === "search") {
+    const { allowed_domains, blocked_domains, user_location, max_uses } = tool.schema;
+    return {
+      type: "web_search_20250305",
+      name: "web_search",
+      allowed_domains,
+      blocked_domains,
+      user_location,
+      max_uses,
+    };
+  }
+  const { description, schema } = describeFunction(tool);
+  const input_schema = typeof schema["type"] === "string" ? schema : { ...schema, type: "object" };
+  return {
+    name: nameTool(tool.name, "messages"),
+    ...(description === "" ? {} : { description }),
+    input_schema,
+  };
+}
+
+function writeChoice(choice: Choice): Json {
+  if (choice.kind !== "tool") return { type: choice.kind };
+  return { type: "tool", name: nameTool(choice.name, "messages") };
+}
+
+// Messages.
+
+function writeTurn(turn: Turn): Json {
+  if (turn.side === "model") return { role: "assistant", content: turn.items.flatMap(writeModelItem) };
+  const said = turn.messages.flatMap(({ role, parts }) =>
+    role === "system" ? [{ type: "text", text: remind(joinTexts(parts)) }] : parts.map(writePart),
+  );
+  return { role: "user", content: [...turn.results.map(writeResult), ...said] };
+}
+
+/** A sealed thought is the block as its model wrote it. */
+function writeModelItem(item: ModelItem): Json[] {
+  if (item.type === "reasoning") {
+    const { type } = item.seal ?? {};
+    return item.seal !== null && (type === "thinking" || type === "redacted_thinking") ? [item.seal] : [];
+  }
+  if (item.type === "message") return item.parts.map(writePart);
+  const id = nameCall(item.id, "messages");
+  return [{ type: "tool_use", id, name: nameTool(item.name, "messages"), input: parseArguments(item) }];
+}
+
+function writeResult({ id, parts, failed }: Result): Json {
+  const [part] = parts;
+  const content = parts.length === 1 && part?.kind === "text" ? part.text : parts.map(writePart);
+  return {
+    type: "tool_result",
+    tool_use_id: nameCall(id, "messages"),
+    ...(parts.length === 0 ? {} : { content }),
+    ...(failed ? { is_error: true } : {}),
+  };
+}
+
+const PDF = "application/pdf";
+
+function writePart(part: ContentPart): Json {
+  if (part.kind === "text") return { type: "text", text: part.text };
+  const data = readDataUrl(part.url);
+  const title = part.name === null ? {} : { title: part.name };
+  if (data === null) {
+    const source = { type: "url", url: part.url };
+    return part.kind === "image" ? { type: "image", source } : { type: "document", source, ...title };
+  }
+  const source = { type: "base64", media_type: data.type, data: data.data };
+  if (part.kind === "image") return { type: "image", source };
+  if (data.type === PDF) return { type: "document", source, ...title };
+  if (!data.type.startsWith("text/"))
+    refuseField("input", "the channels of this group take no files of this kind.");
+  const text = Buffer.from(data.data, "base64").toString();
+  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...title };
+}

@@ -1,0 +1,232 @@
+// A conversation → a request for a responses upstream. The input comes last: a longer conversation begins with the bytes of
+// a shorter one.
+
+import { getField, getList, isObject } from "../../lib/json/json.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type {
+  Choice,
+  ContentPart,
+  Conversation,
+  Destination,
+  Message,
+  Options,
+  Result,
+  Tool,
+} from "../turn/conversation.ts";
+import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../turn/effort.ts";
+import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { nameCall, nameTool } from "../turn/names.ts";
+import { refuseField } from "../turn/notes.ts";
+import { describeFunction, writeArguments } from "../turn/tool-input.ts";
+import { arrange, type ModelItem, type Turn } from "../turn/turns.ts";
+import { clampCap, isText, joinTexts, markFailure, pick } from "./writing.ts";
+
+export const RESPONSES_SUPPORT: Support = {
+  choice: "kept",
+  parallel: "kept",
+  cap: "changed",
+  temperature: "changed",
+  top_p: "changed",
+  top_k: "left out",
+  stop: "refused",
+  effort: "changed",
+  thoughts: "kept",
+  schema: "kept",
+  json: "kept",
+  verbosity: "kept",
+  tier: "kept",
+};
+
+/** A smaller cap is refused. */
+const MIN_CAP = 16;
+
+export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
+  const { items, notes, stream, tools } = conversation;
+  const options = settleOptions(conversation, RESPONSES_SUPPORT);
+  const { system, turns } = arrange(items, notes);
+  const marks = takesBreakpoints(to.model);
+  return {
+    model: to.model,
+    stream,
+    store: false,
+    ...writeOptions(conversation, options, to),
+    ...(to.session === null ? {} : { prompt_cache_key: to.session }),
+    ...writeTools(tools, options),
+    input: [
+      ...system.map((message) => writeMessage(message, marks)),
+      ...turns.flatMap((turn) => writeTurn(turn, marks)),
+    ],
+  };
+}
+
+// Options.
+
+function writeOptions(conversation: Conversation, options: Options, to: Destination): Json {
+  const { model } = to;
+  const { effort = "none", tier: service_tier } = options;
+  const thinks = effort !== "none";
+  const isReasoner = isOpenaiReasoner(model);
+  if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
+  const include = [
+    ...(isReasoner || thinks ? ["reasoning.encrypted_content"] : []),
+    ...(conversation.tools.some(({ kind }) => kind === "search") ? ["web_search_call.action.sources"] : []),
+  ];
+  return {
+    ...writeCap(conversation, options.cap, to),
+    ...pick(options, ["temperature", "top_p"]),
+    ...dropEmpty("reasoning", {
+      effort: options.effort && writeOpenaiEffort(effort, model),
+      summary: options.thoughts === true && thinks ? "auto" : null,
+    }),
+    ...dropEmpty("text", { format: writeFormat(options), verbosity: options.verbosity }),
+    ...(include.length === 0 ? {} : { include }),
+    service_tier,
+  };
+}
+
+/** A member with those of its members that are there; nothing if none is. */
+function dropEmpty(name: string, members: Json): Json {
+  const present = Object.entries(members).filter(([, value]) => value !== undefined && value !== null);
+  return present.length === 0 ? {} : { [name]: Object.fromEntries(present) };
+}
+
+function writeFormat({ schema, json }: Options): Json | null {
+  if (schema !== undefined) return writeSchema(schema);
+  return json === true ? { type: "json_object" } : null;
+}
+
+function writeCap(
+  conversation: Conversation,
+  wanted: number | undefined,
+  { model, quirks }: Destination,
+): Json {
+  const { notes, names } = conversation;
+  const cap = clampCap(conversation, wanted, findOutputCap(model));
+  if (cap === undefined) return {};
+  if (quirks.cap === "none") {
+    notes.add(names["cap"] ?? "cap");
+    return {};
+  }
+  if (cap < MIN_CAP) notes.add(`${names["cap"] ?? "cap"}=${MIN_CAP}`);
+  return { max_output_tokens: Math.max(cap, MIN_CAP) };
+}
+
+/** Strict mode refuses a schema with optional or open members. */
+function writeSchema({ name, schema, strict }: NonNullable<Options["schema"]>): Json {
+  return { type: "json_schema", name, schema, strict: strict && isStrict(schema) };
+}
+
+function isStrict(schema: unknown): boolean {
+  if (!isObject(schema)) return true;
+  const { properties, items, anyOf, required } = schema;
+  if (isObject(properties)) {
+    const names = Object.keys(properties);
+    const closed = schema["additionalProperties"] === false;
+    if (!closed || !names.every((name) => getList(required).includes(name))) return false;
+    if (!Object.values(properties).every(isStrict)) return false;
+  }
+  return isStrict(items) && getList(anyOf).every(isStrict);
+}
+
+// Tools.
+
+function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
+  if (tools.length === 0) return {};
+  const [only] = tools;
+  const limit = tools.length === 1 && only?.kind === "search" ? getField(only.schema, "max_uses") : undefined;
+  return {
+    tools: tools.map(writeTool),
+    ...(choice === undefined ? {} : { tool_choice: writeChoice(choice, tools) }),
+    ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }),
+    ...(typeof limit === "number" ? { max_tool_calls: limit } : {}),
+  };
+}
+
+/** Without `strict: false`, every schema would be strict. */
+function writeTool(tool: Tool): Json {
+  if (tool.kind === "search") return writeSearch(tool.schema);
+  const { description, schema } = describeFunction(tool);
+  const name = nameTool(tool.name, "responses");
+  return { type: "function", name, description, parameters: schema, strict: tool.strict === true };
+}
+
+function writeSearch({
+  allowed_domains: allowed,
+  blocked_domains: blocked,
+  user_location: place,
+}: Json): Json {
+  // To search these sites in spite of it would be wrong.
+  if (getList(blocked).length > 0)
+    refuseField("tools", "blocked_domains has no counterpart in this group's channels.");
+  return {
+    type: "web_search",
+    ...(getList(allowed).length === 0 ? {} : { filters: { allowed_domains: allowed } }),
+    ...(isObject(place) ? { user_location: place } : {}),
+  };
+}
+
+function writeChoice(choice: Choice, tools: readonly Tool[]): unknown {
+  if (choice.kind !== "tool") return choice.kind === "any" ? "required" : choice.kind;
+  const tool = tools.find(({ name }) => name === choice.name);
+  if (tool?.kind === "search") return { type: "web_search" };
+  return { type: "function", name: nameTool(choice.name, "responses") };
+}
+
+// Input.
+
+function writeTurn(turn: Turn, marks: boolean): Json[] {
+  if (turn.side === "user") {
+    return [
+      ...turn.results.map((result) => writeResult(result, marks)),
+      ...turn.messages.map((message) => writeMessage(message, marks)),
+    ];
+  }
+  const { items } = turn;
+  // Reasoning without the item that it led to is refused.
+  const last = items.findLastIndex(({ type }) => type !== "reasoning");
+  return items.slice(0, last + 1).flatMap(writeModelItem);
+}
+
+function writeModelItem(item: ModelItem): Json[] {
+  if (item.type === "call") {
+    const name = nameTool(item.name, "responses");
+    const call_id = nameCall(item.id, "responses");
+    return [{ type: "function_call", call_id, name, arguments: writeArguments(item) }];
+  }
+  if (item.type === "reasoning") {
+    const { id, encrypted_content } = item.seal ?? {};
+    return typeof encrypted_content === "string"
+      ? [{ type: "reasoning", id, summary: [], encrypted_content }]
+      : [];
+  }
+  const content = item.parts.filter(isText).map(({ text, refusal }) => {
+    return refusal === true ? { type: "refusal", refusal: text } : { type: "output_text", text };
+  });
+  return [{ type: "message", role: "assistant", content }];
+}
+
+function writeMessage({ role, parts }: Message, marks: boolean): Json {
+  const content = parts.map((part) => writePart(part, marks));
+  return { type: "message", role: role === "system" ? "developer" : role, content };
+}
+
+function writeResult({ id, parts, failed }: Result, marks: boolean): Json {
+  const call_id = nameCall(id, "responses");
+  const isPlain = parts.every((part) => part.kind === "text" && part.cache !== true);
+  const [first] = parts;
+  const marked =
+    first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...parts.slice(1)] : parts;
+  const output = isPlain
+    ? markFailure(joinTexts(parts, "\n"), failed)
+    : marked.map((part) => writePart(part, marks));
+  return { type: "function_call_output", call_id, output };
+}
+
+function writePart(part: ContentPart, marks: boolean): Json {
+  const mark = marks && part.cache === true ? { prompt_cache_breakpoint: { mode: "explicit" } } : {};
+  if (part.kind === "text") return { type: "input_text", text: part.text, ...mark };
+  const { url, name, detail = "auto" } = part;
+  if (part.kind === "image") return { type: "input_image", image_url: url, detail, ...mark };
+  if (!url.startsWith("data:")) return { type: "input_file", file_url: url, ...mark };
+  return { type: "input_file", filename: name ?? "document.pdf", file_data: url, ...mark };
+}

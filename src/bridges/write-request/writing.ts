@@ -1,0 +1,54 @@
+// What the writers of requests share.
+
+import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
+import { refuseField } from "../turn/notes.ts";
+
+/** The tools that the client runs. A search that the client insists on cannot be left out. */
+export function keepFunctions({ tools, options: { choice }, notes }: Conversation): readonly Tool[] {
+  const kept = tools.filter(({ kind }) => kind !== "search");
+  if (kept.length === tools.length) return kept;
+  const isForced = choice?.kind === "tool" && !kept.some(({ name }) => name === choice.name);
+  if (isForced || kept.length === 0) refuseField("tools", "web_search is not available on this channel.");
+  notes.add("tools:web_search");
+  return kept;
+}
+
+export function isText(part: ContentPart): part is TextPart {
+  return part.kind === "text";
+}
+
+export function joinTexts(parts: readonly ContentPart[], separator = "\n\n"): string {
+  const texts = parts.flatMap((part) => (part.kind === "text" ? [part.text] : []));
+  return texts.length === 1 ? (texts[0] ?? "") : texts.join(separator);
+}
+
+/** Only some dialects have a field for a call that failed. */
+export function markFailure(text: string, failed: boolean): string {
+  return failed && !/^error\b/i.test(text) ? `Error: ${text}` : text;
+}
+
+/** The data in a `data:` URL. Null for an address. */
+export function readDataUrl(url: string): { type: string; data: string } | null {
+  if (!url.startsWith("data:")) return null;
+  const comma = url.indexOf(",");
+  const type = url.slice("data:".length, comma).replace(/;base64$/, "");
+  return comma < 0 ? null : { type, data: url.slice(comma + 1) };
+}
+
+export function pick(options: Options, names: readonly (keyof Options)[]): Json {
+  const picked: Json = {};
+  for (const name of names) if (options[name] !== undefined) picked[name] = options[name];
+  return picked;
+}
+
+/** The client's cap, unless the model cannot write as much. */
+export function clampCap(
+  { notes, names }: Conversation,
+  cap: number | undefined,
+  most: number | null,
+): number | undefined {
+  if (cap === undefined || most === null || cap <= most) return cap;
+  notes.add(`${names["cap"] ?? "cap"}=${most}`);
+  return most;
+}

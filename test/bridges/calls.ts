@@ -1,0 +1,119 @@
+// Converts requests and answers as the gateway does, and reads what comes out.
+
+import type { Usage } from "../../src/billing/usage.ts";
+import { sumUsage } from "../../src/billing/usage.ts";
+import { type Conversion, convertCall } from "../../src/bridges/convert.ts";
+import type { Quirks } from "../../src/bridges/turn/conversation.ts";
+import { findQuirks } from "../../src/bridges/write-request/quirks.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECTS } from "../../src/dialects/endpoints.ts";
+
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of every shape
+export type Any = any;
+
+export interface Setting {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly quirks?: Partial<Quirks>;
+  readonly secret?: string;
+  readonly session?: string | null;
+  readonly isCodex?: boolean;
+}
+
+/** Models whose names say that they think. */
+const MODELS: Readonly<Record<DialectName, string>> = {
+  messages: "claude-opus-4-8",
+  responses: "gpt-5.6",
+  chat: "qwen3-coder",
+  content: "gemini-3.5-pro",
+};
+
+export interface Converted {
+  readonly body: Any;
+  readonly text: string;
+  readonly path: string;
+  readonly conversion: Conversion;
+  readonly upstream: DialectName;
+}
+
+/** `client>upstream`. */
+export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
+  const [client, dialect] = direction.split(">") as [DialectName, DialectName];
+  const { model = MODELS[dialect], stream = body.stream === true, quirks, secret = "s", session = null } = setting;
+  const call = convertCall({
+    client,
+    model: "asked",
+    stream,
+    body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+    to: { dialect, model, session, quirks: findQuirks("x", quirks) },
+    stamp: { id: "req_1", time: 1_700_000_000_000 },
+    secret,
+    isCodex: setting.isCodex ?? false,
+  });
+  const text = Buffer.from(call.body).toString();
+  return { body: JSON.parse(text), text, path: call.path, conversion: call.conversion, upstream: dialect };
+}
+
+/** What is refused, with the field that it names. */
+export function refusal(direction: string, body: Any, setting: Setting = {}): string {
+  try {
+    convert(direction, body, setting);
+  } catch (error) {
+    return `${(error as Any).status} ${(error as Any).param}`;
+  }
+  return "accepted";
+}
+
+export interface Streamed {
+  readonly text: string;
+  readonly phase: string;
+  readonly refusal: { readonly status: number; readonly body: string } | null;
+  /** The data of its events. */
+  readonly events: Any[];
+  readonly usage: Usage;
+}
+
+/** A stream of the upstream's bytes, with the upstream's meter beside it. `cut`: the connection breaks at the end. */
+export function stream(
+  { conversion, upstream }: Pick<Converted, "conversion" | "upstream">,
+  chunks: readonly (string | Uint8Array)[],
+  cut = false,
+): Streamed {
+  const meter = DIALECTS[upstream].openMeter("text/event-stream");
+  const usage = (): Usage => sumUsage(meter.read().parts);
+  const open = conversion.openStream(usage);
+  let text = "";
+  for (const chunk of chunks) {
+    const bytes = Buffer.from(chunk as string);
+    meter.see(bytes);
+    text += open.push(bytes).text;
+  }
+  const fault = { status: 502, error: { message: "cut", type: "server_error", param: null, code: null } };
+  const last = cut ? open.end(fault) : open.end();
+  text += last.text;
+  return { text, phase: last.phase, refusal: last.refusal, events: readEvents(text), usage: usage() };
+}
+
+export function whole({ conversion, upstream }: Converted, body: Any): { status: number; body: Any; usage: Usage } {
+  const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const meter = DIALECTS[upstream].openMeter(typeof body === "string" ? "text/event-stream" : "application/json");
+  meter.see(bytes);
+  const usage = (): Usage => sumUsage(meter.read().parts);
+  const answer = conversion.convertReply(conversion.readReply(bytes), usage);
+  return { status: answer.status, body: JSON.parse(answer.body), usage: usage() };
+}
+
+export function readEvents(text: string): Any[] {
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => (data === "[DONE]" ? data : JSON.parse(data ?? "")));
+}
+
+/** Events as the wire has them. An event with a type gets its name. */
+export function sse(events: readonly Any[]): string {
+  return events
+    .map((event) => {
+      if (typeof event === "string") return `data: ${event}\n\n`;
+      const name = typeof event.type === "string" ? `event: ${event.type}\n` : "";
+      return `${name}data: ${JSON.stringify(event)}\n\n`;
+    })
+    .join("");
+}
