@@ -104,7 +104,9 @@ export function whole({ conversion, upstream }: Converted, body: Any): { status:
 }
 
 export function readEvents(text: string): Any[] {
-  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => (data === "[DONE]" ? data : JSON.parse(data ?? "")));
+  // Not by a pattern: `$` and `.` know more line ends than an event stream.
+  const lines = text.split("\n").filter((line) => line.startsWith("data: "));
+  return lines.map((line) => (line === "data: [DONE]" ? "[DONE]" : JSON.parse(line.slice("data: ".length))));
 }
 
 /** Events as the wire has them. An event with a type gets its name. */

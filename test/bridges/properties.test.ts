@@ -1,0 +1,297 @@
+// What holds for every direction and every session. fast-check makes the sessions; a failure names its seed.
+
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, CACHE_READ_KINDS, sumUsage, type Usage } from "../../src/billing/usage.ts";
+import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECTS } from "../../src/dialects/endpoints.ts";
+import { type Any, convert, sse, stream, whole } from "./calls.ts";
+import {
+  flatten,
+  formAnswer,
+  formRequest,
+  formUser,
+  joinAnswer,
+  judge,
+  keepAnswer,
+  type ModelTurn,
+  PIXEL,
+  TOOLS,
+  type UserTurn,
+} from "./session.ts";
+
+const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
+  DIALECT_NAMES.filter((upstream) => upstream !== client && `${client}>${upstream}` !== "chat>responses").map(
+    (upstream) => [`${client}>${upstream}`, client, upstream] as const,
+  ),
+);
+
+const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }).filter((each) => each.trim() !== "");
+const args = fc.dictionary(fc.constantFrom("path", "command", "ö"), fc.oneof(text, fc.integer(), fc.boolean()));
+const modelTurn = fc
+  .record({
+    thought: fc.option(text),
+    text: fc.option(text),
+    calls: fc.array(fc.record({ name: fc.constantFrom(...TOOLS), args }), { maxLength: 4 }),
+  })
+  .filter(({ text, calls }) => text !== null || calls.length > 0);
+const userTurn = fc.record({ results: fc.array(text, { maxLength: 4 }), text: fc.option(text), image: fc.boolean() });
+const session = fc.array(fc.tuple(userTurn, modelTurn), { minLength: 1, maxLength: 4 });
+const counts = fc
+  .record({ read: fc.nat(999), fresh: fc.nat(999), reasoning: fc.nat(99), spoken: fc.integer({ min: 1, max: 999 }) })
+  .map(({ read, fresh, reasoning, spoken }) => ({ prompt: read + fresh, read, output: reasoning + spoken, reasoning }));
+
+type Session = readonly (readonly [UserTurn, Omit<ModelTurn, "calls"> & { calls: readonly Omit<Any, "id">[] }])[];
+
+/** Each call gets an id, and each first turn a text. */
+function name(turns: Session): [UserTurn, ModelTurn][] {
+  return turns.map(([user, model], at) => [
+    at === 0 ? { ...user, text: user.text ?? "Hello" } : user,
+    { ...model, calls: model.calls.map((call, index) => ({ ...call, id: `call_${at}_${index}` })) as Any },
+  ]);
+}
+
+const USAGE = { prompt: 10, read: 4, output: 6, reasoning: 0 };
+
+interface Play {
+  readonly bodies: Any[];
+  readonly texts: string[];
+  readonly script: Any[];
+}
+
+/** Plays a session through a direction, as client and upstream would: each answer goes into the client's own history. */
+function play(client: DialectName, upstream: DialectName, turns: [UserTurn, ModelTurn][], secrets: string[] = []): Play {
+  const direction = `${client}>${upstream}`;
+  const history: Any[] = [];
+  const played: Play = { bodies: [], texts: [], script: [] };
+  let calls: ModelTurn["calls"] = [];
+  for (const [at, [user, model]] of turns.entries()) {
+    const said = user.text ?? (calls.length === 0 ? "next" : null);
+    history.push(...formUser(client, { ...user, text: said }, calls));
+    played.script.push(...calls.map(({ id }, index) => ["result", id, user.results[index] ?? "ok"]));
+    if (said !== null) played.script.push(["user", said]);
+    if (user.image) played.script.push(["user", "image"]);
+    const converted = convert(direction, formRequest(client, history, true), { secret: secrets[at] ?? "s" });
+    played.bodies.push(converted.body);
+    played.texts.push(converted.text);
+    const sent = { ...model, calls: model.calls.map((call) => ({ ...call, name: nameAt(call.name) })) };
+    const answer = stream(converted, [sse(formAnswer(upstream, sent, USAGE))]);
+    expect(answer.phase).toBe("done");
+    history.push(...keepAnswer(client, answer.events));
+    played.script.push(...(model.text === null ? [] : [["assistant", model.text]]));
+    played.script.push(...model.calls.map(({ id, name, args }) => ["call", id, nameAt(name), args]));
+    calls = model.calls;
+
+    function nameAt(name: string): string {
+      const tools = JSON.stringify(converted.body.tools);
+      return tools.includes(`"${name}"`) ? name : (/"(mcp__[\w]+)"/.exec(tools)?.[1] ?? name);
+    }
+  }
+  return played;
+}
+
+/** Without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
+function openEnd(text: string): string {
+  return text.replaceAll(/,"cache_control":\{"type":"ephemeral"\}/g, "").replace(/[\]}]+$/, "");
+}
+
+const RUNS = { numRuns: 40 };
+
+describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
+  test(`${direction}: the upstream sees what happened, in its order`, () => {
+    fc.assert(
+      fc.property(session, (turns) => {
+        const { bodies, script } = play(client, upstream, name(turns));
+        const seen = flatten(upstream, bodies.at(-1)).filter(([kind]) => kind !== "thought");
+        const last = turns.at(-1);
+        const answered = script.slice(0, script.length - (last === undefined ? 0 : countSaid(last[1])));
+        expect(seen).toEqual(answered);
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: a strict upstream takes every request`, () => {
+    fc.assert(
+      fc.property(session, (turns) => {
+        for (const body of play(client, upstream, name(turns)).bodies) expect(judge(upstream, body)).toEqual([]);
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: a request begins with the bytes of the one before it`, () => {
+    fc.assert(
+      fc.property(session, (turns) => {
+        const { texts } = play(client, upstream, name(turns));
+        for (const [at, text] of texts.entries())
+          if (at > 0) expect(openEnd(text).startsWith(openEnd(texts[at - 1] ?? ""))).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: thoughts come back as their upstream wrote them, and to no other channel`, () => {
+    fc.assert(
+      fc.property(session, (turns) => {
+        const named = name(turns).map(([user, model]): [UserTurn, ModelTurn] => [user, { ...model, thought: "hm" }]);
+        named.push([{ results: [], text: "more", image: false }, { thought: null, text: "x", calls: [] }]);
+        const own = JSON.stringify(play(client, upstream, named).bodies.at(-1));
+        expect(own.split(THOUGHTS[upstream]).length - 1).toBe(turns.length);
+        const other = play(client, upstream, named, [...named.slice(1).map(() => "s"), "other"]);
+        expect(JSON.stringify(other.bodies.at(-1))).not.toContain(THOUGHTS[upstream]);
+        expect(JSON.stringify(other.bodies.at(-1))).not.toContain("gw1.");
+        expect(judge(upstream, other.bodies.at(-1))).toEqual([]);
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: the cuts of a stream change nothing, and a whole answer says the same`, () => {
+    fc.assert(
+      fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
+        const named = { ...turn, calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })) };
+        const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
+        const bytes = Buffer.from(sse(formAnswer(upstream, named, usage, inPieces)));
+        const cuts = [...new Set(places.map((at) => at % bytes.length))].sort((a, b) => a - b);
+        const pieces = [0, ...cuts].map((from, at) => bytes.subarray(from, cuts[at] ?? bytes.length));
+        const answer = stream(converted, pieces);
+        expect(answer.text).toBe(stream(converted, [bytes]).text);
+        const joined = whole(converted, joinAnswer(upstream, formAnswer(upstream, named, usage)));
+        expect(joined.status).toBe(200);
+        const kept = keepAnswer(client, [joined.body]);
+        if (client === "content") expect(spoken(kept)).toEqual(spoken(keepAnswer(client, answer.events)));
+        else expect(kept).toEqual(keepAnswer(client, answer.events));
+        expect(readUsage(client, JSON.stringify(joined.body), "application/json")).toEqual(pickTotals(answer.usage));
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: the client's usage is the upstream's`, () => {
+    fc.assert(
+      fc.property(modelTurn, counts, (turn, usage) => {
+        const named = { ...turn, calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })) };
+        const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
+        const answer = stream(converted, [sse(formAnswer(upstream, named, usage))]);
+        expect(readUsage(client, answer.text, "text/event-stream")).toEqual(pickTotals(answer.usage));
+        expect(pickTotals(answer.usage)).toMatchObject({ prompt: usage.prompt, read: usage.read, output: usage.output });
+      }),
+      RUNS,
+    );
+  });
+
+  test(`${direction}: a stream that is cut anywhere ends as a failure, and never as an answer`, () => {
+    const turn = { thought: "hm", text: "Hello, ä", calls: [{ id: "c1", name: "Read", args: { path: "x" } }] };
+    const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
+    const bytes = Buffer.from(sse(formAnswer(upstream, turn, USAGE)));
+    for (let at = 0; at < bytes.length; at += 1) {
+      for (const broken of [true, false]) {
+        const { phase, text, refusal } = stream(converted, [bytes.subarray(0, at)], broken);
+        const meter = DIALECTS[upstream].openMeter("text/event-stream");
+        meter.see(bytes.subarray(0, at));
+        // After a reason, a clean end is one, too: some chat servers send nothing more.
+        const hasReason = !broken && /"finish_reason":"\w+"}]}/.test(bytes.subarray(0, at).toString());
+        if (meter.read().end === "complete" || hasReason) continue;
+        expect([at, phase === "broken" || phase === "refused"]).toEqual([at, true]);
+        expect(ENDS[client].test(text)).toBe(false);
+        if (phase === "refused") expect(refusal?.status).toBe(502);
+        else expect(text).toContain('"error"');
+      }
+    }
+  });
+
+  test(`${direction}: whatever a client sends is converted or refused, and nothing crashes`, () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 4 }), fc.nat(9), (json, at) => {
+        const body = formRequest(client, formUser(client, ASK, []), false);
+        const place = Object.keys(body)[at % Object.keys(body).length] ?? "";
+        try {
+          convert(direction, { ...body, [place]: JSON.parse(json) });
+        } catch (error) {
+          expect([(error as Any).name, (error as Any).status]).toEqual(["GatewayError", 400]);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test(`${direction}: whatever an upstream sends becomes an answer or a failure, and nothing crashes`, () => {
+    const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
+    const turn = { thought: "hm", text: "Hello", calls: [{ id: "c1", name: "Read", args: {} }] };
+    const good = formAnswer(upstream, turn, USAGE);
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.constantFrom(...good), fc.json().map((each) => JSON.parse(each))), { maxLength: 12 }), (events) => {
+        const { phase } = stream(converted, [sse(events.map((each) => (each === "[DONE]" ? each : (each ?? {}))))]);
+        expect(["done", "broken", "refused"]).toContain(phase);
+        for (const event of events) whole(converted, event ?? {});
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+const ASK: UserTurn = { results: [], text: "Hello", image: false };
+
+/** How a sealed thought shows in a request. */
+const THOUGHTS: Readonly<Record<DialectName, string>> = {
+  messages: '"signature":"sig(hm)"',
+  responses: '"encrypted_content":"blob(hm)"',
+  chat: '"reasoning_content":"hm"',
+  content: '"thoughtSignature":"sig(hm)"',
+};
+
+/** A normal end in the client's dialect. */
+const ENDS: Readonly<Record<DialectName, RegExp>> = {
+  messages: /message_stop|"stop_reason":"/,
+  responses: /response\.(?:completed|incomplete)"/,
+  chat: /\[DONE\]|"finish_reason":"/,
+  content: /"finishReason"/,
+};
+
+function countSaid({ text, calls }: { text: string | null; calls: readonly unknown[] }): number {
+  return (text === null ? 0 : 1) + calls.length;
+}
+
+function inPieces(text: string): string[] {
+  const middle = Math.floor(text.length / 2);
+  return [text.slice(0, middle), text.slice(middle)].filter((each) => each !== "");
+}
+
+/** Signatures stand on other parts in a stream. */
+function spoken(kept: Any[]): unknown {
+  return kept.flatMap(({ parts }) =>
+    parts.flatMap(({ thoughtSignature: _, ...part }: Any) => (part.text === "" ? [] : [part])),
+  );
+}
+
+function pickTotals(usage: Usage): Any {
+  return {
+    prompt: countTokens(usage, PROMPT_KINDS),
+    read: countTokens(usage, CACHE_READ_KINDS),
+    output: countTokens(usage, OUTPUT_KINDS),
+    reasoning: usage.reasoning ?? 0,
+  };
+}
+
+function readUsage(client: DialectName, text: string, type: string): Any {
+  const meter = DIALECTS[client].openMeter(type);
+  meter.see(Buffer.from(text));
+  const reading = meter.read();
+  expect(reading.faults).toBeUndefined();
+  expect(reading.end).toBe("complete");
+  return pickTotals(sumUsage(reading.parts));
+}
+
+test("ten thousand items are converted in linear time", () => {
+  const time = (count: number): number => {
+    const content = Array.from({ length: count }, (_, at) => ({ type: "tool_use", id: `t${at}`, name: "Read", input: {} }));
+    const results = content.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: PIXEL }));
+    const body = formRequest("messages", [{ role: "user", content: "x" }, { role: "assistant", content }, { role: "user", content: results }], false);
+    const start = Bun.nanoseconds();
+    convert("messages>chat", body);
+    return Bun.nanoseconds() - start;
+  };
+  time(1000);
+  expect(time(10_000)).toBeLessThan(60 * Math.max(time(1000), 1_000_000));
+});
