@@ -39,7 +39,13 @@ export interface Converted {
 /** `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
   const [client, dialect] = direction.split(">") as [DialectName, DialectName];
-  const { model = MODELS[dialect], stream = body.stream === true, quirks, secret = "s", session = null } = setting;
+  const {
+    model = MODELS[dialect],
+    stream = body.stream === true,
+    quirks,
+    secret = "s",
+    session = null,
+  } = setting;
   const call = convertCall({
     client,
     model: "asked",
@@ -94,9 +100,14 @@ export function stream(
   return { text, phase: last.phase, refusal: last.refusal, events: readEvents(text), usage: usage() };
 }
 
-export function whole({ conversion, upstream }: Converted, body: Any): { status: number; body: Any; usage: Usage } {
+export function whole(
+  { conversion, upstream }: Converted,
+  body: Any,
+): { status: number; body: Any; usage: Usage } {
   const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-  const meter = DIALECTS[upstream].openMeter(typeof body === "string" ? "text/event-stream" : "application/json");
+  const meter = DIALECTS[upstream].openMeter(
+    typeof body === "string" ? "text/event-stream" : "application/json",
+  );
   meter.see(bytes);
   const usage = (): Usage => sumUsage(meter.read().parts);
   const answer = conversion.convertReply(conversion.readReply(bytes), usage);

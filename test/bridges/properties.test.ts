@@ -2,7 +2,14 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { countTokens, OUTPUT_KINDS, PROMPT_KINDS, CACHE_READ_KINDS, sumUsage, type Usage } from "../../src/billing/usage.ts";
+import {
+  countTokens,
+  OUTPUT_KINDS,
+  PROMPT_KINDS,
+  CACHE_READ_KINDS,
+  sumUsage,
+  type Usage,
+} from "../../src/billing/usage.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { DIALECTS } from "../../src/dialects/endpoints.ts";
 import { type Any, convert, sse, stream, whole } from "./calls.ts";
@@ -26,8 +33,13 @@ const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   ),
 );
 
-const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }).filter((each) => each.trim() !== "");
-const args = fc.dictionary(fc.constantFrom("path", "command", "ö"), fc.oneof(text, fc.integer(), fc.boolean()));
+const text = fc
+  .string({ unit: "grapheme", minLength: 1, maxLength: 30 })
+  .filter((each) => each.trim() !== "");
+const args = fc.dictionary(
+  fc.constantFrom("path", "command", "ö"),
+  fc.oneof(text, fc.integer(), fc.boolean()),
+);
 const modelTurn = fc
   .record({
     thought: fc.option(text),
@@ -35,13 +47,30 @@ const modelTurn = fc
     calls: fc.array(fc.record({ name: fc.constantFrom(...TOOLS), args }), { maxLength: 4 }),
   })
   .filter(({ text, calls }) => text !== null || calls.length > 0);
-const userTurn = fc.record({ results: fc.array(text, { maxLength: 4 }), text: fc.option(text), image: fc.boolean() });
+const userTurn = fc.record({
+  results: fc.array(text, { maxLength: 4 }),
+  text: fc.option(text),
+  image: fc.boolean(),
+});
 const session = fc.array(fc.tuple(userTurn, modelTurn), { minLength: 1, maxLength: 4 });
 const counts = fc
-  .record({ read: fc.nat(999), fresh: fc.nat(999), reasoning: fc.nat(99), spoken: fc.integer({ min: 1, max: 999 }) })
-  .map(({ read, fresh, reasoning, spoken }) => ({ prompt: read + fresh, read, output: reasoning + spoken, reasoning }));
+  .record({
+    read: fc.nat(999),
+    fresh: fc.nat(999),
+    reasoning: fc.nat(99),
+    spoken: fc.integer({ min: 1, max: 999 }),
+  })
+  .map(({ read, fresh, reasoning, spoken }) => ({
+    prompt: read + fresh,
+    read,
+    output: reasoning + spoken,
+    reasoning,
+  }));
 
-type Session = readonly (readonly [UserTurn, Omit<ModelTurn, "calls"> & { calls: readonly Omit<Any, "id">[] }])[];
+type Session = readonly (readonly [
+  UserTurn,
+  Omit<ModelTurn, "calls"> & { calls: readonly Omit<Any, "id">[] },
+])[];
 
 /** Each call gets an id, and each first turn a text. */
 function name(turns: Session): [UserTurn, ModelTurn][] {
@@ -60,7 +89,12 @@ interface Play {
 }
 
 /** Plays a session through a direction, as client and upstream would: each answer goes into the client's own history. */
-function play(client: DialectName, upstream: DialectName, turns: [UserTurn, ModelTurn][], secrets: string[] = []): Play {
+function play(
+  client: DialectName,
+  upstream: DialectName,
+  turns: [UserTurn, ModelTurn][],
+  secrets: string[] = [],
+): Play {
   const direction = `${client}>${upstream}`;
   const history: Any[] = [];
   const played: Play = { bodies: [], texts: [], script: [] };
@@ -114,7 +148,8 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
   test(`${direction}: a strict upstream takes every request`, () => {
     fc.assert(
       fc.property(session, (turns) => {
-        for (const body of play(client, upstream, name(turns)).bodies) expect(judge(upstream, body)).toEqual([]);
+        for (const body of play(client, upstream, name(turns)).bodies)
+          expect(judge(upstream, body)).toEqual([]);
       }),
       RUNS,
     );
@@ -134,8 +169,14 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
   test(`${direction}: thoughts come back as their upstream wrote them, and to no other channel`, () => {
     fc.assert(
       fc.property(session, (turns) => {
-        const named = name(turns).map(([user, model]): [UserTurn, ModelTurn] => [user, { ...model, thought: "hm" }]);
-        named.push([{ results: [], text: "more", image: false }, { thought: null, text: "x", calls: [] }]);
+        const named = name(turns).map(([user, model]): [UserTurn, ModelTurn] => [
+          user,
+          { ...model, thought: "hm" },
+        ]);
+        named.push([
+          { results: [], text: "more", image: false },
+          { thought: null, text: "x", calls: [] },
+        ]);
         const own = JSON.stringify(play(client, upstream, named).bodies.at(-1));
         expect(own.split(THOUGHTS[upstream]).length - 1).toBe(turns.length);
         const other = play(client, upstream, named, [...named.slice(1).map(() => "s"), "other"]);
@@ -150,7 +191,10 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
   test(`${direction}: the cuts of a stream change nothing, and a whole answer says the same`, () => {
     fc.assert(
       fc.property(modelTurn, counts, fc.array(fc.nat(5000), { maxLength: 8 }), (turn, usage, places) => {
-        const named = { ...turn, calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })) };
+        const named = {
+          ...turn,
+          calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })),
+        };
         const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
         const bytes = Buffer.from(sse(formAnswer(upstream, named, usage, inPieces)));
         const cuts = [...new Set(places.map((at) => at % bytes.length))].sort((a, b) => a - b);
@@ -162,7 +206,9 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
         const kept = keepAnswer(client, [joined.body]);
         if (client === "content") expect(spoken(kept)).toEqual(spoken(keepAnswer(client, answer.events)));
         else expect(kept).toEqual(keepAnswer(client, answer.events));
-        expect(readUsage(client, JSON.stringify(joined.body), "application/json")).toEqual(pickTotals(answer.usage));
+        expect(readUsage(client, JSON.stringify(joined.body), "application/json")).toEqual(
+          pickTotals(answer.usage),
+        );
       }),
       RUNS,
     );
@@ -171,18 +217,29 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
   test(`${direction}: the client's usage is the upstream's`, () => {
     fc.assert(
       fc.property(modelTurn, counts, (turn, usage) => {
-        const named = { ...turn, calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })) };
+        const named = {
+          ...turn,
+          calls: turn.calls.map((call, at) => ({ ...call, name: "Read", id: `c${at}` })),
+        };
         const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
         const answer = stream(converted, [sse(formAnswer(upstream, named, usage))]);
         expect(readUsage(client, answer.text, "text/event-stream")).toEqual(pickTotals(answer.usage));
-        expect(pickTotals(answer.usage)).toMatchObject({ prompt: usage.prompt, read: usage.read, output: usage.output });
+        expect(pickTotals(answer.usage)).toMatchObject({
+          prompt: usage.prompt,
+          read: usage.read,
+          output: usage.output,
+        });
       }),
       RUNS,
     );
   });
 
   test(`${direction}: a stream that is cut anywhere ends as a failure, and never as an answer`, () => {
-    const turn = { thought: "hm", text: "Hello, ä", calls: [{ id: "c1", name: "Read", args: { path: "x" } }] };
+    const turn = {
+      thought: "hm",
+      text: "Hello, ä",
+      calls: [{ id: "c1", name: "Read", args: { path: "x" } }],
+    };
     const converted = convert(direction, formRequest(client, formUser(client, ASK, []), true));
     const bytes = Buffer.from(sse(formAnswer(upstream, turn, USAGE)));
     for (let at = 0; at < bytes.length; at += 1) {
@@ -221,11 +278,22 @@ describe.each(DIRECTIONS)("%s", (direction, client, upstream) => {
     const turn = { thought: "hm", text: "Hello", calls: [{ id: "c1", name: "Read", args: {} }] };
     const good = formAnswer(upstream, turn, USAGE);
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.constantFrom(...good), fc.json().map((each) => JSON.parse(each))), { maxLength: 12 }), (events) => {
-        const { phase } = stream(converted, [sse(events.map((each) => (each === "[DONE]" ? each : (each ?? {}))))]);
-        expect(["done", "broken", "refused"]).toContain(phase);
-        for (const event of events) whole(converted, event ?? {});
-      }),
+      fc.property(
+        fc.array(
+          fc.oneof(
+            fc.constantFrom(...good),
+            fc.json().map((each) => JSON.parse(each)),
+          ),
+          { maxLength: 12 },
+        ),
+        (events) => {
+          const { phase } = stream(converted, [
+            sse(events.map((each) => (each === "[DONE]" ? each : (each ?? {})))),
+          ]);
+          expect(["done", "broken", "refused"]).toContain(phase);
+          for (const event of events) whole(converted, event ?? {});
+        },
+      ),
       { numRuns: 100 },
     );
   });
@@ -285,9 +353,22 @@ function readUsage(client: DialectName, text: string, type: string): Any {
 
 test("ten thousand items are converted in linear time", () => {
   const time = (count: number): number => {
-    const content = Array.from({ length: count }, (_, at) => ({ type: "tool_use", id: `t${at}`, name: "Read", input: {} }));
+    const content = Array.from({ length: count }, (_, at) => ({
+      type: "tool_use",
+      id: `t${at}`,
+      name: "Read",
+      input: {},
+    }));
     const results = content.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: PIXEL }));
-    const body = formRequest("messages", [{ role: "user", content: "x" }, { role: "assistant", content }, { role: "user", content: results }], false);
+    const body = formRequest(
+      "messages",
+      [
+        { role: "user", content: "x" },
+        { role: "assistant", content },
+        { role: "user", content: results },
+      ],
+      false,
+    );
     const start = Bun.nanoseconds();
     convert("messages>chat", body);
     return Bun.nanoseconds() - start;

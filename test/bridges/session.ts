@@ -23,7 +23,11 @@ export interface UserTurn {
   readonly image: boolean;
 }
 
-export const TOOLS = ["Read", "Bash", "mcp__server__a_tool_with_a_very_long_name_that_no_provider_accepts_as_it_is_0123456789"];
+export const TOOLS = [
+  "Read",
+  "Bash",
+  "mcp__server__a_tool_with_a_very_long_name_that_no_provider_accepts_as_it_is_0123456789",
+];
 export const PIXEL = "iVBORw0KGgo=";
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, additionalProperties: false };
 
@@ -78,7 +82,11 @@ export function formUser(client: DialectName, turn: UserTurn, calls: readonly Mo
   const results = calls.map((call, index) => ({ ...call, result: turn.results[index] ?? "ok" }));
   switch (client) {
     case "messages": {
-      const content: Any[] = results.map(({ id, result }) => ({ type: "tool_result", tool_use_id: id, content: result }));
+      const content: Any[] = results.map(({ id, result }) => ({
+        type: "tool_result",
+        tool_use_id: id,
+        content: result,
+      }));
       if (text !== null) content.push({ type: "text", text });
       if (image)
         content.push({ type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } });
@@ -146,8 +154,10 @@ const KEEP: Readonly<Record<DialectName, (events: readonly Any[]) => Any[]>> = {
       const choice = event.choices?.[0];
       const delta = choice?.delta ?? choice?.message;
       if (delta === undefined) continue;
-      if (typeof delta.content === "string" && delta.content !== "") message.content = (message.content ?? "") + delta.content;
-      if (delta.reasoning_content) message.reasoning_content = (message.reasoning_content ?? "") + delta.reasoning_content;
+      if (typeof delta.content === "string" && delta.content !== "")
+        message.content = (message.content ?? "") + delta.content;
+      if (delta.reasoning_content)
+        message.reasoning_content = (message.reasoning_content ?? "") + delta.reasoning_content;
       if (delta.reasoning_details)
         message.reasoning_details = [...(message.reasoning_details ?? []), ...delta.reasoning_details];
       for (const [at, call] of (delta.tool_calls ?? []).entries()) {
@@ -198,11 +208,22 @@ type Form = (turn: ModelTurn, counts: Counts, pieces: (text: string) => string[]
 
 const FORM: Readonly<Record<DialectName, Form>> = {
   messages({ thought, text, calls }, { prompt, read, output }, pieces) {
-    const usage = { input_tokens: prompt - read, cache_read_input_tokens: read, cache_creation_input_tokens: 0 };
+    const usage = {
+      input_tokens: prompt - read,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: 0,
+    };
     const events: Any[] = [
       {
         type: "message_start",
-        message: { id: "msg_up", type: "message", role: "assistant", model: "m", content: [], usage: { ...usage, output_tokens: 1 } },
+        message: {
+          id: "msg_up",
+          type: "message",
+          role: "assistant",
+          model: "m",
+          content: [],
+          usage: { ...usage, output_tokens: 1 },
+        },
       },
       { type: "ping" },
     ];
@@ -219,7 +240,10 @@ const FORM: Readonly<Record<DialectName, Form>> = {
         { type: "signature_delta", signature: `sig(${thought})` },
       ]);
     if (text !== null)
-      add({ type: "text", text: "" }, pieces(text).map((each) => ({ type: "text_delta", text: each })));
+      add(
+        { type: "text", text: "" },
+        pieces(text).map((each) => ({ type: "text_delta", text: each })),
+      );
     for (const { id, name, args } of calls)
       add(
         { type: "tool_use", id, name, input: {} },
@@ -228,13 +252,19 @@ const FORM: Readonly<Record<DialectName, Form>> = {
     const stop_reason = calls.length > 0 ? "tool_use" : "end_turn";
     return [
       ...events,
-      { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { ...usage, output_tokens: output } },
+      {
+        type: "message_delta",
+        delta: { stop_reason, stop_sequence: null },
+        usage: { ...usage, output_tokens: output },
+      },
       { type: "message_stop" },
     ];
   },
   responses({ thought, text, calls }, counts, pieces) {
     const head = { id: "resp_up", object: "response", model: "m", created_at: 1 };
-    const events: Any[] = [{ type: "response.created", response: { ...head, status: "in_progress", output: [] } }];
+    const events: Any[] = [
+      { type: "response.created", response: { ...head, status: "in_progress", output: [] } },
+    ];
     const output: Any[] = [];
     const add = (item: Any, begun: Any, deltas: Any[]): void => {
       const output_index = output.length;
@@ -246,27 +276,45 @@ const FORM: Readonly<Record<DialectName, Form>> = {
     if (thought !== null) {
       const summary = [{ type: "summary_text", text: thought }];
       const item = { type: "reasoning", id: "rs_up", summary, encrypted_content: `blob(${thought})` };
-      add(item, { ...item, summary: [] }, pieces(thought).map((delta) => ({
-        type: "response.reasoning_summary_text.delta",
-        summary_index: 0,
-        delta,
-      })));
+      add(
+        item,
+        { ...item, summary: [] },
+        pieces(thought).map((delta) => ({
+          type: "response.reasoning_summary_text.delta",
+          summary_index: 0,
+          delta,
+        })),
+      );
     }
     if (text !== null) {
       const content = [{ type: "output_text", text, annotations: [] }];
       const item = { type: "message", id: "msg_up", role: "assistant", status: "completed", content };
-      add(item, { ...item, content: [] }, pieces(text).map((delta) => ({
-        type: "response.output_text.delta",
-        content_index: 0,
-        delta,
-      })));
+      add(
+        item,
+        { ...item, content: [] },
+        pieces(text).map((delta) => ({
+          type: "response.output_text.delta",
+          content_index: 0,
+          delta,
+        })),
+      );
     }
     for (const { id, name, args } of calls) {
-      const item = { type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: JSON.stringify(args) };
-      add(item, { ...item, arguments: "" }, pieces(item.arguments).map((delta) => ({
-        type: "response.function_call_arguments.delta",
-        delta,
-      })));
+      const item = {
+        type: "function_call",
+        id: `fc_${id}`,
+        call_id: id,
+        name,
+        arguments: JSON.stringify(args),
+      };
+      add(
+        item,
+        { ...item, arguments: "" },
+        pieces(item.arguments).map((delta) => ({
+          type: "response.function_call_arguments.delta",
+          delta,
+        })),
+      );
     }
     const usage = {
       input_tokens: counts.prompt,
@@ -275,7 +323,10 @@ const FORM: Readonly<Record<DialectName, Form>> = {
       output_tokens_details: { reasoning_tokens: counts.reasoning },
       total_tokens: counts.prompt + counts.output,
     };
-    return [...events, { type: "response.completed", response: { ...head, status: "completed", output, usage } }];
+    return [
+      ...events,
+      { type: "response.completed", response: { ...head, status: "completed", output, usage } },
+    ];
   },
   chat({ thought, text, calls }, counts, pieces) {
     const chunk = (delta: Any, finish_reason: string | null = null): Any => ({
@@ -325,7 +376,9 @@ const FORM: Readonly<Record<DialectName, Form>> = {
         chunk([{ functionCall: { id, name, args }, ...(index === 0 ? signature : {}) }]),
       ),
       {
-        ...chunk(calls.length === 0 && thought !== null ? [{ text: "", ...signature }] : [], { finishReason: "STOP" }),
+        ...chunk(calls.length === 0 && thought !== null ? [{ text: "", ...signature }] : [], {
+          finishReason: "STOP",
+        }),
         usageMetadata: {
           promptTokenCount: counts.prompt,
           cachedContentTokenCount: counts.read,
@@ -353,7 +406,13 @@ export function joinAnswer(upstream: DialectName, events: readonly Any[]): Any {
       const [message] = keepAnswer("chat", events);
       const { finish_reason } = events.at(-3).choices[0];
       const choices = [{ index: 0, message, finish_reason }];
-      return { id: "chatcmpl-up", object: "chat.completion", model: "m", choices, usage: events.at(-2).usage };
+      return {
+        id: "chatcmpl-up",
+        object: "chat.completion",
+        model: "m",
+        choices,
+        usage: events.at(-2).usage,
+      };
     }
     case "content": {
       const parts = events.flatMap((event) => event.candidates[0].content.parts);
@@ -386,9 +445,13 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
       .filter(({ role }: Any) => role !== "developer")
       .flatMap((item: Any) => {
         if (item.type === "reasoning") return [["thought", item.encrypted_content]];
-        if (item.type === "function_call") return [["call", item.call_id, item.name, JSON.parse(item.arguments)]];
+        if (item.type === "function_call")
+          return [["call", item.call_id, item.name, JSON.parse(item.arguments)]];
         if (item.type === "function_call_output") return [["result", item.call_id, item.output]];
-        return item.content.map((part: Any) => [item.role, part.type === "input_image" ? "image" : part.text]);
+        return item.content.map((part: Any) => [
+          item.role,
+          part.type === "input_image" ? "image" : part.text,
+        ]);
       }),
   chat: ({ messages }) =>
     messages
@@ -452,7 +515,8 @@ export function judge(upstream: DialectName, body: Any): string[] {
     });
   }
   if (upstream === "messages") {
-    if (JSON.stringify(body).split('"cache_control"').length - 1 > 4) problems.push("more than four cache marks");
+    if (JSON.stringify(body).split('"cache_control"').length - 1 > 4)
+      problems.push("more than four cache marks");
     const budget = body.thinking?.budget_tokens;
     if (budget !== undefined && (budget < 1024 || budget >= body.max_tokens)) problems.push("budget");
     for (const id of seen) if (!/^[\w-]+$/.test(id)) problems.push(`id ${id}`);

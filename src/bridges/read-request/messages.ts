@@ -147,6 +147,7 @@ function addTool(reading: Reading, value: unknown, path: string): void {
   const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
   const made = KNOWN_TOOLS.find(([pattern]) => pattern.test(type))?.[1];
   if (type === "custom" || made !== undefined || isObject(tool["input_schema"])) {
+    if (tool["defer_loading"] === true) reading.notes.add("defer_loading");
     reading.tools.push(readFunction(tool, made ?? readSchema(tool["input_schema"]), path));
   } else if (type.startsWith("web_search_")) {
     const { allowed_domains, blocked_domains, user_location, max_uses } = tool;

@@ -90,9 +90,11 @@ function dropEmpty(name: string, members: Json): Json {
   return present.length === 0 ? {} : { [name]: Object.fromEntries(present) };
 }
 
-function writeFormat({ schema, json }: Options): Json | null {
+/** Some servers refuse the verbosity without a format. */
+function writeFormat({ schema, json, verbosity }: Options): Json | null {
   if (schema !== undefined) return writeSchema(schema);
-  return json === true ? { type: "json_object" } : null;
+  if (json === true) return { type: "json_object" };
+  return verbosity === undefined ? null : { type: "text" };
 }
 
 function writeCap(
