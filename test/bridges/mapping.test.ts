@@ -1,0 +1,906 @@
+// What becomes of each thing that a client asks for: row by row, for each dialect of upstreams.
+
+import { describe, expect, test } from "bun:test";
+import { type Any, convert, refusal, type Setting } from "./calls.ts";
+import { PIXEL } from "./session.ts";
+
+type Row = readonly [what: string, sent: Any, seen: Any, notes?: readonly string[], setting?: Setting];
+
+const HI = { role: "user", content: "Hi" };
+const TOOL = { name: "Read", input_schema: { type: "object" } };
+const SCHEMA = {
+  type: "object",
+  properties: { a: { type: "string" } },
+  required: ["a"],
+  additionalProperties: false,
+};
+const CLAUDE_4_5 = { model: "claude-sonnet-4-5" };
+const OPENAI: Setting = { model: "gpt-5.1", quirks: { cap: "max_completion_tokens", reasoning: "effort" } };
+const PDF = "data:application/pdf;base64,JVBERi0=";
+
+/** The smallest request of each client. */
+const BASES: Any = {
+  messages: { max_tokens: 1000, messages: [HI] },
+  responses: { input: "Hi" },
+  chat: { messages: [HI] },
+  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
+};
+
+const TABLES: Readonly<Record<string, readonly Row[]>> = {
+  "messages>chat": [
+    ["a cap", {}, { max_tokens: 1000 }],
+    ["a cap for OpenAI", {}, { max_completion_tokens: 1000 }, [], OPENAI],
+    [
+      "a cap above the model's",
+      { max_tokens: 200_000 },
+      { max_tokens: 16_384 },
+      ["max_tokens=16384"],
+      { model: "gpt-4o" },
+    ],
+    ["sampling", { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
+    [
+      "sampling while OpenAI's model thinks",
+      { temperature: 0.5, thinking: { type: "adaptive" } },
+      { temperature: undefined, reasoning_effort: "high" },
+      ["temperature"],
+      OPENAI,
+    ],
+    ["top_k where the server knows it", { top_k: 5 }, { top_k: 5 }, [], { quirks: { top_k: true } }],
+    ["top_k elsewhere", { top_k: 5 }, { top_k: undefined }, ["top_k"]],
+    ["stop sequences", { stop_sequences: ["a"] }, { stop: ["a"] }],
+    [
+      "a schema",
+      { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
+      {
+        response_format: {
+          type: "json_schema",
+          json_schema: { name: "answer", schema: SCHEMA, strict: true },
+        },
+      },
+    ],
+    [
+      "a schema where the server has none",
+      { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
+      { response_format: undefined },
+      ["output_config.format"],
+      { quirks: { schemas: false } },
+    ],
+    [
+      "an effort that the server does not know",
+      { thinking: { type: "enabled", budget_tokens: 2000 } },
+      { reasoning_effort: undefined },
+    ],
+    [
+      "a budget",
+      { thinking: { type: "enabled", budget_tokens: 2000 } },
+      { reasoning_effort: "low" },
+      [],
+      OPENAI,
+    ],
+    [
+      "an effort",
+      { thinking: { type: "adaptive" }, output_config: { effort: "medium" } },
+      { reasoning_effort: "medium" },
+      [],
+      OPENAI,
+    ],
+    [
+      "the highest effort for an older model",
+      { thinking: { type: "adaptive" }, output_config: { effort: "max" } },
+      { reasoning_effort: "high" },
+      [],
+      OPENAI,
+    ],
+    [
+      "no thinking, with an effort",
+      { thinking: { type: "disabled" }, output_config: { effort: "high" } },
+      { reasoning_effort: "none" },
+      [],
+      OPENAI,
+    ],
+    [
+      "no thinking for a model that always thinks",
+      {},
+      { reasoning_effort: "minimal" },
+      [],
+      { ...OPENAI, model: "gpt-5" },
+    ],
+    [
+      "no thinking for a model that never thinks",
+      {},
+      { reasoning_effort: undefined },
+      [],
+      { ...OPENAI, model: "gpt-4o" },
+    ],
+    [
+      "thinking on OpenRouter",
+      { thinking: { type: "adaptive" } },
+      { reasoning: { effort: "high" } },
+      [],
+      { quirks: { reasoning: "openrouter" } },
+    ],
+    [
+      "thinking on Qwen",
+      {},
+      { chat_template_kwargs: { enable_thinking: false } },
+      [],
+      { quirks: { reasoning: "qwen" } },
+    ],
+    ["any tool", { tools: [TOOL], tool_choice: { type: "any" } }, { tool_choice: "required" }],
+    [
+      "one tool",
+      { tools: [TOOL], tool_choice: { type: "tool", name: "Read" } },
+      { tool_choice: { type: "function", function: { name: "Read" } } },
+    ],
+    ["no tool", { tools: [TOOL], tool_choice: { type: "none" } }, { tool_choice: "none" }],
+    [
+      "a choice without tools",
+      { tool_choice: { type: "auto" } },
+      { tool_choice: undefined, tools: undefined },
+    ],
+    [
+      "one call at a time",
+      { tools: [TOOL], tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+      { parallel_tool_calls: false },
+    ],
+    ["the standard tier", { service_tier: "standard_only" }, { service_tier: "default" }, [], OPENAI],
+    [
+      "the standard tier elsewhere",
+      { service_tier: "standard_only" },
+      { service_tier: undefined },
+      ["service_tier"],
+    ],
+    ["a fast answer, which costs more", { speed: "fast" }, { speed: undefined }, ["speed"]],
+    ["the user's id", { metadata: { user_id: "device_account" } }, { metadata: undefined, user: undefined }],
+    [
+      "a key for the cache",
+      {},
+      { prompt_cache_key: "s1" },
+      [],
+      { session: "s1", quirks: { cacheKey: true } },
+    ],
+    ["an unknown field", { novelty: 1 }, { novelty: undefined }, ["novelty"]],
+    [
+      "a text document",
+      {
+        messages: [
+          { role: "user", content: [{ type: "document", title: "T", source: { type: "text", data: "D" } }] },
+        ],
+      },
+      { messages: [{ role: "user", content: "T\nD" }] },
+    ],
+    [
+      "an image",
+      {
+        messages: [
+          { role: "user", content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }] },
+        ],
+      },
+      {
+        messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] }],
+      },
+    ],
+    [
+      "a loaded tool",
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                tool_use_id: "a",
+                content: [{ type: "tool_reference", tool_name: "Bash" }],
+              },
+            ],
+          },
+        ],
+      },
+      {
+        messages: [HI, expect.anything(), { role: "tool", tool_call_id: "a", content: "Tool loaded: Bash" }],
+      },
+    ],
+    [
+      "a removed tool",
+      { messages: [HI, { role: "system", content: [{ type: "tool_removal", tool_name: "Read" }] }] },
+      { messages: [HI, { role: "system", content: "Tool Read is no longer available." }] },
+    ],
+    [
+      "an added tool",
+      { messages: [HI, { role: "system", content: [{ type: "tool_addition", tool: TOOL }] }] },
+      { tools: [{ function: { name: "Read" } }] },
+    ],
+    [
+      "a call without a result",
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          HI,
+        ],
+      },
+      { messages: [HI, expect.anything(), { role: "tool", tool_call_id: "a", content: "[no result]" }, HI] },
+    ],
+    [
+      "a result without a call",
+      { messages: [{ role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] }] },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "Result of a call that is not shown:" },
+              { type: "text", text: "x" },
+            ],
+          },
+        ],
+      },
+      ["result_without_call"],
+    ],
+    [
+      "text after a call",
+      {
+        messages: [
+          HI,
+          {
+            role: "assistant",
+            content: [
+              { type: "tool_use", id: "a", name: "Read", input: {} },
+              { type: "text", text: "later" },
+            ],
+          },
+          HI,
+        ],
+      },
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: "later", tool_calls: [{ id: "a" }] },
+          expect.anything(),
+          HI,
+        ],
+      },
+    ],
+  ],
+  "messages>responses": [
+    [
+      "instructions, one part for each block",
+      {
+        system: [
+          { type: "text", text: "A" },
+          { type: "text", text: "B" },
+        ],
+      },
+      {
+        instructions: undefined,
+        input: [
+          {
+            type: "message",
+            role: "developer",
+            content: [
+              { type: "input_text", text: "A" },
+              { type: "input_text", text: "B" },
+            ],
+          },
+          expect.anything(),
+        ],
+      },
+    ],
+    ["what OpenAI would keep", {}, { store: false }],
+    ["a cap", {}, { max_output_tokens: 1000 }],
+    ["a small cap", { max_tokens: 1 }, { max_output_tokens: 16 }, ["max_tokens=16"]],
+    ["top_k", { top_k: 5 }, { top_k: undefined }, ["top_k"]],
+    [
+      "sampling of a model that thinks",
+      { temperature: 1, thinking: { type: "adaptive" } },
+      { temperature: undefined },
+      ["temperature"],
+    ],
+    [
+      "an effort",
+      { thinking: { type: "adaptive" }, output_config: { effort: "xhigh" } },
+      { reasoning: { effort: "xhigh", summary: "auto" }, include: ["reasoning.encrypted_content"] },
+    ],
+    [
+      "thoughts that are not shown",
+      { thinking: { type: "adaptive", display: "omitted" } },
+      { reasoning: { effort: "high" } },
+    ],
+    ["no thinking", {}, { reasoning: { effort: "none" } }],
+    [
+      "a strict schema",
+      { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
+      { text: { format: { type: "json_schema", name: "answer", schema: SCHEMA, strict: true } } },
+    ],
+    [
+      "a loose schema",
+      {
+        output_config: { format: { type: "json_schema", schema: { type: "object", properties: { a: {} } } } },
+      },
+      { text: { format: { strict: false } } },
+    ],
+    [
+      "a tool with a schema's dialect",
+      { tools: [{ name: "Read", input_schema: { $schema: "x", type: "object" } }] },
+      {
+        tools: [
+          { type: "function", name: "Read", description: "", parameters: { type: "object" }, strict: false },
+        ],
+      },
+    ],
+    [
+      "one tool",
+      { tools: [TOOL], tool_choice: { type: "tool", name: "Read" } },
+      { tool_choice: { type: "function", name: "Read" } },
+    ],
+    [
+      "a PDF",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+              },
+            ],
+          },
+        ],
+      },
+      {
+        input: [
+          { role: "user", content: [{ type: "input_file", filename: "document.pdf", file_data: PDF }] },
+        ],
+      },
+    ],
+    [
+      "a system message in the middle",
+      { messages: [HI, { role: "system", content: "S" }] },
+      {
+        input: [
+          expect.anything(),
+          { type: "message", role: "developer", content: [{ type: "input_text", text: "S" }] },
+        ],
+      },
+    ],
+    [
+      "a long id of a call",
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "x".repeat(80), name: "Read", input: {} }] },
+          HI,
+        ],
+      },
+      {
+        input: [
+          expect.anything(),
+          { call_id: expect.stringMatching(/^x{51}_[0-9a-f]{12}$/) },
+          { call_id: expect.stringMatching(/^x{51}_[0-9a-f]{12}$/) },
+          expect.anything(),
+        ],
+      },
+    ],
+  ],
+  "messages>content": [
+    [
+      "a cap and sampling",
+      { temperature: 0.5, top_p: 0.9, top_k: 5, stop_sequences: ["a"] },
+      {
+        generationConfig: {
+          maxOutputTokens: 1000,
+          temperature: 0.5,
+          topP: 0.9,
+          topK: 5,
+          stopSequences: ["a"],
+        },
+      },
+    ],
+    ["instructions", { system: "S" }, { systemInstruction: { parts: [{ text: "S" }] } }],
+    [
+      "a budget for Gemini 2.5",
+      { thinking: { type: "adaptive" } },
+      { generationConfig: { thinkingConfig: { includeThoughts: true, thinkingBudget: 16_384 } } },
+      [],
+      { model: "gemini-2.5-flash" },
+    ],
+    [
+      "no thinking on Gemini 2.5 Pro",
+      {},
+      { generationConfig: { thinkingConfig: { includeThoughts: false, thinkingBudget: 128 } } },
+      [],
+      { model: "gemini-2.5-pro" },
+    ],
+    [
+      "no thinking on Gemini 3 Flash",
+      {},
+      { generationConfig: { thinkingConfig: { thinkingLevel: "minimal" } } },
+      [],
+      { model: "gemini-3.5-flash" },
+    ],
+    [
+      "one tool",
+      { tools: [TOOL], tool_choice: { type: "tool", name: "Read" } },
+      { toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["Read"] } } },
+    ],
+    [
+      "one call at a time",
+      { tools: [TOOL], tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+      {},
+      ["tool_choice.disable_parallel_tool_use"],
+    ],
+    [
+      "a search alone",
+      { tools: [{ type: "web_search_20250305", name: "web_search" }] },
+      { tools: [{ googleSearch: {} }] },
+    ],
+    [
+      "a search beside functions",
+      { tools: [{ type: "web_search_20250305", name: "web_search" }, TOOL] },
+      { tools: [{ functionDeclarations: [{ name: "Read" }] }] },
+      ["tools:web_search"],
+    ],
+    [
+      "a schema",
+      { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
+      { generationConfig: { responseMimeType: "application/json", responseJsonSchema: SCHEMA } },
+    ],
+    [
+      "an assistant first",
+      { messages: [{ role: "assistant", content: "A" }, HI] },
+      {
+        contents: [
+          { role: "user", parts: [{ text: "[conversation continues]" }] },
+          { role: "model", parts: [{ text: "A" }] },
+          { role: "user", parts: [{ text: "Hi" }] },
+        ],
+      },
+    ],
+  ],
+  "responses>messages": [
+    [
+      "instructions",
+      { instructions: "A", input: [{ role: "developer", content: "B" }, HI] },
+      {
+        system: [
+          { type: "text", text: "A" },
+          { type: "text", text: "B", cache_control: { type: "ephemeral" } },
+        ],
+      },
+    ],
+    ["no cap", {}, { max_tokens: 32_000 }],
+    ["no cap for an old model", {}, { max_tokens: 4096 }, [], { model: "claude-3-haiku-20240307" }],
+    [
+      "an effort",
+      { reasoning: { effort: "high" } },
+      { thinking: { type: "adaptive" }, output_config: { effort: "high" } },
+    ],
+    [
+      "an effort for an older model",
+      { max_output_tokens: 10_000, reasoning: { effort: "high" } },
+      { thinking: { type: "enabled", budget_tokens: 5000 }, output_config: undefined },
+      [],
+      CLAUDE_4_5,
+    ],
+    ["no effort", {}, { thinking: undefined }],
+    [
+      "sampling of a model that refuses it",
+      { temperature: 0.2 },
+      { temperature: undefined },
+      ["temperature"],
+    ],
+    ["the default of sampling", { temperature: 1 }, { temperature: undefined }],
+    ["sampling of an older model", { temperature: 0.2 }, { temperature: 0.2 }, [], CLAUDE_4_5],
+    ["a verbosity", { text: { verbosity: "low" } }, {}, ["text.verbosity"]],
+    ["a tier", { service_tier: "priority" }, { service_tier: undefined, speed: undefined }, ["service_tier"]],
+    [
+      "a schema",
+      { text: { format: { type: "json_schema", name: "n", schema: SCHEMA } } },
+      { output_config: { format: { type: "json_schema", schema: SCHEMA } } },
+    ],
+    ["truncation", { truncation: "auto" }, {}, ["truncation"]],
+    ["a stored answer", { store: true }, {}, ["store"]],
+    [
+      "any tool",
+      { tools: [{ type: "function", name: "Read" }], tool_choice: "required" },
+      { tool_choice: { type: "any" } },
+    ],
+    [
+      "a forced tool while thinking",
+      {
+        reasoning: { effort: "high" },
+        tools: [{ type: "function", name: "Read" }],
+        tool_choice: { type: "function", name: "Read" },
+      },
+      { thinking: undefined, tool_choice: { type: "tool", name: "Read" } },
+      ["reasoning.effort"],
+    ],
+    [
+      "one call at a time",
+      { tools: [{ type: "function", name: "Read" }], parallel_tool_calls: false },
+      { tool_choice: { type: "auto", disable_parallel_tool_use: true } },
+    ],
+    [
+      "a tool without parameters",
+      { tools: [{ type: "function", name: "Read", parameters: null }] },
+      { tools: [{ name: "Read", input_schema: { type: "object", properties: {} } }] },
+    ],
+    [
+      "a search",
+      { tools: [{ type: "web_search" }] },
+      { tools: [{ type: "web_search_20250305", name: "web_search" }] },
+    ],
+    [
+      "an image",
+      {
+        input: [
+          { role: "user", content: [{ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }] },
+        ],
+      },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } }],
+          },
+        ],
+      },
+    ],
+    [
+      "an image in a result",
+      {
+        input: [
+          HI,
+          { type: "function_call", call_id: "a", name: "Read", arguments: "{}" },
+          {
+            type: "function_call_output",
+            call_id: "a",
+            output: [{ type: "input_image", image_url: "https://x/y.png" }],
+          },
+        ],
+      },
+      {
+        messages: [
+          expect.anything(),
+          expect.anything(),
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                tool_use_id: "a",
+                content: [{ type: "image", source: { type: "url", url: "https://x/y.png" } }],
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      "arguments that are no JSON",
+      { input: [HI, { type: "function_call", call_id: "a", name: "Read", arguments: "{" }] },
+      {
+        messages: [
+          expect.anything(),
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          expect.anything(),
+        ],
+      },
+    ],
+    [
+      "an id with other characters",
+      { input: [HI, { type: "function_call", call_id: "functions.Read:0", name: "Read", arguments: "{}" }] },
+      {
+        messages: [
+          expect.anything(),
+          { content: [{ id: expect.stringMatching(/^functions_Read_0_[0-9a-f]{12}$/) }] },
+          { content: [{ tool_use_id: expect.stringMatching(/^functions_Read_0_[0-9a-f]{12}$/) }] },
+        ],
+      },
+    ],
+    [
+      "an id that comes twice",
+      {
+        input: [
+          HI,
+          ...["1", "2"].flatMap((output) => [
+            { type: "function_call", call_id: "a", name: "Read", arguments: "{}" },
+            { type: "function_call_output", call_id: "a", output },
+          ]),
+        ],
+      },
+      {
+        messages: [
+          expect.anything(),
+          expect.anything(),
+          { content: [{ tool_use_id: "a", content: "1" }] },
+          expect.anything(),
+          { content: [{ tool_use_id: "a_2", content: "2" }] },
+        ],
+      },
+    ],
+    [
+      "a late instruction",
+      { input: [HI, { role: "developer", content: "D" }] },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "Hi" },
+              {
+                type: "text",
+                text: "<system-reminder>\nD\n</system-reminder>",
+                cache_control: { type: "ephemeral" },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      "empty texts",
+      { input: [HI, { role: "assistant", content: [{ type: "output_text", text: " " }] }, HI] },
+      { messages: [{ role: "user", content: [{ text: "Hi" }, { text: "Hi" }] }] },
+    ],
+    ["the session", {}, { metadata: { user_id: "s1" } }, [], { session: "s1" }],
+  ],
+  "responses>chat": [
+    [
+      "instructions",
+      { instructions: "A", input: [{ role: "developer", content: "B" }, HI] },
+      { messages: [{ role: "system", content: "A\n\nB" }, HI] },
+    ],
+    [
+      "a usage that is asked for",
+      { stream: true },
+      { stream: true, stream_options: { include_usage: true } },
+    ],
+    ["a verbosity", { text: { verbosity: "low" } }, { verbosity: "low" }, [], OPENAI],
+    ["a verbosity elsewhere", { text: { verbosity: "low" } }, { verbosity: undefined }, ["text.verbosity"]],
+    ["any JSON", { text: { format: { type: "json_object" } } }, { response_format: { type: "json_object" } }],
+    ["a tier", { service_tier: "flex" }, { service_tier: "flex" }, [], OPENAI],
+    [
+      "an old shell",
+      { tools: [{ type: "local_shell" }] },
+      { tools: [{ type: "function", function: { name: "local_shell" } }] },
+    ],
+    [
+      "tools that come later",
+      { input: [HI, { type: "additional_tools", tools: [{ type: "function", name: "late" }] }] },
+      { tools: [{ function: { name: "late" } }] },
+    ],
+  ],
+  "responses>content": [
+    ["a cap", { max_output_tokens: 100 }, { generationConfig: { maxOutputTokens: 100 } }],
+    ["a verbosity", { text: { verbosity: "low" } }, {}, ["text.verbosity"]],
+    [
+      "any JSON",
+      { text: { format: { type: "json_object" } } },
+      { generationConfig: { responseMimeType: "application/json" } },
+    ],
+  ],
+  "chat>messages": [
+    ["both caps", { max_tokens: 5, max_completion_tokens: 7 }, { max_tokens: 7 }],
+    ["a stop", { stop: "END" }, { stop_sequences: ["END"] }],
+    ["a seed", { seed: 1 }, { seed: undefined }],
+    ["values that change nothing", { n: 1, frequency_penalty: 0, logit_bias: {}, modalities: ["text"] }, {}],
+    [
+      "several results",
+      {
+        messages: [
+          HI,
+          {
+            role: "assistant",
+            content: null,
+            tool_calls: ["a", "b"].map((id) => ({
+              id,
+              type: "function",
+              function: { name: "Read", arguments: "{}" },
+            })),
+          },
+          { role: "tool", tool_call_id: "b", content: "2" },
+          { role: "tool", tool_call_id: "a", content: "1" },
+        ],
+      },
+      {
+        messages: [
+          expect.anything(),
+          expect.anything(),
+          { role: "user", content: [{ tool_use_id: "a" }, { tool_use_id: "b" }] },
+        ],
+      },
+    ],
+    [
+      "an assistant first",
+      { messages: [{ role: "assistant", content: "A" }, HI] },
+      {
+        messages: [
+          { role: "user", content: [{ text: "[conversation continues]" }] },
+          expect.anything(),
+          expect.anything(),
+        ],
+      },
+    ],
+    [
+      "an effort for an older model, whose thoughts are lost",
+      {
+        reasoning_effort: "high",
+        max_tokens: 9000,
+        messages: [
+          HI,
+          {
+            role: "assistant",
+            content: null,
+            tool_calls: [{ id: "a", type: "function", function: { name: "Read", arguments: "{}" } }],
+          },
+          { role: "tool", tool_call_id: "a", content: "1" },
+        ],
+      },
+      { thinking: undefined },
+      ["reasoning_effort"],
+      CLAUDE_4_5,
+    ],
+  ],
+  "chat>content": [
+    [
+      "any JSON",
+      { response_format: { type: "json_object" } },
+      { generationConfig: { responseMimeType: "application/json" } },
+    ],
+    [
+      "a custom tool",
+      { tools: [{ type: "custom", custom: { name: "p" } }] },
+      { tools: [{ functionDeclarations: [{ name: "p", parametersJsonSchema: { required: ["input"] } }] }] },
+    ],
+  ],
+  "content>messages": [
+    [
+      "a config",
+      { generationConfig: { maxOutputTokens: 100, stopSequences: ["a"], topK: 3 } },
+      { max_tokens: 100, stop_sequences: ["a"], top_k: 3 },
+      [],
+      CLAUDE_4_5,
+    ],
+    [
+      "a level",
+      { generationConfig: { thinkingConfig: { thinkingLevel: "LOW" } } },
+      { output_config: { effort: "low" } },
+    ],
+    [
+      "a budget of zero",
+      { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
+      { thinking: undefined },
+    ],
+    [
+      "a budget that the model chooses",
+      { generationConfig: { thinkingConfig: { thinkingBudget: -1 } } },
+      { output_config: { effort: "medium" } },
+    ],
+    [
+      "types in capitals",
+      {
+        tools: [
+          {
+            functionDeclarations: [
+              { name: "f", parameters: { type: "OBJECT", properties: { type: { type: "STRING" } } } },
+            ],
+          },
+        ],
+      },
+      { tools: [{ name: "f", input_schema: { type: "object", properties: { type: { type: "string" } } } }] },
+    ],
+    [
+      "calls without ids",
+      {
+        contents: [
+          { role: "user", parts: [{ text: "Hi" }] },
+          { role: "model", parts: ["1", "2"].map((a) => ({ functionCall: { name: "f", args: { a } } })) },
+          {
+            role: "user",
+            parts: ["1", "2"].map((output) => ({ functionResponse: { name: "f", response: { output } } })),
+          },
+        ],
+      },
+      {
+        messages: [
+          expect.anything(),
+          { content: [{ id: "call_1_0" }, { id: "call_1_1" }] },
+          {
+            content: [
+              { tool_use_id: "call_1_0", content: "1" },
+              { tool_use_id: "call_1_1", content: "2" },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      "other spellings",
+      { system_instruction: { parts: [{ text: "S" }] }, generation_config: { maxOutputTokens: 9 } },
+      { system: [{ text: "S" }], max_tokens: 9 },
+    ],
+    [
+      "a schema for the answer",
+      { generationConfig: { responseMimeType: "application/json", responseSchema: { type: "OBJECT" } } },
+      { output_config: { format: { schema: { type: "object" } } } },
+    ],
+    ["settings of safety", { safetySettings: [{}] }, {}],
+  ],
+  "content>responses": [["a search", { tools: [{ googleSearch: {} }] }, { tools: [{ type: "web_search" }] }]],
+  "content>chat": [
+    [
+      "a file by its address",
+      {
+        contents: [
+          { role: "user", parts: [{ fileData: { mimeType: "image/png", fileUri: "https://x/y.png" } }] },
+        ],
+      },
+      { messages: [{ content: [{ type: "image_url", image_url: { url: "https://x/y.png" } }] }] },
+    ],
+  ],
+};
+
+describe.each(Object.entries(TABLES))("%s", (direction, rows) => {
+  test.each(rows.map((row) => [...row] as const))(
+    `${direction}: %s`,
+    (_what, sent, seen, notes = [], setting = {}) => {
+      const base = BASES[direction.split(">")[0] ?? ""];
+      const { body, conversion } = convert(direction, { ...base, ...sent }, setting);
+      for (const [name, value] of Object.entries(seen as Any)) {
+        if (value === undefined) expect(body[name]).toBeUndefined();
+        else if (typeof value === "object") expect(body[name]).toMatchObject(value as Any);
+        else expect(body[name]).toBe(value as Any);
+        if (Array.isArray(value)) expect(body[name]).toHaveLength(value.length);
+      }
+      expect(conversion.adjusted).toEqual(notes);
+    },
+  );
+});
+
+const FILE = { role: "user", content: [{ type: "document", source: { type: "file", file_id: "f" } }] };
+
+test.each([
+  ["messages>responses", "stop_sequences", { stop_sequences: ["a"] }],
+  ["messages>chat", "mcp_servers", { mcp_servers: [{ url: "https://x" }] }],
+  ["messages>chat", "container", { container: "c" }],
+  ["messages>chat", "messages[0].content[0].source.file_id", { messages: [FILE] }],
+  [
+    "messages>chat",
+    "messages[0].content[0]",
+    { messages: [{ role: "user", content: [{ type: "container_upload" }] }] },
+  ],
+  ["messages>chat", "messages[0].role", { messages: [{ role: "robot", content: "x" }] }],
+  ["messages>chat", "messages", { messages: [] }],
+  ["responses>messages", "previous_response_id", { previous_response_id: "resp_1" }],
+  ["responses>messages", "conversation", { conversation: "c" }],
+  ["responses>messages", "background", { background: true }],
+  ["responses>messages", "prompt", { prompt: { id: "p" } }],
+  ["responses>messages", "max_tool_calls", { max_tool_calls: 3 }],
+  ["responses>messages", "text.format", { text: { format: { type: "json_object" } } }],
+  ["responses>messages", "input[0]", { input: [{ type: "item_reference", id: "x" }] }],
+  ["responses>messages", "input", { instructions: "S", input: [] }],
+  ["responses>chat", "tool_choice", { tool_choice: { type: "image_generation" } }],
+  ["chat>messages", "n", { n: 2 }],
+  ["chat>messages", "logit_bias", { logit_bias: { 1: 1 } }],
+  ["chat>messages", "frequency_penalty", { frequency_penalty: 1 }],
+  ["chat>messages", "logprobs", { logprobs: true }],
+  ["chat>messages", "modalities", { modalities: ["audio"] }],
+  ["chat>messages", "functions", { functions: [{ name: "f" }] }],
+  ["chat>messages", "messages", { messages: [{ role: "system", content: "S" }] }],
+  ["content>messages", "candidateCount", { generationConfig: { candidateCount: 2 } }],
+  ["content>messages", "cachedContent", { cachedContent: "c" }],
+  ["content>messages", "tools.codeExecution", { tools: [{ codeExecution: {} }] }],
+])("%s: %s is refused by its name", (direction, field, sent) => {
+  const base = BASES[direction.split(">")[0] ?? ""];
+  expect(refusal(direction, { ...base, ...sent })).toBe(`400 ${field}`);
+});
+
+test("a body that is not JSON, or not an object, is refused, and one above 32 MiB before it is read", () => {
+  expect(refusal("messages>chat", "{")).toBe("400 null");
+  expect(refusal("messages>chat", "[]")).toBe("400 null");
+  expect(refusal("messages>chat", " ".repeat(32 * 1024 * 1024 + 1))).toBe("413 null");
+});
