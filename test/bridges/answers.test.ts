@@ -1,0 +1,300 @@
+// How answers end, how they fail, and what a client can give back.
+
+import { describe, expect, test } from "bun:test";
+import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
+import { type Any, convert, type Converted, sse, stream, whole } from "./calls.ts";
+import { formAnswer, formRequest, formUser } from "./session.ts";
+
+const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
+const TURN = { thought: null, text: "Hello", calls: [] };
+
+function ask(direction: string, setting: Any = {}): Converted {
+  const [client] = direction.split(">") as [DialectName];
+  const user = formUser(client, { results: [], text: "Hi", image: false }, []);
+  return convert(direction, formRequest(client, user, true), setting);
+}
+
+/** The answer of an upstream with another reason for its end. */
+function endWith(upstream: string, reason: string): Any[] {
+  const events = formAnswer(upstream as DialectName, TURN, COUNTS);
+  const text = JSON.stringify(events);
+  const words: Any = {
+    messages: ['"stop_reason":"end_turn"', `"stop_reason":"${reason}"`],
+    chat: ['"finish_reason":"stop"', `"finish_reason":"${reason}"`],
+    content: ['"finishReason":"STOP"', `"finishReason":"${reason}"`],
+    responses: [
+      '"status":"completed","output"',
+      `"status":"incomplete","incomplete_details":{"reason":"${reason}"},"output"`,
+    ],
+  };
+  const [from, to] = words[upstream];
+  expect(text).toContain(from);
+  return JSON.parse(text.replaceAll(from, to));
+}
+
+/** The reason as the client sees it. */
+const SEEN: Readonly<Record<string, (events: Any[]) => unknown>> = {
+  messages: (events) => events.at(-2).delta?.stop_reason,
+  responses: (events) => events.at(-1).response.incomplete_details?.reason ?? events.at(-1).response.status,
+  chat: (events) => events.at(-3).choices?.[0].finish_reason,
+  content: (events) => events.at(-1).candidates?.[0].finishReason,
+};
+
+describe("ends", () => {
+  test.each([
+    ["messages>chat", "stop", "end_turn"],
+    ["messages>chat", "length", "max_tokens"],
+    ["messages>chat", "content_filter", "refusal"],
+    ["messages>responses", "max_output_tokens", "max_tokens"],
+    ["messages>responses", "content_filter", "refusal"],
+    ["messages>content", "STOP", "end_turn"],
+    ["messages>content", "MAX_TOKENS", "max_tokens"],
+    ["messages>content", "SAFETY", "refusal"],
+    ["messages>content", "RECITATION", "refusal"],
+    ["responses>messages", "end_turn", "completed"],
+    ["responses>messages", "max_tokens", "max_output_tokens"],
+    ["responses>messages", "stop_sequence", "completed"],
+    ["responses>messages", "refusal", "completed"],
+    ["responses>messages", "model_context_window_exceeded", "max_output_tokens"],
+    ["responses>chat", "length", "max_output_tokens"],
+    ["responses>content", "MAX_TOKENS", "max_output_tokens"],
+    ["chat>messages", "end_turn", "stop"],
+    ["chat>messages", "max_tokens", "length"],
+    ["chat>messages", "refusal", "content_filter"],
+    ["chat>messages", "model_context_window_exceeded", "length"],
+    ["chat>content", "PROHIBITED_CONTENT", "content_filter"],
+    ["content>messages", "end_turn", "STOP"],
+    ["content>messages", "max_tokens", "MAX_TOKENS"],
+    ["content>messages", "refusal", "SAFETY"],
+    ["content>responses", "max_output_tokens", "MAX_TOKENS"],
+    ["content>chat", "content_filter", "SAFETY"],
+  ])("%s: %s is %s for the client", (direction, reason, seen) => {
+    const [client = "", upstream = ""] = direction.split(">");
+    const { events, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
+    expect(phase).toBe("done");
+    expect(SEEN[client]?.(events)).toBe(seen);
+  });
+
+  test.each([
+    ["messages>content", "MALFORMED_FUNCTION_CALL"],
+    ["messages>content", "UNEXPECTED_TOOL_CALL"],
+    ["responses>messages", "pause_turn"],
+    ["chat>messages", "pause_turn"],
+    ["content>messages", "novelty"],
+    ["messages>chat", "novelty"],
+    ["messages>responses", "novelty"],
+  ])("%s: %s is a failure", (direction, reason) => {
+    const [, upstream = ""] = direction.split(">");
+    const { text, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
+    expect([phase, text.includes('"error"')]).toEqual(["broken", true]);
+  });
+
+  test("Codex gets a cap as a complete answer, because it takes another one for a broken stream", () => {
+    const { events } = stream(ask("responses>messages", { isCodex: true }), [
+      sse(endWith("messages", "max_tokens")),
+    ]);
+    expect(events.at(-1).type).toBe("response.completed");
+  });
+
+  test("Codex gets a refusal as text, and one without words as a failure that it shows", () => {
+    const refused = [{ id: "up", choices: [{ delta: { refusal: "No." }, finish_reason: "stop" }] }, "[DONE]"];
+    const { events } = stream(ask("responses>chat", { isCodex: true }), [sse(refused)]);
+    expect(events.at(-1).response.output[0].content[0]).toMatchObject({ type: "output_text", text: "No." });
+    const native = stream(ask("responses>chat"), [sse(refused)]).events.at(-1).response.output[0].content[0];
+    expect(native).toEqual({ type: "refusal", refusal: "No." });
+    const silent = [{ promptFeedback: { blockReason: "SAFETY" }, usageMetadata: { promptTokenCount: 3 } }];
+    const failed = stream(ask("responses>content", { isCodex: true }), [sse(silent)]).events.at(-1);
+    expect([failed.type, failed.response.error.code]).toEqual(["response.failed", "invalid_prompt"]);
+  });
+});
+
+describe("failures", () => {
+  /** The status and the message for each client. */
+  function fail(direction: string, status: number, body: unknown): [number, string] {
+    const error = ask(direction).conversion.convertError(status, Buffer.from(JSON.stringify(body)));
+    return [error.status, JSON.parse(error.body).error.message];
+  }
+
+  test.each<[string, number, unknown, number, string]>([
+    [
+      "OpenAI",
+      400,
+      { error: { code: "context_length_exceeded", message: "Too long." } },
+      400,
+      "prompt is too long — Too long.",
+    ],
+    [
+      "vLLM",
+      400,
+      {
+        message:
+          "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens",
+      },
+      400,
+      "prompt is too long: 5000 tokens > 4096 maximum — ",
+    ],
+    [
+      "llama.cpp",
+      400,
+      { error: { type: "exceed_context_size_error", message: "m", n_prompt_tokens: 9, n_ctx: 8 } },
+      400,
+      "prompt is too long: 9 tokens > 8 maximum — m",
+    ],
+    [
+      "LM Studio",
+      500,
+      { error: "Trying to keep the first 9 tokens when context the overflows" },
+      400,
+      "prompt is too long — ",
+    ],
+    [
+      "LiteLLM",
+      400,
+      { error: { message: "litellm.ContextWindowExceededError: x" } },
+      400,
+      "prompt is too long — ",
+    ],
+    [
+      "an output that does not fit",
+      400,
+      {
+        message:
+          "maximum context length is 4096 tokens. However, you requested 5000 tokens (1000 in the messages, 4000 in the completion).",
+      },
+      400,
+      "input length and `max_tokens` exceed context limit: 1000 + 4000 > 4096 — ",
+    ],
+    ["MiniMax", 400, { base_resp: { status_msg: "invalid params" } }, 400, "invalid params"],
+    [
+      "a wrong signature",
+      400,
+      { error: { message: "The encrypted content could not be verified." } },
+      400,
+      "invalid signature in thinking block — ",
+    ],
+    ["too many requests", 429, { error: { message: "Slow down." } }, 429, "Slow down."],
+    ["an overload", 503, { error: { message: "Busy." } }, 503, "Busy."],
+    ["an unknown model", 404, { error: { message: "No such model." } }, 404, "No such model."],
+    [
+      "an empty quota",
+      429,
+      { error: { code: "insufficient_quota", message: "sk-… has no credit" } },
+      503,
+      "The upstream's quota is used up. Try again later.",
+    ],
+    ["no JSON", 500, "oops", 500, "oops"],
+  ])("%s, as Claude Code reads it", (_name, status, body, seen, message) => {
+    const [got, text] = fail("messages>chat", status, body);
+    expect(got).toBe(seen);
+    expect(text).toStartWith(message);
+  });
+
+  test("a prompt that is too long has the code and the field of the client's dialect", () => {
+    const body = {
+      type: "error",
+      error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" },
+    };
+    const wire = (direction: string): Any => {
+      const { body: text } = ask(direction).conversion.convertError(400, Buffer.from(JSON.stringify(body)));
+      return JSON.parse(text).error;
+    };
+    expect(wire("responses>messages")).toMatchObject({ code: "context_length_exceeded", param: "input" });
+    expect(wire("chat>messages")).toMatchObject({ code: "context_length_exceeded", param: "messages" });
+    expect(wire("content>messages")).toMatchObject({
+      code: 400,
+      message: expect.stringContaining(
+        "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+      ),
+    });
+  });
+
+  test.each<[string, Any]>([
+    ["messages", { type: "error", error: { type: "overloaded_error", message: "Busy." } }],
+    [
+      "responses",
+      { type: "response.failed", response: { error: { code: "server_error", message: "Busy." } } },
+    ],
+    ["responses", { type: "error", code: "server_error", message: "Busy." }],
+    ["chat", { error: { code: 502, message: "Busy." } }],
+    ["content", { error: { code: 503, status: "UNAVAILABLE", message: "Busy." } }],
+  ])(
+    "an error event of a %s upstream is a status before the answer, and an event in it",
+    (upstream, event) => {
+      for (const client of ["messages", "responses", "chat", "content"].filter((each) => each !== upstream)) {
+        if (`${client}>${upstream}` === "chat>responses") continue;
+        const converted = ask(`${client}>${upstream}`);
+        const early = stream(converted, [sse([event])]);
+        expect([early.phase, early.text]).toEqual(["refused", ""]);
+        expect(early.refusal?.status).toBeGreaterThanOrEqual(500);
+        const begun = formAnswer(upstream as DialectName, TURN, COUNTS).slice(0, -2);
+        const late = stream(converted, [sse([...begun, event])]);
+        if (late.phase === "refused") continue;
+        expect(late.phase).toBe("broken");
+        expect(late.text).toContain("Busy.");
+      }
+    },
+  );
+
+  test("an event that is not JSON is a failure", () => {
+    expect(stream(ask("messages>chat"), ["data: oops\n\n"]).phase).toBe("refused");
+  });
+
+  test("a whole answer that is none is a failure", () => {
+    for (const direction of ["messages>chat", "messages>responses", "responses>messages", "messages>content"])
+      expect(whole(ask(direction), { hello: 1 }).status).toBe(502);
+  });
+
+  test("a response that is still in progress is a failure", () => {
+    expect(
+      whole(ask("messages>responses"), { object: "response", status: "in_progress", output: [] }).status,
+    ).toBe(502);
+  });
+});
+
+test("a whole answer where a stream was requested becomes the client's stream", () => {
+  const converted = ask("messages>chat");
+  const body = {
+    id: "up",
+    choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 1, completion_tokens: 1 },
+  };
+  const events = converted.conversion.spreadReply(Buffer.from(JSON.stringify(body, null, 2)));
+  const { text, phase } = stream(converted, [events]);
+  expect(phase).toBe("done");
+  expect(text).toContain('"text":"Hello"');
+});
+
+test("a stream where a whole answer was requested becomes one answer", () => {
+  const { status, body } = whole(ask("messages>chat"), sse(formAnswer("chat", TURN, COUNTS)));
+  expect([status, body.content]).toEqual([200, [{ type: "text", text: "Hello" }]]);
+});
+
+test("a ping of the upstream keeps the client waiting in its own way", () => {
+  const { text } = stream(ask("responses>messages"), [sse(formAnswer("messages", TURN, COUNTS))]);
+  expect(text.split("event: response.in_progress").length - 1).toBe(2);
+});
+
+describe("envelopes", () => {
+  const seal = { type: "thinking", thinking: "hm", signature: "x" };
+  const own = openEnvelopes("secret", "claude-opus-4-8", "messages");
+  const envelope = own.close(seal);
+
+  test("an envelope opens for the channel, the model's family and the dialect that it was closed for", () => {
+    expect(envelope).toStartWith("gw1.");
+    expect(own.open(envelope)).toEqual(seal);
+    expect(openEnvelopes("secret", "claude-opus-4-8-20260601", "messages").open(envelope)).toEqual(seal);
+    expect(openEnvelopes("other", "claude-opus-4-8", "messages").open(envelope)).toBeNull();
+    expect(openEnvelopes("secret", "claude-opus-5", "messages").open(envelope)).toBeNull();
+    expect(openEnvelopes("secret", "claude-opus-4-8", "responses").open(envelope)).toBeNull();
+  });
+
+  test("an envelope with a changed character does not open, wherever the character is", () => {
+    for (let at = 0; at < envelope.length; at += 1) {
+      const flipped = envelope[at] === "A" ? "B" : "A";
+      expect(own.open(envelope.slice(0, at) + flipped + envelope.slice(at + 1))).toBeNull();
+    }
+    for (const other of ["", "gw1.", "gw1.0.x.y", null, 7, `${envelope}A`])
+      expect(own.open(other)).toBeNull();
+  });
+});
