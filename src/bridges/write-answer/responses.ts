@@ -201,8 +201,7 @@ function formObject(
     tools: [],
     top_p: null,
     truncation: "disabled",
-    usage,
-    user: null,
+    ...(usage === null ? {} : { usage }),
   };
 }
 

@@ -201,9 +201,12 @@ function writeModelItem(item: ModelItem): Json[] {
       ? [{ type: "reasoning", id, summary: [], encrypted_content }]
       : [];
   }
-  const content = item.parts.filter(isText).map(({ text, refusal }) => {
-    return refusal === true ? { type: "refusal", refusal: text } : { type: "output_text", text };
-  });
+  const parts = item.parts.filter(isText);
+  const content = parts.some(({ refusal }) => refusal === true)
+    ? parts.map(({ text, refusal }) =>
+        refusal === true ? { type: "refusal", refusal: text } : { type: "output_text", text },
+      )
+    : joinTexts(parts, "");
   return [{ type: "message", role: "assistant", content }];
 }
 

@@ -1,0 +1,92 @@
+// Requests and answers against the schemas that OpenAI publishes.
+
+import { describe, expect, test } from "bun:test";
+import type { DialectName } from "../../src/dialects/dialect.ts";
+import { type Any, convert, sse, stream, whole } from "./calls.ts";
+import { findFaults, listFields, schemasAbsent } from "./responses-to-chat/schemas.ts";
+import {
+  formAnswer,
+  formRequest,
+  formUser,
+  joinAnswer,
+  keepAnswer,
+  type ModelTurn,
+  type UserTurn,
+} from "./session.ts";
+
+const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
+const CALL = { id: "call_1", name: "Read", args: { path: "x" } };
+const TURNS: [UserTurn, ModelTurn][] = [
+  [
+    { results: [], text: "Hello", image: true },
+    { thought: "hm", text: "I look.", calls: [CALL, { ...CALL, id: "call_2" }] },
+  ],
+  [
+    { results: ["one", "two"], text: "And?", image: false },
+    { thought: null, text: "Done.", calls: [] },
+  ],
+];
+
+/** The last request of a session, and its answers to the client. */
+function play(client: DialectName, upstream: DialectName): { body: Any; events: Any[]; answer: Any } {
+  const history: Any[] = [];
+  let played = { body: null, events: [] as Any[], answer: null };
+  let calls: ModelTurn["calls"] = [];
+  for (const [user, model] of TURNS) {
+    history.push(...formUser(client, user, calls));
+    const converted = convert(`${client}>${upstream}`, formRequest(client, history, true), OPENAI);
+    const sent = formAnswer(upstream, model, COUNTS);
+    const { events } = stream(converted, [sse(sent)]);
+    history.push(...keepAnswer(client, events));
+    played = { body: converted.body, events, answer: whole(converted, joinAnswer(upstream, sent)).body };
+    calls = model.calls;
+  }
+  return played;
+}
+
+const OPENAI = {
+  quirks: { cap: "max_completion_tokens", reasoning: "effort", cacheKey: true },
+  session: "s",
+} as const;
+
+/** Thoughts in chat have no place in OpenAI's schema, and so has no other addition of its servers. */
+function dropThoughts(value: Any): Any {
+  return JSON.parse(JSON.stringify(value), (name, each) =>
+    /^reasoning_(content|details)$/.test(name) ? undefined : each,
+  );
+}
+
+describe.skipIf(schemasAbsent)("OpenAI's schemas", () => {
+  test.each<DialectName>(["messages", "content"])("a responses request of a %s client fits", (client) => {
+    const { body } = play(client, "responses");
+    expect(findFaults("CreateResponse", body)).toEqual([]);
+    expect(Object.keys(body).filter((field) => !listFields("CreateResponse").includes(field))).toEqual([]);
+  });
+
+  test.each<DialectName>(["messages", "responses", "content"])(
+    "a chat request of a %s client fits",
+    (client) => {
+      expect(findFaults("CreateChatCompletionRequest", dropThoughts(play(client, "chat").body))).toEqual([]);
+    },
+  );
+
+  test.each<DialectName>(["messages", "chat", "content"])(
+    "a responses client gets events of a %s upstream that fit",
+    (upstream) => {
+      const { events, answer } = play("responses", upstream);
+      for (const event of events)
+        expect([event.type, findFaults("ResponseStreamEvent", event)]).toEqual([event.type, []]);
+      expect(findFaults("Response", answer)).toEqual([]);
+    },
+  );
+
+  test.each<DialectName>(["messages", "content"])(
+    "a chat client gets chunks of a %s upstream that fit",
+    (upstream) => {
+      const { events, answer } = play("chat", upstream);
+      for (const chunk of events.filter((event) => event !== "[DONE]"))
+        expect(findFaults("CreateChatCompletionStreamResponse", dropThoughts(chunk))).toEqual([]);
+      expect(findFaults("CreateChatCompletionResponse", dropThoughts(answer))).toEqual([]);
+    },
+  );
+});
