@@ -45,6 +45,8 @@ export class ChatAnswerReader implements AnswerReader {
     if (choices.length === 0 && chunk["usage"] === undefined) return;
     this.#to.begin(typeof id === "string" ? id : "", typeof model === "string" ? model : "");
     for (const choice of choices) {
+      // Nobody has asked for a second one.
+      if ((getField(choice, "index") ?? 0) !== 0) continue;
       const delta = getField(choice, "delta") ?? getField(choice, "message");
       if (isObject(delta)) this.#readDelta(delta);
       this.#readReason(getField(choice, "finish_reason"));

@@ -32,8 +32,13 @@ export class ContentAnswerReader implements AnswerReader {
     this.#to = to;
   }
 
+  /** Some answers are lists of the events of a stream. */
   read(value: unknown): void {
-    const chunk: unknown = Array.isArray(value) ? value[0] : value;
+    const chunks: readonly unknown[] = Array.isArray(value) ? value : [value];
+    for (const chunk of chunks) this.#read(chunk);
+  }
+
+  #read(chunk: unknown): void {
     if (isFailure(chunk)) return this.#to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
     const { responseId, modelVersion } = chunk;
@@ -70,6 +75,8 @@ export class ContentAnswerReader implements AnswerReader {
     const signature = getField(part, "thoughtSignature");
     const text = getField(part, "text");
     const call = getField(part, "functionCall");
+    if (isObject(call) && call["partialArgs"] !== undefined)
+      return this.#to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (isObject(call)) return this.#addCall(call, signature);
     if (typeof text === "string" && text !== "")
       this.#say(getField(part, "thought") === true ? "reasoning" : "text", text);

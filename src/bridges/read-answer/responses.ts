@@ -44,7 +44,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const { type } = value;
     const rule = RULES[typeof type === "string" ? type : name];
     if (rule !== undefined) rule(this, value);
-    else if (value["object"] === "response" || Array.isArray(value["output"])) this.end(value);
+    else if (type === undefined && Array.isArray(value["output"])) this.end(value);
     else if (isObject(value["error"])) this.fail(value);
     else if (type === "keepalive") this.#to.idle();
   }
