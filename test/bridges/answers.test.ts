@@ -3,21 +3,21 @@
 import { describe, expect, test } from "bun:test";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
 import type { DialectName } from "../../src/dialects/dialect.ts";
-import { type Any, convert, type Converted, sse, stream, whole } from "./calls.ts";
+import { type Any, convert, type Converted, readDirection, sse, stream, whole } from "./calls.ts";
 import { formAnswer, formRequest, formUser } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const TURN = { thought: null, text: "Hello", calls: [] };
 
 function ask(direction: string, setting: Any = {}): Converted {
-  const [client] = direction.split(">") as [DialectName];
+  const [client] = readDirection(direction);
   const user = formUser(client, { results: [], text: "Hi", image: false }, []);
   return convert(direction, formRequest(client, user, true), setting);
 }
 
 /** The answer of an upstream with another reason for its end. */
-function endWith(upstream: string, reason: string): Any[] {
-  const events = formAnswer(upstream as DialectName, TURN, COUNTS);
+function endWith(upstream: DialectName, reason: string): Any[] {
+  const events = formAnswer(upstream, TURN, COUNTS);
   const text = JSON.stringify(events);
   const words: Any = {
     messages: ['"stop_reason":"end_turn"', `"stop_reason":"${reason}"`],
@@ -34,7 +34,7 @@ function endWith(upstream: string, reason: string): Any[] {
 }
 
 /** The reason as the client sees it. */
-const SEEN: Readonly<Record<string, (events: Any[]) => unknown>> = {
+const SEEN: Readonly<Record<DialectName, (events: Any[]) => unknown>> = {
   messages: (events) => events.at(-2).delta?.stop_reason,
   responses: (events) => events.at(-1).response.incomplete_details?.reason ?? events.at(-1).response.status,
   chat: (events) => events.at(-3).choices?.[0].finish_reason,
@@ -70,10 +70,10 @@ describe("ends", () => {
     ["content>responses", "max_output_tokens", "MAX_TOKENS"],
     ["content>chat", "content_filter", "SAFETY"],
   ])("%s: %s is %s for the client", (direction, reason, seen) => {
-    const [client = "", upstream = ""] = direction.split(">");
+    const [client, upstream] = readDirection(direction);
     const { events, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect(phase).toBe("done");
-    expect(SEEN[client]?.(events)).toBe(seen);
+    expect(SEEN[client](events)).toBe(seen);
   });
 
   test.each([
@@ -85,7 +85,7 @@ describe("ends", () => {
     ["messages>chat", "novelty"],
     ["messages>responses", "novelty"],
   ])("%s: %s is a failure", (direction, reason) => {
-    const [, upstream = ""] = direction.split(">");
+    const [, upstream] = readDirection(direction);
     const { text, phase } = stream(ask(direction), [sse(endWith(upstream, reason))]);
     expect([phase, text.includes('"error"')]).toEqual(["broken", true]);
   });
@@ -209,7 +209,7 @@ describe("failures", () => {
     });
   });
 
-  test.each<[string, Any]>([
+  test.each<[DialectName, Any]>([
     ["messages", { type: "error", error: { type: "overloaded_error", message: "Busy." } }],
     [
       "responses",
@@ -227,7 +227,7 @@ describe("failures", () => {
         const early = stream(converted, [sse([event])]);
         expect([early.phase, early.text]).toEqual(["refused", ""]);
         expect(early.refusal?.status).toBeGreaterThanOrEqual(500);
-        const begun = formAnswer(upstream as DialectName, TURN, COUNTS).slice(0, -2);
+        const begun = formAnswer(upstream, TURN, COUNTS).slice(0, -2);
         const late = stream(converted, [sse([...begun, event])]);
         if (late.phase === "refused") continue;
         expect(late.phase).toBe("broken");

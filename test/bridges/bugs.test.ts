@@ -2,7 +2,17 @@
 // is right.
 
 import { expect, test } from "bun:test";
-import { type Any, convert, refusal, type Setting, sse, stream, type Streamed, whole } from "./calls.ts";
+import {
+  type Any,
+  convert,
+  readDirection,
+  refusal,
+  type Setting,
+  sse,
+  stream,
+  type Streamed,
+  whole,
+} from "./calls.ts";
 import { formAnswer, formRequest, keepAnswer, TOOLS } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
@@ -60,7 +70,7 @@ const more = (index: number, args: string): Any => ({
 
 /** The history after one answer, and the next request of the client. */
 function next(direction: string, turn: Any = TURN, second: Setting = {}): Any {
-  const [client, upstream] = direction.split(">") as [Any, Any];
+  const [client, upstream] = readDirection(direction);
   const first =
     client === "messages"
       ? [USER]
@@ -225,7 +235,10 @@ const ROWS: readonly Row[] = [
         block(index, { type: "tool_use", id, name: "Read", input: {} });
       const events = [
         { type: "message_start", message: { id: "m", content: [] } },
-        ...[...thought(0, "one"), ...call(1, "c1"), ...thought(2, "two"), ...call(3, "c2")],
+        ...thought(0, "one"),
+        ...call(1, "c1"),
+        ...thought(2, "two"),
+        ...call(3, "c2"),
         { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
         { type: "message_stop" },
       ];

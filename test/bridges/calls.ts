@@ -5,7 +5,8 @@ import { sumUsage } from "../../src/billing/usage.ts";
 import { type Conversion, convertCall } from "../../src/bridges/convert.ts";
 import type { Quirks } from "../../src/bridges/turn/conversation.ts";
 import { findQuirks } from "../../src/bridges/write-request/quirks.ts";
-import type { DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
+import { GatewayError } from "../../src/lib/errors.ts";
 import { DIALECTS } from "../../src/dialects/endpoints.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of every shape
@@ -38,7 +39,7 @@ export interface Converted {
 
 /** `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
-  const [client, dialect] = direction.split(">") as [DialectName, DialectName];
+  const [client, dialect] = readDirection(direction);
   const {
     model = MODELS[dialect],
     stream = body.stream === true,
@@ -60,12 +61,19 @@ export function convert(direction: string, body: Any, setting: Setting = {}): Co
   return { body: JSON.parse(text), text, path: call.path, conversion: call.conversion, upstream: dialect };
 }
 
+export function readDirection(direction: string): [client: DialectName, upstream: DialectName] {
+  const [client, upstream] = direction.split(">").map((name) => DIALECT_NAMES.find((each) => each === name));
+  if (client === undefined || upstream === undefined) throw new Error(`no direction: ${direction}`);
+  return [client, upstream];
+}
+
 /** What is refused, with the field that it names. */
 export function refusal(direction: string, body: Any, setting: Setting = {}): string {
   try {
     convert(direction, body, setting);
   } catch (error) {
-    return `${(error as Any).status} ${(error as Any).param}`;
+    if (!(error instanceof GatewayError)) throw error;
+    return `${error.status} ${error.param}`;
   }
   return "accepted";
 }
@@ -90,7 +98,7 @@ export function stream(
   const open = conversion.openStream(usage);
   let text = "";
   for (const chunk of chunks) {
-    const bytes = Buffer.from(chunk as string);
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     meter.see(bytes);
     text += open.push(bytes).text;
   }

@@ -30,7 +30,7 @@ const TURNS: [UserTurn, ModelTurn][] = [
 /** The last request of a session, and its answers to the client. */
 function play(client: DialectName, upstream: DialectName): { body: Any; events: Any[]; answer: Any } {
   const history: Any[] = [];
-  let played = { body: null, events: [] as Any[], answer: null };
+  let played: { body: Any; events: Any[]; answer: Any } = { body: null, events: [], answer: null };
   let calls: ModelTurn["calls"] = [];
   for (const [user, model] of TURNS) {
     history.push(...formUser(client, user, calls));

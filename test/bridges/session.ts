@@ -78,51 +78,70 @@ export function formRequest(client: DialectName, history: readonly Any[], stream
 
 /** What a client adds to its history for the user's turn. */
 export function formUser(client: DialectName, turn: UserTurn, calls: readonly ModelCall[]): Any[] {
-  const { text, image } = turn;
   const results = calls.map((call, index) => ({ ...call, result: turn.results[index] ?? "ok" }));
-  switch (client) {
-    case "messages": {
-      const content: Any[] = results.map(({ id, result }) => ({
-        type: "tool_result",
-        tool_use_id: id,
-        content: result,
-      }));
-      if (text !== null) content.push({ type: "text", text });
-      if (image)
-        content.push({ type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } });
-      return content.length === 0 ? [] : [{ role: "user", content }];
-    }
-    case "responses": {
-      const content: Any[] = text === null ? [] : [{ type: "input_text", text }];
-      if (image) content.push({ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` });
-      return [
-        ...results.map(({ id, result }) => ({ type: "function_call_output", call_id: id, output: result })),
-        ...(content.length === 0 ? [] : [{ type: "message", role: "user", content }]),
-      ];
-    }
-    case "chat": {
-      const content: Any[] = text === null ? [] : [{ type: "text", text }];
-      if (image) content.push({ type: "image_url", image_url: { url: `data:image/png;base64,${PIXEL}` } });
-      return [
-        ...results.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
-        ...(content.length === 0 ? [] : [{ role: "user", content }]),
-      ];
-    }
-    case "content": {
-      const parts: Any[] = results.map(({ id, name, result }) => ({
-        functionResponse: { id, name, response: { output: result } },
-      }));
-      if (text !== null) parts.push({ text });
-      if (image) parts.push({ inlineData: { mimeType: "image/png", data: PIXEL } });
-      return parts.length === 0 ? [] : [{ role: "user", parts }];
-    }
-  }
+  return USERS[client](results, turn);
 }
+
+type FormUser = (results: readonly (ModelCall & { readonly result: string })[], turn: UserTurn) => Any[];
+
+const URL = `data:image/png;base64,${PIXEL}`;
+
+/** The parts that there are, in a message of the user; nothing if there are none. */
+function say(parts: readonly Any[], more: Any = {}, field = "content"): Any[] {
+  const said = parts.filter((part) => part !== null);
+  return said.length === 0 ? [] : [{ ...more, role: "user", [field]: said }];
+}
+
+const USERS: Readonly<Record<DialectName, FormUser>> = {
+  messages: (results, { text, image }) =>
+    say([
+      ...results.map(({ id, result }) => ({ type: "tool_result", tool_use_id: id, content: result })),
+      text === null ? null : { type: "text", text },
+      image ? { type: "image", source: { type: "base64", media_type: "image/png", data: PIXEL } } : null,
+    ]),
+  responses: (results, { text, image }) => [
+    ...results.map(({ id, result }) => ({ type: "function_call_output", call_id: id, output: result })),
+    ...say(
+      [
+        text === null ? null : { type: "input_text", text },
+        image ? { type: "input_image", image_url: URL } : null,
+      ],
+      { type: "message" },
+    ),
+  ],
+  chat: (results, { text, image }) => [
+    ...results.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
+    ...say([
+      text === null ? null : { type: "text", text },
+      image ? { type: "image_url", image_url: { url: URL } } : null,
+    ]),
+  ],
+  content: (results, { text, image }) =>
+    say(
+      [
+        ...results.map(({ id, name, result }) => ({
+          functionResponse: { id, name, response: { output: result } },
+        })),
+        text === null ? null : { text },
+        image ? { inlineData: { mimeType: "image/png", data: PIXEL } } : null,
+      ],
+      {},
+      "parts",
+    ),
+};
 
 /** What a client adds to its history for an answer: the stream's events, or a whole answer. */
 export function keepAnswer(client: DialectName, events: readonly Any[]): Any[] {
   return KEEP[client](events);
 }
+
+/** The field of a block that a delta continues. */
+const DELTA_FIELDS: Readonly<Record<string, string>> = {
+  text_delta: "text",
+  thinking_delta: "thinking",
+  signature_delta: "signature",
+  input_json_delta: "json",
+};
 
 const KEEP: Readonly<Record<DialectName, (events: readonly Any[]) => Any[]>> = {
   messages(events) {
@@ -130,13 +149,10 @@ const KEEP: Readonly<Record<DialectName, (events: readonly Any[]) => Any[]>> = {
     const content: Any[] = [];
     for (const event of events) {
       if (event.type === "content_block_start") content[event.index] = { ...event.content_block, json: "" };
-      const block = content[event.index];
       const { delta } = event;
       if (event.type !== "content_block_delta") continue;
-      if (delta.type === "text_delta") block.text += delta.text;
-      if (delta.type === "thinking_delta") block.thinking += delta.thinking;
-      if (delta.type === "signature_delta") block.signature = delta.signature;
-      if (delta.type === "input_json_delta") block.json += delta.partial_json;
+      const field = DELTA_FIELDS[delta.type] ?? "";
+      content[event.index][field] += delta.partial_json ?? delta[field];
     }
     for (const block of content) {
       if (block.type === "tool_use") block.input = JSON.parse(block.json);
@@ -151,23 +167,8 @@ const KEEP: Readonly<Record<DialectName, (events: readonly Any[]) => Any[]>> = {
   chat(events) {
     const message: Any = { role: "assistant", content: null };
     for (const event of events) {
-      const choice = event.choices?.[0];
-      const delta = choice?.delta ?? choice?.message;
-      if (delta === undefined) continue;
-      if (typeof delta.content === "string" && delta.content !== "")
-        message.content = (message.content ?? "") + delta.content;
-      if (delta.reasoning_content)
-        message.reasoning_content = (message.reasoning_content ?? "") + delta.reasoning_content;
-      if (delta.reasoning_details)
-        message.reasoning_details = [...(message.reasoning_details ?? []), ...delta.reasoning_details];
-      for (const [at, call] of (delta.tool_calls ?? []).entries()) {
-        message.tool_calls ??= [];
-        const index = call.index ?? at;
-        const known = message.tool_calls[index];
-        if (known === undefined)
-          message.tool_calls[index] = { id: call.id, type: call.type, function: { ...call.function } };
-        else known.function.arguments += call.function.arguments;
-      }
+      const [choice] = event.choices ?? [];
+      keepDelta(message, choice?.delta ?? choice?.message ?? {});
     }
     return [message];
   },
@@ -184,6 +185,21 @@ const KEEP: Readonly<Record<DialectName, (events: readonly Any[]) => Any[]>> = {
     return [{ role: "model", parts: parts.filter(({ thought }) => thought !== true) }];
   },
 };
+
+function keepDelta(message: Any, delta: Any): void {
+  for (const field of ["content", "reasoning_content"])
+    if (delta[field]) message[field] = (message[field] ?? "") + delta[field];
+  if (delta.reasoning_details)
+    message.reasoning_details = [...(message.reasoning_details ?? []), ...delta.reasoning_details];
+  for (const [at, call] of (delta.tool_calls ?? []).entries()) keepCall(message, call, call.index ?? at);
+}
+
+function keepCall(message: Any, call: Any, index: number): void {
+  message.tool_calls ??= [];
+  const known = message.tool_calls[index];
+  if (known !== undefined) known.function.arguments += call.function.arguments;
+  else message.tool_calls[index] = { id: call.id, type: call.type, function: { ...call.function } };
+}
 
 // Answers of upstreams.
 
@@ -448,6 +464,7 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
         if (item.type === "function_call")
           return [["call", item.call_id, item.name, JSON.parse(item.arguments)]];
         if (item.type === "function_call_output") return [["result", item.call_id, item.output]];
+        if (typeof item.content === "string") return [[item.role, item.content]];
         return item.content.map((part: Any) => [
           item.role,
           part.type === "input_image" ? "image" : part.text,
@@ -488,38 +505,51 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
 
 /** The rules of a strict upstream. Returns those that the request breaks. */
 export function judge(upstream: DialectName, body: Any): string[] {
-  const problems: string[] = [];
   const events = flatten(upstream, body);
+  const calls = events.filter(([kind]) => kind === "call");
+  const limit = upstream === "messages" ? 128 : 64;
+  return [
+    ...judgeCalls(events),
+    ...calls
+      .filter(([, , name]) => !/^[\w-]+$/.test(name) || name.length > limit)
+      .map(([, , name]) => `name ${name}`),
+    ...judgeRoles(upstream === "content" ? body.contents : upstream === "messages" ? body.messages : []),
+    ...(upstream === "messages" ? judgeMessages(body, calls) : []),
+  ];
+}
+
+function judgeCalls(events: readonly Any[]): string[] {
+  const problems: string[] = [];
   const open = new Set<string>();
   const seen = new Set<string>();
-  let last = "";
-  for (const [kind, id] of events) {
+  const note = (problem: string, isFound: boolean): void => {
+    if (isFound) problems.push(problem);
+  };
+  for (const [at, [kind, id]] of events.entries()) {
     if (kind === "call") {
-      if (seen.has(id)) problems.push(`the id ${id} comes twice`);
+      note(`the id ${id} comes twice`, seen.has(id));
       seen.add(id);
       open.add(id);
     } else if (kind === "result") {
-      if (!open.delete(id)) problems.push(`a result without a call: ${id}`);
-      if (last === "user") problems.push("a text of the user before a result");
-    } else if (kind === "user" && open.size > 0) problems.push("a call without a result");
-    last = kind;
+      note(`a result without a call: ${id}`, !open.delete(id));
+      note("a text of the user before a result", events[at - 1]?.[0] === "user");
+    } else note("a call without a result", kind === "user" && open.size > 0);
   }
-  if (open.size > 0) problems.push("a call without a result at the end");
-  const names = events.filter(([kind]) => kind === "call").map(([, , name]) => name);
-  const limit = upstream === "messages" ? 128 : 64;
-  for (const name of names) if (!/^[\w-]+$/.test(name) || name.length > limit) problems.push(`name ${name}`);
-  if (upstream === "messages" || upstream === "content") {
-    const turns = upstream === "messages" ? body.messages : body.contents;
-    turns.forEach(({ role }: Any, at: number) => {
-      if ((role === "user") !== (at % 2 === 0)) problems.push(`turn ${at} is of ${role}`);
-    });
-  }
-  if (upstream === "messages") {
-    if (JSON.stringify(body).split('"cache_control"').length - 1 > 4)
-      problems.push("more than four cache marks");
-    const budget = body.thinking?.budget_tokens;
-    if (budget !== undefined && (budget < 1024 || budget >= body.max_tokens)) problems.push("budget");
-    for (const id of seen) if (!/^[\w-]+$/.test(id)) problems.push(`id ${id}`);
-  }
+  note("a call without a result at the end", open.size > 0);
   return problems;
+}
+
+function judgeRoles(turns: readonly Any[]): string[] {
+  const wrong = turns.filter(({ role }, at) => (role === "user") !== (at % 2 === 0));
+  return wrong.map(({ role }) => `a turn of ${role} out of order`);
+}
+
+function judgeMessages(body: Any, calls: readonly Any[]): string[] {
+  const marks = JSON.stringify(body).split('"cache_control"').length - 1;
+  const budget = body.thinking?.budget_tokens ?? 1024;
+  return [
+    ...(marks > 4 ? ["more than four cache marks"] : []),
+    ...(budget < 1024 || budget >= body.max_tokens ? ["budget"] : []),
+    ...calls.filter(([, id]) => !/^[\w-]+$/.test(id)).map(([, id]) => `id ${id}`),
+  ];
 }

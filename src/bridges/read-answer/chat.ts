@@ -44,13 +44,14 @@ export class ChatAnswerReader implements AnswerReader {
     if (isObject(chunk["usage"])) this.#hasUsage = true;
     if (choices.length === 0 && chunk["usage"] === undefined) return;
     this.#to.begin(typeof id === "string" ? id : "", typeof model === "string" ? model : "");
-    for (const choice of choices) {
-      // Nobody has asked for a second one.
-      if ((getField(choice, "index") ?? 0) !== 0) continue;
-      const delta = getField(choice, "delta") ?? getField(choice, "message");
-      if (isObject(delta)) this.#readDelta(delta);
-      this.#readReason(getField(choice, "finish_reason"));
-    }
+    // Nobody has asked for a second choice.
+    for (const choice of choices) if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice);
+  }
+
+  #readChoice(choice: unknown): void {
+    const delta = getField(choice, "delta") ?? getField(choice, "message");
+    if (isObject(delta)) this.#readDelta(delta);
+    this.#readReason(getField(choice, "finish_reason"));
   }
 
   readWord(word: string): boolean {

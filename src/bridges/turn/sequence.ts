@@ -27,7 +27,8 @@ export interface Block {
 }
 
 /** Why an answer ended. */
-export type EndReason = "done" | "calls" | "cap" | "stop" | "refusal" | "context";
+export const END_REASONS = ["done", "calls", "cap", "stop", "refusal", "context"] as const;
+export type EndReason = (typeof END_REASONS)[number];
 
 export interface AnswerEnd {
   readonly reason: EndReason;
