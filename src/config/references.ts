@@ -89,10 +89,15 @@ function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
       if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
       const other = getField(getField(channels, channel), "platform");
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
-      return [{ path, message: `the channel ${quote(channel, [])} is of another platform than its group` }];
+      const problem = `the channel ${quote(channel, [])} is of another platform than its group`;
+      if (getField(group, "convert") !== "true") return [{ path, message: problem + CONVERT_HINT }];
+      if (other !== "relay" && platform !== "relay") return [];
+      return [{ path, message: `${problem}, and nothing can be converted from or for a relay` }];
     });
   });
 }
+
+const CONVERT_HINT = ". To have its requests converted, set `convert: true` on the group";
 
 function checkPlans(tree: unknown, quote: Quote): ReferenceProblem[] {
   const known = namesIn(tree, "groups");

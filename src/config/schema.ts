@@ -31,6 +31,10 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
+/** What a channel may be, besides: an upstream that speaks Chat Completions. No group is. */
+const CHANNEL_PLATFORMS = [...PLATFORMS, "chat"] as const;
+export type ChannelPlatform = (typeof CHANNEL_PLATFORMS)[number];
+
 /** What people call a platform: its best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
   anthropic: "messages",
@@ -198,9 +202,29 @@ const alerts = z
     command: command ?? null,
   }));
 
+/** How the servers of Chat Completions differ. */
+const chat = z.strictObject({
+  /** Its name for the cap of the output; `none`: it refuses one. */
+  cap: z.enum(["max_tokens", "max_completion_tokens", "none"]).optional(),
+  /** How it is told how much to think. */
+  reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
+  /** Its model needs the thoughts of every turn with calls. */
+  replay: flag.optional(),
+  files: flag.optional(),
+  /** An answer can have a JSON schema. */
+  schemas: flag.optional(),
+  top_k: flag.optional(),
+  /** Where it takes messages of the system. */
+  systems: z.enum(["any", "first"]).optional(),
+  /** It takes a key that groups requests for its cache. */
+  cache_key: flag.optional(),
+});
+
+export type ChatSettings = Readonly<z.infer<typeof chat>>;
+
 const channel = z
   .strictObject({
-    platform,
+    platform: z.enum(CHANNEL_PLATFORMS),
     base_url: scalar(readBaseUrl, SHAPES.url),
     credential: scalar(readSecretText, SHAPES.text),
     /** No group lists it among its channels. */
@@ -235,6 +259,7 @@ const channel = z
     websocket: flag.default(true),
     /** Whether connections are opened before they are needed; undefined: if it is in use. */
     warm: flag.optional(),
+    chat: chat.optional(),
   })
   .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ...rest }) => ({
     ...rest,
@@ -267,6 +292,8 @@ const group = z
     /** Canonical: "1", "0.8". */
     multiplier: decimal.prefault("1"),
     channels: names,
+    /** Its channels may speak other dialects than its clients. */
+    convert: flag.default(false),
     description: z.string().default(""),
     /** Only an active plan that includes it opens it. */
     exclusive: flag.default(false),

@@ -1,7 +1,7 @@
 // A request's method and target → the endpoint that it calls. Keys and channels are not decided here. No other folder
 // reads a path.
 
-import type { Platform } from "../config/schema.ts";
+import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { content } from "./formats/content.ts";
@@ -20,7 +20,7 @@ import {
   STORED_RESPONSE,
 } from "./endpoints.ts";
 import { dropKey, findVerb, correctPath, isResponseId, readModelId } from "./path.ts";
-import { PLATFORM_ROWS } from "./platforms.ts";
+import { CHANNEL_ROWS, PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
 /** The parts of the config that paths and headers depend on. */
@@ -61,8 +61,8 @@ interface Lookup {
 const tables = new WeakMap<Naming, EndpointTable>();
 
 /** The dialect in which the gateway asks a platform's channels for their models. */
-export function dialectOf(platform: Platform): Dialect {
-  return PLATFORM_ROWS[platform].dialect;
+export function dialectOf(platform: ChannelPlatform): Dialect {
+  return CHANNEL_ROWS[platform].dialect;
 }
 
 /** The shape of a model list. On a path that several platforms share, it follows the key's group. */

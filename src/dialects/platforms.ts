@@ -1,7 +1,8 @@
 // One row per platform: everything that differs between platforms and can be said as data. To add a platform, start
 // with its word in PLATFORMS (config/schema.ts): the compiler names the other places. CONTRIBUTING.md lists them.
 
-import type { Platform } from "../config/schema.ts";
+import type { ChannelPlatform, Platform } from "../config/schema.ts";
+import { chat } from "./formats/chat.ts";
 import { content } from "./formats/content.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
 import { messages } from "./formats/messages.ts";
@@ -120,6 +121,14 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     },
   },
 };
+
+/** What differs between channels. */
+export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
+  ...PLATFORM_ROWS,
+  chat: { dialect: chat, spoken: ["chat"], answerPaths: ["/v1/chat/completions"] },
+};
+
+type ChannelRow = Pick<PlatformRow, "dialect" | "spoken" | "answerPaths">;
 
 /** The same for every platform, in the order of PLATFORMS. */
 export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Platform, T> {

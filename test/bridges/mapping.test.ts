@@ -157,7 +157,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       {},
       { prompt_cache_key: "s1" },
       [],
-      { session: "s1", quirks: { cacheKey: true } },
+      { session: "s1", quirks: { cache_key: true } },
     ],
     ["an unknown field", { novelty: 1 }, { novelty: undefined }, ["novelty"]],
     [

@@ -45,7 +45,7 @@ function play(client: DialectName, upstream: DialectName): { body: Any; events: 
 }
 
 const OPENAI = {
-  quirks: { cap: "max_completion_tokens", reasoning: "effort", cacheKey: true },
+  quirks: { cap: "max_completion_tokens", reasoning: "effort", cache_key: true },
   session: "s",
 } as const;
 

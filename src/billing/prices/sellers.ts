@@ -1,7 +1,7 @@
 // Whose prices a channel pays: what its address, or its config, says of that.
 
 import type { Channel, Group } from "../../config/catalog.ts";
-import type { Platform } from "../../config/schema.ts";
+import type { ChannelPlatform } from "../../config/schema.ts";
 import type { Tariff } from "../usage.ts";
 
 export interface Seller {
@@ -23,11 +23,12 @@ export const ANY_SELLER: Seller = {
 };
 
 /** The makers of the models that a platform is for, as the price book names them. */
-export const MAKERS_OF: Readonly<Record<Platform, readonly string[]>> = {
+export const MAKERS_OF: Readonly<Record<ChannelPlatform, readonly string[]>> = {
   messages: ["anthropic"],
   responses: ["openai"],
   content: ["google"],
   relay: ["anthropic", "google"],
+  chat: [],
 };
 
 /** Those who make models and sell them under one list of prices: where a name is looked for that says nothing of a seller.

@@ -1,6 +1,7 @@
 // The neutral form of a request: what was said, thought, called and returned, in the order in which it happened, and what
 // the client asks for. It has no word of any dialect.
 
+import type { ChatSettings } from "../../config/schema.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { Notes } from "./notes.ts";
@@ -152,19 +153,5 @@ export interface Destination {
   readonly session: string | null;
 }
 
-/** How a server of the chat dialect differs from others. */
-export interface Quirks {
-  /** Its name for the cap of the output; `none`: it refuses one. */
-  readonly cap: "max_tokens" | "max_completion_tokens" | "none";
-  /** How it is told how much to think. */
-  readonly reasoning: "none" | "effort" | "deepseek" | "openrouter" | "qwen";
-  /** Its model needs the thoughts of every turn with calls. */
-  readonly replay: boolean;
-  readonly files: boolean;
-  readonly schemas: boolean;
-  readonly top_k: boolean;
-  /** It takes system messages anywhere, not only as the first message. */
-  readonly systems: "any" | "first";
-  /** It takes a key that groups requests for its cache. */
-  readonly cacheKey: boolean;
-}
+/** How a server of the chat dialect differs from others: with the channel's settings, and with those of its address. */
+export type Quirks = Readonly<{ [Name in keyof ChatSettings]-?: NonNullable<ChatSettings[Name]> }>;

@@ -47,7 +47,7 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
     stream,
     ...(stream ? { stream_options: { include_usage: true } } : {}),
     ...writeOptions(conversation, options, to),
-    ...(to.quirks.cacheKey && to.session !== null ? { prompt_cache_key: to.session } : {}),
+    ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
     ...writeTools(keepFunctions(conversation), options),
     messages: [
       ...(first === "" ? [] : [{ role: "system", content: first }]),

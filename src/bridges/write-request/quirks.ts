@@ -1,5 +1,6 @@
 // How the servers of the chat dialect differ, by their addresses. A channel's own settings come first. Nothing is probed.
 
+import type { ChatSettings } from "../../config/schema.ts";
 import type { Quirks } from "../turn/conversation.ts";
 
 const PLAIN: Quirks = {
@@ -10,13 +11,13 @@ const PLAIN: Quirks = {
   schemas: true,
   top_k: false,
   systems: "any",
-  cacheKey: false,
+  cache_key: false,
 };
 
 const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [
     /(^|\.)openai\.com(:|$)/,
-    { cap: "max_completion_tokens", reasoning: "effort", files: true, cacheKey: true },
+    { cap: "max_completion_tokens", reasoning: "effort", files: true, cache_key: true },
   ],
   // The backend of ChatGPT logins.
   [/(^|\.)chatgpt\.com(:|$)/, { cap: "none" }],
@@ -31,7 +32,16 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
 ];
 
 /** `host`: of the channel's address, with its port. */
-export function findQuirks(host: string, own: Partial<Quirks> = {}): Quirks {
-  const preset = PRESETS.find(([pattern]) => pattern.test(host))?.[1];
-  return { ...PLAIN, ...preset, ...own };
+export function findQuirks(host: string, own: ChatSettings = {}): Quirks {
+  const preset = { ...PLAIN, ...PRESETS.find(([pattern]) => pattern.test(host))?.[1] };
+  return {
+    cap: own.cap ?? preset.cap,
+    reasoning: own.reasoning ?? preset.reasoning,
+    replay: own.replay ?? preset.replay,
+    files: own.files ?? preset.files,
+    schemas: own.schemas ?? preset.schemas,
+    top_k: own.top_k ?? preset.top_k,
+    systems: own.systems ?? preset.systems,
+    cache_key: own.cache_key ?? preset.cache_key,
+  };
 }

@@ -5,7 +5,7 @@ import { Fields } from "../../lib/http1/fields.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
@@ -55,7 +55,7 @@ const CHECK_WAIT_MS = 10_000;
 
 async function sendEmpty(client: Client, channel: Channel): Promise<number> {
   const { origin, basePath, deadlines } = addressOf(channel);
-  const [path = ""] = PLATFORM_ROWS[channel.platform].answerPaths;
+  const [path = ""] = CHANNEL_ROWS[channel.platform].answerPaths;
   // A path with a model in it would need a model to check.
   if (path.includes("{model}")) return 404;
   const dialect = dialectOf(channel.platform);

@@ -1,4 +1,4 @@
-// The chat dialect. Clients of the responses platform may use it. No channel uses it today.
+// The chat dialect. Clients of the responses platform may use it, and channels that speak Chat Completions.
 
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";

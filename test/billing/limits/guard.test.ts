@@ -33,6 +33,7 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       channels: [],
       description: "",
       exclusive: false,
+      convert: false,
       listed: [],
       defaultModel: null,
       plans: [],

@@ -35,6 +35,7 @@ function keyWith(strict: boolean): Key {
     listed: [],
     exclusive: false,
     defaultModel: null,
+    convert: false,
     plans: [],
     limits,
   } as const;

@@ -42,6 +42,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     listed: [],
     exclusive: false,
     defaultModel: null,
+    convert: false,
     plans: [],
     limits: { ...NONE, ...group },
   };
