@@ -72,8 +72,15 @@ const UPSTREAMS: Readonly<Record<DialectName, UpstreamSide>> = {
   },
 };
 
+/** The answer to a client that has its tokens counted. */
+export function writeTokenCount(client: DialectName, tokens: number): string {
+  if (client === "content") return JSON.stringify({ totalTokens: tokens });
+  const kind = client === "responses" ? { object: "response.input_tokens" } : {};
+  return JSON.stringify({ ...kind, input_tokens: tokens });
+}
+
 /** Parsing more would stop every other stream. */
-export const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
+const MAX_CONVERTED_REQUEST_BYTES = 32 * 1024 * 1024;
 
 export interface ConversionOrder {
   readonly client: DialectName;

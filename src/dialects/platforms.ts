@@ -125,10 +125,13 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
 /** What differs between channels. */
 export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   ...PLATFORM_ROWS,
-  chat: { dialect: chat, spoken: ["chat"], answerPaths: ["/v1/chat/completions"] },
+  chat: { dialect: chat, spoken: ["chat"], answerPaths: ["/v1/chat/completions"], ownVersions: true },
 };
 
-type ChannelRow = Pick<PlatformRow, "dialect" | "spoken" | "answerPaths">;
+interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
+  /** A base URL may end in a version of its own, and not `/v1`. */
+  readonly ownVersions?: true;
+}
 
 /** The same for every platform, in the order of PLATFORMS. */
 export function forEachPlatform<T>(make: (platform: Platform) => T): Record<Platform, T> {

@@ -23,6 +23,8 @@ import type { SocketSupport } from "./channels/socket-support.ts";
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
   catalog: Catalog;
+  /** The config has, or had since the start, a group that converts. Its envelopes may be in any client's history. */
+  converts: boolean;
   readonly client: Client;
   /** For bodies above a size, of all requests together. */
   readonly memory: MemoryBudget;

@@ -4,9 +4,11 @@
 import { GatewayError } from "../lib/errors.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { sendRequest } from "./attempt/attempt.ts";
+import { takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { endUnbilled, failRequest } from "./bill/fail.ts";
 import { reportOwnAnswer } from "./bill/request-record.ts";
+import { answerCount } from "./deliver/answer-count.ts";
 import { answerModels } from "./deliver/answer-models.ts";
 import { watchClient } from "./deliver/client-left.ts";
 import type { Gateway } from "./gateway.ts";
@@ -17,7 +19,7 @@ import { secretsOf } from "./intake/known-secrets.ts";
 import { findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
-import { findCrossing } from "./upstream/crossing.ts";
+import { findCrossing, planCrossings } from "./upstream/crossing.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
 type Step = (r: Request, gateway: Gateway) => void;
@@ -87,6 +89,11 @@ function route(r: Request, gateway: Gateway): void {
 
 function routeKnown(r: Request, gateway: Gateway): void {
   findRoute(r, gateway);
+  const isCounted = r.target.endpoint.purpose === "count" && r.candidates[0]?.isConverted === true;
+  if (isCounted) {
+    answerCount(r);
+    return endOwnAnswer(r, gateway);
+  }
   const opening = openBill(r, gateway);
   if (opening === null) send(r, gateway);
   else runLater(opening, send, r, gateway);
@@ -102,6 +109,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.candidates = match.candidates;
   identifyClient(r, r.key, r.body.plain, gateway);
   r.prompt = r.body.plain;
+  if (r.group.convert) return findConversions(r);
   const crossing = findCrossing(r.dialect.name, r.group.platform);
   if (crossing !== null && r.body.plain !== null) {
     const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
@@ -118,6 +126,15 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   if (text === null || !secretsOf(catalog).holds(text)) return;
   const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
   throw new GatewayError("bad_request", what);
+}
+
+/** The channels of a group that converts get the request when they are tried. What cannot be converted for the only kind of
+ *  channels is refused before anything is billed. */
+function findConversions(r: Request): void {
+  r.stream = r.body.stream;
+  r.candidates = planCrossings(r.target, r.candidates);
+  const [first] = r.candidates;
+  if (first?.isConverted === true && r.target.endpoint.purpose === "generate") takeCrossing(r, first);
 }
 
 function send(r: Request, gateway: Gateway): void {

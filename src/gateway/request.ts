@@ -14,7 +14,7 @@ import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import type { HeldPrompt } from "./observe/cache/held-prompts.ts";
-import type { Bridge } from "./upstream/crossing.ts";
+import type { Bridge, Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
@@ -85,6 +85,8 @@ export class Request implements ClientCall {
   path: string;
   /** Converts between the client's dialect and the upstream's; null if they are the same. */
   bridge: Bridge | null = null;
+  /** In a group that converts: the request in the dialect of the channel that is tried; null if that is the client's. */
+  crossed: Crossed | null = null;
 
   // What it may cost.
   /** The config's prices at arrival. A changed config applies to later requests. */

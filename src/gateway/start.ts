@@ -74,6 +74,7 @@ export function startGateway(
   const halt = new AbortController();
   const gateway: Gateway = {
     catalog,
+    converts: hasConversions(catalog),
     client,
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
@@ -127,6 +128,10 @@ function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
 }
 
 /** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
+function hasConversions({ groups }: Catalog): boolean {
+  return groups.values().some(({ convert }) => convert);
+}
+
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
 }
@@ -172,6 +177,7 @@ function run(
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;
+      gateway.converts ||= hasConversions(next);
       gateway.ledger.zone = next.zone;
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);

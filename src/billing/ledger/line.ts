@@ -129,6 +129,8 @@ const defineLine = () =>
     client: clientSchema.optional(),
     /** The upstream's own id of the request. */
     upstream_request_id: z.string().optional(),
+    /** The dialect that the channel spoke, if it was not the client's. */
+    converted: z.string().optional(),
     cache: cacheSchema.optional(),
     /** In an unpriced line: the usage without a price, and what the rest costs. */
     unpriced_usage: usage.optional(),
@@ -206,6 +208,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     attempts: draft.attempts,
     client: draft.client,
     upstream_request_id: draft.upstream_request_id,
+    converted: draft.converted,
     cache: draft.cache,
     suspect: draft.suspect,
     limit_usd: draft.limit_usd,

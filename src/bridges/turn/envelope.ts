@@ -3,11 +3,12 @@
 // model's family too: what another channel, model or person wrote is not opened.
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
-import { isObject, parseJson } from "../../lib/json/json.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
 
 /** Every envelope begins with this. */
-export const ENVELOPE_START = "gw1.";
+const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
@@ -43,6 +44,43 @@ export function openEnvelopes(secret: string, model: string, dialect: DialectNam
       return isObject(seal) ? { ...seal } : null;
     },
   };
+}
+
+const QUOTED_START = `"${ENVELOPE_START}`;
+
+/** A request without the envelopes in its history, for an upstream that cannot read them. Null if it has none. */
+export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
+  if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
+  const value = parseJson(new TextDecoder().decode(body));
+  return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
+}
+
+/** Without the blocks and items that are only an envelope, and without messages of which nothing is left. */
+function withoutEnvelopes(value: unknown): unknown {
+  if (Array.isArray(value))
+    return value
+      .filter((each) => !isSealed(each))
+      .map(withoutEnvelopes)
+      .filter(hasContent);
+  if (!isObject(value)) return value;
+  const open = Object.entries(value).filter(([, each]) => !isEnvelope(each));
+  return Object.fromEntries(open.map(([name, each]) => [name, withoutEnvelopes(each)]));
+}
+
+function isEnvelope(value: unknown): boolean {
+  return typeof value === "string" && value.startsWith(ENVELOPE_START);
+}
+
+/** A signature on another part is dropped without the part. */
+function isSealed(value: unknown): boolean {
+  return (
+    isObject(value) && ["signature", "encrypted_content", "data"].some((name) => isEnvelope(value[name]))
+  );
+}
+
+function hasContent(value: unknown): boolean {
+  const content = getField(value, "content");
+  return !Array.isArray(content) || content.length > 0 || getField(value, "role") === undefined;
 }
 
 /** Signatures are bound to a model, and a dated name is the same model: `claude-opus-4-5-20251101`. */

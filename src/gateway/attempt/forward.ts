@@ -1,5 +1,6 @@
 // Sends the request to one channel's upstream. attempt.ts gets the response.
 
+import { dropEnvelopes } from "../../bridges/turn/envelope.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
@@ -19,10 +20,11 @@ import {
 } from "../../lib/json/json-spans.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { overrideFields, requestFields } from "../upstream/headers.ts";
+import { type Crossed, cross } from "../upstream/crossing.ts";
+import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
 import type { Candidate } from "../intake/match.ts";
-import { addressOf } from "../upstream/origin.ts";
+import { addressOf, joinPath } from "../upstream/origin.ts";
 
 interface Sending {
   readonly candidate: Candidate;
@@ -34,24 +36,56 @@ interface Sending {
 export function forward(
   r: Request,
   { candidate, leftMs, listener }: Sending,
-  { client }: Gateway,
+  { client, converts }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
+  if (r.group.convert) takeCrossing(r, candidate);
   const { channel } = candidate;
-  const { origin, basePath, deadlines } = addressOf(channel);
-  const body = renameModel(r, candidate);
-  const keepEncoding = r.body.encoded && body === r.body.bytes;
+  const { origin, deadlines } = addressOf(channel);
+  const { path, body, fields } =
+    r.crossed === null ? passOn(r, candidate, converts) : sendCrossed(r, r.crossed);
   return client.send(
     {
       origin,
       method: r.method,
-      target: basePath + renamePath(r, candidate) + r.query,
-      fields: signedFields(r.exchange, channel, r.dialect, keepEncoding),
+      target: joinPath(channel, path),
+      fields,
       body,
       deadlines: shorten(deadlines, leftMs),
     },
     listener,
   );
+}
+
+interface Sent {
+  readonly path: string;
+  readonly body: Uint8Array | null;
+  readonly fields: Fields;
+}
+
+/** As the client wrote it, but for an alias, and for envelopes of thoughts that are for another channel. */
+function passOn(r: Request, candidate: Candidate, converts: boolean): Sent {
+  const named = renameModel(r, candidate);
+  const readable = named === r.body.bytes ? r.body.plain : named;
+  const body = (converts ? dropEnvelopes(readable) : null) ?? named;
+  const keepEncoding = r.body.encoded && body === r.body.bytes;
+  const fields = signedFields(r.exchange, candidate.channel, r.dialect, keepEncoding);
+  return { path: renamePath(r, candidate) + r.query, body, fields };
+}
+
+function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed): Sent {
+  const { channel } = candidate;
+  const own = convertedFields(r.exchange.fields);
+  own.add(dialect.sign(channel.credential), ...dialect.ownRequestFields);
+  own.add(...markHop(r.exchange, addressOf(channel).origin));
+  return { path, body, fields: overrideFields(own, channel.headers) };
+}
+
+/** Puts the request into the dialect of the channel. */
+export function takeCrossing(r: Request, candidate: Candidate): void {
+  if (r.crossed?.candidate !== candidate) r.crossed = cross(r, candidate);
+  r.dialect = r.crossed?.dialect ?? r.target.endpoint.dialect;
+  r.bridge = r.crossed?.bridge ?? null;
 }
 
 /** The client's fields, the channel's credential and the channel's own fields. */

@@ -189,6 +189,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     attempts: r.attempts,
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
+    converted: r.bridge?.between?.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
     extra,

@@ -12,7 +12,7 @@ import { fetchWhole } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { type Candidate, findDefault, isNamed, type Match, resolveModel } from "../intake/match.ts";
 import { redactBody, redactText } from "../upstream/redact.ts";
-import { addressOf } from "../upstream/origin.ts";
+import { addressOf, joinPath } from "../upstream/origin.ts";
 
 export interface ModelLists {
   /** The list that the channel's upstream gives now to clients of this dialect. If it gives none, or `models` filters out
@@ -192,7 +192,7 @@ async function requestPage(
   { channel, dialect }: ListSource,
   query: string,
 ): Promise<ListPage> {
-  const { origin, basePath, deadlines } = addressOf(channel);
+  const { origin, deadlines } = addressOf(channel);
   const fields = Fields.of([
     ["accept", "application/json"],
     ["accept-encoding", "identity"],
@@ -202,7 +202,7 @@ async function requestPage(
   const request = {
     origin,
     method: "GET",
-    target: `${basePath}${dialect.listPath}${query === "" ? "" : `?${query}`}`,
+    target: `${joinPath(channel, dialect.listPath)}${query === "" ? "" : `?${query}`}`,
     fields: overrideFields(fields, channel.headers),
     body: null,
     deadlines: {
@@ -228,7 +228,12 @@ export async function listGroup(
   modelLists: ModelLists,
   dialect: Dialect = dialectOf(group.platform),
 ): Promise<ServedModel[]> {
-  const lists = await Promise.all(group.channels.map((channel) => modelLists.ofChannel(channel, dialect)));
+  const lists = await Promise.all(
+    group.channels.map((channel) =>
+      // In a group that converts, each channel has its own kind of list.
+      group.convert ? modelLists.ofChannel(channel) : modelLists.ofChannel(channel, dialect),
+    ),
+  );
   if (lists.some(({ models }) => isLongList(models))) await nextTurn();
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {

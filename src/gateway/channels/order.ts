@@ -1,4 +1,4 @@
-// The order in which channels are tried: first those that list the model, if any are known to. Among these, first the
+// The order in which channels are tried: first those for which nothing is converted, then those that list the model, if any are known to. Among these, first the
 // conversation's current channel, then by priority. Channels of equal priority come in random order by weight. Pure.
 
 import type { Candidate } from "../intake/match.ts";
@@ -9,6 +9,11 @@ export function orderCandidates(
   current: string | null,
   random: () => number,
 ): readonly Candidate[] {
+  const own = candidates.filter(({ isConverted }) => isConverted !== true);
+  if (own.length > 0 && own.length < candidates.length) {
+    const others = candidates.filter(({ isConverted }) => isConverted === true);
+    return [...orderCandidates(own, current, random), ...orderCandidates(others, current, random)];
+  }
   if (!candidates.some(isListed) || candidates.every(isListed))
     return orderEqual(candidates, current, random);
   const listed = candidates.filter(isListed);

@@ -12,6 +12,7 @@ import { redactError, redactText } from "../upstream/redact.ts";
 import {
   answerFields,
   convertEnding,
+  countUsage,
   explainBreak,
   judgeDelivery,
   meterChunk,
@@ -33,26 +34,27 @@ export class ConvertedStream extends ResponseStream {
   constructor(r: Request, bridge: Bridge, gateway: Gateway) {
     super(r, gateway);
     this.#bridge = bridge;
-    this.#stream = bridge.openStream();
+    this.#stream = bridge.openStream(() => countUsage(r));
   }
 
   /** Some upstreams send a whole response when a stream was requested. `body` has no secret. */
   takeWhole(body: Uint8Array): void {
-    this.#write(this.#stream.push(this.#bridge.spreadReply(body)));
     meterChunk(this.r, body);
+    this.#write(this.#stream.push(this.#bridge.spreadReply(body)));
     this.end();
   }
 
   protected send(piece: Uint8Array): boolean {
     const { r } = this;
     let taken = true;
+    // First: the end of the client's stream says what has been counted.
+    meterChunk(r, piece);
     if (!r.exchange.gone) {
       const emitted = this.#stream.push(piece);
       taken = this.#write(emitted);
       this.#hasEnded = isFinal(emitted);
       if (this.#hasEnded) this.#linger ??= setTimeout(() => r.upstream.cancel(), MAX_LINGER_MS);
     }
-    meterChunk(r, piece);
     return taken;
   }
 

@@ -1,6 +1,6 @@
 // A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
 
-import { type Reading, sumUsage } from "../../billing/usage.ts";
+import { type Reading, sumUsage, type Usage } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
 import type { UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
@@ -78,6 +78,13 @@ export function meterChunk(r: Request, chunk: Uint8Array): void {
   if (r.exchange.gone && (r.meter === null || r.meter.read().final)) r.upstream.cancel();
 }
 
+/** For the client's view of the usage. What the upstream did not report is estimated: no text costs nothing. */
+export function countUsage(r: Request): Usage {
+  const reading = r.meter?.read();
+  if (reading === undefined || reading.parts.length > 0) return sumUsage(reading?.parts ?? []);
+  return { input: r.estimatedInput, output: reading.estimatedOutput };
+}
+
 export function judgeDelivery(r: Request, fault: UpstreamFault | null, { halt }: Gateway): Ending {
   const { status, closeDelimited } = responseOf(r).response;
   // A billed response is JSON. Its end shows that it is complete, even if nothing was cut.
@@ -112,6 +119,8 @@ export function answerFields(r: Request): Fields {
   const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
+  const between = r.bridge?.between;
+  if (between !== undefined) answer.add("x-gateway-converted", `${between.client}->${between.upstream}`);
   const adjusted = r.bridge?.adjusted ?? [];
   const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));

@@ -17,6 +17,7 @@ import { ConvertedStream } from "./converted-stream.ts";
 import {
   answerFields,
   convertEnding,
+  countUsage,
   explainBreak,
   judgeDelivery,
   noteFirstByte,
@@ -230,7 +231,8 @@ async function convert(r: Request, body: Uint8Array, bridge: Bridge): Promise<Co
   const isLong = isLongWork(body.length);
   const reply = status < 400 ? bridge.readReply(body) : null;
   if (isLong) await nextTurn();
-  const converted = status < 400 ? bridge.convertReply(reply) : bridge.convertError(status, body);
+  const converted =
+    status < 400 ? bridge.convertReply(reply, () => countUsage(r)) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
   if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
   if (isLong) await nextTurn();

@@ -18,6 +18,8 @@ export interface Candidate {
   readonly isListed?: boolean;
   /** An alias with a `*`, or the group's default model, takes the place of the client's model. The client is told. */
   readonly isReplaced?: boolean;
+  /** It speaks another dialect than the client. */
+  readonly isConverted?: true;
 }
 
 export interface Match {

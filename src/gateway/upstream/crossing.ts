@@ -1,29 +1,42 @@
 // The bridge between a client's dialect and a channel's dialect, if they differ. The conversions are in bridges/. Only
 // this file knows which bridges exist.
 
+import type { Usage } from "../../billing/usage.ts";
+import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import type { Channel, Key } from "../../config/catalog.ts";
+import type { Platform } from "../../config/schema.ts";
+import { convertCall } from "../../bridges/convert.ts";
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
 import type { RequestStamp } from "../../bridges/responses-to-chat/context.ts";
 import { convertError } from "../../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../bridges/responses-to-chat/request/request.ts";
 import { type ChatStream, openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
+import { findQuirks } from "../../bridges/write-request/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
+import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import type { Platform } from "../../config/schema.ts";
-import type { Dialect, DialectName } from "../../dialects/dialect.ts";
-import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import type { Dialect, DialectName, Target } from "../../dialects/dialect.ts";
+import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { responses } from "../../dialects/formats/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
+import type { Candidate } from "../intake/match.ts";
+
+type Count = () => Usage;
 
 /** Converts the responses to one request. */
 export interface Bridge {
   /** What was changed so that the upstream accepts the request. The client sees it in a header. */
   readonly adjusted: readonly string[];
-  /** A long reply is read in one turn of the event loop and converted in another. */
+  /** The dialects, in a group that converts. */
+  readonly between?: { readonly client: DialectName; readonly upstream: DialectName };
+  /** A long reply is read in one turn of the event loop and converted in another. `count`: what the meter has counted. */
   readReply(body: Uint8Array): unknown;
-  convertReply(reply: unknown): { status: number; body: string };
+  convertReply(reply: unknown, count: Count): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
-  openStream(): ChatStream;
+  openStream(count: Count): ChatStream;
   /** Turns a whole response into an event of the upstream's stream. */
   spreadReply(body: Uint8Array): Uint8Array;
 }
@@ -69,4 +82,99 @@ export function findCrossing(client: DialectName, platform: Platform): Crossing 
     "unsupported",
     `This gateway cannot convert ${client} requests for channels of the ${platform} platform. Use an endpoint of that platform.`,
   );
+}
+
+// Groups that convert: each channel gets the request in its own dialect.
+
+/** A request in the dialect of one channel. */
+export interface Crossed {
+  readonly candidate: Candidate;
+  readonly dialect: Dialect;
+  /** Path and query. */
+  readonly path: string;
+  readonly body: Uint8Array;
+  readonly bridge: Bridge;
+}
+
+export interface CrossingCall extends RequestStamp {
+  readonly exchange: Exchange;
+  readonly target: Target;
+  readonly body: RequestBody;
+  readonly key: Key;
+  readonly client: ClientIdentity;
+}
+
+const ANSWER_PATHS = new Set(Object.values(CHANNEL_ROWS).flatMap(({ answerPaths }) => answerPaths));
+
+/** The candidates in a group that converts: those that understand the request as it is come first. Only requests for an
+ *  answer, and counts of tokens, are for the others. */
+export function planCrossings(
+  { endpoint, path, model }: Target,
+  candidates: readonly Candidate[],
+): readonly Candidate[] {
+  const own = candidates.filter(({ channel }) => speaks(channel, endpoint.dialect));
+  const isAnswered = endpoint.purpose === "generate" && (model !== null || ANSWER_PATHS.has(path));
+  if (!isAnswered && own.length > 0) return own;
+  if (!isAnswered && endpoint.purpose !== "count") {
+    const text = `No channel of this group has ${endpoint.label}: they speak another dialect, and only requests for an answer are converted.`;
+    throw new GatewayError("unknown_path", text);
+  }
+  const others = candidates.filter((candidate) => !own.includes(candidate));
+  return [...own, ...others.map((candidate) => ({ ...candidate, isConverted: true as const }))];
+}
+
+/** Null if the channel understands the request as it is. */
+export function cross(call: CrossingCall, candidate: Candidate): Crossed | null {
+  const { channel } = candidate;
+  const client = call.target.endpoint.dialect;
+  const { plain } = call.body;
+  if (plain === null || speaks(channel, client)) return null;
+  const { dialect } = CHANNEL_ROWS[channel.platform];
+  const between = { client: client.name, upstream: dialect.name };
+  const known = CROSSINGS[client.name]?.[dialect.name];
+  if (known !== undefined) {
+    const { body, bridge } = known.cross(call, call.body, plain);
+    const renamed = renameCrossed(body, candidate);
+    return { candidate, dialect, path: known.path, body: renamed, bridge: { ...bridge, between } };
+  }
+  const { body, path, conversion } = convertCall({
+    client: client.name,
+    body: plain,
+    model: call.body.model ?? call.target.model?.id ?? "",
+    stream: call.body.stream,
+    to: {
+      dialect: dialect.name,
+      model: candidate.model ?? "",
+      session: nameSession(call),
+      quirks: findQuirks(channel.baseUrl.host, channel.chat),
+    },
+    stamp: call,
+    secret: channel.credential,
+    isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
+  });
+  const bridge: Bridge = {
+    adjusted: conversion.adjusted,
+    between,
+    readReply: (reply) => conversion.readReply(reply),
+    convertReply: (reply, count) => conversion.convertReply(reply, count),
+    convertError: (status, error) => conversion.convertError(status, error),
+    openStream: (count) => conversion.openStream(count),
+    spreadReply: (reply) => conversion.spreadReply(reply),
+  };
+  return { candidate, dialect, path, body, bridge };
+}
+
+function speaks({ platform }: Channel, { name }: Dialect): boolean {
+  return CHANNEL_ROWS[platform].spoken.includes(name);
+}
+
+function renameCrossed({ bytes, modelSpan }: RequestBody, { model }: Candidate): Uint8Array {
+  const body = bytes ?? new Uint8Array(0);
+  return modelSpan === null || model === null ? body : replaceSpan(body, modelSpan, model);
+}
+
+/** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */
+function nameSession({ key, client }: CrossingCall): string | null {
+  const { session, agent = "" } = client;
+  return session === undefined ? null : sha256Hex(`${key.name}\n${session}\n${agent}`).slice(0, 32);
 }

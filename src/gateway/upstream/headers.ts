@@ -109,6 +109,15 @@ export function requestFields(fields: Fields, keepEncoding: boolean): Fields {
   return forwarded.add("accept-encoding", "identity");
 }
 
+/** The others are for the client's own provider. */
+const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
+
+/** The client's fields with a request that was converted. */
+export function convertedFields(fields: Fields): Fields {
+  const kept = withoutKeys(fields).copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
+  return kept.add(["content-type", "application/json"], ["accept-encoding", "identity"]);
+}
+
 /** Nearly all requests have no such value, and one search of all fields shows it. */
 function withoutKeys(fields: Fields): Fields {
   if (!fields.text.includes("sk-") || !KEY_VALUE.test(fields.text)) return fields;

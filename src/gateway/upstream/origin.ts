@@ -1,6 +1,7 @@
 // The address, proxy and deadlines of a channel's upstream, computed once for each channel of a catalog.
 
 import type { Channel } from "../../config/catalog.ts";
+import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Deadlines, Origin } from "../../lib/http1/types.ts";
 
 export interface UpstreamAddress {
@@ -9,6 +10,14 @@ export interface UpstreamAddress {
   readonly basePath: string;
   /** Infinity where the config says 0s (no limit). */
   readonly deadlines: Deadlines;
+}
+
+/** The path of a request, at the channel's address. Servers of Chat Completions have versions of their own: `/v4`. */
+export function joinPath(channel: Channel, path: string): string {
+  const { basePath } = addressOf(channel);
+  const mayHave = CHANNEL_ROWS[channel.platform].ownVersions === true;
+  const isVersioned = mayHave && /\/v\d+\w*(?:\/openai)?$/.test(basePath);
+  return basePath + (isVersioned ? path.replace(/^\/v1/, "") : path);
 }
 
 const known = new WeakMap<Channel, UpstreamAddress>();

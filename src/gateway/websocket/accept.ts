@@ -31,6 +31,8 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
   refuseOwnCall(r.exchange);
   const key = admit(r, gateway.catalog);
   r.query = secretsOf(gateway.catalog).cleanQuery(r.query);
+  if (key.group.convert)
+    throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");
   const fault = findHandshakeFault(r.exchange);
   if (fault !== null) throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
   const upstream = await openUpstream(r, findMatch(key, null), gateway);
