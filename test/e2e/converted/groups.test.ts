@@ -1,0 +1,224 @@
+// What a group that converts does besides converting: its order of channels, its other endpoints, its refusals, and what the
+// envelopes of its answers do elsewhere.
+
+import { afterAll, expect, test } from "bun:test";
+import type { DialectName } from "../../../src/dialects/dialect.ts";
+import { type Any, readEvents } from "../../bridges/calls.ts";
+import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
+import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
+
+const SCRIPT: readonly ModelTurn[] = [{ thought: "hm", text: "Hello", calls: [] }];
+const HELLO = formUser("messages", { results: [], text: "Hello", image: false }, []);
+const stops: (() => unknown)[] = [];
+
+afterAll(async () => {
+  for (const stop of stops) await stop();
+});
+
+function openUpstream(dialect: DialectName): ScriptedUpstream {
+  const upstream = startScriptedUpstream(dialect, SCRIPT);
+  stops.push(() => upstream.stop());
+  return upstream;
+}
+
+const channelOf = (platform: string, { url }: ScriptedUpstream, more: Any = {}): Any => ({
+  platform,
+  base_url: url,
+  credential: `credential-of-${platform}`,
+  free: true,
+  ...more,
+});
+
+/** Groups by name; the key of each has its name. */
+function open(channels: Any, groups: Any): InsideGateway {
+  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}` }));
+  const gateway = startGatewayHere({ config: { channels, groups, keys } });
+  stops.push(() => gateway.stop());
+  return gateway;
+}
+
+function post(gateway: InsideGateway, key: string, path: string, body: Any): Promise<Response> {
+  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json" };
+  return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
+}
+
+test("the channels of the group's own platform come first, and a failover to another dialect is a new attempt", async () => {
+  const [own, far] = [openUpstream("messages"), openUpstream("chat")];
+  const gateway = open(
+    { own: channelOf("messages", own, { priority: 9 }), far: channelOf("chat", far) },
+    { mixed: { platform: "messages", channels: ["far", "own"], convert: true } },
+  );
+  const native = await post(gateway, "mixed", "/v1/messages", formRequest("messages", HELLO, true));
+  expect(await native.text()).toContain("sig(hm)");
+  expect([native.headers.get("x-gateway-converted"), own.asked.length, far.asked.length]).toEqual([
+    null,
+    1,
+    0,
+  ]);
+  own.next = () =>
+    Response.json({ type: "error", error: { type: "overloaded_error", message: "Busy" } }, { status: 529 });
+  const crossed = await post(gateway, "mixed", "/v1/messages", formRequest("messages", HELLO, true));
+  expect(crossed.headers.get("x-gateway-converted")).toBe("messages->chat");
+  expect(await crossed.text()).toContain("message_stop");
+  await gateway.recorded(2);
+  await flushLedger();
+  const [first, second] = gateway.ledger();
+  expect(first).not.toHaveProperty("converted");
+  expect(second).toMatchObject({
+    channel: "far",
+    converted: "chat",
+    attempts: [
+      { channel: "own", status: 529 },
+      { channel: "far", status: 200 },
+    ],
+  });
+});
+
+test("a chat client of a group with chat channels gets what they say, byte for byte", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    { g: { platform: "responses", channels: ["far"], convert: true } },
+  );
+  const body = formRequest("chat", [{ role: "user", content: "Hi" }], true);
+  const answer = await post(gateway, "g", "/v1/chat/completions", body);
+  expect([answer.status, answer.headers.get("x-gateway-converted")]).toEqual([200, null]);
+  expect(far.asked[0]?.text).toBe(JSON.stringify(body));
+});
+
+test("an address with a version of its own is used as it is", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far, { base_url: `${far.url}/api/v4` }) },
+    { g: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  await post(gateway, "g", "/v1/messages", formRequest("messages", HELLO, false));
+  expect(far.asked[0]?.path).toBe("/api/v4/chat/completions");
+});
+
+test("a count of tokens is answered with an estimate that says so", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    {
+      m: { platform: "messages", channels: ["far"], convert: true },
+      r: { platform: "responses", channels: ["far"], convert: true },
+      c: { platform: "content", channels: ["far"], convert: true },
+    },
+  );
+  const asked: [string, string, string][] = [
+    ["m", "/v1/messages/count_tokens", "input_tokens"],
+    ["r", "/v1/responses/input_tokens", "input_tokens"],
+    ["c", "/v1beta/models/m:countTokens", "totalTokens"],
+  ];
+  for (const [key, path, field] of asked) {
+    const answer = await post(gateway, key, path, { model: "m", messages: HELLO, input: "Hi", contents: [] });
+    expect([path, answer.status, answer.headers.get("x-gateway-estimated")]).toEqual([
+      path,
+      200,
+      "input_tokens",
+    ]);
+    const body: Any = await answer.json();
+    expect(body[field]).toBeGreaterThan(0);
+  }
+  expect(far.asked).toEqual([]);
+});
+
+test("other endpoints of a group that converts are refused, and so is a WebSocket", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    { r: { platform: "responses", channels: ["far"], convert: true } },
+  );
+  const compact = await post(gateway, "r", "/v1/responses/compact", { model: "m", input: "Hi" });
+  expect(compact.status).toBe(404);
+  const headers = { authorization: "Bearer sk-test-r" };
+  expect((await fetch(`${gateway.url}/v1/responses/resp_1`, { headers })).status).toBe(404);
+  const upgrade = await fetch(`${gateway.url}/v1/responses`, {
+    headers: {
+      ...headers,
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    },
+  });
+  expect(upgrade.status).toBe(426);
+  expect(far.asked).toEqual([]);
+});
+
+test("what cannot be converted is refused before it is billed", async () => {
+  const far = openUpstream("responses");
+  const gateway = open(
+    { far: channelOf("responses", far) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const body = { ...formRequest("messages", HELLO, true), stop_sequences: ["END"] };
+  const answer = await post(gateway, "m", "/v1/messages", body);
+  expect(answer.status).toBe(400);
+  expect(await answer.text()).toContain("stop_sequences");
+  const long = await post(gateway, "m", "/v1/messages", { ...body, novelty: " ".repeat(33 * 1024 * 1024) });
+  expect(long.status).toBe(413);
+  await gateway.recorded(2);
+  expect([far.asked, gateway.ledger()]).toEqual([[], []]);
+});
+
+test("what was left out is in a header", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const body = { ...formRequest("messages", HELLO, true), top_k: 3, speed: "fast" };
+  const answer = await post(gateway, "m", "/v1/messages", body);
+  expect(answer.headers.get("x-gateway-adjusted")).toBe("speed, top_k");
+});
+
+test("the settings of a chat channel change how it is asked", async () => {
+  const far = openUpstream("chat");
+  const chat = { cap: "max_completion_tokens", reasoning: "qwen", systems: "first" };
+  const gateway = open(
+    { far: channelOf("chat", far, { chat }) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  await post(gateway, "m", "/v1/messages", formRequest("messages", HELLO, false));
+  expect(far.asked[0]?.body).toMatchObject({
+    max_completion_tokens: 4096,
+    chat_template_kwargs: { enable_thinking: true },
+  });
+});
+
+test("a session that moves to a channel of its own dialect loses the thoughts of the other one, and goes on", async () => {
+  const [own, far] = [openUpstream("messages"), openUpstream("chat")];
+  const gateway = open(
+    { own: channelOf("messages", own), far: channelOf("chat", far) },
+    {
+      native: { platform: "messages", channels: ["own"] },
+      crossed: { platform: "messages", channels: ["far"], convert: true },
+    },
+  );
+  const first = await post(gateway, "crossed", "/v1/messages", formRequest("messages", HELLO, true));
+  const kept = keepAnswer("messages", readEvents(await first.text()));
+  expect(JSON.stringify(kept)).toContain('"gw1.');
+  const second = await post(
+    gateway,
+    "native",
+    "/v1/messages",
+    formRequest("messages", [...HELLO, ...kept, ...HELLO], true),
+  );
+  expect(second.status).toBe(200);
+  expect(own.asked[0]?.body.messages[1].content).toEqual([{ type: "text", text: "Hello" }]);
+});
+
+test("the models of the channels are listed in the shape of the group's clients", async () => {
+  const far = openUpstream("chat");
+  const models = ["qwen3-coder"];
+  const gateway = open(
+    { far: channelOf("chat", far, { models }) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const answer = await fetch(`${gateway.url}/v1/models`, { headers: { "x-api-key": "sk-test-m" } });
+  const { data }: Any = await answer.json();
+  expect(data.map(({ id, type }: Any) => [id, type])).toEqual([["qwen3-coder", "model"]]);
+});
