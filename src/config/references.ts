@@ -4,6 +4,7 @@
 
 import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
+import { CONVERTIBLE } from "./schema.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./yaml/source.ts";
 
@@ -91,7 +92,7 @@ function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
       const problem = `the channel ${quote(channel, [])} is of another platform than its group`;
       if (getField(group, "convert") !== "true") return [{ path, message: problem + CONVERT_HINT }];
-      if (other !== "relay" && platform !== "relay") return [];
+      if (CONVERTIBLE.has(other) && CONVERTIBLE.has(platform)) return [];
       return [{ path, message: `${problem}, and nothing can be converted from or for a relay` }];
     });
   });

@@ -32,8 +32,16 @@ export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
 /** What a channel may be, besides: an upstream that speaks Chat Completions. No group is. */
-const CHANNEL_PLATFORMS = [...PLATFORMS, "chat"] as const;
-export type ChannelPlatform = (typeof CHANNEL_PLATFORMS)[number];
+const CHANNEL_WORDS = [...PLATFORMS, "chat"] as const;
+export type ChannelPlatform = (typeof CHANNEL_WORDS)[number];
+
+/** Requests can be converted between these. */
+export const CONVERTIBLE: ReadonlySet<unknown> = new Set<ChannelPlatform>([
+  "messages",
+  "responses",
+  "content",
+  "chat",
+]);
 
 /** What people call a platform: its best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
@@ -224,7 +232,7 @@ export type ChatSettings = Readonly<z.infer<typeof chat>>;
 
 const channel = z
   .strictObject({
-    platform: z.enum(CHANNEL_PLATFORMS),
+    platform: z.enum(CHANNEL_WORDS),
     base_url: scalar(readBaseUrl, SHAPES.url),
     credential: scalar(readSecretText, SHAPES.text),
     /** No group lists it among its channels. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
-import type { DialectName } from "../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { type Any, convert, type Converted, readDirection, sse, stream, whole } from "./calls.ts";
 import { formAnswer, formRequest, formUser } from "./session.ts";
 
@@ -221,7 +221,7 @@ describe("failures", () => {
   ])(
     "an error event of a %s upstream is a status before the answer, and an event in it",
     (upstream, event) => {
-      for (const client of ["messages", "responses", "chat", "content"].filter((each) => each !== upstream)) {
+      for (const client of DIALECT_NAMES.filter((each) => each !== upstream)) {
         if (`${client}>${upstream}` === "chat>responses") continue;
         const converted = ask(`${client}>${upstream}`);
         const early = stream(converted, [sse([event])]);

@@ -5,8 +5,6 @@ import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { Call, Tool } from "./conversation.ts";
 
-export const EMPTY_SCHEMA: Json = { type: "object", properties: {} };
-
 const CUSTOM_SCHEMA: Json = {
   type: "object",
   properties: { input: { type: "string" } },
@@ -37,7 +35,7 @@ export function parseArguments(call: Call): Json {
 }
 
 /** The text for a custom tool, from the arguments of a function. */
-export function unwrapInput(text: string): string {
+function unwrapInput(text: string): string {
   const value = parseJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
   const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");

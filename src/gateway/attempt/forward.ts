@@ -76,8 +76,8 @@ function passOn(r: Request, candidate: Candidate, converts: boolean): Sent {
 function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed): Sent {
   const { channel } = candidate;
   const own = convertedFields(r.exchange.fields);
-  own.add(dialect.sign(channel.credential), ...dialect.ownRequestFields);
-  own.add(...markHop(r.exchange, addressOf(channel).origin));
+  own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
+  own.addAll(markHop(r.exchange, addressOf(channel).origin));
   return { path, body, fields: overrideFields(own, channel.headers) };
 }
 

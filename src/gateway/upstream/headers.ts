@@ -115,7 +115,7 @@ const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 /** The client's fields with a request that was converted. */
 export function convertedFields(fields: Fields): Fields {
   const kept = withoutKeys(fields).copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
-  return kept.add(["content-type", "application/json"], ["accept-encoding", "identity"]);
+  return kept.add("content-type", "application/json").add("accept-encoding", "identity");
 }
 
 /** Nearly all requests have no such value, and one search of all fields shows it. */

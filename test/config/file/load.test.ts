@@ -91,7 +91,7 @@ describe("a mistake is reported with its place and what was probably meant", () 
     [
       "a channel of another platform",
       `${CHANNELS}groups: { g: { platform: relay, channels: [a] } }`,
-      '3:44: groups.g.channels[0]: the channel "a" is of another platform than its group',
+      '3:44: groups.g.channels[0]: the channel "a" is of another platform than its group. To have its requests converted, set `convert: true` on the group',
     ],
     [
       "a multiplier with an exponent",

@@ -6,6 +6,7 @@ import type { DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, readEvents } from "../../bridges/calls.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { flushLedger } from "../world.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 
 const SCRIPT: readonly ModelTurn[] = [{ thought: "hm", text: "Hello", calls: [] }];

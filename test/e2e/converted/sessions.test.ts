@@ -8,6 +8,7 @@ import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.t
 import { type Any, readEvents } from "../../bridges/calls.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { flushLedger } from "../world.ts";
 import { COUNTS, type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 
 const READ = { name: "Read", args: { path: "a" } };
@@ -42,7 +43,7 @@ const MODEL_OF: Readonly<Record<DialectName, string>> = {
 interface World {
   readonly upstream: ScriptedUpstream;
   readonly gateway: InsideGateway;
-  post(body: Any, stream: boolean): Promise<Response>;
+  readonly post: (body: Any, stream: boolean) => Promise<Response>;
 }
 
 const stops: (() => unknown)[] = [];
