@@ -309,6 +309,7 @@ export const MANAGE: CommandTable = {
           ["--all", "show the changes of every model of the book"],
           ["--dry-run", "show what would change, and write nothing"],
           ["--yes", "without asking, as a script needs it"],
+          ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a change that looks wrong, and is right"],
           OTHER_LEDGER,
         ],
         json: ["prices-diff"],

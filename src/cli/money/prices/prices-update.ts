@@ -20,7 +20,10 @@ import type { Catalog } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
+import { isLoopback } from "../../../config/proxy.ts";
 import { parseJson } from "../../../lib/json/json.ts";
+import { parseDecimal, shiftDecimal, subtractDecimals } from "../../../lib/money.ts";
+import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { openConfig, waitForGateway } from "../../access/config.ts";
 import { number, printTable } from "../../terminal/table.ts";
@@ -35,6 +38,8 @@ export interface UpdateFlags extends SourceFlags {
   readonly all?: true;
   readonly yes?: true;
   readonly dryRun?: true;
+  /** What may change although it looks wrong: PROVIDER/MODEL, or PROVIDER. */
+  readonly accept?: readonly string[];
 }
 
 export async function updatePrices(flags: UpdateFlags): Promise<void> {
@@ -48,7 +53,10 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   const sealed = sealBook(text);
   const written = openBook(sealed);
   report(changes, { current, next: written, json: flags.json === true });
+  const doubts = findDoubts(current, next).filter(({ name }) => !(flags.accept ?? []).includes(name));
+  for (const { text: doubt } of doubts) printNote(doubt);
   if (isDry) return;
+  await settleDoubts(doubts, flags);
   if (flags.yes !== true && !(await askYes(`Use these prices from now on?`))) {
     printNote("Nothing was written.");
     return;
@@ -63,6 +71,54 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   printNote(
     `Wrote ${path}: ${written.label}. A running gateway uses it at once. \`gateway ledger reprice\` can correct lines that had no price.`,
   );
+}
+
+interface Doubt {
+  /** As `--accept` names it. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const MAX_LOST_SHOWN = 5;
+
+/** A price that falls so far, or a provider that sells less, is more often a fault or a forgery than a change. */
+function findDoubts(current: PriceBook, next: PriceBook): Doubt[] {
+  const falls = compareAll(current, next).filter(({ was, now }) => fallsFar(was, now));
+  const fallen = Map.groupBy(falls, ({ provider, model }) => `${provider}/${model}`);
+  const lost = current.providers.flatMap((provider) => {
+    const seller = { ...ANY_SELLER, provider };
+    const ids = current.listModels(provider).flatMap((model) => model.ids);
+    const gone = ids.filter((id) => findModel(next, seller, id) === null);
+    // A few names come and go with each release.
+    return gone.length * 4 <= ids.length ? [] : [{ provider, gone }];
+  });
+  return [
+    ...Array.from(fallen, ([name, all]) => ({
+      name,
+      text: `${name}: ${all.map(({ what, was, now }) => `${what} falls from ${was} to ${now}`).join(", ")}.`,
+    })),
+    ...lost.map(({ provider, gone }) => ({
+      name: provider,
+      text: `${provider}: it no longer has ${gone.slice(0, MAX_LOST_SHOWN).join(", ")}${gone.length > MAX_LOST_SHOWN ? ` and ${gone.length - MAX_LOST_SHOWN} more` : ""}.`,
+    })),
+  ];
+}
+
+const DECIMAL = /^\d+(?:\.\d+)?$/;
+
+/** To nothing, or below a tenth. */
+function fallsFar(was: string | null, now: string | null): boolean {
+  if (was === null || now === null || !DECIMAL.test(was) || !DECIMAL.test(now)) return false;
+  const [before, after] = [parseDecimal(was), parseDecimal(now)];
+  return before.units > 0n && subtractDecimals(after, shiftDecimal(before, 1)).units < 0n;
+}
+
+async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Promise<void> {
+  if (doubts.length > 0 && (yes === true || !canPrompt()))
+    fail(
+      `Nothing was written. If these changes are right, repeat with ${doubts.map(({ name }) => `--accept ${quoteWord(name)}`).join(" ")}`,
+    );
+  for (const { text } of doubts) if (!(await askYes(`${text} Is that right?`))) fail("Nothing was written.");
 }
 
 interface Next {
@@ -123,7 +179,7 @@ async function readSource(place: string): Promise<string> {
       if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
       return readFileSync(place, "utf8");
     }
-    const answer = await fetch(place, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    const answer = await fetchFromHost(new URL(place));
     if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
     return await readBounded(answer);
   } catch (error) {
@@ -131,6 +187,23 @@ async function readSource(place: string): Promise<string> {
       `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
     );
   }
+}
+
+const MAX_REDIRECTS = 5;
+
+/** Over TLS, unless it is this machine, and from no other host than the one that was named. */
+async function fetchFromHost(place: URL): Promise<Response> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  let url = place;
+  for (let count = 0; count <= MAX_REDIRECTS; count += 1) {
+    if (url.protocol !== "https:" && !isLoopback(url.hostname)) throw new Error("only https is accepted");
+    if (url.host !== place.host) throw new Error(`it redirects to another host, ${url.host}`);
+    const answer = await fetch(url, { signal, redirect: "manual" });
+    const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get("location") : null;
+    if (target === null) return answer;
+    url = new URL(target, url);
+  }
+  throw new Error("it redirects too often");
 }
 
 async function readBounded(answer: Response): Promise<string> {

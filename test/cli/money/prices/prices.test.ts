@@ -429,6 +429,53 @@ describe("prices update", () => {
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
+  test("prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const fallen = publish({ "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 } });
+    const openai = fallen.find(({ id }) => id === "openai");
+    openai?.models.splice(0, openai.models.length / 2);
+    writeFileSync(folder.join("data.json"), JSON.stringify(fallen));
+    const update = (...more: string[]) =>
+      run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes", ...more);
+    const refused = await update();
+    expect(refused.status).toBe(1);
+    expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-5: .*input falls from 2 to 0/);
+    expect(refused.stderr).toMatch(/openai: it no longer has \S+, \S+, \S+/);
+    const [, flags = ""] = /repeat with (.*)/.exec(refused.stderr) ?? [];
+    const names = flags.split(" ").filter((word) => word !== "--accept");
+    const half = await update("--accept", "openai");
+    expect([half.status, existsSync(folder.join("gateway.prices.jsonl"))]).toEqual([1, false]);
+    const accepted = await update(...names.flatMap((name) => ["--accept", name.replace(/\.$/, "")]));
+    expect([accepted.status, existsSync(folder.join("gateway.prices.jsonl"))]).toEqual([0, true]);
+  });
+
+  test("prices update reads over https alone, and follows no redirect to another host", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const to = (location: string) =>
+      Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: () => new Response("", { status: 302, headers: { location } }),
+      });
+    using away = to("http://127.0.0.2:1/data.json");
+    for (const [place, why] of [
+      ["http://prices.example/data.json", "only https is accepted"],
+      [away.url.href, "it redirects to another host, 127.0.0.2:1"],
+    ] as const) {
+      const { status, stderr } = await run(
+        { folder: folder.path },
+        "prices",
+        "update",
+        "--from",
+        place,
+        "--yes",
+      );
+      expect([status, stderr]).toEqual([1, expect.stringContaining(why)]);
+    }
+  });
+
   test("the usual address is the one from which the package updates itself", () => {
     expect(PUBLISHED_URL).toBe(REMOTE_DATA_JSON_URL);
   });
