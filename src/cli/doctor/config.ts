@@ -11,8 +11,10 @@ import { type Environment, listReferences } from "../../config/yaml/expand.ts";
 import { type LoadedConfig, loadConfig, readConfigText } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
+import { parseSource } from "../../config/yaml/source.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
+import { listPowers } from "../setup/init/powers.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags } from "../access/config.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -41,6 +43,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
         ...checkPermissions(loaded),
         ...describeVariables(path, env, unset),
         ...findMissingParts(loaded),
+        ...describePowers(loaded),
         checkPrices(loaded),
       ],
       catalog: loaded.catalog,
@@ -133,6 +136,13 @@ function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   const isPrivate = findings.every(({ check }) => check !== "permissions");
   const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
   return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
+}
+
+/** What somebody else could have written into the file. */
+function describePowers({ path, catalog }: LoadedConfig): Finding[] {
+  return listPowers(parseSource(readConfigText(path)).tree, catalog)
+    .filter(({ setting }) => setting !== null)
+    .map(({ text }) => note("config", `it ${text}`));
 }
 
 const OLD_BOOK_DAYS = 30;

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { startGateway } from "../../harness/gateway.ts";
@@ -166,6 +167,71 @@ keys: []
     expect(stderr).toContain("--yes is missing");
     for (const secret of ["hush", "plainly-in-the-file", CREDENTIAL]) expect(stderr).not.toContain(secret);
   });
+});
+
+const POWERFUL = `channels:
+  a: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", free: true }
+groups: { claude: { platform: messages, channels: [a] } }
+keys: [{ name: theirs, group: claude, secret: sk-known-to-a-stranger }]
+prices: { claude-opus-4-8: { input: 0 } }
+listen: { host: 0.0.0.0, port: 0 }
+console: always
+alerts: { command: [sh, -c, "id > PWNED"] }
+cors_origins: ["https://evil.example"]
+allowed_hosts: [evil.example]
+`;
+const STRANGE = [
+  "runs a program for each alert: sh -c id > PWNED",
+  "lets these pages of a browser use the gateway: https://evil.example",
+  "answers under these host names: evil.example",
+  "serves the console's page to other machines",
+  "listens on 0.0.0.0: other machines reach it",
+];
+
+test("init --adopt shows every power of a file, and --yes leaves out those that a script cannot have read", async () => {
+  write(POWERFUL);
+  const { status, stderr } = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
+  expect(status).toBe(0);
+  for (const text of [
+    ...STRANGE,
+    "has keys, whose secrets the author of the file may know: theirs",
+    "has keys without a limit in USD: theirs",
+    "sets prices: claude-opus-4-8",
+    "counts these channels as free of charge: a",
+  ])
+    expect(stderr).toContain(`It ${text}.\n`);
+  expect(stderr).toContain("Left out: alerts.command. Add it to the config if you want it.");
+  expect(stderr).not.toContain("sk-known");
+  const { catalog } = loadConfig(adopted(), {}, { missing: "keep" });
+  expect(catalog).toMatchObject({ corsOrigins: [], allowedHosts: [], console: "loopback" });
+  expect([catalog.alerts.command, catalog.listen.host]).toEqual([null, "127.0.0.1"]);
+});
+
+test("init --adopt asks for each power on a terminal, and keeps what the user accepts", async () => {
+  write(POWERFUL);
+  const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
+  await screen.shows("Make this file your config?");
+  screen.press("y");
+  for (const [index, question] of [
+    "runs a program",
+    "lets these pages",
+    "answers under",
+    "serves",
+    "listens",
+  ].entries()) {
+    await screen.shows(`It ${question}`);
+    screen.press(index === 1 ? "y" : "n");
+  }
+  expect(await screen.status).toBe(0);
+  const { catalog } = loadConfig(adopted(), {}, { missing: "keep" });
+  expect([catalog.corsOrigins, catalog.alerts.command]).toEqual([["https://evil.example"], null]);
+});
+
+test("doctor names the powers of a config that somebody else may have written", async () => {
+  write(POWERFUL);
+  const { stdout } = await run(inProject(), "doctor", "--json", "--config", "gateway.yaml");
+  const details = JSON.parse(stdout).checks.map(({ detail }: { detail: string }) => detail);
+  expect(details).toEqual(expect.arrayContaining(STRANGE.map((text) => `it ${text}`)));
 });
 
 describe("the folder in which gateway 0.1.0 was used", () => {

@@ -10,14 +10,13 @@ import { expandTree, listVariables } from "../../../config/yaml/expand.ts";
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { placeConfig } from "../../../config/file/find.ts";
 import { type Path, parseSource } from "../../../config/yaml/source.ts";
-import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
 import { isObject } from "../../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
+import { listPowers, type Power } from "./powers.ts";
 import type { ConfigFlags } from "../../access/config.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import { type Column, createTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
-import { formatCount } from "../../terminal/text.ts";
 
 export interface AdoptFlags extends ConfigFlags {
   /** The file to adopt. */
@@ -35,11 +34,14 @@ export async function adopt(flags: AdoptFlags): Promise<void> {
   const { tree } = parseSource(text);
   const { catalog } = checkConfigText(text, from, process.env, { missing: "keep" });
   const reach = listDestinations(tree);
-  for (const line of describeDestinations(from, reach, catalog)) printNote(line);
+  for (const line of describeDestinations(from, reach)) printNote(line);
+  const powers = listPowers(tree, catalog);
+  for (const { text: power } of powers) printNote(`It ${power}.`);
   await confirm(flags);
+  const refused = await refusePowers(powers, flags);
   // Adopt only what the user has seen.
   if (readConfigText(from) !== text) fail(`${from} has just changed. Try again.`);
-  const adopted = applyEdits(text, makePathsAbsolute(tree, from, catalog));
+  const adopted = applyEdits(text, [...makePathsAbsolute(tree, from, catalog), ...refused]);
   const { catalog: after } = checkConfigText(adopted, to, process.env, { missing: "keep" });
   const { path: ledger } = after.ledger;
   if (hasLedger(catalog.ledger.path) && ledger !== catalog.ledger.path)
@@ -75,11 +77,7 @@ function hidePassword(url: string): string {
   return url.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
 }
 
-function describeDestinations(
-  from: string,
-  reach: readonly Destination[],
-  { listen, keys }: Catalog,
-): string[] {
+function describeDestinations(from: string, reach: readonly Destination[]): string[] {
   const columns: ReadonlyArray<Column<Destination>> = [
     { title: "CHANNEL", read: ({ name }) => name },
     {
@@ -93,10 +91,19 @@ function describeDestinations(
   ];
   // No cut at the terminal's width: the end of an address matters.
   const table = createTable(columns).draw(reach, Number.POSITIVE_INFINITY);
-  const open = isLoopbackHost(listen.host)
-    ? []
-    : [`It listens on ${listen.host}, so other machines can use its ${formatCount(keys.size, "key")}.`];
-  return [`${escapeUnprintable(from)}:`, ...table.map((line) => `  ${line}`), ...open];
+  return [`${escapeUnprintable(from)}:`, ...table.map((line) => `  ${line}`)];
+}
+
+/** `--yes` accepts where credentials go, and nobody may have read the rest: it is left out. */
+async function refusePowers(powers: readonly Power[], { yes }: AdoptFlags): Promise<Edit[]> {
+  const refused: Edit[] = [];
+  for (const { text, setting } of powers) {
+    if (setting === null) continue;
+    if (yes !== true && (await askYes(`It ${text}. Keep that?`))) continue;
+    refused.push({ kind: "remove", path: setting });
+    printNote(`Left out: ${setting.join(".")}. Add it to the config if you want it.`);
+  }
+  return refused;
 }
 
 async function confirm({ yes }: AdoptFlags): Promise<void> {
