@@ -279,6 +279,10 @@ class AnswerStream implements ChatStream {
     return this.#emit(() => this.#read(this.#parser.push(chunk)));
   }
 
+  idle(): ChatOutput {
+    return this.#emit(() => this.#sequence.idle());
+  }
+
   end(fault?: ChatError): ChatOutput {
     return this.#emit(() => {
       if (fault === undefined) {

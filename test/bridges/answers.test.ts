@@ -275,6 +275,23 @@ test("a ping of the upstream keeps the client waiting in its own way", () => {
   expect(text.split("event: response.in_progress").length - 1).toBe(2);
 });
 
+test("a client of an upstream that says nothing sees that the answer goes on, and nothing before it has begun", () => {
+  const beats: [string, string][] = [
+    ["messages>chat", "event: ping"],
+    ["responses>chat", "event: response.in_progress"],
+    ["chat>messages", ": keepalive"],
+    ["content>messages", "data: {}"],
+  ];
+  for (const [direction, beat] of beats) {
+    const [, upstream] = readDirection(direction);
+    const open = ask(direction).conversion.openStream(() => ({}));
+    expect(open.idle?.()).toMatchObject({ phase: "held", text: "" });
+    const [first] = formAnswer(upstream, TURN, COUNTS);
+    open.push(Buffer.from(sse([first])));
+    expect(open.idle?.().text).toStartWith(beat);
+  }
+});
+
 describe("envelopes", () => {
   const seal = { type: "thinking", thinking: "hm", signature: "x" };
   const own = openEnvelopes("secret", "claude-opus-4-8", "messages");

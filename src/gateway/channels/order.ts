@@ -9,9 +9,9 @@ export function orderCandidates(
   current: string | null,
   random: () => number,
 ): readonly Candidate[] {
-  const own = candidates.filter(({ isConverted }) => isConverted !== true);
-  if (own.length > 0 && own.length < candidates.length) {
-    const others = candidates.filter(({ isConverted }) => isConverted === true);
+  if (candidates.some(isConverted) && !candidates.every(isConverted)) {
+    const own = candidates.filter((candidate) => !isConverted(candidate));
+    const others = candidates.filter(isConverted);
     return [...orderCandidates(own, current, random), ...orderCandidates(others, current, random)];
   }
   if (!candidates.some(isListed) || candidates.every(isListed))
@@ -19,6 +19,10 @@ export function orderCandidates(
   const listed = candidates.filter(isListed);
   const others = candidates.filter((candidate) => !isListed(candidate));
   return [...orderEqual(listed, current, random), ...orderEqual(others, current, random)];
+}
+
+function isConverted(candidate: Candidate): boolean {
+  return candidate.isConverted === true;
 }
 
 function isListed(candidate: Candidate): boolean {

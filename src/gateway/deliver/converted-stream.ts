@@ -4,6 +4,7 @@
 import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
 import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
 import type { UpstreamFault } from "../../lib/http1/types.ts";
+import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
@@ -23,6 +24,8 @@ import { ResponseStream } from "./stream.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;
+/** Clients give up a stream on which nothing comes for minutes. */
+const MAX_QUIET_SECONDS = 15;
 
 export class ConvertedStream extends ResponseStream {
   readonly #bridge: Bridge;
@@ -30,6 +33,9 @@ export class ConvertedStream extends ResponseStream {
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
   #hasEnded = false;
+  /** Seconds since the client got something. */
+  #quiet = 0;
+  readonly #endBeat = everySecond(() => this.#beat());
 
   constructor(r: Request, bridge: Bridge, gateway: Gateway) {
     super(r, gateway);
@@ -63,6 +69,7 @@ export class ConvertedStream extends ResponseStream {
     // After the end of the response, it does not matter how the connection ends.
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
+    this.#endBeat();
     const why = broken === null ? undefined : explainBreak(r, broken);
     const last = this.#stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
     this.#write(last);
@@ -71,10 +78,19 @@ export class ConvertedStream extends ResponseStream {
     settle(r, convertEnding(ending, status, last.phase === "done"), this.gateway);
   }
 
+  #beat(): void {
+    if (this.r.settled) return this.#endBeat();
+    this.#quiet += 1;
+    if (this.#quiet < MAX_QUIET_SECONDS || !this.r.exchange.begun || this.#hasEnded) return;
+    const beat = this.#stream.idle?.();
+    if (beat !== undefined) this.#write(beat);
+  }
+
   /** Returns false if the client reads slowly. */
   #write({ text, phase, refusal }: ChatOutput): boolean {
     const { exchange } = this.r;
     if (exchange.gone || phase === "held") return true;
+    this.#quiet = 0;
     noteFirstByte(this.r);
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);

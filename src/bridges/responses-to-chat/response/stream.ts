@@ -51,6 +51,8 @@ export interface ChatStream {
   push(chunk: Uint8Array): ChatOutput;
   /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
   end(fault?: ChatError): ChatOutput;
+  /** What shows the client that the answer goes on, though nothing comes. */
+  idle?(): ChatOutput;
 }
 
 type EventHandler = (stream: StreamState, event: Json) => string;
