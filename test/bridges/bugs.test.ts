@@ -429,7 +429,7 @@ const ROWS: readonly Row[] = [
     "inflaborg/ccrelay#119",
     "messages>chat",
     (direction) => {
-      const { events } = answer(direction, ask(), chat([callOf(0, "a", "")]));
+      const { events } = answer(direction, ask(), chat([callOf(0, "a", "", "Bash")]));
       expect(events.find(({ delta }) => delta?.type === "input_json_delta")?.delta.partial_json).toBe("{}");
     },
   ],
