@@ -170,13 +170,17 @@ export interface KeysChanged extends KeysReply {
   /** Why the gateway does not use the changed file; null: it does. */
   readonly problem: string | null;
   /** The only reply that ever has a secret. */
-  readonly secret?: { readonly name: string; readonly text: string; readonly connect: readonly Connect[] };
+  readonly secret?: { readonly name: string; readonly text: string; readonly connect: Connect };
 }
 
-/** A line that connects a tool. */
+/** How a new key is used. */
 export interface Connect {
-  readonly tool: string;
-  readonly line: string;
+  /** For an SDK. */
+  readonly url: string;
+  /** Which tools can use it. */
+  readonly tools: readonly string[];
+  /** Starts the first of the tools, and asks for the secret, so that no shell's history has it. Null: there is none. */
+  readonly line: string | null;
 }
 
 // ── Sessions ────────────────────────────────────────────────────────────────

@@ -54,7 +54,7 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
   const list = (): KeysReply => listKeys(parts);
   const show = (name: string, group: string, secret: string): Omit<KeysChanged, "problem"> => ({
     ...list(),
-    secret: { name, text: secret, connect: writeConnections(parts, command, { group, secret }) },
+    secret: { name, text: secret, connect: describeConnection(parts, command, group) },
   });
   return {
     list,
@@ -200,19 +200,17 @@ export function describeLimit(use: LimitUse, percentages: readonly number[]): Li
   };
 }
 
-/** One line for each tool that can use a key of this group, to paste into a terminal. */
-function writeConnections(
-  { gateway, port }: ConsoleParts,
-  command: string,
-  { group, secret }: { readonly group: string; readonly secret: string },
-): Connect[] {
+/** How tools and programs use a key of this group. */
+function describeConnection({ gateway, port }: ConsoleParts, command: string, group: string): Connect {
+  const url = describeBaseUrl(gateway.catalog.listen.host, port());
   const platform = gateway.catalog.groups.get(group)?.platform;
-  if (platform === undefined) return [];
-  const url = quoteWord(describeBaseUrl(gateway.catalog.listen.host, port()));
-  return PLATFORM_ROWS[platform].tools.filter(isProgram).map((tool) => ({
-    tool,
-    line: `GATEWAY_KEY=${secret} ${command} run ${tool} --url ${url}`,
-  }));
+  const tools = platform === undefined ? [] : PLATFORM_ROWS[platform].tools.filter(isProgram);
+  const [first] = tools;
+  return {
+    url,
+    tools,
+    line: first === undefined ? null : `${command} run --url ${quoteWord(url)} --secret - ${first}`,
+  };
 }
 
 /** The others are SDKs, for which `gateway env` prints the settings. */

@@ -172,8 +172,9 @@ test.skipIf(!hasBrowser)("a key is created, used, seen live, and its charge is e
   await page.getByRole("button", { name: "Copy the secret" }).click();
   await page.getByRole("button", { name: "Copied" }).waitFor();
   expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(secret);
-  const line = page.getByText(`GATEWAY_KEY=${secret}`).first();
-  expect(await line.textContent()).toEndWith(`run claude --url ${gateway.url}`);
+  const line = page.getByText("--secret - claude");
+  expect(await line.textContent()).toEndWith(`run --url ${gateway.url} --secret - claude`);
+  expect(await page.getByText(gateway.url, { exact: true }).count()).toBe(1);
   await page.getByRole("button", { name: "Done" }).click();
   await page.getByRole("region", { name: "Key from-page" }).getByText("of $5.00").waitFor();
   expect(await page.content()).not.toContain(secret);
@@ -541,4 +542,83 @@ describe("for everybody", () => {
       .waitFor();
     await context.close();
   });
+});
+
+describe("the latest requests", () => {
+  const table = (page: Page) => page.getByRole("region", { name: "Latest requests" });
+
+  test.skipIf(!hasBrowser)("the search shows the requests that have all words in a column", async () => {
+    await ask(keyOf("messages"));
+    await ask("sk-nobody");
+    const { page, context } = await signIn();
+    await openView(page, "Live");
+    await table(page).getByRole("row").filter({ hasText: "401" }).first().waitFor();
+    const search = page.getByRole("searchbox", { name: "Filter the requests" });
+    await search.fill("401 REFUSED");
+    await table(page).getByRole("row").filter({ hasText: "200" }).first().waitFor({ state: "detached" });
+    expect(await table(page).getByRole("row").filter({ hasText: "401" }).count()).toBeGreaterThan(0);
+    await search.fill("no-such-word");
+    await page.getByText("No request fits.").waitFor();
+    await context.close();
+  });
+
+  test.skipIf(!hasBrowser)("a list that is paused stays, and says how many requests are new", async () => {
+    await ask(keyOf("messages"));
+    const { page, context } = await signIn();
+    await openView(page, "Live");
+    await table(page).getByRole("row").nth(1).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    const before = await table(page).getByRole("row").nth(1).textContent();
+    await ask("sk-paused");
+    await page.getByRole("button", { name: "Go on (1 new)" }).waitFor();
+    expect(await table(page).getByRole("row").nth(1).textContent()).toBe(before);
+    await page.getByRole("button", { name: "Go on (1 new)" }).click();
+    await table(page).getByRole("row").nth(1).filter({ hasText: "401" }).waitFor();
+    await context.close();
+  });
+});
+
+test.skipIf(!hasBrowser)("an address with an unknown period says what is shown instead", async () => {
+  const { page, context } = await signIn();
+  await page.goto(`${gateway.url}/console?period=99y`);
+  await page.getByText("The address asks for the period “99y”, which there is not").waitFor();
+  await page.getByRole("button", { name: "Close" }).click();
+  expect(page.url()).toContain("period=7d");
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a name keeps its colour when the period changes", async () => {
+  await ask(keyOf("messages"));
+  const { page, context } = await signIn();
+  const colours = async (): Promise<Record<string, string>> => {
+    await page.locator(".legend li").first().waitFor();
+    const items = await page.locator(".legend li").all();
+    const pairs = items.map(async (item) => [
+      (await item.locator(".name").textContent()) ?? "",
+      (await item.locator(".swatch").getAttribute("class")) ?? "",
+    ]);
+    return Object.fromEntries(await Promise.all(pairs));
+  };
+  await page.goto(`${gateway.url}/console?period=30d&by=key`);
+  const month = await colours();
+  await page.goto(`${gateway.url}/console?period=today&by=key`);
+  const today = await colours();
+  expect(Object.keys(today).length).toBeGreaterThan(0);
+  expect(month).toMatchObject(today);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("times are those of the config's time zone, whatever the browser's is", async () => {
+  const zoned = await startGateway({ config: { ...makeConfig(upstream), timezone: "Asia/Kathmandu" } });
+  await ask(keyOf("messages"), "claude-haiku-4-5", zoned);
+  const { page, context } = await signIn({ timezoneId: "America/Los_Angeles", locale: "en-US" }, zoned);
+  await openView(page, "Live");
+  const shown = await page.locator("tbody time").first().textContent();
+  const [line] = zoned.ledger();
+  const ended = Date.parse(String(line?.["time"])) + Number(line?.["duration_ms"]);
+  const form = { timeStyle: "medium", hourCycle: "h23", timeZone: "Asia/Kathmandu" } as const;
+  const near = [-1000, 0, 1000].map((ms) => new Intl.DateTimeFormat("en-GB", form).format(ended + ms));
+  expect(near).toContain(shown ?? "");
+  await context.close();
+  await zoned.stop();
 });

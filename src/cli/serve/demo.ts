@@ -91,8 +91,8 @@ export function introduceDemo(facts: DemoFacts, room: number): string[] {
     dim("Let a tool use it:"),
     `GATEWAY_KEY=${secrets.messages} \\`,
     ...(isWide
-      ? [`  ${command} run claude --url ${base}`]
-      : [`  ${command} run claude \\`, `  --url ${base}`]),
+      ? [`  ${command} run --url ${base} claude`]
+      : [`  ${command} run \\`, `  --url ${base} claude`]),
     ...gap,
     dim("Watch it live:"),
     `${command} top \\`,

@@ -208,7 +208,7 @@ async function announceDemo(
   describeEndpoints(catalog).forEach(say);
   for (const [platform, secret] of Object.entries(secrets)) say(`key of the ${platform} group: ${secret}`);
   writeCurlLines(base, secrets, catalog.relayPrefix).forEach(say);
-  say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run claude --url ${base}`);
+  say(`connect a tool: GATEWAY_KEY=${secrets.messages} ${command} run --url ${base} claude`);
   say(`watch it live: ${command} top --ledger ${quoteWord(path)}`);
   if (link !== null) say(`page: ${link} (within 60 s; later: ${command} open --url ${base})`);
 }

@@ -2,7 +2,7 @@
 
 import { useContext, useEffect, useState } from "preact/hooks";
 import { Failure, Snippet } from "./parts/basic.tsx";
-import { formatUsd } from "./parts/format.ts";
+import { formatSum } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
 import { FeedContext, useLive } from "./state/use.ts";
@@ -149,7 +149,7 @@ function State() {
     <p class="state">
       {spend !== null && (
         <span title="Charged today">
-          <b class="number">{formatUsd(spend.today_usd)}</b> <span class="quiet">today</span>
+          <b class="number">{formatSum(spend.today_usd)}</b> <span class="quiet">today</span>
         </span>
       )}
       <span class={`connection ${connection.replace(" ", "-")}`} role="status">

@@ -113,6 +113,20 @@ test("a demo that was not used or could not start leaves nothing behind", async 
   expect(readdirSync(folder.path).filter((name) => name.startsWith("gateway-demo-"))).toEqual([]);
 });
 
+test("the line that connects a tool connects it, without a config", async () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("claude"), '#!/bin/sh\necho "$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN $*"\n', {
+    mode: 0o755,
+  });
+  await runDemo(folder, async (output) => {
+    const [, base = ""] = /ready on (\S+)/.exec(output) ?? [];
+    const [, secret = "", words = ""] = /connect a tool: GATEWAY_KEY=(\S+) .* (run .*)/.exec(output) ?? [];
+    const env = { PATH: `${folder.path}:${process.env["PATH"]}`, GATEWAY_CONFIG: "", GATEWAY_KEY: secret };
+    const { stdout } = await run({ folder: folder.path, env }, ...words.split(" "));
+    expect(stdout).toBe(`${base} ${secret} \n`);
+  });
+});
+
 test("a demo that was used says where its ledger is", async () => {
   using folder = makeTempFolder();
   const { stderr, left } = await runDemo(folder, async (output) => {

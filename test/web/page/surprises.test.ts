@@ -332,7 +332,7 @@ test.skipIf(!hasBrowser)("on a phone, a row shows what it has cost, and whether 
   const table = page.getByRole("region", { name: "Latest requests" });
   await table.getByRole("row").filter({ hasText: "401" }).first().waitFor();
   const titles = await table.getByRole("columnheader").allTextContents();
-  expect(titles).toEqual(["Time", "Model", "Status", "Charge"]);
+  expect(titles).toEqual(["Ended", "Model", "Status", "Charge"]);
   await context.close();
 });
 

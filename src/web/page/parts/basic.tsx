@@ -59,8 +59,8 @@ export function Fact({
   );
 }
 
-/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone. */
-type ColumnClass = "number" | "some" | "number some" | "more" | "number more";
+/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone; `rare`: all but a wide one. */
+type ColumnClass = "number" | "rare" | "number rare" | "some" | "number some" | "more" | "number more";
 
 /** A table that can be scrolled sideways. Its rows are the children. */
 export function Table({
@@ -96,7 +96,7 @@ export function Name({
   more = "",
 }: {
   readonly text: string | null;
-  readonly more?: "some" | "more" | "";
+  readonly more?: "rare" | "some" | "more" | "";
 }) {
   return (
     <td class={`name ${more}`} title={text ?? undefined}>

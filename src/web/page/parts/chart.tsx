@@ -4,10 +4,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import type { Overview } from "../../api.ts";
-import { formatSpanName, formatUsd, nameOf } from "./format.ts";
+import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
+import { colourNames } from "./colours.ts";
+import { formatSpanName, formatSum, formatUsd, nameOf } from "./format.ts";
 
 const HEIGHT = 260;
-const SERIES_COLOURS = 7;
 
 type Bars = Pick<Overview, "spans" | "series">;
 
@@ -41,19 +42,30 @@ export function StackedBars({ bars, label }: { readonly bars: Bars; readonly lab
   );
 }
 
+function sum(amounts: readonly string[]): string {
+  return formatDecimal(amounts.map(parseDecimal).reduce(addDecimals, parseDecimal("0")));
+}
+
+function sumSpan(series: Bars["series"], at: number): string {
+  return sum(series.map(({ charges }) => charges[at] ?? "0"));
+}
+
 /** The amounts of one bar, or of all together. */
 function Legend({ bars, at }: { readonly bars: Bars; readonly at: number | null }) {
   const { spans, series } = bars;
   const span = at === null ? undefined : spans[at];
+  const total = at === null ? sum(series.map(({ charge_usd: all }) => all)) : sumSpan(series, at);
+  const colours = colourNames(series.map(({ name }) => name));
   return (
     <div class="legend">
       <p class="legend-title" aria-live="polite">
-        {span === undefined ? "All together" : formatSpanName(span, "long")}
+        <span>{span === undefined ? "All together" : formatSpanName(span, "long")}</span>
+        <b class="number">{formatSum(total)}</b>
       </p>
       <ul>
         {series.map(({ name, charge_usd: all, charges, unpriced }, index) => (
           <li key={name}>
-            <span class={`swatch c${index}`} aria-hidden="true" />
+            <span class={`swatch c${colours[index] ?? 0}`} aria-hidden="true" />
             <span class="name">{nameOf(name)}</span>
             <span class="number">
               {unpriced ? "no price" : formatUsd(at === null ? all : (charges[at] ?? "0"))}
@@ -79,6 +91,9 @@ function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; read
                   {nameOf(name)}
                 </th>
               ))}
+              <th scope="col" class="number">
+                Total
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -90,8 +105,18 @@ function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; read
                     {unpriced ? "no price" : formatUsd(charges[index] ?? "0", 4)}
                   </td>
                 ))}
+                <td class="number">{formatUsd(sumSpan(series, index), 4)}</td>
               </tr>
             ))}
+            <tr>
+              <th scope="row">Total</th>
+              {series.map(({ name, charge_usd: all, unpriced }) => (
+                <td class="number" key={name}>
+                  {unpriced ? "no price" : formatUsd(all, 4)}
+                </td>
+              ))}
+              <td class="number">{formatUsd(sum(series.map(({ charge_usd: all }) => all)), 4)}</td>
+            </tr>
           </tbody>
         </table>
       </div>
@@ -158,6 +183,7 @@ function describePlot(
   const colours = getComputedStyle(box);
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
+  const fills = colourNames(series.map(({ name }) => name));
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
     width: box.clientWidth,
@@ -188,7 +214,7 @@ function describePlot(
     series: [
       {},
       ...series.map((_, index) => ({
-        fill: read(`--c${(series.length - 1 - index) % SERIES_COLOURS}`),
+        fill: read(`--c${fills[series.length - 1 - index] ?? 0}`),
         width: 0,
         points: { show: false },
         ...(bar !== undefined && { paths: bar }),

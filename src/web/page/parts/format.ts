@@ -22,6 +22,11 @@ export function formatUsd(amount: string, places?: number): string {
   return `$${group.format(BigInt(whole))}.${fraction}`;
 }
 
+/** For large figures side by side: cents, unless that would hide most of it. */
+export function formatSum(amount: string): string {
+  return formatUsd(amount, Number(amount) >= 0.1 ? 2 : 4);
+}
+
 export function formatCount(count: number): string {
   return group.format(count);
 }
@@ -56,39 +61,48 @@ export function formatSpan(ms: number): string {
 
 /** As in the log and in the commands, and short enough for a phone in every language. */
 const hourCycle = "h23";
-const clock = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle,
-});
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle });
+const FORMS = {
+  clock: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle },
+  day: { dateStyle: "medium" },
+  full: { dateStyle: "medium", timeStyle: "medium", hourCycle },
+  moment: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>;
 
-/** In the browser's zone, as all times on the page. */
+type Formats = Readonly<Record<keyof typeof FORMS, Intl.DateTimeFormat>>;
+
+let formats = makeFormats(undefined);
+
+function makeFormats(timeZone: string | undefined): Formats {
+  const make = (form: keyof typeof FORMS): Intl.DateTimeFormat =>
+    new Intl.DateTimeFormat(undefined, { ...FORMS[form], timeZone });
+  return { clock: make("clock"), day: make("day"), full: make("full"), moment: make("moment") };
+}
+
+/** All times on the page are those of the config's time zone, as its days are. */
+export function setZone(name: string): void {
+  try {
+    formats = makeFormats(name);
+  } catch {
+    // This browser does not know the zone.
+    formats = makeFormats(undefined);
+  }
+}
+
 export function formatClock(ms: number): string {
-  return clock.format(ms);
+  return formats.clock.format(ms);
 }
 
 export function formatDay(iso: string): string {
-  return day.format(new Date(iso));
+  return formats.day.format(new Date(iso));
 }
 
 export function formatFull(ms: number): string {
-  return full.format(ms);
+  return formats.full.format(ms);
 }
-
-const moment = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle,
-});
 
 /** `Nov 20, 14:05`, for columns. */
 export function formatMoment(ms: number): string {
-  return moment.format(ms);
+  return formats.moment.format(ms);
 }
 
 const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });

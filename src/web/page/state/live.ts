@@ -5,6 +5,7 @@
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
 import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
+import { setZone } from "../parts/format.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
 import { joinPages, type Pages } from "./share.ts";
 
@@ -68,6 +69,7 @@ export function createFeed(): Feed {
   const show = (next: LiveState): void => {
     // Another run of the gateway may have another build of this page. Another page has signed in to it.
     const isOtherRun = isAnotherRun(state.about, next.about);
+    if (next.about !== null && next.about.timezone !== state.about?.timezone) setZone(next.about.timezone);
     state = next;
     if (isOtherRun) location.reload();
     if (isOtherRun || next.connection === "signed out") running?.abort();

@@ -43,10 +43,42 @@ const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = 
   unknown: "calm",
 };
 
+const STATE_WORDS: Readonly<Record<ChannelState, string>> = {
+  available: "available",
+  degraded: "degraded",
+  resting: "in cooldown",
+  unavailable: "unavailable",
+  disabled: "disabled",
+  unknown: "unknown",
+};
+
+function Head({
+  channel: { name, state, since, until },
+  now,
+}: {
+  readonly channel: ChannelView;
+  readonly now: number;
+}) {
+  // Its cooldown has ended, and no request has come since.
+  const isIdle = (state === "resting" || state === "unavailable") && until === null;
+  const began = since === null ? null : Date.parse(since);
+  const span = began === null ? "" : formatSpan(now - began);
+  return (
+    <header>
+      <h2>{name}</h2>
+      <Pill tone={isIdle ? "calm" : TONES[state]}>{isIdle ? "idle" : STATE_WORDS[state]}</Pill>
+      <span class="quiet" title={began === null ? undefined : formatFull(began)}>
+        {span !== "" && (isIdle ? `its last failure was ${span} ago` : `for ${span}`)}
+        {until !== null && `, ${formatSpan(Date.parse(until) - now)} left`}
+      </span>
+    </header>
+  );
+}
+
 type Action = "disable" | "enable" | "probe";
 
 function Channel({ channel }: { readonly channel: ChannelView }) {
-  const { name, platform, groups, state, since, reason, until } = channel;
+  const { name, platform, groups, state, reason } = channel;
   const feed = useContext(FeedContext);
   const now = useNow(10_000);
   const [busy, setBusy] = useState<Action | null>(null);
@@ -64,14 +96,7 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
   const switching = state === "disabled" ? "enable" : "disable";
   return (
     <section class="card channel" aria-label={`Channel ${name}`}>
-      <header>
-        <h2>{name}</h2>
-        <Pill tone={TONES[state]}>{state}</Pill>
-        <span class="quiet" title={since === null ? undefined : formatFull(Date.parse(since))}>
-          {since !== null && `for ${formatSpan(now - Date.parse(since))}`}
-          {until !== null && `, ${formatSpan(Date.parse(until) - now)} left`}
-        </span>
-      </header>
+      <Head channel={channel} now={now} />
       {reason !== null && <p class="reason">{reason}</p>}
       {state === "unknown" && (
         <p class="reason">No request has used it yet. “Check now” asks its upstream.</p>

@@ -268,6 +268,8 @@ export function NewSecret({
   readonly onClose: () => void;
 }) {
   const [isWarned, setWarned] = useState(false);
+  const { line, url, tools } = secret.connect;
+  const [first = "", ...others] = tools;
   const mayClose = (): boolean => {
     setWarned(true);
     return isWarned;
@@ -277,13 +279,18 @@ export function NewSecret({
       <p>It is shown only now. Only its hash is kept.</p>
       {isWarned && <Failure text="Nobody can show this secret again. Copy it, and close this dialog then." />}
       <Snippet text={secret.text} label="the secret" />
-      {secret.connect.length > 0 && <h3>Connect a tool: paste one line into a terminal</h3>}
-      {secret.connect.map(({ tool, line }) => (
-        <div key={tool}>
-          <p class="quiet">{tool}</p>
-          <Snippet text={line} label={`the line that connects ${tool}`} />
-        </div>
-      ))}
+      {line !== null && (
+        <>
+          <h3>Start a tool with it</h3>
+          <p class="quiet">
+            It asks for the secret. {others.length > 0 && `In place of ${first}: ${others.join(", ")}.`}
+          </p>
+          <Snippet text={line} label={`the line that starts ${first}`} />
+        </>
+      )}
+      <h3>Use it in a program</h3>
+      <p class="quiet">The base URL of an SDK (OpenAI’s wants /v1 at its end); the secret is its API key.</p>
+      <Snippet text={url} label="the base URL" />
       <p class="actions">
         <button type="button" class="main" onClick={onClose}>
           Done

@@ -1,5 +1,6 @@
 // What happens now: open streams, and requests as they end.
 
+import { useState } from "preact/hooks";
 import type { RequestRecord } from "../../api.ts";
 import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
@@ -8,6 +9,7 @@ import {
   formatFull,
   formatMs,
   formatShort,
+  formatRate as formatShare,
   formatSpan,
   formatUsd,
 } from "../parts/format.ts";
@@ -26,9 +28,7 @@ export function LiveView({ route }: { readonly route: Route }) {
         <Card title="Open streams" note={describeTraffic(streams, websockets)}>
           <Streams streams={streams} />
         </Card>
-        <Card title="Latest requests" note="The last to end first">
-          <Requests requests={requests} />
-        </Card>
+        <Latest requests={requests} />
         {notices.length > 0 && (
           <Card title="Messages">
             <ul class="notices">
@@ -99,6 +99,62 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   );
 }
 
+/** They can be filtered, and held while somebody reads. */
+function Latest({ requests }: { readonly requests: readonly RequestRecord[] }) {
+  const [words, setWords] = useState("");
+  const [held, setHeld] = useState<readonly RequestRecord[] | null>(null);
+  const all = held ?? requests;
+  const found = filterRequests(all, words);
+  const note = found.length === all.length ? "The last to end first" : `${found.length} of ${all.length}`;
+  return (
+    <Card title="Latest requests" note={note}>
+      {requests.length > 0 && (
+        <p class="actions">
+          <input
+            type="search"
+            aria-label="Filter the requests"
+            placeholder="model, key, tool, status …"
+            value={words}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+          <button
+            type="button"
+            aria-pressed={held !== null}
+            onClick={() => setHeld(held === null ? requests : null)}
+          >
+            {held === null ? "Pause" : `Go on (${countNew(requests, held)} new)`}
+          </button>
+        </p>
+      )}
+      {requests.length > 0 && found.length === 0 ? (
+        <Empty title="No request fits." />
+      ) : (
+        <Requests requests={found} />
+      )}
+    </Card>
+  );
+}
+
+function countNew(requests: readonly RequestRecord[], held: readonly RequestRecord[]): number {
+  const known = requests.findIndex(({ id }) => id === held[0]?.id);
+  return known < 0 ? requests.length : known;
+}
+
+/** Each word has to be in one of the columns. */
+function filterRequests(requests: readonly RequestRecord[], text: string): readonly RequestRecord[] {
+  const words = text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  if (words.length === 0) return requests;
+  return requests.filter(({ model, key, group, channel, client, status, outcome, id }) => {
+    const { tool, session, label } = client ?? {};
+    const columns = [model, key, group, channel, tool, session, label, `${status}`, outcome, id];
+    const shown = columns.map((column) => (column ?? "").toLowerCase());
+    return words.every((word) => shown.some((column) => column.includes(word)));
+  });
+}
+
 function Requests({ requests }: { readonly requests: readonly RequestRecord[] }) {
   if (requests.length === 0)
     return (
@@ -112,15 +168,17 @@ function Requests({ requests }: { readonly requests: readonly RequestRecord[] })
     <Table
       name="Latest requests"
       columns={[
-        ["Time"],
+        ["Ended"],
         ["Model"],
         ["Key", "more"],
         ["Tool", "some"],
+        ["Label", "rare"],
         ["Channel", "some"],
         ["Status"],
         ["First byte", "number some"],
         ["Duration", "number some"],
         ["In", "number some"],
+        ["Cached", "number rare"],
         ["Out", "number some"],
         ["Charge", "number"],
       ]}
@@ -135,19 +193,21 @@ function Requests({ requests }: { readonly requests: readonly RequestRecord[] })
 function RequestLine({ request }: { readonly request: RequestRecord }) {
   const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, chargeUsd, problem } =
     request;
+  const ended = time + durationMs;
   return (
     <tr title={problem ?? undefined}>
       <td>
         <a
           href={hrefOf(["live", id])}
-          aria-label={`Request of ${formatClock(time)}: how its charge was computed`}
+          aria-label={`Request that ended at ${formatClock(ended)}: how its charge was computed`}
         >
-          <time>{formatClock(time)}</time>
+          <time title={`began ${formatFull(time)}`}>{formatClock(ended)}</time>
         </a>
       </td>
       <Name text={model} />
       <Name text={key} more="more" />
       <Name text={client?.tool ?? null} more="some" />
+      <Name text={client?.label ?? null} more="rare" />
       <Name text={channel} more="some" />
       <td>
         <Status request={request} />
@@ -155,6 +215,7 @@ function RequestLine({ request }: { readonly request: RequestRecord }) {
       <td class="number some">{formatMs(firstByteMs)}</td>
       <td class="number some">{formatMs(durationMs)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
+      <td class="number rare">{usage === null ? "–" : formatCached(usage)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
       <td class="number">{chargeUsd === null ? "–" : formatUsd(chargeUsd, 4)}</td>
     </tr>
@@ -170,6 +231,11 @@ function Status({ request: { status, outcome } }: { readonly request: RequestRec
       <span class="more"> {outcome.replaceAll("_", " ")}</span>
     </Pill>
   );
+}
+
+function formatCached(usage: NonNullable<RequestRecord["usage"]>): string {
+  const input = sumInput(usage);
+  return input === 0 ? "–" : formatShare((usage["cache_read"] ?? 0) / input);
 }
 
 const INPUTS = /^(input|cache_read|cache_write|tool_prompt)/;

@@ -17,13 +17,14 @@ import {
   formatRate,
   formatShort,
   formatSpan,
+  formatSum,
   formatUsd,
   nameKind,
   nameLimit,
   PERIOD_TITLES,
 } from "../parts/format.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { spaceOut, useData, useFresh, useNow } from "../state/use.ts";
+import { spaceOut, useData, useFresh, useLive, useNow } from "../state/use.ts";
 
 const REFRESH_MS = 3000;
 /** While the thread still reads older lines. */
@@ -32,6 +33,7 @@ const READING_MS = 150;
 export function OverviewView({ route }: { readonly route: Route }) {
   const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
+  const unknown = [...explainUnknown(route, "period", PERIODS), ...explainUnknown(route, "by", STACKS)];
   const { data, error, load, tookMs } = useData<OverviewReply>(`overview?period=${period}&by=${by}`);
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
@@ -52,6 +54,9 @@ export function OverviewView({ route }: { readonly route: Route }) {
     <>
       <h1 class="hidden">Overview</h1>
       {error !== null && <Failure text={error} retry={load} />}
+      {unknown.map((text) => (
+        <Failure key={text} text={text} close={() => show({})} />
+      ))}
       <Spent data={data} show={(each) => show({ period: each })} />
       {isReading && (
         <p class="reading" role="status">
@@ -59,32 +64,47 @@ export function OverviewView({ route }: { readonly route: Route }) {
         </p>
       )}
       <div class="grid">
-        <section class="card wide">
-          <header>
-            <h2>Spending, {PERIOD_TITLES[data.period].toLowerCase()}</h2>
-            <label class="inline">
-              by{" "}
-              <select value={by} onChange={(event) => show({ by: readStack(event.currentTarget.value) })}>
-                {STACKS.map((each) => (
-                  <option key={each} value={each}>
-                    {each}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </header>
-          {data.series.length === 0 ? (
-            <NoRequests />
-          ) : (
-            <StackedBars bars={data} label={`Spending by ${data.by}`} />
-          )}
-        </section>
+        <Spending data={data} show={(each) => show({ by: each })} />
         <Limits limits={data.limits} />
         <Tokens total={data.total} />
         <Gaps data={data} />
       </div>
     </>
   );
+}
+
+function Spending({ data, show }: { readonly data: OverviewReply; readonly show: (by: Stack) => void }) {
+  return (
+    <section class="card wide">
+      <header>
+        <h2>Spending, {PERIOD_TITLES[data.period].toLowerCase()}</h2>
+        <label class="inline">
+          by{" "}
+          <select value={data.by} onChange={(event) => show(readStack(event.currentTarget.value))}>
+            {STACKS.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+      </header>
+      {data.series.length === 0 ? (
+        <NoRequests />
+      ) : (
+        <StackedBars bars={data} label={`Spending by ${data.by}`} />
+      )}
+    </section>
+  );
+}
+
+/** An address that says something else than what is shown. */
+function explainUnknown({ query }: Route, name: string, known: readonly string[]): string[] {
+  const given = query.get(name);
+  if (given === null || known.includes(given)) return [];
+  return [
+    `The address asks for the ${name === "by" ? "grouping" : name} “${given}”, which there is not. There are: ${known.join(", ")}.`,
+  ];
 }
 
 function readStack(text: string): Stack {
@@ -98,6 +118,9 @@ function Spent({
   readonly data: OverviewReply;
   readonly show: (period: PeriodName) => void;
 }) {
+  const { spend } = useLive();
+  // The header has today's amount too, and gets it at once.
+  const spent = { ...data.spent, ...(spend !== null && { today: spend.today_usd }) };
   return (
     <div class="stats" role="group" aria-label="Period">
       {PERIODS.map((period) => (
@@ -109,8 +132,8 @@ function Spent({
           onClick={() => show(period)}
         >
           <span class="stat-title">{PERIOD_TITLES[period]}</span>
-          <span class="stat-value" title={`$${data.spent[period]}`}>
-            {formatUsd(data.spent[period])}
+          <span class="stat-value" title={`$${spent[period]}`}>
+            {formatSum(spent[period])}
           </span>
         </button>
       ))}
@@ -141,7 +164,7 @@ function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
         </Empty>
       ) : (
         <ul class="limits">
-          {limits.map((row) => (
+          {limits.toSorted(compareNearness).map((row) => (
             <li key={`${row.holder.kind} ${row.holder.name} ${row.limit}`}>
               <Limit row={row} now={now} />
             </li>
@@ -150,6 +173,15 @@ function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
       )}
     </Card>
   );
+}
+
+/** What refuses requests, or will soon, comes first. */
+function compareNearness(a: LimitRow, b: LimitRow): number {
+  return readShare(b) - readShare(a);
+}
+
+function readShare({ usd, spent_usd: spent }: LimitRow): number {
+  return Number(usd) === 0 ? 1 : Number(spent) / Number(usd);
 }
 
 export function Limit({ row, now }: { readonly row: LimitRow; readonly now: number }) {
@@ -172,7 +204,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
           {formatUsd(spent)} <span class="quiet">of {formatUsd(usd)}</span>
         </span>
       </div>
-      <Bar tone={tone} share={Number(spent) / Number(usd)} label={label} />
+      <Bar tone={tone} share={readShare(row)} label={label} />
       <p class={isSpent ? "quiet bad-text" : "quiet"}>
         {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
         {end}
