@@ -23,9 +23,12 @@ interface OpenTurn {
   readonly model: ModelItem[];
   readonly calls: CallState[];
   readonly messages: Message[];
+  /** One of its calls has its result: the model speaks again in another turn. */
+  isAnswered: boolean;
 }
 
 interface CallState {
+  readonly turn: OpenTurn;
   /** Unique in the conversation: some models use the same id again. */
   readonly id: string;
   result: Result | null;
@@ -79,9 +82,10 @@ class Draft {
   #addCall(call: Call): void {
     const uses = (this.#uses.get(call.id) ?? 0) + 1;
     this.#uses.set(call.id, uses);
-    const state: CallState = { id: uses === 1 ? call.id : `${call.id}_${uses}`, result: null };
-    this.#open.set(call.id, state);
     const turn = this.#modelTurn();
+    const id = uses === 1 ? call.id : `${call.id}_${uses}`;
+    const state: CallState = { turn, id, result: null };
+    this.#open.set(call.id, state);
     turn.calls.push(state);
     turn.model.push({ ...call, id: state.id });
   }
@@ -90,6 +94,7 @@ class Draft {
     const state = this.#open.get(result.id);
     if (state !== undefined) {
       state.result = result;
+      state.turn.isAnswered = true;
       this.#open.delete(result.id);
       return;
     }
@@ -101,7 +106,7 @@ class Draft {
   /** The turn that the model's next item belongs to. */
   #modelTurn(): OpenTurn {
     const last = this.#turns.at(-1);
-    const isOpen = last !== undefined && last.messages.length === 0 && !last.calls.some(isAnswered);
+    const isOpen = last !== undefined && last.messages.length === 0 && !last.isAnswered;
     return isOpen ? last : this.#begin();
   }
 
@@ -110,14 +115,10 @@ class Draft {
   }
 
   #begin(): OpenTurn {
-    const turn: OpenTurn = { model: [], calls: [], messages: [] };
+    const turn: OpenTurn = { model: [], calls: [], messages: [], isAnswered: false };
     this.#turns.push(turn);
     return turn;
   }
-}
-
-function isAnswered({ result }: CallState): boolean {
-  return result !== null;
 }
 
 /** For upstreams that know instructions only at the beginning. */
