@@ -228,6 +228,13 @@ function readCached(text: string): Decimal {
   return value;
 }
 
+/** The same usage at the same prices, with another multiplier. */
+export function multiplyCharge(charge: Charge, multiplier: string): Charge {
+  const { official, usage, parts, prices } = charge;
+  if (official !== null) return { ...charge, charge: multiplyUp(parseDecimal(official), multiplier) };
+  return { ...charge, atLeast: deriveAtLeast({ usage, prices, parts, multiplier }).atLeast };
+}
+
 /** What a ledger line says of its money. */
 export interface Derivable {
   readonly usage: Readonly<Record<string, number | undefined>>;

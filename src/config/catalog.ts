@@ -26,8 +26,12 @@ export interface Plan extends Readonly<Config["plans"][string]> {
   readonly name: string;
 }
 
-export interface Group extends Omit<Readonly<Config["groups"][string]>, "channels"> {
+export interface Group extends Omit<Readonly<Config["groups"][string]>, "channels" | "multiplier"> {
   readonly name: string;
+  /** Canonical: "1", "0.8". */
+  readonly multiplier: string;
+  /** Its channel passes on the client's own login, so a plan pays for its requests. */
+  readonly usesLogin: boolean;
   /** By priority, then as written; without disabled ones. */
   readonly channels: readonly Channel[];
   /** The names of all its channels, in the order of the file. */
@@ -55,6 +59,11 @@ export interface Catalog extends Omit<Readonly<Config>, Names> {
 /** Whether a plan is active at `now`. */
 export function isPlanInForce(plan: Plan, now: Date): boolean {
   return plan.active && (plan.until === null || now < plan.until);
+}
+
+/** What limits multiply official amounts by. What a plan pays for costs nothing more, and counts all the same. */
+export function limitMultiplier({ usesLogin, multiplier }: Pick<Group, "usesLogin" | "multiplier">): string {
+  return usesLogin ? "1" : multiplier;
 }
 
 /** Whether a group may be listed, bound and used at `now`: it is open to all, or an active plan includes it. */
@@ -92,16 +101,22 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
       each.channels.includes(name) ? [group] : [],
     ),
   }));
-  const groups = mapEntries(config.groups, (group, name): Group => ({
-    ...group,
-    name,
-    channels: group.channels
-      .map((channel) => required(channels.get(channel), channel))
-      .filter(({ disabled }) => !disabled)
-      .sort((a, b) => a.priority - b.priority),
-    listed: group.channels,
-    plans: [...plans.values()].filter((plan) => plan.groups.includes(name)),
-  }));
+  const groups = mapEntries(config.groups, (group, name): Group => {
+    const usesLogin = group.channels.some((channel) => channels.get(channel)?.usesLogin);
+    return {
+      ...group,
+      name,
+      usesLogin,
+      // A plan has been paid already.
+      multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
+      channels: group.channels
+        .map((channel) => required(channels.get(channel), channel))
+        .filter(({ disabled }) => !disabled)
+        .sort((a, b) => a.priority - b.priority),
+      listed: group.channels,
+      plans: [...plans.values()].filter((plan) => plan.groups.includes(name)),
+    };
+  });
   return {
     ...settings,
     zone: createZoneLater(() => (timezone === "system" ? nameSystemZone() : timezone)),

@@ -4,6 +4,7 @@
 
 import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
+import { findLoginProblems } from "./logins.ts";
 import { CONVERTIBLE } from "./schema.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./yaml/source.ts";
@@ -24,6 +25,7 @@ export function findDangling(tree: unknown, hidden: ReadonlySet<string>): Refere
     ...checkGroups(tree, quote),
     ...checkPlans(tree, quote),
     ...checkKeys(tree, quote),
+    ...findLoginProblems(tree),
     ...findProtos(tree),
   ];
 }

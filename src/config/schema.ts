@@ -5,6 +5,7 @@ import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { sha256Hex } from "../lib/secret.ts";
 import type { LimitName } from "./limit-names.ts";
+import { CLIENT_LOGIN } from "./logins.ts";
 import {
   readBaseUrl,
   readCount,
@@ -271,6 +272,7 @@ const channel = z
   })
   .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ...rest }) => ({
     ...rest,
+    ...readCredential(rest),
     /** Without a trailing slash. */
     baseUrl: base_url,
     /** Null: the models of the upstream's own list. */
@@ -294,11 +296,16 @@ function sortGlobs(
   return globs.toSorted(([a], [b]) => b.indexOf("*") - a.indexOf("*"));
 }
 
+/** A login is the client's own: the channel has no credential. It belongs to requests over HTTP. */
+function readCredential({ credential, websocket }: { credential: string; websocket: boolean }) {
+  const usesLogin = credential === CLIENT_LOGIN;
+  return { usesLogin, credential: usesLogin ? "" : credential, websocket: websocket && !usesLogin };
+}
+
 const group = z
   .strictObject({
     platform,
-    /** Canonical: "1", "0.8". */
-    multiplier: decimal.prefault("1"),
+    multiplier: decimal.optional(),
     channels: names,
     /** Its channels may speak other dialects than its clients. */
     convert: flag.default(false),

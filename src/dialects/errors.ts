@@ -33,10 +33,12 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_unknown: UNAUTHENTICATED,
   key_disabled: UNAUTHENTICATED,
   key_expired: UNAUTHENTICATED,
+  login_missing: UNAUTHENTICATED,
   // On model_not_found Codex stops at once and shows the message. On other codes it retries.
   wrong_platform: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   // The same code: nothing that the client can repeat makes the channel's credential valid.
   credential_refused: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
+  foreign_client: refuseAs("permission_error", "model_not_found", "PERMISSION_DENIED"),
   plan_inactive: refuseAs("permission_error", "plan_inactive", "PERMISSION_DENIED"),
   host_refused: refuseAs("permission_error", "host_refused", "PERMISSION_DENIED"),
   origin_refused: refuseAs("permission_error", "origin_refused", "PERMISSION_DENIED"),

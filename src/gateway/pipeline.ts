@@ -20,6 +20,7 @@ import { findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
 import { findCrossing, planCrossings } from "./upstream/crossing.ts";
+import { keepLoginOut } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
 type Step = (r: Request, gateway: Gateway) => void;
@@ -51,7 +52,9 @@ function begin(r: Request, gateway: Gateway): void {
   r.query = secretsOf(catalog).cleanQuery(r.query);
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
-  if (LISTS.has(r.target.endpoint.purpose)) runLater(answerModels(r, gateway), endOwnAnswer, r, gateway);
+  // The list of a plan depends on the login.
+  const isOwnList = LISTS.has(r.target.endpoint.purpose) && !r.group.usesLogin;
+  if (isOwnList) runLater(answerModels(r, gateway), endOwnAnswer, r, gateway);
   else awaitMemory(r, gateway);
 }
 
@@ -108,6 +111,8 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.model = match.model;
   r.candidates = match.candidates;
   identifyClient(r, r.key, r.body.plain, gateway);
+  const [login] = r.group.usesLogin ? match.candidates : [];
+  if (login !== undefined) keepLoginOut(r, login.channel);
   r.prompt = r.body.plain;
   if (r.group.convert) return findConversions(r);
   const crossing = findCrossing(r.dialect.name, r.group.platform);

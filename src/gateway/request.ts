@@ -1,7 +1,7 @@
 // THE object of a request: one for each, from the end of its head to its ledger line. It has a fixed shape. Each step of
 // pipeline.ts reads what earlier steps have filled in, and fills in its own part. A turn of a WebSocket is the same object.
 
-import type { LineDraft, ClientIdentity, Outcome } from "../billing/ledger/line.ts";
+import type { LineDraft, ClientIdentity, Outcome, Payer } from "../billing/ledger/line.ts";
 import { type Admission, FREE } from "../billing/limits/limits.ts";
 import type { Overrides } from "../billing/prices.ts";
 import type { CallListener, Meter, Reading } from "../billing/usage.ts";
@@ -107,6 +107,8 @@ export class Request implements ClientCall {
   /** The model that was requested from the last channel, by its upstream's name. */
   requested: string | null = null;
   readonly attempts: AttemptRecord[] = [];
+  /** Who pays for a request with the client's own login. */
+  paidBy: Payer = "plan";
   /** The last channel's own id of the request, if it gave one. */
   upstreamRequestId: string | undefined = undefined;
 

@@ -5,6 +5,7 @@ import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
+import { refuseOpenLogins } from "./intake/login.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";
@@ -63,6 +64,7 @@ export function startGateway(
   { configPath = null, openConsole, follow = FOLLOWS_NOTHING }: StartOptions = {},
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
+  refuseOpenLogins(catalog);
   const prices = loadPriceBook(configPath);
   refuseUnknownProviders(catalog.channels.values(), prices);
   const metrics = createMetrics();
@@ -173,6 +175,7 @@ function run(
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
       refuseSelfChannels(next, server.port);
+      refuseOpenLogins(next);
       refuseUnknownProviders(next.channels.values(), gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);

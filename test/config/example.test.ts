@@ -18,6 +18,7 @@ test("the example loads, without any environment", () => {
     "claude-local",
     "gemini",
     "relay",
+    "claude-plan",
     "claude-max",
   ]);
   expect(catalog.channels.get("openai-main")?.baseUrl.href).toBe("https://api.openai.com/");

@@ -53,7 +53,7 @@ export class LedgerChain {
       client: draft.client ?? null,
       charge: parseUsd(draft.charge_usd ?? "0"),
       was: { charge: parseUsd(was.charge_usd ?? "0") },
-      limit: null,
+      limit: draft.limit_usd === undefined ? null : parseUsd(draft.limit_usd),
       replaced: was.limit_usd === undefined ? null : { time, limit: parseUsd(was.limit_usd) },
     });
     this.#drafts.push({ entry, encode: (prev) => encodeCorrection(draft, prev) });

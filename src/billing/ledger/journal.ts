@@ -7,7 +7,7 @@ import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import { ForeignFile, readOwn } from "../../lib/files/own-file.ts";
 import { describePaidTwice } from "../assess.ts";
-import { clientSchema, type LineDraft } from "./line.ts";
+import { clientSchema, type LineDraft, PAYERS } from "./line.ts";
 import { type NotedEnd, positionSchema } from "./noted-end.ts";
 import type { Position } from "./rotation.ts";
 
@@ -25,6 +25,7 @@ const intentSchema = z.lazy(() =>
     upstream_model: z.string().nullable(),
     stream: z.boolean(),
     multiplier: z.string(),
+    paid_by: z.enum(PAYERS).optional(),
     /** What limits count if the gateway dies before the cost is known. */
     limit_usd: z.string().optional(),
     client: clientSchema.optional(),
@@ -191,6 +192,7 @@ export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
     official_usd: null,
     multiplier: intent.multiplier,
     charge_usd: null,
+    paid_by: intent.paid_by,
     first_byte_ms: null,
     duration_ms: null,
     attempts: channels.map((channel) => ({ channel })),

@@ -100,6 +100,10 @@ const defineOrigin = () => ({
   model: z.string(),
 });
 
+/** Who pays instead of this line's charge: a plan, or, when the plan is used up, the account that has it. */
+export const PAYERS = ["plan", "plan_overage"] as const;
+export type Payer = (typeof PAYERS)[number];
+
 const defineMoney = () => ({
   usage,
   parts: z.array(partSchema).optional(),
@@ -109,6 +113,10 @@ const defineMoney = () => ({
   official_usd: amount,
   multiplier: decimal,
   charge_usd: amount,
+  paid_by: z.enum(PAYERS).optional(),
+  /** What limits count instead of the charge: an estimate while the real cost is not known, and what a plan pays for.
+   *  Never billed. */
+  limit_usd: decimal.optional(),
 });
 
 const defineLine = () =>
@@ -139,8 +147,6 @@ const defineLine = () =>
     priced_as: z.string().optional(),
     /** Why a person should check the amounts: usage that cannot be right, or work that may have been paid for twice. */
     suspect: z.string().optional(),
-    /** What limits count instead of the charge while the real cost is not known. An estimate: never billed. */
-    limit_usd: decimal.optional(),
     /** This line has the real usage of an earlier one, whose `limit_usd` counts no longer. */
     replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: decimal }).optional(),
   });
@@ -203,6 +209,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     official_usd: draft.official_usd,
     multiplier: draft.multiplier,
     charge_usd: draft.charge_usd,
+    paid_by: draft.paid_by,
     first_byte_ms: draft.first_byte_ms,
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,

@@ -54,7 +54,7 @@ export function rowOf(line: unknown): Row | null {
   const was = isCorrection ? readAmounts(line["was"]) : null;
   if (amounts === null || (isCorrection && was === null)) return null;
   const time = isCorrection ? line["request_time"] : line["time"];
-  const limit = isCorrection ? null : readLimit(line);
+  const limit = readLimit(line);
   const replaced = isCorrection ? readReplaced(line["was"], time) : readReplaced(line["replaces"]);
   return describeRow(line, time, { ...amounts, was, limit, replaced });
 }
@@ -190,11 +190,16 @@ function readRequests(path: string, from: number): Recent[] {
     const row = whole ? readRow(text) : null;
     if (row === null || row.was !== null) continue;
     const { time, key, group, model, basis, limit, usage, client } = row;
-    const isKnown = basis === "exact" && limit === null;
+    const isKnown = basis === "exact" && (limit === null || isPaid(row));
     const output = isKnown ? (usage["output"] ?? null) : null;
     requests.push({ time, key, group, model, client, output });
   }
   return requests;
+}
+
+/** Its limit is no estimate, unless its output was not counted. */
+function isPaid({ line }: Row): boolean {
+  return line["paid_by"] !== undefined && line["suspect"] === undefined;
 }
 
 function isText(value: unknown): value is string {

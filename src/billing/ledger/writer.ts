@@ -217,8 +217,9 @@ export class LedgerWriter {
 
   #addLine(draft: LineDraft): void {
     this.#chain.addLine(draft);
-    const { basis, model, usage, limit_usd: estimate } = draft;
-    const isKnown = basis === "exact" && estimate === undefined;
+    const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
+    const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
+    const isKnown = basis === "exact" && !isEstimate;
     if (isKnown && usage["output"] !== undefined) this.#outputs.add(model, usage["output"]);
     this.#schedule();
   }

@@ -127,7 +127,12 @@ export function findProvider({ hostname, pathname }: URL): string | null {
 
 /** All channels of the group are at the provider's own address. */
 export function isAllAt({ channels }: Pick<Group, "channels">, provider: string): boolean {
-  return channels.length > 0 && channels.every(({ baseUrl }) => findProvider(baseUrl) === provider);
+  return channels.length > 0 && channels.every((channel) => addressProvider(channel) === provider);
+}
+
+/** The login of a tool belongs to its maker, whatever is between. */
+function addressProvider({ usesLogin, platform, baseUrl }: Channel): string | null {
+  return usesLogin ? (MAKERS_OF[platform][0] ?? null) : findProvider(baseUrl);
 }
 
 /** `*.example.com`: any subdomain; `*example.com`: the domain, too; `a.*.example.com`: any labels between. */
@@ -155,7 +160,7 @@ export function sellerOf(channel: Channel): Seller {
   if (known !== undefined) return known;
   const { platform, baseUrl, priceProvider, free } = channel;
   const seller: Seller = {
-    provider: priceProvider ?? findProvider(baseUrl),
+    provider: priceProvider ?? addressProvider(channel),
     makers: MAKERS_OF[platform],
     free,
     region: REGIONAL.exec(baseUrl.hostname.toLowerCase())?.[1] ?? null,

@@ -47,7 +47,9 @@ export function readCorrected(path: string): ReadonlyMap<string, CurrentAmounts>
       getField(line, name),
     );
     if (typeof id !== "string" || typeof official !== "string" || typeof charge !== "string") continue;
-    corrected.set(id, { official_usd: official, charge_usd: charge });
+    const limit = getField(line, "limit_usd");
+    const limited = typeof limit === "string" ? { limit_usd: limit } : {};
+    corrected.set(id, { official_usd: official, charge_usd: charge, ...limited });
   }
   return corrected;
 }
@@ -75,6 +77,12 @@ function reprice(line: Line, was: CurrentAmounts, query: RepriceQuery): DueCorre
     official_usd: charge.official,
     multiplier,
     charge_usd: charge.charge,
+    ...(line.paid_by === undefined ? {} : { paid_by: line.paid_by, limit_usd: countForLimits(line, query) }),
     was: { official_usd: was.official_usd, charge_usd: was.charge_usd, limit_usd: was.limit_usd },
   };
+}
+
+/** Limits count the official amount of what a plan pays for. */
+function countForLimits(line: Line, query: RepriceQuery): string | undefined {
+  return chargeLine({ ...line, multiplier: "1" }, query)?.charge ?? undefined;
 }

@@ -2,13 +2,23 @@
 // derived again from its own usage and prices. verify.ts checks its place in the chain.
 
 import { isObject } from "../../lib/json/json.ts";
+import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable } from "../charge.ts";
-import { BASES, cacheSchema, clientSchema, correctionSchema, lineSchema, OUTCOMES } from "../ledger/line.ts";
+import {
+  BASES,
+  cacheSchema,
+  clientSchema,
+  correctionSchema,
+  lineSchema,
+  OUTCOMES,
+  PAYERS,
+} from "../ledger/line.ts";
 
 type ParsedLine = Readonly<Record<string, unknown>>;
 
 const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
 const KNOWN_BASES: ReadonlySet<unknown> = new Set(BASES);
+const KNOWN_PAYERS: ReadonlySet<unknown> = new Set(PAYERS);
 const CLIENT_PARTS: ReadonlySet<string> = new Set(Object.keys(clientSchema.unwrap().shape));
 const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
 
@@ -42,11 +52,15 @@ function looksRight(line: ParsedLine): boolean {
     KNOWN_OUTCOMES.has(line["outcome"]) &&
     KNOWN_BASES.has(line["basis"]) &&
     typeof line["stream"] === "boolean" &&
-    line["limit_usd"] === undefined &&
+    (line["limit_usd"] === undefined || isPaid(line)) &&
     line["replaces"] === undefined &&
     hasRightClient(line) &&
     Array.isArray(line["attempts"])
   );
+}
+
+function isPaid({ paid_by: payer, limit_usd: limit }: ParsedLine): boolean {
+  return KNOWN_PAYERS.has(payer) && typeof limit === "string";
 }
 
 function hasRightClient({ client, upstream_request_id: id }: ParsedLine): boolean {
@@ -65,7 +79,10 @@ function findAmountFault(line: ParsedLine): string | null {
   if (derivable === null) return "usage, prices, multiplier or parts are not what they should be";
   try {
     return (
-      compareAmounts(line, derivable) ?? findLeastFault(line, derivable) ?? findMissFault(line, derivable)
+      compareAmounts(line, derivable) ??
+      findLeastFault(line, derivable) ??
+      findLimitFault(line, derivable) ??
+      findMissFault(line, derivable)
     );
   } catch (error) {
     return `its amounts cannot be derived: ${String(error)}`;
@@ -90,6 +107,20 @@ function findLeastFault(line: ParsedLine, derivable: Derivable): string | null {
   return odd === undefined
     ? null
     : `unpriced_usage.${odd} is ${counted.get(odd) ?? 0}, but usage and prices give ${derived.get(odd) ?? 0}`;
+}
+
+/** Limits count at least the official amount of what a plan pays for. */
+function findLimitFault(
+  { paid_by: payer, limit_usd: limit }: ParsedLine,
+  derivable: Derivable,
+): string | null {
+  if (payer === undefined) return null;
+  const { charge: least } = deriveAmounts({ ...derivable, multiplier: "1" });
+  if (least === null) return null;
+  if (typeof limit !== "string") return "paid_by needs limit_usd, and there is none";
+  return subtractUsd(parseUsd(limit), parseUsd(least)) < 0n
+    ? `limit_usd is ${limit}, but usage and prices give ${least}`
+    : null;
 }
 
 /** Checks what a line says about the cost of what its request missed in the cache. */

@@ -3,6 +3,7 @@
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
 import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
@@ -32,6 +33,7 @@ interface ChannelCheck {
 async function checkChannel(channel: Channel, client: Client, configPath: string): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
   if (channel.disabled) return { finding: note(check, "disabled in the config"), skewMs: null };
+  if (channel.usesLogin) return { finding: describeLogin(channel), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];
   if (unset !== undefined)
     return {
@@ -49,6 +51,14 @@ async function checkChannel(channel: Channel, client: Client, configPath: string
   } catch (error) {
     return { finding: explainFault(channel, error), skewMs: null };
   }
+}
+
+/** Nobody but the tool has a login to check it with. */
+function describeLogin({ name, baseUrl }: Channel): Finding {
+  const passed = `passes on the client's own login to ${baseUrl.href}`;
+  return isLoopback(baseUrl.hostname)
+    ? note(`channel ${name}`, `${passed}: the program that listens there gets it`)
+    : good(`channel ${name}`, passed);
 }
 
 function judgeAnswer(channel: Channel, answer: ListPage, took: number, configPath: string): Finding {

@@ -20,6 +20,11 @@ export type CheckResult =
   | { readonly kind: "unknown"; readonly reason: string };
 
 export async function checkCredential(channel: Channel): Promise<CheckResult> {
+  if (channel.usesLogin)
+    return {
+      kind: "unknown",
+      reason: "the login is the tool's own; its first request shows whether it is valid",
+    };
   const client = createClient();
   try {
     const { status, body } = await fetchListPage(client, channel, "");

@@ -27,7 +27,9 @@ import {
   readFailure,
   type RefusedResponse,
 } from "../upstream/failure-rules.ts";
+import { readPayer, secretHolderOf } from "../upstream/login.ts";
 import { redactErrorBody, redactFailure, redactFields } from "../upstream/redact.ts";
+import type { SecretHolder } from "../intake/known-secrets.ts";
 import { type Beginning, BodyBeginning, StreamBeginning, type Verdict } from "../upstream/stream-head.ts";
 import { type FailedAttempt, Failover } from "./failover.ts";
 import { forward } from "./forward.ts";
@@ -191,7 +193,8 @@ class Attempt implements ResponseListener {
     const r = this.#r;
     const { status } = response;
     this.#response = response;
-    r.upstreamRequestId = readRequestId(response, this.#candidate.channel);
+    if (this.#candidate.channel.usesLogin) r.paidBy = readPayer(response);
+    r.upstreamRequestId = readRequestId(response, this.#secrets);
     if (status === 404 || mayBlameChannel(status)) {
       this.#note(status);
       this.#receiver = this.#readRefusal();
@@ -244,7 +247,7 @@ class Attempt implements ResponseListener {
     if (verdict.kind === "error") {
       this.#note(status, "error_event");
       const failure = blame(channel.name, verdict.status, verdict.message);
-      this.#lose({ failure: redactFailure(failure, channel), answer: null });
+      this.#lose({ failure: redactFailure(failure, this.#secrets), answer: null });
     } else {
       this.#note(status, `${verdict.kind}_body`);
       this.#lose({ failure: blameBody(channel.name, status, verdict.kind), answer: null });
@@ -286,11 +289,15 @@ class Attempt implements ResponseListener {
     const response = this.#begun;
     this.#stop();
     if (isCut) this.#r.upstream.cancel();
-    const whole = redactErrorBody(body, channel);
+    const whole = redactErrorBody(body, this.#secrets);
     const { dialect } = this.#r;
-    const read = readFailure(channel.name, response, whole, { dialect, now: this.#gateway.now() });
+    // What a client's own login is refused says nothing about the channel.
+    const isForLogin = channel.usesLogin && response.status >= 400;
+    const read = isForLogin
+      ? null
+      : readFailure(channel.name, response, whole, { dialect, now: this.#gateway.now() });
     const failure = read && {
-      ...redactFailure(read, channel),
+      ...redactFailure(read, this.#secrets),
       response: this.#keepResponse(response, whole),
     };
     const answer = { response, candidate, whole };
@@ -303,7 +310,7 @@ class Attempt implements ResponseListener {
     if (body.length > MAX_REPEATED_BYTES) return null;
     const repeated = fields.copy((name) => (REPEATED_FIELDS.has(name) ? name : null));
     const dialect = this.#r.dialect.name;
-    return { status, dialect, fields: redactFields(repeated, this.#candidate.channel, status), body };
+    return { status, dialect, fields: redactFields(repeated, this.#secrets, status), body };
   }
 
   /** Stored responses are known only to the channel that made them, and not every channel has every model. */
@@ -337,6 +344,10 @@ class Attempt implements ResponseListener {
   /** There was no response. */
   #noteFault(error: FaultKind): void {
     this.#r.attempts.push({ channel: this.#candidate.channel.name, error });
+  }
+
+  get #secrets(): SecretHolder {
+    return secretHolderOf(this.#candidate.channel, this.#r.exchange);
   }
 
   get #begun(): UpstreamResponse {

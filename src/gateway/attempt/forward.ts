@@ -23,6 +23,7 @@ import type { Request } from "../request.ts";
 import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
+import { readLogin, upstreamPath } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
 import { addressOf, joinPath } from "../upstream/origin.ts";
 
@@ -48,7 +49,7 @@ export function forward(
     {
       origin,
       method: r.method,
-      target: joinPath(channel, path),
+      target: joinPath(channel, upstreamPath(channel, path)),
       fields,
       body,
       deadlines: shorten(deadlines, leftMs),
@@ -88,7 +89,7 @@ export function takeCrossing(r: Request, candidate: Candidate): void {
   r.bridge = r.crossed?.bridge ?? null;
 }
 
-/** The client's fields, the channel's credential and the channel's own fields. */
+/** The client's fields, the channel's credential or the client's own login, and the channel's own fields. */
 export function signedFields(
   exchange: Exchange,
   channel: Channel,
@@ -96,7 +97,9 @@ export function signedFields(
   keepEncoding: boolean,
 ): Fields {
   const fields = requestFields(exchange.fields, keepEncoding);
-  fields.add(...dialect.sign(channel.credential)).addAll(markHop(exchange, addressOf(channel).origin));
+  if (channel.usesLogin) fields.addAll(readLogin(exchange));
+  else fields.add(...dialect.sign(channel.credential));
+  fields.addAll(markHop(exchange, addressOf(channel).origin));
   return overrideFields(fields, channel.headers);
 }
 

@@ -1,6 +1,7 @@
 // Opens the bill of a request, before anything goes upstream. settle.ts closes it exactly once.
 
 import { estimateInputTokens } from "../../billing/estimate.ts";
+import type { Payer } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { limitsCalls } from "../../billing/limits/guard.ts";
@@ -8,7 +9,7 @@ import { type Admission, type Cost, isLimited } from "../../billing/limits/limit
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
-import type { Key } from "../../config/catalog.ts";
+import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
@@ -98,6 +99,7 @@ function describeIntent(r: Request): Intent {
     upstream_model: r.requested,
     stream: r.stream,
     multiplier: group.multiplier,
+    paid_by: payerOf(r),
     client: r.client,
   };
   return admission.reservedUsd === null ? intent : { ...intent, limit_usd: admission.reservedUsd };
@@ -131,6 +133,11 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   };
 }
 
+/** Who pays for the request, if its charge does not. */
+export function payerOf({ group, paidBy }: Request): Payer | undefined {
+  return group.usesLogin ? paidBy : undefined;
+}
+
 /** How a channel may serve the request at a price of its own. */
 export function listWays(
   { channel, model }: Candidate,
@@ -142,7 +149,7 @@ export function listWays(
   return Object.keys(findPrice(sources, model, new Date(now()))?.factors ?? {});
 }
 
-/** What a usage costs at one of the request's channels. */
+/** What a usage costs at one of the request's channels, as limits count it. */
 export function quoteAt(
   { channel, model }: Candidate,
   { group }: Pick<Match, "group">,
@@ -160,6 +167,6 @@ export function quoteAt(
       overrides,
       seller,
       at: new Date(gateway.now()),
-      multiplier: group.multiplier,
+      multiplier: limitMultiplier(group),
     }).charge;
 }

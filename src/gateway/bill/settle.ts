@@ -1,9 +1,10 @@
 // Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
 // what was used, billing/charge.ts computes what it costs.
 
+import { secretHolderOf } from "../upstream/login.ts";
 import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
-import { type Charge, computeCharge } from "../../billing/charge.ts";
+import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
@@ -16,10 +17,10 @@ import {
   sumUsage,
   type Usage,
 } from "../../billing/usage.ts";
-import type { Key } from "../../config/catalog.ts";
+import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
-import { quoteAt } from "./bill.ts";
+import { payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
@@ -48,7 +49,7 @@ function cleanEnding(r: Request, ending: Ending): Ending {
   const { reading } = ending;
   const candidate = reading === null ? undefined : findLastTried(r);
   if (reading === null || candidate === undefined) return ending;
-  const clean = redactReading(reading, candidate.channel);
+  const clean = redactReading(reading, secretHolderOf(candidate.channel, r.exchange));
   return clean === reading ? ending : { ...ending, reading: clean };
 }
 
@@ -184,6 +185,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     official_usd: charge.official,
     multiplier: group.multiplier,
     charge_usd: charge.charge,
+    paid_by: payerOf(r),
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
     attempts: r.attempts,
@@ -245,12 +247,16 @@ function computeKnownAmounts(r: Request, reading: Reading | null, gateway: Gatew
   });
   const charge = chargeFor(r, assessment, reading, gateway);
   const basis = chooseBasis(assessment, charge);
-  const limitUsd = estimateForLimits(r, { assessment, basis, charge, reading }, gateway);
+  // Limits count what a plan pays for, which is not charged.
+  const payer = payerOf(r);
+  const counted = payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
+  const estimate = estimateForLimits(r, { assessment, basis, charge: counted, reading }, gateway);
+  const limitUsd = estimate ?? (payer === undefined ? null : counted.charge);
   return {
     basis,
     charge,
     suspect: explainSuspicion(r, assessment),
-    limitUsd: addEarlier(r, limitUsd ?? charge.charge, gateway) ?? limitUsd,
+    limitUsd: addEarlier(r, limitUsd ?? counted.charge, gateway) ?? limitUsd,
     extra: describeExtra(r, assessment, charge, reading),
   };
 }

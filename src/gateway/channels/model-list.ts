@@ -47,6 +47,7 @@ export function isLongList({ length }: readonly unknown[]): boolean {
   return length > 1000;
 }
 
+const NO_CREDENTIAL = "only a client with a login can see it";
 const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
@@ -60,6 +61,7 @@ export function createModelLists(client: Client): KnownLists {
     const { channel } = source;
     const id = identifyList(source);
     const recall = (): readonly ModelEntry[] => lastKnown.get(id) ?? namesInConfig(channel);
+    if (channel.usesLogin) return { models: recall(), problem: NO_CREDENTIAL, short: false };
     try {
       const models = await fetchModels(client, source);
       const isFilteredOut = channel.models !== null && !models.some((entry) => isServed(channel, entry));

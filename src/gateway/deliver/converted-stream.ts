@@ -100,9 +100,9 @@ export class ConvertedStream extends ResponseStream {
     // Hidden thinking produces no text for a while. The client gets the head anyway.
     if (text === "") exchange.flush();
     // A broken stream ends with the upstream's error text, which may quote a secret.
-    const { channel } = responseOf(this.r).candidate;
+    const { secrets } = responseOf(this.r);
     const bytes = Buffer.from(text);
-    const taken = exchange.write(phase === "broken" ? redactError(bytes, channel) : bytes);
+    const taken = exchange.write(phase === "broken" ? redactError(bytes, secrets) : bytes);
     if (phase === "done" || phase === "broken") exchange.end();
     return taken;
   }
@@ -110,7 +110,7 @@ export class ConvertedStream extends ResponseStream {
   #refuse({ status, body }: { status: number; body: string }): void {
     const fields = answerFields(this.r).without(new Set(["content-type"]));
     fields.add("content-type", "application/json");
-    this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).candidate.channel));
+    this.r.exchange.answer(status, fields, redactText(body, responseOf(this.r).secrets));
   }
 }
 

@@ -12,6 +12,8 @@ import type { Candidate } from "../intake/match.ts";
 import type { Ending, Request } from "../request.ts";
 import { describeBreak, describeEarlyEnd } from "../upstream/failure-rules.ts";
 import { responseFields } from "../upstream/headers.ts";
+import { secretHolderOf } from "../upstream/login.ts";
+import type { SecretHolder } from "../intake/known-secrets.ts";
 import { redactFields } from "../upstream/redact.ts";
 
 /** The request's response is decided. Its body is not needed any more: it is not sent again. */
@@ -43,12 +45,14 @@ export function noteLeft(r: Request): void {
 }
 
 /** What is being delivered. */
-export function responseOf({ response, candidate }: Request): {
+export function responseOf({ response, candidate, exchange }: Request): {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
+  /** What must not come back in it. */
+  readonly secrets: SecretHolder;
 } {
   if (response === null || candidate === null) throw new Error("the request has no response");
-  return { response, candidate };
+  return { response, candidate, secrets: secretHolderOf(candidate.channel, exchange) };
 }
 
 /** The live view shows a stream until its request has ended. */
@@ -115,8 +119,8 @@ export function noteFirstByte(r: Request): void {
 }
 
 export function answerFields(r: Request): Fields {
-  const { response, candidate } = responseOf(r);
-  const fields = redactFields(responseFields(response.fields), candidate.channel, response.status);
+  const { response, candidate, secrets } = responseOf(r);
+  const fields = redactFields(responseFields(response.fields), secrets, response.status);
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
   const between = r.bridge?.between;

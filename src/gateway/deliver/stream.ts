@@ -14,10 +14,10 @@ export abstract class ResponseStream implements BodyListener {
   readonly #resume = (): void => this.r.upstream.resume();
 
   constructor(r: Request, gateway: Gateway) {
-    const { response, candidate } = responseOf(r);
+    const { response, secrets } = responseOf(r);
     this.r = r;
     this.gateway = gateway;
-    this.#redactor = new StreamRedactor(candidate.channel, response.status);
+    this.#redactor = new StreamRedactor(secrets, response.status);
   }
 
   /** Sends a piece without secrets to the client, and shows it to the meter. Returns false if the client reads slowly. */

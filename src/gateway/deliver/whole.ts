@@ -147,7 +147,7 @@ export class WholeResponse implements BodyListener {
     this.#chunks = [];
     noteFirstByte(r);
     if (this.#converted !== null) {
-      this.#converted.takeWhole(redactBody(body, responseOf(r).candidate.channel));
+      this.#converted.takeWhole(redactBody(body, responseOf(r).secrets));
       this.#memory?.shrink(COPIES_SENT * body.length);
     } else if (r.bridge === null && !isLongWork(body.length)) {
       const clean = redactWhole(r, body);
@@ -213,9 +213,9 @@ function settleCut(r: Request, fault: UpstreamFault | null, gateway: Gateway): G
 
 /** An upstream's error may quote pieces of the credential that it refuses. */
 function redactWhole(r: Request, body: Uint8Array): Uint8Array {
-  const { response, candidate } = responseOf(r);
+  const { response, secrets } = responseOf(r);
   const redact = response.status >= 400 ? redactErrorBody : redactBody;
-  return redact(body, candidate.channel);
+  return redact(body, secrets);
 }
 
 interface Converted {
@@ -225,17 +225,16 @@ interface Converted {
 
 /** The response in the client's dialect. */
 async function convert(r: Request, body: Uint8Array, bridge: Bridge): Promise<Converted> {
-  const { response, candidate } = responseOf(r);
+  const { response, secrets } = responseOf(r);
   const { status } = response;
-  const { channel } = candidate;
   const isLong = isLongWork(body.length);
   const reply = status < 400 ? bridge.readReply(body) : null;
   if (isLong) await nextTurn();
   const converted =
     status < 400 ? bridge.convertReply(reply, () => countUsage(r)) : bridge.convertError(status, body);
   // A secret that was escaped or in pieces in the upstream's response may be plain or joined in the converted one.
-  if (converted.status >= 400) return { ...converted, body: redactText(converted.body, channel) };
+  if (converted.status >= 400) return { ...converted, body: redactText(converted.body, secrets) };
   if (isLong) await nextTurn();
   const bytes = Buffer.from(converted.body);
-  return { ...converted, body: redactBody(bytes, channel) };
+  return { ...converted, body: redactBody(bytes, secrets) };
 }

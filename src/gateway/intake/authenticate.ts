@@ -10,6 +10,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
+import { explainPlan, requireLogin } from "./login.ts";
 import { requireAccess } from "./match.ts";
 
 type Admittable = Pick<ClientCall, "exchange" | "target" | "time" | "admitted">;
@@ -21,6 +22,7 @@ export function admit(call: Admittable, catalog: Catalog, now: number = call.tim
   if (key === null) throw refuseMissingKey(endpoint, catalog);
   call.admitted = key;
   requireAccess(key, endpoint, catalog, now);
+  if (key.group.usesLogin) requireLogin(call, key.group.platform, catalog);
   return key;
 }
 
@@ -53,7 +55,8 @@ export function findKey(
     if (key !== undefined) return requireUsable(key, now);
   }
   if (found === 0) return null;
-  throw new GatewayError("key_unknown", `This gateway does not know this key. ${KEYS_HELP}`);
+  const text = explainPlan(exchange) ?? `This gateway does not know this key. ${KEYS_HELP}`;
+  throw new GatewayError("key_unknown", text);
 }
 
 const KEYS_HELP = "`gateway keys list` shows the keys that it knows, `gateway keys add` makes a new one.";

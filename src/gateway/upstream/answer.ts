@@ -2,9 +2,9 @@
 
 import { Fields } from "../../lib/http1/fields.ts";
 import { UpstreamResponse } from "../../lib/http1/types.ts";
-import type { Channel } from "../../config/catalog.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
+import type { SecretHolder } from "../intake/known-secrets.ts";
 import { holdsSecret } from "./redact.ts";
 import type { RefusedResponse } from "./failure-rules.ts";
 
@@ -21,7 +21,7 @@ export interface ChannelResponse {
 /** An upstream's own id of a request, in the order of preference. */
 const REQUEST_ID_FIELDS = ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid"];
 
-export function readRequestId(response: UpstreamResponse, channel: Channel): string | undefined {
+export function readRequestId(response: UpstreamResponse, channel: SecretHolder): string | undefined {
   for (const name of REQUEST_ID_FIELDS) {
     const id = storeId(response.field(name));
     if (id !== undefined) return holdsSecret(id, channel) ? undefined : id;

@@ -3,7 +3,6 @@
 // only whole secrets are removed, in errors and in the gateway's own texts pieces of them too. The work is linear.
 
 import type { Reading } from "../../billing/usage.ts";
-import type { Channel } from "../../config/catalog.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { Fields } from "../../lib/http1/fields.ts";
 import { parseJson } from "../../lib/json/json.ts";
@@ -255,7 +254,7 @@ const MAX_USAGE_DEPTH = 16;
 
 /** What a meter has read goes to the ledger and the log, so pieces of a secret are removed there too. Returns the same
  *  object if nothing in it holds one. */
-export function redactReading(reading: Reading, channel: Channel): Reading {
+export function redactReading(reading: Reading, channel: SecretHolder): Reading {
   const { model, raw, tariff, cacheReason, refusal } = reading;
   const redaction = redactionOf(channel);
   const isPlain = (value: unknown): boolean => isClean(value, redaction, MAX_USAGE_DEPTH);
@@ -284,7 +283,7 @@ function isClean(value: unknown, redaction: Redaction, depth: number): boolean {
 }
 
 /** Null if it is not a usage object. */
-function redactRaw(raw: unknown, channel: Channel): unknown {
+function redactRaw(raw: unknown, channel: SecretHolder): unknown {
   const text = redactText(JSON.stringify(raw), channel);
   const clean = parseJson(text);
   return isClean(clean, redactionOf(channel), MAX_USAGE_DEPTH) ? (clean ?? null) : null;

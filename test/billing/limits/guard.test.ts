@@ -37,6 +37,7 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       listed: [],
       defaultModel: null,
       plans: [],
+      usesLogin: false,
       limits: { ...NONE, ...ofGroup },
     },
     secretSha256: "",

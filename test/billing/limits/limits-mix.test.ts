@@ -37,6 +37,7 @@ function keyWith(strict: boolean): Key {
     defaultModel: null,
     convert: false,
     plans: [],
+    usesLogin: false,
     limits,
   } as const;
   const own = { ...limits, usdTotal: String(LIMIT) };

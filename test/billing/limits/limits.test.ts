@@ -44,6 +44,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     defaultModel: null,
     convert: false,
     plans: [],
+    usesLogin: false,
     limits: { ...NONE, ...group },
   };
   return {

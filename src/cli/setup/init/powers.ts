@@ -19,7 +19,12 @@ export function listPowers(tree: unknown, catalog: Catalog): Power[] {
   const all = [...keys.values()];
   const unlimited = all.filter(({ limits, group }) => !hasUsdLimit(limits) && !hasUsdLimit(group.limits));
   const free = [...catalog.channels.values()].filter((channel) => channel.free);
+  const logins = [...catalog.channels.values()].filter(({ usesLogin }) => usesLogin);
   return [
+    describeNames(
+      "passes on the login of your tool",
+      logins.map(({ name, baseUrl }) => `${name} to ${baseUrl.href}`),
+    ),
     describeSetting(tree, ["alerts", "command"], "runs a program for each alert"),
     describeSetting(tree, ["cors_origins"], "lets these pages of a browser use the gateway"),
     describeSetting(tree, ["allowed_hosts"], "answers under these host names"),

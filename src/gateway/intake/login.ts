@@ -1,0 +1,123 @@
+// The login of the vendor's own tool, on a channel that passes it on (`credential: client`): what a request must have so
+// that its login may go upstream.
+
+import type { Catalog } from "../../config/catalog.ts";
+import { UNVERSIONED } from "../../config/logins.ts";
+import type { Platform } from "../../config/schema.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Exchange, Field } from "../../lib/http1/types.ts";
+import { sha256Hex } from "../../lib/secret.ts";
+import type { ClientCall } from "./call.ts";
+import { LISTS } from "./match.ts";
+import { isLoopbackHost } from "./own-host.ts";
+
+/** The fields of a login: the credential, and whose account it is. */
+const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);
+
+/** The client's own login, as it arrived. */
+export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
+  return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
+}
+
+/** How the vendor's own tool shows in a request: its name, its session, its login. They can be copied. They keep honest
+ *  programs from using a plan that is for the vendor's tool only. */
+interface Tool {
+  readonly name: string;
+  readonly userAgent: RegExp;
+  readonly session: string;
+  /** A field that only a login has, and what it holds. */
+  readonly login: readonly [field: string, holds: RegExp];
+}
+
+/** Seen in requests of Claude Code 2.1.197 and 2.1.330 and of Codex 0.169 with a login. Qwen Code is `claude-cli/0.…`. */
+const TOOLS: Partial<Record<Platform, Tool>> = {
+  messages: {
+    name: "Claude Code",
+    userAgent: /^claude-(?:cli|code)\/[1-9]/,
+    session: "x-claude-code-session-id",
+    login: ["anthropic-beta", /(?:^|,)\s*oauth-\d/],
+  },
+  responses: {
+    name: "Codex",
+    userAgent: /^codex[_-]/i,
+    session: "session-id",
+    login: ["chatgpt-account-id", /./],
+  },
+};
+
+/** Throws if the login of this request may not go upstream. */
+export function requireLogin(
+  { exchange, target }: Pick<ClientCall, "exchange" | "target">,
+  platform: Platform,
+  catalog: Catalog,
+): void {
+  for (const [name, value] of readLogin(exchange)) if (holdsKey(value, catalog)) throw explainPlace(name);
+  const tool = TOOLS[platform];
+  const login = exchange.field("authorization");
+  if (tool === undefined) throw new Error("the config was not checked: no login belongs to this platform");
+  if (login === undefined || login === "")
+    throw new GatewayError(
+      "login_missing",
+      `This key's channel passes on the login of ${tool.name}, and the request has none in Authorization. Log in with the tool itself, or use a key of another group.`,
+    );
+  const field = (name: string): string => exchange.field(name) ?? "";
+  const [mark, holds] = tool.login;
+  const missing = [
+    ...(tool.userAgent.test(field("user-agent")) ? [] : ["user-agent"]),
+    // A list of models is asked for outside of any session.
+    ...(field(tool.session) === "" && !LISTS.has(target.endpoint.purpose) ? [tool.session] : []),
+    ...(holds.test(field(mark)) ? [] : [mark]),
+  ];
+  if (missing.length === 0) return;
+  throw new GatewayError(
+    "foreign_client",
+    `This key's channel passes on the login of ${tool.name}, which is for ${tool.name} itself, and this request does not look like one of it (${missing.join(", ")}). Use a key of a group whose channel has an API key.`,
+  );
+}
+
+/** Whether a field's value holds a key of this gateway, in whichever scheme, also one that is disabled. */
+function holdsKey(value: string, { keysBySha256 }: Catalog): boolean {
+  const words = value.split(/[\s,;"=]+/);
+  const decoded = words.flatMap((word) => Buffer.from(word, "base64").toString("latin1").split(":"));
+  return [value.trim(), ...words, ...decoded].some(
+    (word) => word !== "" && keysBySha256.has(sha256Hex(word)),
+  );
+}
+
+function explainPlace(name: string): GatewayError {
+  return new GatewayError(
+    "login_missing",
+    `The field ${name} holds a key of this gateway. This key's channel passes that field on, so the key belongs in x-gateway-key and the tool's own login in Authorization. \`gateway run\` sets both.`,
+  );
+}
+
+const PLAN_TOKEN = /^bearer\s+sk-ant-oat/i;
+
+/** A request without a key, but with the login of a plan: what it lacks; null: it has no login. */
+export function explainPlan(exchange: Exchange): string | null {
+  const isPlan =
+    PLAN_TOKEN.test(exchange.field("authorization") ?? "") ||
+    exchange.field("chatgpt-account-id") !== undefined;
+  return isPlan
+    ? "The request has the login of a plan in Authorization, and no key of this gateway. Send the key in x-gateway-key, a key of a group whose channel has `credential: client`. `gateway run claude` and `gateway run codex` do so."
+    : null;
+}
+
+/** Throws if other machines could use a login here. */
+export function refuseOpenLogins({ listen, channels }: Pick<Catalog, "listen" | "channels">): void {
+  const login = [...channels.values()].find(({ usesLogin }) => usesLogin);
+  if (login === undefined || isLoopbackHost(listen.host)) return;
+  throw new ConfigError(
+    `The channel "${login.name}" passes on the client's own login, so the gateway may listen on loopback only, and not on ${listen.host}. Leave out --host and listen.host, or remove the channel.`,
+  );
+}
+
+/** ChatGPT's address has no version in its paths. */
+export function upstreamPath(
+  channel: { readonly usesLogin: boolean; readonly baseUrl: URL },
+  path: string,
+): string {
+  const isUnversioned = channel.usesLogin && channel.baseUrl.pathname.endsWith(UNVERSIONED);
+  return isUnversioned ? path.replace(/^\/v1(?=\/)/, "") : path;
+}

@@ -1,0 +1,271 @@
+// The login of the tool itself (`credential: client`): what goes upstream, what is refused, who pays, and that nothing of
+// a login stays anywhere.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { findFault } from "../../../src/billing/verify/line.ts";
+import { keyOf } from "../../harness/gateway.ts";
+import { expectSafe } from "../../gateway/upstream/escapes.ts";
+import { MESSAGE, openWorld, PLATFORMS, type World } from "../world.ts";
+
+const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
+const HIDDEN = LOGIN.slice("sk-ant-oat01-".length);
+const CODEX_LOGIN = `eyJhbGciOiJSUzI1NiJ9.${Buffer.from("invented claims of nobody ".repeat(8)).toString("base64url")}.${"s1gN".repeat(20)}`;
+const ACCOUNT = "0f9e8d7c-6b5a-4321-8fed-cba987654321";
+
+const CLAUDE = {
+  authorization: `Bearer ${LOGIN}`,
+  "user-agent": "claude-cli/2.1.330 (external, cli)",
+  "anthropic-beta": "claude-code-20250219,oauth-2025-04-20",
+  "x-claude-code-session-id": "5b1c2d3e-0000-4000-8000-000000000001",
+  "x-gateway-key": keyOf("messages"),
+};
+const CODEX = {
+  authorization: `Bearer ${CODEX_LOGIN}`,
+  "chatgpt-account-id": ACCOUNT,
+  "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown",
+  "session-id": "5b1c2d3e-0000-4000-8000-0000000.0002",
+  "x-gateway-key": keyOf("responses"),
+};
+
+let world: World;
+beforeAll(() => {
+  world = openWorld(
+    (url) => ({
+      channels: {
+        messages: { platform: "messages", base_url: url, credential: "client" },
+        responses: { platform: "responses", base_url: `${url}/backend-api/codex`, credential: "client" },
+        content: { platform: "content", base_url: url, credential: "credential-of-the-channel" },
+        relay: { platform: "relay", base_url: url, credential: "credential-of-the-channel" },
+      },
+      groups: {
+        messages: { platform: "messages", channels: ["messages"] },
+        responses: { platform: "responses", channels: ["responses"] },
+        content: { platform: "content", channels: ["content"] },
+        relay: { platform: "relay", channels: ["relay"] },
+      },
+      keys: [
+        ...PLATFORMS.map((platform) => ({
+          name: platform,
+          group: platform,
+          secret: keyOf(platform),
+        })),
+        { name: "off", group: "relay", secret: "sk-test-off-0123456789", disabled: true },
+        { name: "tight", group: "messages", secret: "sk-test-tight", limits: { usd_total: "0.0002" } },
+      ],
+    }),
+    { anyCredential: true },
+  );
+});
+afterAll(() => world.stop());
+
+const ask = (fields: Readonly<Record<string, string>>, more: object = {}) =>
+  world.trace({ target: "/v1/messages?beta=true", fields, body: { ...MESSAGE, ...more } });
+
+const without = (name: keyof typeof CLAUDE) =>
+  Object.fromEntries(Object.entries(CLAUDE).filter(([each]) => each !== name));
+
+function answerWith(status: number, body: string, more: readonly (readonly [string, string])[] = []): Answer {
+  const fields = [["content-type", "application/json"], ...more] as const;
+  return { family: "messages", status, fields, pieces: [Buffer.from(body)], framing: "chunked" };
+}
+
+const WHOLE = (text: string, model = "claude-haiku-4-5"): string =>
+  `{"type":"message","model":"${model}","content":[{"type":"text","text":"${text}"}],"usage":{"input_tokens":300,"output_tokens":40}}`;
+
+describe("what goes upstream", () => {
+  test("Claude Code's login goes upstream untouched, and no key of any kind with it", async () => {
+    const { answer, received } = await ask({ ...CLAUDE, "x-api-key": "sk-x", "x-goog-api-key": "sk-y" });
+    expect(answer.status).toBe(200);
+    const sent = Object.fromEntries(received!.fields);
+    expect(sent["authorization"]).toBe(`Bearer ${LOGIN}`);
+    expect(sent["anthropic-beta"]).toBe(CLAUDE["anthropic-beta"]);
+    for (const name of ["x-api-key", "x-goog-api-key", "x-gateway-key"]) expect(sent[name]).toBeUndefined();
+    expect(received!.fields.filter(([name]) => name === "authorization")).toHaveLength(1);
+  });
+
+  test("Codex's login goes upstream with its account, on paths without a version", async () => {
+    world.upstream.next({ answer: answerWith(404, "{}") });
+    const body = { model: "gpt-5.4", input: "Hello" };
+    const { received } = await world.trace({ target: "/v1/responses", fields: CODEX, body });
+    expect(received!.target).toBe("/backend-api/codex/responses");
+    const sent = Object.fromEntries(received!.fields);
+    expect([sent["authorization"], sent["chatgpt-account-id"]]).toEqual([CODEX.authorization, ACCOUNT]);
+  });
+
+  test("a list of models is the upstream's own answer to the login, without a session", async () => {
+    const { "session-id": _, ...fields } = CODEX;
+    const { answer, lines } = await world.trace({ target: "/v1/models?client_version=1", fields });
+    expect([answer.status, lines]).toEqual([200, []]);
+    const asked = world.upstream.listRequests.at(-1)!;
+    expect(asked.target).toBe("/backend-api/codex/models?client_version=1");
+    expect(Object.fromEntries(asked.fields)["authorization"]).toBe(CODEX.authorization);
+  });
+
+  test("on any other channel, the client's Authorization never goes upstream", async () => {
+    const fields = { ...CLAUDE, "x-gateway-key": keyOf("relay") };
+    const { received } = await world.trace({ target: "/relay/v1/messages", fields, body: MESSAGE });
+    expectSafe(JSON.stringify(received!.fields), HIDDEN);
+  });
+});
+
+describe("what is refused", () => {
+  let before = 0;
+  beforeEach(() => {
+    before = world.upstream.requests.length;
+  });
+
+  test.each([
+    ["bearer", `Bearer ${keyOf("relay")}`],
+    ["of this very group", `Bearer ${keyOf("messages")}`],
+    ["disabled", "Bearer sk-test-off-0123456789"],
+    ["without a scheme", keyOf("relay")],
+    ["basic", `Basic ${Buffer.from(`user:${keyOf("relay")}`).toString("base64")}`],
+    ["beside the login", `Bearer ${LOGIN}, Bearer ${keyOf("relay")}`],
+  ])("a key of this gateway in Authorization is a 401 that says where it belongs: %s", async (_, value) => {
+    const { answer } = await ask({ ...CLAUDE, authorization: value });
+    expect([answer.status, world.upstream.requests.length - before]).toEqual([401, 0]);
+    expect(answer.text).toContain("the key belongs in x-gateway-key");
+    expect(answer.text).not.toContain(keyOf("relay"));
+  });
+
+  test.each([
+    ["user-agent", { "user-agent": "claude-cli/0.24.4 (external, cli)" }],
+    ["user-agent", { "user-agent": "anthropic-sdk" }],
+    ["x-claude-code-session-id", { "x-claude-code-session-id": "" }],
+    ["anthropic-beta", { "anthropic-beta": "claude-code-20250219" }],
+  ])("a program without the marks of the vendor's tool is a 403 that names %s", async (name, change) => {
+    const { answer, lines } = await ask({ ...CLAUDE, ...change });
+    expect([answer.status, lines.length, world.upstream.requests.length - before]).toEqual([403, 0, 0]);
+    expect(answer.text).toContain(`does not look like one of it (${name})`);
+    expect(answer.field("x-should-retry")).toBe("false");
+  });
+
+  test("a request without a login is a 401 that says so", async () => {
+    const { answer } = await ask(without("authorization"));
+    expect([answer.status, world.upstream.requests.length - before]).toEqual([401, 0]);
+    expect(answer.text).toContain("has none in Authorization");
+  });
+
+  test("a plan's token without a key of this gateway is a 401 that names x-gateway-key", async () => {
+    const { "x-gateway-key": _, ...codex } = CODEX;
+    const body = { model: "gpt-5.4", input: "Hello" };
+    const asked = [
+      await ask(without("x-gateway-key")),
+      await world.trace({ target: "/v1/responses", fields: codex, body }),
+    ];
+    for (const { answer, record } of asked) {
+      expect([answer.status, record.key]).toEqual([401, null]);
+      expect(answer.text).toContain("Send the key in x-gateway-key");
+    }
+  });
+});
+
+describe("what the provider answers", () => {
+  test.each([401, 403, 429, 529])(
+    "a %d to a login passes on, and is no fault of the channel",
+    async (status) => {
+      const body =
+        '{"type":"error","error":{"type":"authentication_error","message":"OAuth token has expired."}}';
+      world.upstream.next({ answer: answerWith(status, body, [["retry-after", "3600"]]) });
+      const refused = await ask(CLAUDE);
+      expect([refused.answer.status, refused.answer.text]).toEqual([status, body]);
+      expect((await ask(CLAUDE)).answer.status).toBe(200);
+    },
+  );
+});
+
+describe("who pays", () => {
+  const payers: [string, string, [string, string][]][] = [
+    ["the plan", "plan", [["anthropic-ratelimit-unified-status", "allowed"]]],
+    [
+      "the account",
+      "plan_overage",
+      [
+        ["anthropic-ratelimit-unified-status", "rejected"],
+        ["anthropic-ratelimit-unified-overage-status", "allowed"],
+      ],
+    ],
+    [
+      "the account, by its own word",
+      "plan_overage",
+      [["anthropic-ratelimit-unified-overage-in-use", "true"]],
+    ],
+  ];
+
+  test.each(payers)("%s: the line has the official amount and charges nothing", async (_, payer, fields) => {
+    world.upstream.next({ answer: answerWith(200, WHOLE("Hi"), fields) });
+    const { lines } = await ask(CLAUDE);
+    const official = "0.0005"; // 300 × $1 and 40 × $5 a million
+    const money = { official_usd: official, multiplier: "0", charge_usd: "0", limit_usd: official };
+    expect(lines).toMatchObject([{ ...money, paid_by: payer, basis: "exact" }]);
+    expect(findFault(lines[0]!)).toBeNull();
+    expect(findFault({ ...lines[0], limit_usd: "0.0004" })).toContain("limit_usd is 0.0004");
+    expect(findFault({ ...lines[0], limit_usd: undefined })).toContain("paid_by needs limit_usd");
+    expect(findFault({ ...lines[0], paid_by: "nobody" })).not.toBeNull();
+  });
+
+  test("a limit in USD counts what the plan pays for, also after a restart", async () => {
+    const fields = { ...CLAUDE, "x-gateway-key": "sk-test-tight" };
+    world.upstream.next({ answer: answerWith(200, WHOLE("Hi")) });
+    expect((await ask(fields, { max_tokens: 1 })).answer.status).toBe(200);
+    const { answer } = await ask(fields, { max_tokens: 1 });
+    expect(answer.status).toBe(429);
+    expect(answer.text).toContain("0.0002");
+  });
+});
+
+describe("nothing of a login stays anywhere", () => {
+  const places: [string, Record<string, string>, string, object][] = [
+    ["the label", { "x-gateway-label": LOGIN }, "", {}],
+    ["the label, from its middle", { "x-gateway-label": HIDDEN }, "", {}],
+    ["the session", { "x-claude-code-session-id": HIDDEN }, "", {}],
+    ["the agent", { "x-claude-code-agent-id": HIDDEN }, "", {}],
+    ["the model", {}, "", { model: HIDDEN }],
+    ["the query", {}, `&x=${HIDDEN}`, {}],
+    ["the user agent", { "user-agent": `claude-cli/2.1.330 (${HIDDEN})` }, "", {}],
+  ];
+
+  test.each(places)(
+    "a request that repeats its login as %s leaves nothing of it",
+    async (_, fields, query, more) => {
+      const { record, lines } = await world.trace({
+        target: `/v1/messages?beta=true${query}`,
+        fields: { ...CLAUDE, ...fields },
+        body: { ...MESSAGE, ...more },
+      });
+      expectSafe(JSON.stringify([record, lines]), HIDDEN);
+    },
+  );
+
+  const words = [LOGIN, HIDDEN, HIDDEN.slice(4, 30), Buffer.from(LOGIN).toString("base64")];
+  test("an upstream that repeats the login in every place leaves nothing of it", async () => {
+    const shown: string[] = [];
+    for (const word of words)
+      for (const status of [200, 401, 429, 500]) {
+        const body =
+          status === 200
+            ? WHOLE(word, word).replace('"usage":{', `"usage":{"service_tier":"${word}","${word}":1,`)
+            : `{"type":"error","error":{"type":"${word}","message":"${word}"}}`;
+        const fields = ["request-id", "x-echo", "anthropic-ratelimit-unified-status"].map(
+          (name) => [name, word] as const,
+        );
+        world.upstream.next({ answer: answerWith(status, body, fields) });
+        const { record, lines, answer } = await ask(CLAUDE);
+        shown.push(JSON.stringify([record, lines, status === 200 ? "" : answer.text]));
+      }
+    expectSafe(shown.join("\n"), HIDDEN);
+    expect(shown.join("\n")).toContain("[credential removed]");
+  });
+
+  test("no file of the gateway has any of it, and neither has the log", () => {
+    const { folder, records, notices, running } = world.gateway;
+    const files = readdirSync(folder.path).map((name) => readFileSync(folder.join(name), "latin1"));
+    const { gateway } = running;
+    const view = JSON.stringify(gateway.channels.view(gateway.catalog, Date.now()));
+    const all = [...files, ...notices, JSON.stringify(records), view, gateway.metrics("all")].join("\n");
+    expect(files.length).toBeGreaterThan(1);
+    for (const secret of [HIDDEN, CODEX_LOGIN, ACCOUNT]) expectSafe(all, secret);
+  });
+});
