@@ -156,7 +156,10 @@ export const LOOK: CommandTable = {
   statusline: {
     about: "print one line for an agent's status bar, from the session on its stdin",
     flags: [
-      ["--format <text>", "{model}, {session}, {today}, {cached}, {left} and {limit} in your own text"],
+      [
+        "--format <text>",
+        "{model}, {session}, {plan}, {today}, {cached}, {left} and {limit} in your own text",
+      ],
       ["--session <id>", "the session, where stdin does not name it"],
       ["--key <name>", "whose limits count before the session's first request"],
       ["--ledger <file>", "the ledger of the running gateway, in place of the config"],

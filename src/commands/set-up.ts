@@ -20,6 +20,10 @@ export const SET_UP: CommandTable = {
         "--adopt <file>",
         "make this file and its ledger your config, after showing where it sends credentials",
       ],
+      [
+        "--login <tool>",
+        "for a plan and no API key: pass on the tool's own login (claude, or codex: experimental)",
+      ],
       ["--yes", "ask nothing and use the credentials in the environment"],
       ["--json", "the new keys as one JSON document on stdout"],
       ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
@@ -27,6 +31,7 @@ export const SET_UP: CommandTable = {
     json: ["init", "init-adopt"],
     examples: [
       ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
+      ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
       ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
       ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
     ],

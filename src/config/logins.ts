@@ -10,7 +10,7 @@ import { readBaseUrl, readListenHost } from "./yaml/scalars.ts";
 export const CLIENT_LOGIN = "client";
 
 /** Where the login of each platform's tool belongs: Claude Code's, and Codex's with ChatGPT. */
-const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
+export const LOGIN_ADDRESSES: Readonly<Record<string, string>> = {
   messages: "https://api.anthropic.com",
   responses: "https://chatgpt.com/backend-api/codex",
 };

@@ -23,6 +23,8 @@ export interface Traits {
   readonly outcome: string;
   /** Of the usage, in the order of the line. */
   readonly kinds: readonly string[];
+  /** `paid_by` of the line; undefined: the charge pays. */
+  readonly paidBy?: string | undefined;
 }
 
 /** A session and its agent; empty: none. */
@@ -48,6 +50,7 @@ const traitsSchema = z.lazy(() =>
     z.string(),
     z.string(),
     z.array(z.string()),
+    z.string().optional(),
   ]),
 );
 
@@ -56,7 +59,8 @@ type EncodedTraits = z.infer<typeof traitsSchema>;
 export function encodeTraits(row: Row, type: RowType): string {
   const { key, group, channel, model, answeredBy, client, basis, line, usage } = row;
   const isCounted = type === "request";
-  const outcome = line["outcome"];
+  const { outcome, paid_by: payer } = line;
+  const paidBy: [string?] = typeof payer === "string" ? [payer] : [];
   return JSON.stringify([
     type,
     key,
@@ -70,11 +74,27 @@ export function encodeTraits(row: Row, type: RowType): string {
     basis,
     typeof outcome === "string" ? outcome : "",
     isCounted ? Object.keys(usage) : [],
+    ...paidBy,
   ] satisfies EncodedTraits);
 }
 
 export function decodeTraits(text: string): Traits {
-  const [type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, kinds] =
+  const [type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, ...more] =
     traitsSchema.parse(parseJson(text));
-  return { type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, kinds };
+  const [kinds, paidBy] = more;
+  return {
+    type,
+    key,
+    group,
+    channel,
+    model,
+    answeredBy,
+    tool,
+    label,
+    inferred,
+    basis,
+    outcome,
+    kinds,
+    paidBy,
+  };
 }

@@ -5,7 +5,14 @@ import type { z } from "zod";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { deriveAmounts, multiplyExactly } from "../charge.ts";
 import { type FoundText, type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
-import { type Correction, correctionSchema, hashLine, type Line, lineSchema } from "../ledger/line.ts";
+import {
+  type Correction,
+  correctionSchema,
+  hashLine,
+  type Line,
+  type Payer,
+  lineSchema,
+} from "../ledger/line.ts";
 import { FACTOR, PER_1K } from "../tariff.ts";
 
 interface FoundLine<T> extends FoundText {
@@ -99,7 +106,15 @@ const BASES: Readonly<Record<Line["basis"], string>> = {
 
 type Money = Pick<
   Correction,
-  "usage" | "parts" | "prices" | "price_source" | "tier" | "official_usd" | "multiplier" | "charge_usd"
+  | "usage"
+  | "parts"
+  | "prices"
+  | "price_source"
+  | "tier"
+  | "official_usd"
+  | "multiplier"
+  | "charge_usd"
+  | "paid_by"
 > &
   Pick<Partial<Line>, "at_least_usd" | "priced_as">;
 
@@ -140,8 +155,19 @@ function explainLeast(least: string | undefined): string {
   return least === undefined ? "" : `; at least $${least}, for all that has a price`;
 }
 
+const PAYERS: Readonly<Record<Payer, string>> = {
+  plan: "paid by a plan",
+  plan_overage: "the plan was used up, and its account is billed",
+};
+
 function explainCharge(line: Money): string[] {
-  const { official_usd: official, multiplier, charge_usd: charge, at_least_usd: least } = line;
+  const {
+    official_usd: official,
+    multiplier,
+    charge_usd: charge,
+    at_least_usd: least,
+    paid_by: payer,
+  } = line;
   if (official === null || charge === null)
     return ["  official amount: not known", `  charge: not known; no sum includes it${explainLeast(least)}`];
   const exact = multiplyExactly(official, multiplier);
@@ -149,6 +175,7 @@ function explainCharge(line: Money): string[] {
   return [
     `  official amount = $${official}`,
     `  charge = $${official} × ${multiplier} (the group's multiplier) = $${charge}, ${rounding}`,
+    ...(payer === undefined ? [] : [`  ${PAYERS[payer]}: limits in USD count the official amount`]),
   ];
 }
 

@@ -45,6 +45,9 @@ export interface Totals {
   readonly usage: Map<string, number>;
   official: Decimal;
   charge: Usd;
+  /** The official amounts of what a plan paid, and of what its account is billed for beyond it. Never part of a charge. */
+  plan: Decimal;
+  overage: Decimal;
   /** Basis → requests. */
   readonly bases: Map<string, number>;
 }
@@ -190,6 +193,8 @@ export function openTotals(): Totals {
     usage: new Map(),
     official: decimalOf(0),
     charge: ZERO_USD,
+    plan: decimalOf(0),
+    overage: decimalOf(0),
     bases: new Map(),
   };
 }
@@ -198,6 +203,8 @@ export function openTotals(): Totals {
 export function addGroup(totals: Totals, { traits, requests, counts, official, charge }: Group): void {
   totals.official = addDecimals(totals.official, official);
   totals.charge = addUsd(totals.charge, charge);
+  if (traits.paidBy === "plan") totals.plan = addDecimals(totals.plan, official);
+  else if (traits.paidBy !== undefined) totals.overage = addDecimals(totals.overage, official);
   // A correction is not a request: it changes the amounts of one.
   if (traits.type === "priced") count(totals.bases, "unpriced", -requests);
   if (traits.type !== "request") return;
@@ -212,6 +219,8 @@ export function addTotals(sum: Totals, totals: Totals): void {
   for (const [basis, requests] of totals.bases) count(sum.bases, basis, requests);
   sum.official = addDecimals(sum.official, totals.official);
   sum.charge = addUsd(sum.charge, totals.charge);
+  sum.plan = addDecimals(sum.plan, totals.plan);
+  sum.overage = addDecimals(sum.overage, totals.overage);
 }
 
 function count(counts: Map<string, number>, name: string, more: number): void {
@@ -224,6 +233,9 @@ export interface DescribedTotals extends Gaps {
   readonly usage: Readonly<Record<string, number>>;
   readonly official_usd: string;
   readonly charge_usd: string;
+  /** What a plan paid, by official prices, and what its account is billed for beyond it; absent: nothing. */
+  readonly paid_by_plan_usd?: string;
+  readonly plan_overage_usd?: string;
   readonly cache_hit_rate: number | null;
 }
 
@@ -233,6 +245,8 @@ export function describeTotals(totals: Totals): DescribedTotals {
     usage: Object.fromEntries(totals.usage),
     official_usd: formatDecimal(totals.official),
     charge_usd: formatUsd(totals.charge),
+    ...(totals.plan.units > 0n && { paid_by_plan_usd: formatDecimal(totals.plan) }),
+    ...(totals.overage.units > 0n && { plan_overage_usd: formatDecimal(totals.overage) }),
     cache_hit_rate: computeHitRate(totals),
     ...countGaps(totals),
   };

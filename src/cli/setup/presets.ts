@@ -2,6 +2,7 @@
 // endpoint, so that no conversion is needed. The comment names its documentation. "Quoted": it was read
 // where others quote it, because the provider's own page could not be opened.
 
+import { LOGIN_ADDRESSES } from "../../config/logins.ts";
 import type { Platform } from "../../config/schema.ts";
 
 export interface Preset {
@@ -19,6 +20,8 @@ export interface Preset {
   readonly local?: { readonly credential: string };
   /** The upstream reads the credential from `Authorization`, which its platform's own clients do not send. */
   readonly bearer?: true;
+  /** The login of the tool itself: there is no credential. */
+  readonly login?: true;
   /** A tool that suits the group. */
   readonly tool: string;
 }
@@ -143,6 +146,30 @@ export const PRESETS: readonly Preset[] = [
     variable: "LM_API_TOKEN",
     local: { credential: "lmstudio" },
     tool: "claude",
+  },
+  {
+    id: "claude-login",
+    title: "Claude Code's own login (Pro, Max or another plan)",
+    platform: "messages",
+    channel: "claude-login",
+    baseUrl: LOGIN_ADDRESSES["messages"] ?? "",
+    group: "claude-plan",
+    description: "Claude Code with a plan",
+    variable: "",
+    login: true,
+    tool: "claude",
+  },
+  {
+    id: "codex-login",
+    title: "Codex's own login (ChatGPT; experimental)",
+    platform: "responses",
+    channel: "codex-login",
+    baseUrl: LOGIN_ADDRESSES["responses"] ?? "",
+    group: "codex-plan",
+    description: "Codex with a ChatGPT plan",
+    variable: "",
+    login: true,
+    tool: "codex",
   },
   {
     id: "relay",

@@ -1,6 +1,6 @@
 // From the words and flags of `gateway env` and `gateway run` to the tool, the gateway's address and a key.
 
-import type { Catalog } from "../../config/catalog.ts";
+import type { Catalog, Group } from "../../config/catalog.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { suggestNearest } from "../../config/nearest.ts";
 import { readHttpUrl } from "../../config/yaml/scalars.ts";
@@ -55,32 +55,57 @@ export interface ConnectOptions {
   readonly label?: string;
   /** Called when no gateway with this config answers. Returns the address of one that it has started, or null. */
   readonly onAbsent?: (loaded: LoadedConfig) => Promise<Address | null>;
+  /** Called unless a plan pays, before anything else happens if that is known. Throws if the user does not want it. */
+  readonly onMetered?: () => Promise<void>;
 }
 
 export async function connect(
   tool: Tool,
   word: string | null,
   flags: ToolFlags,
-  { owns, label, onAbsent }: ConnectOptions,
+  { owns, label, onAbsent, onMetered }: ConnectOptions,
 ): Promise<ToolConnection> {
   const ascii = encodeLabel(label);
   // An address and a secret are enough without a config.
   const loaded = openConfigUnless(flags.url !== undefined, flags);
+  const metered = askInTime(tool, loaded, onMetered);
+  await metered.before();
   const given = await readSecretFromStdin(readWord(word, flags, loaded?.catalog));
   if (loaded === null) return connectElsewhere(tool, given, ascii);
   const { catalog, path } = loaded;
   if (flags.url !== undefined && !isKnown(given, catalog)) return connectElsewhere(tool, given, ascii);
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
-  const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns });
+  const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns, agree: metered.after });
+  const { usesLogin } = key.group;
+  await metered.after(key.group);
   const { relayPrefix } = catalog;
-  const target = { base, relayPrefix, platform: key.group.platform, secret: key.secret, label: ascii };
+  const target = {
+    base,
+    relayPrefix,
+    platform: key.group.platform,
+    secret: key.secret,
+    label: ascii,
+    usesLogin,
+  };
   const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
   const upstream = {
     isDirect: isAllAt(key.group, mainMakerOf(target.platform)),
     searchRefusal: explainSearchRefusal(key, catalog),
   };
   return { tool, connection: { ...target, ...upstream, models }, key, loaded };
+}
+
+/** Where a group passes on the tool's login, the choice of the key decides whether there is something to ask. */
+function askInTime(tool: Tool, loaded: LoadedConfig | null, ask: ConnectOptions["onMetered"]) {
+  const groups = [...(loaded?.catalog.groups.values() ?? [])];
+  const isLater =
+    tool.login !== undefined &&
+    groups.some(({ usesLogin, platform }) => usesLogin && tool.platforms.includes(platform));
+  return {
+    before: async () => (isLater ? undefined : ask?.()),
+    after: async ({ usesLogin }: Group) => (isLater && !usesLogin ? ask?.() : undefined),
+  };
 }
 
 /** A search has no price but the owner's, and a limit in USD refuses what has none. */

@@ -3,6 +3,7 @@
 import { connect, type ToolConnection, splitWords, type ToolFlags } from "./connection.ts";
 import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
+import { listMisleading } from "./programs/tool.ts";
 import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
 import { printSecrets } from "../keys/secrets.ts";
 import { printNote } from "../terminal/terminal.ts";
@@ -37,7 +38,7 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
 function noteDifferences({ tool, connection }: ToolConnection): void {
   const loss = tool.describeLoss?.(connection) ?? null;
   if (loss !== null) printNote(loss);
-  const misleading = describeMisleading(tool.title, tool.misleading, process.env);
+  const misleading = describeMisleading(tool.title, listMisleading(tool, connection), process.env);
   if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
   if (tool.sideEffect !== undefined) printNote(tool.sideEffect);
 }

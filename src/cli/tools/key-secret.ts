@@ -32,6 +32,8 @@ export interface KeyContext {
   readonly now: Date;
   /** Whether a tool without a key gets one of its own, whose secret is stored for the next time. */
   readonly owns: boolean;
+  /** Asks whether a key of this group is wanted, before one is made. Throws if not. */
+  readonly agree?: (group: Group) => Promise<void>;
 }
 
 export interface ToolKey {
@@ -81,8 +83,7 @@ function findKnownSecret(name: string, { catalog, path }: KeyContext): string | 
 /** Null when the tool has none yet. Fails when it has keys, but none of them can be used now. */
 function findOwnKey(tool: Tool, group: string | undefined, context: KeyContext): ToolKey | null {
   const fitting = listToolKeys(tool.name, context.path, context.catalog).filter(
-    ({ key }) =>
-      tool.platforms.includes(key.group.platform) && (group === undefined || key.group.name === group),
+    ({ key }) => fits(tool, key.group) && (group === undefined || key.group.name === group),
   );
   const found = fitting.find(({ key }) => isUsable(key, context.now)) ?? fitting[0];
   if (found === undefined) return null;
@@ -128,6 +129,8 @@ function findKeyOfSecret(
 
 function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
   const { group } = key;
+  if (group.usesLogin && tool.login === undefined)
+    fail(`The key "${key.name}" does not fit: its group ${group.name} passes on the login of another tool.`);
   if (!tool.platforms.includes(group.platform)) {
     fail(
       `The key "${key.name}" does not fit: its group ${group.name} has the platform ${group.platform}, and ` +
@@ -161,9 +164,7 @@ function listPlatforms({ platforms }: Tool): string {
 const MAX_NAMES_SHOWN = 8;
 
 function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
-  const keys = [...catalog.keys.values()].filter(
-    (key) => tool.platforms.includes(key.group.platform) && isUsable(key, now),
-  );
+  const keys = [...catalog.keys.values()].filter((key) => fits(tool, key.group) && isUsable(key, now));
   const more = keys.length > MAX_NAMES_SHOWN ? ` and ${keys.length - MAX_NAMES_SHOWN} more` : "";
   const named = keys.slice(0, MAX_NAMES_SHOWN).map((key) => key.name);
   if (keys.length > 0) return `Keys that fit: ${named.join(", ")}${more}.`;
@@ -173,13 +174,19 @@ function suggestKeys(tool: Tool, { catalog, now }: KeyContext): string {
 }
 
 function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
-  return listSelectableGroups(catalog, now).filter((group) => tool.platforms.includes(group.platform));
+  return listSelectableGroups(catalog, now).filter((group) => fits(tool, group));
+}
+
+/** A login is for the tool whose login it is. */
+function fits({ platforms, login }: Tool, { platform, usesLogin }: Group): boolean {
+  return platforms.includes(platform) && (!usesLogin || login !== undefined);
 }
 
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
   const { catalog, path, now, owns } = context;
   if (flags.key !== undefined) requireFreeName(flags.key, catalog);
   const group = await chooseFittingGroup(tool, flags.group, catalog, now);
+  await context.agree?.(group);
   const secret = newSecret();
   let created = "";
   let rival: ToolKey | null = null;
@@ -216,14 +223,17 @@ async function chooseFittingGroup(
   catalog: Catalog,
   now: Date,
 ): Promise<Group> {
-  const groups = listFittingGroups(tool, catalog, now);
+  const fitting = listFittingGroups(tool, catalog, now);
+  // A login is used if there is nothing else: a choice between a plan and metered billing is the user's.
+  const metered = fitting.filter(({ usesLogin }) => !usesLogin);
+  const groups = metered.length > 0 && !canPrompt() ? metered : fitting;
   const names = groups.map((group) => group.name).join(", ");
   if (flag !== undefined) {
     const group = requireSelectable(catalog, flag, now);
     if (tool.platforms.includes(group.platform)) return group;
-    const fitting = names === "" ? "" : ` Groups that fit: ${names}.`;
+    const others = names === "" ? "" : ` Groups that fit: ${names}.`;
     return fail(
-      `The group ${flag} has the platform ${group.platform}, and ${tool.title} needs ${listPlatforms(tool)}.${fitting}`,
+      `The group ${flag} has the platform ${group.platform}, and ${tool.title} needs ${listPlatforms(tool)}.${others}`,
     );
   }
   const [only, ...others] = groups;

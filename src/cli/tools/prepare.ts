@@ -4,15 +4,15 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { isMisleading, listUnset } from "./environment/misleading.ts";
 import { exemptGateway, PROXY_NAMES } from "./environment/no-proxy.ts";
 import type { ToolEnvironment } from "./programs/overlay.ts";
-import { type Connection, listHeaders, type Tool } from "./programs/tool.ts";
+import { type Connection, listHeaders, listMisleading, type Tool } from "./programs/tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
   const setting = tool.connect(addOwnModel(tool, connection, env));
   const exempt = exemptGateway(connection.base, env, tool.program !== null);
   const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
-  const unset = [...listUnset(tool.misleading, env), ...proxies];
-  const labels = nameLabel(tool, connection, env);
-  return { env: { ...setting.env, ...labels, ...exempt }, unset, args: setting.args };
+  const unset = [...listUnset(listMisleading(tool, connection), env), ...proxies];
+  const headers = nameHeaders(tool, connection, env);
+  return { env: { ...setting.env, ...headers, ...exempt }, unset, args: setting.args };
 }
 
 export function addOwnModel(tool: Tool, connection: Connection, env: Environment): Connection {
@@ -20,7 +20,7 @@ export function addOwnModel(tool: Tool, connection: Connection, env: Environment
 }
 
 /** The user's own header fields stay, unless they mislead the tool. */
-function nameLabel(tool: Tool, connection: Connection, env: Environment): Record<string, string> {
+function nameHeaders(tool: Tool, connection: Connection, env: Environment): Record<string, string> {
   const variable = tool.headers?.(connection);
   const headers = listHeaders(connection);
   if (variable === undefined || headers === null) return {};

@@ -18,13 +18,14 @@ export function describeRoute(
   const hosts = [...new Set(group.channels.map(({ baseUrl }) => baseUrl.host))];
   const title = tool.title.replace(/^the /, "The ");
   const line = `${title}: key ${name}, group ${group.name} (${hosts.join(", ")}), ${describeCost(group)}.`;
-  const local = isChosen || isFree(group) ? null : findFreeGroup(tool, catalog);
+  const local = isChosen || group.usesLogin || isFree(group) ? null : findFreeGroup(tool, catalog);
   return local === null
     ? line
     : `${line} The group ${local.name} costs nothing: gateway run --group ${local.name} ${tool.name}`;
 }
 
 function describeCost(group: Group): string {
+  if (group.usesLogin) return "with its own login, which is passed on: a plan pays";
   if (isFree(group)) return "free of charge";
   const paid = group.channels.filter(({ free }) => !free).map(({ name }) => name);
   const where = paid.length === group.channels.length ? "" : ` on ${paid.join(", ")}`;

@@ -1,17 +1,19 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { ConfigError } from "../../config/yaml/problems.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand, offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
-import { agreeToMeteredBilling } from "./environment/logins.ts";
+import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { addOwnModel, prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
 import { describeRoute, explainModels } from "./route.ts";
-import { fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
 import { openTransparent } from "./transparent/transparent.ts";
 import { chooseMainModel } from "./programs/model-choice.ts";
@@ -26,6 +28,9 @@ export interface RunFlags extends ToolFlags {
   readonly json?: true;
 }
 
+/** As `gateway init --login TOOL` does. */
+type WriteConfig = (flags: { readonly login: string; readonly config?: string }) => Promise<void>;
+
 interface Program {
   readonly program: string;
   readonly args: readonly string[];
@@ -36,15 +41,17 @@ export async function runTool(
   name: string | undefined,
   words: readonly string[],
   flags: RunFlags,
+  writeConfig: WriteConfig,
 ): Promise<number> {
   if (flags.list === true) return showTools(flags);
   if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
   const tool = findTool(name);
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
-  await agreeToMeteredBilling(tool, flags.yes === true, process.env);
+  await offerLogin(tool, flags, writeConfig);
   const found = await connect(tool, null, flags, {
     owns: true,
+    onMetered: () => agreeToMeteredBilling(tool, flags.yes === true, process.env),
     label: basename(process.cwd()),
     onAbsent: offerStart,
   });
@@ -63,6 +70,27 @@ export async function runTool(
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     transparent?.close();
+  }
+}
+
+/** Somebody with a plan and no config yet: the tool's own login is enough. */
+async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig): Promise<void> {
+  if (tool.login === undefined || flags.url !== undefined || hasConfig(flags.config)) return;
+  const login = findSubscriptionLogin(tool, process.env);
+  if (login === null || hasLocalConfig(placeConfig(flags.config, process.env))) return;
+  const offer = `${tool.title} is signed in to ${login}. A config that passes this login on gives you a measured ${tool.title}: the plan pays, as it does without the gateway.`;
+  if (!canPrompt())
+    refuseUsage(`There is no config file yet. ${offer} \`gateway init --login ${tool.name}\` writes it.`);
+  if (!(await askYes(`${offer} Write it now?`, true))) return;
+  await writeConfig({ login: tool.name, ...(flags.config !== undefined && { config: flags.config }) });
+}
+
+function hasConfig(flag: string | undefined): boolean {
+  try {
+    return existsSync(findConfig(flag, process.env));
+  } catch (error) {
+    if (error instanceof ConfigError) return false;
+    throw error;
   }
 }
 

@@ -19,6 +19,8 @@ export const statusSchema = z.lazy(() =>
         model: z.string(),
         requests: z.number(),
         charge_usd: z.string(),
+        /** What a plan paid, by official prices; absent: no plan pays for this key. No part of the charge. */
+        paid_by_plan_usd: z.string().optional(),
         /** The share of all input that was read from the cache; null without input. */
         cache_hit_rate: z.number().nullable(),
       })
@@ -56,6 +58,8 @@ export function buildStatus(session: string | null, keyName: string | null, gate
             model: sum.model,
             requests: sum.requests,
             charge_usd: formatUsd(sum.charged),
+            // Limits count it in addition to the charge.
+            ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
             cache_hit_rate: computeShare(sum.cached, sum.input),
           },
     today_usd: formatUsd(ledger.spentTogether("day")),

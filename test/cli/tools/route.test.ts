@@ -10,7 +10,9 @@ const { catalog } = checkConfigText(
 channels:
   main: { platform: messages, base_url: https://api.anthropic.com, credential: x }
   ollama: { platform: messages, base_url: "http://127.0.0.1:11434", credential: x, free: true }
+  login: { platform: messages, base_url: https://api.anthropic.com, credential: client }
 groups:
+  plan: { platform: messages, channels: [login] }
   claude: { platform: messages, channels: [main] }
   cheap: { platform: messages, channels: [main], multiplier: 0.5 }
   mixed: { platform: messages, channels: [ollama, main] }
@@ -35,6 +37,7 @@ describe("the line before the tool starts", () => {
     expect(route("claude", true)).toBe(
       "Claude Code: key laptop, group claude (api.anthropic.com), billed by use at official prices.",
     );
+    expect(route("plan", true)).toEndWith("with its own login, which is passed on: a plan pays.");
     expect(route("cheap", true)).toEndWith("billed by use at official prices × 0.5.");
     expect(route("mixed", true)).toEndWith("billed by use at official prices on main.");
     expect(route("local", true)).toEndWith("group local (127.0.0.1:11434), free of charge.");

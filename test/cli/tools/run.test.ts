@@ -149,7 +149,7 @@ describe("the tool", () => {
     const env = standIn(folder, "claude", 'while [ "$1" != --settings ]; do shift; done; cat "$2"');
     const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
     const headers = JSON.parse(stdout).env.ANTHROPIC_CUSTOM_HEADERS;
-    expect(headers).toStartWith("x-own: 1\nx-gateway-label: ");
+    expect(headers).toMatch(/^x-own: 1\n(?:x-gateway-\w+: .*\n)*x-gateway-label: /);
   });
 
   test("Gemini CLI's sessions outlast the temporary home of its first run", async () => {

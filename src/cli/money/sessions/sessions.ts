@@ -25,7 +25,14 @@ import {
 } from "../../../billing/report/sessions.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
-import { describeQuery, findSession, formatRate, readUsageQuery, reportUnreadable } from "../usage/usage.ts";
+import {
+  describeQuery,
+  findSession,
+  formatRate,
+  listPlanColumns,
+  readUsageQuery,
+  reportUnreadable,
+} from "../usage/usage.ts";
 import type { UsageFlags } from "../usage/usage.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
@@ -129,6 +136,7 @@ function printSessions(shown: readonly SessionRow[], { rows, total }: SessionRep
     { ...CACHED, spare: 1 },
     { ...OUTPUT, spare: 7 },
     CHARGED,
+    ...listPlanColumns(lines),
   ]);
 }
 
@@ -257,6 +265,7 @@ function printAgentLines(title: string, lines: readonly AgentLine[]): void {
     { ...OUTPUT, spare: 6 },
     number("MISSES", ({ misses }) => (misses === 0 ? "" : String(misses)), 4),
     CHARGED,
+    ...listPlanColumns(lines),
   ]);
 }
 

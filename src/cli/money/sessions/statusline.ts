@@ -86,10 +86,10 @@ function writeLine(status: Status, model: string | undefined, format: string | u
   const parts = describeParts(status, model);
   if (format !== undefined)
     return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
-  const { model: shown, session, today, cached, left, limit } = parts;
+  const { model: shown, session, plan, today, cached, left, limit } = parts;
   return [
     shown,
-    session === "" ? "" : `session ${session}`,
+    session === "" ? "" : `session ${plan === "" ? session : `${plan} paid by a plan`}`,
     `today ${today}`,
     cached === "" ? "" : `cached ${cached}`,
     left === "" ? "" : `left ${left} of ${limit}`,
@@ -105,11 +105,17 @@ function describeParts(status: Status, model: string | undefined): Readonly<Reco
   return {
     model: model ?? session?.model ?? "",
     session: session === null ? "" : formatCents(session.charge_usd),
+    plan: formatPlan(session),
     today: formatCents(today_usd),
     cached: rate === null ? "" : `${Math.floor(rate * 100)}%`,
     left: limit === null ? "" : formatCents(limit.left_usd),
     limit: limit?.limit ?? "",
   };
+}
+
+function formatPlan(session: Status["session"]): string {
+  const usd = session?.paid_by_plan_usd;
+  return usd === undefined ? "" : formatCents(usd);
 }
 
 /** A bar has little room. An amount that rounds to nothing says so. */

@@ -231,14 +231,17 @@ const FIRST_KINDS = KINDS.filter((kind) => !LATER_KINDS.has(kind));
 /** The columns are always the same, so that scripts can rely on them. */
 function printCsv(by: readonly Dimension[], { rows }: Report): void {
   const sums = ["official_usd", "charge_usd", "unpriced", "unknown", "partial", "cache_hit_rate"];
-  print([...by, "requests", ...FIRST_KINDS, ...sums, ...LATER_KINDS].join(","));
+  const plans = ["paid_by_plan_usd", "plan_overage_usd"];
+  print([...by, "requests", ...FIRST_KINDS, ...sums, ...LATER_KINDS, ...plans].join(","));
   for (const { names, totals } of rows) {
     const count = (kind: string): number => totals.usage.get(kind) ?? 0;
     const amounts = [formatDecimal(totals.official), formatUsd(totals.charge)];
     const { unpriced, unknown, partial } = countGaps(totals);
     const rate = computeHitRate(totals) ?? "";
     const first = [...names.map(quote), totals.requests, ...FIRST_KINDS.map(count)];
-    print([...first, ...amounts, unpriced, unknown, partial, rate, ...[...LATER_KINDS].map(count)].join(","));
+    const gaps = [unpriced, unknown, partial, rate];
+    const later = [...[...LATER_KINDS].map(count), formatDecimal(totals.plan), formatDecimal(totals.overage)];
+    print([...first, ...amounts, ...gaps, ...later].join(","));
   }
 }
 
@@ -279,12 +282,28 @@ function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
     number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
     number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official)), 2),
     number("CHARGED $", ({ totals }) => formatAmount(formatUsd(totals.charge))),
+    ...listPlanColumns([{ totals: total }]),
   ]);
   const [head = "", ...lines] = table.draw(addTotalRow(rows, total), readRoom());
   const charges = rows.map(({ totals }) => totals.charge);
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
   printLines([head, ...body]);
   reportGaps(countGaps(total));
+}
+
+const PLAN_COLUMNS = [
+  ["PAID BY PLAN $", "plan"],
+  ["PLAN OVERAGE $", "overage"],
+] as const;
+
+/** What was not charged, because a plan or its account pays. The columns are there only if something was paid so. */
+export function listPlanColumns<T extends { readonly totals: Totals | null }>(
+  rows: readonly T[],
+): ReadonlyArray<Column<T>> {
+  return PLAN_COLUMNS.filter(([, name]) => rows.some(({ totals }) => (totals?.[name].units ?? 0n) > 0n)).map(
+    ([title, name]) =>
+      number<T>(title, ({ totals }) => (totals === null ? "" : formatAmount(formatDecimal(totals[name]))), 1),
+  );
 }
 
 export function listNameColumns<T extends WithCharge>(

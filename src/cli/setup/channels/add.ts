@@ -125,8 +125,8 @@ async function chooseCredential(preset: Preset, path: string, flags: AddChannelF
   return provider;
 }
 
-function isGiven({ variable, local }: Preset): boolean {
-  return local !== undefined || (process.env[variable] ?? "") !== "";
+function isGiven({ variable, local, login }: Preset): boolean {
+  return local !== undefined || login === true || (process.env[variable] ?? "") !== "";
 }
 
 async function readCredential(preset: Preset, { credential }: AddChannelFlags): Promise<Provider> {
@@ -135,6 +135,8 @@ async function readCredential(preset: Preset, { credential }: AddChannelFlags): 
     if (isGiven(preset)) return provider;
     return refuseUsage(`--credential - is missing (reads stdin), or set ${preset.variable}.`);
   }
+  if (preset.login === true)
+    refuseUsage("--credential: this channel passes on the login of the tool itself.");
   const secret = await readGivenCredential(credential);
   return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
 }
@@ -170,7 +172,7 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
 }
 
 function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
-  const { channel, platform, description, bearer, local } = preset;
+  const { channel, platform, description, bearer, local, login } = preset;
   const settings = {
     platform,
     base_url: baseUrl,
@@ -181,6 +183,7 @@ function planEdits({ preset, baseUrl, credential }: Provider, group: string | un
   const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
   if (group !== undefined)
     return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
-  const added = { platform, multiplier: "1", channels: [channel], description };
+  const multiplier = login === true ? {} : { multiplier: "1" };
+  const added = { platform, ...multiplier, channels: [channel], description };
   return [addition, { kind: "set", path: ["groups", preset.group], value: added }];
 }

@@ -12,6 +12,8 @@ export interface Start {
   readonly bearer?: true;
   /** A server on this machine: its models cost nothing. */
   readonly local?: object;
+  /** The login of the tool itself: a plan has been paid already. */
+  readonly login?: true;
   readonly group: string;
   readonly description: string;
   readonly key: { readonly name: string; readonly sha256: string; readonly created: string };
@@ -65,9 +67,10 @@ function writeChannel({ channel, platform, baseUrl, credential, bearer, local }:
   ];
 }
 
-function writeGroup({ group, platform, channel, description }: Start): string[] {
+function writeGroup({ group, platform, channel, description, login }: Start): string[] {
+  const multiplier = login === true ? "" : "multiplier: 1, ";
   return [
-    `${group}: { platform: ${platform}, multiplier: 1, channels: [${channel}], description: ${quote(description)} }`,
+    `${group}: { platform: ${platform}, ${multiplier}channels: [${channel}], description: ${quote(description)} }`,
   ];
 }
 

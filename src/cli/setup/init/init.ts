@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { dirname } from "node:path";
 import { checkConfigText } from "../../../config/file/load.ts";
 import { hasLocalConfig, placeConfig } from "../../../config/file/find.ts";
+import { CLIENT_LOGIN } from "../../../config/logins.ts";
 import { readBaseUrl, readSecretText } from "../../../config/yaml/scalars.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
@@ -16,7 +17,16 @@ import { type ConfigFlags } from "../../access/config.ts";
 import { printSecrets } from "../../keys/secrets.ts";
 import { storeToolSecret } from "../../../config/changes/tool-secrets.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
-import { askOne, askSecret, askSome, askText, canPrompt, fail, printNote } from "../../terminal/terminal.ts";
+import {
+  askOne,
+  askSecret,
+  askSome,
+  askText,
+  canPrompt,
+  fail,
+  printNote,
+  refuseUsage,
+} from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
 import { addVariables, requireWritable } from "../env-file.ts";
 import { type Start, writeConfig } from "./init-text.ts";
@@ -24,6 +34,8 @@ import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;
+  /** The tool whose own login is passed on. */
+  readonly login?: string;
   readonly json?: true;
 }
 
@@ -40,9 +52,7 @@ export interface Provider {
 export async function init(flags: InitFlags): Promise<void> {
   const path = placeConfig(flags.config, process.env);
   if (existsSync(path)) refuseOverwrite(path);
-  const local = await findLocalServers();
-  const providers =
-    flags.yes !== true && canPrompt() ? await askProviders(path, local) : await findProviders(path, local);
+  const providers = flags.login === undefined ? await chooseProviders(path, flags) : [useLogin(flags.login)];
   if (providers.length === 0) refuseEmpty();
   const created = formatMoment(new Date());
   const keys = providers.map(({ preset }) => ({ preset, secret: newSecret() }));
@@ -69,6 +79,20 @@ export async function init(flags: InitFlags): Promise<void> {
     done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
   for (const line of describeNext(path, providers)) printNote(line);
+}
+
+async function chooseProviders(path: string, { yes }: InitFlags): Promise<Provider[]> {
+  const local = await findLocalServers();
+  return yes !== true && canPrompt() ? askProviders(path, local) : findProviders(path, local);
+}
+
+function useLogin(tool: string): Provider {
+  const logins = PRESETS.filter(({ login }) => login === true);
+  const found = logins.find((preset) => preset.tool === tool);
+  const known = logins.map((preset) => preset.tool).join(", ");
+  return found === undefined
+    ? refuseUsage(`--login: expected a tool whose login can be passed on: ${known}.`)
+    : referTo(found);
 }
 
 interface NewKey {
@@ -106,12 +130,14 @@ async function findProviders(path: string, local: readonly Preset[]): Promise<Pr
 }
 
 function refuseEmpty(): never {
-  const variables = PRESETS.filter((preset) => preset.local === undefined && !needsAddress(preset))
+  const variables = PRESETS.filter(({ variable }) => variable !== "")
+    .filter((preset) => preset.local === undefined && !needsAddress(preset))
     .map(({ variable }) => variable)
     .join(", ");
   return fail(
     "No usable credential was found, so nothing was written. Set one of " +
       `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
+      "With a plan instead: `gateway init --login claude`. " +
       "`gateway serve --demo` needs none.",
   );
 }
@@ -163,7 +189,8 @@ function isKnown({ preset, variables }: Provider): boolean {
 }
 
 async function askCredential(preset: Preset): Promise<Provider> {
-  if (preset.local !== undefined || isSet(preset.variable)) return referTo(preset);
+  const { local, login } = preset;
+  if (local !== undefined || login === true || isSet(preset.variable)) return referTo(preset);
   const way = await askOne(`${preset.title}: where is the credential?`, [
     {
       value: "paste",
@@ -192,6 +219,8 @@ export function complain(read: (text: string) => unknown): (text: string) => str
 
 /** A local server's placeholder is no secret. */
 export function referTo(preset: Preset): Provider {
+  if (preset.login === true)
+    return { preset, baseUrl: preset.baseUrl, credential: CLIENT_LOGIN, variables: {} };
   const isLocal = preset.local !== undefined && !isSet(preset.variable);
   const credential = isLocal ? (preset.local?.credential ?? "") : `\${${preset.variable}}`;
   return { preset, baseUrl: preset.baseUrl, credential, variables: {} };

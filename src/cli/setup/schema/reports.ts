@@ -11,6 +11,9 @@ const totals = z.looseObject({
   usage: z.record(z.string(), z.int()),
   official_usd: decimal,
   charge_usd: decimal,
+  /** What a plan paid, by official prices, and what its account is billed for beyond it: no part of a charge. */
+  paid_by_plan_usd: decimal.optional(),
+  plan_overage_usd: decimal.optional(),
   cache_hit_rate: z.number().nullable(),
   unpriced: z.int(),
   unknown: z.int(),

@@ -44,7 +44,7 @@ const FINDERS: Readonly<Record<string, FindLogin>> = {
 };
 
 /** What the tool is signed in to with a subscription; null when it is not. */
-function findSubscriptionLogin({ name }: Tool, env: Environment): string | null {
+export function findSubscriptionLogin({ name }: Tool, env: Environment): string | null {
   return FINDERS[name]?.(env, env["HOME"] || homedir()) ?? null;
 }
 

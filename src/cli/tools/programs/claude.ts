@@ -49,18 +49,19 @@ const { name: HEADERS, separator: BREAK } = ANTHROPIC_HEADERS;
 /** The gateway's value of a variable, with the file's if both can hold. */
 function combine(name: string, value: string, { env, proxied }: ToolEnvironment): string | null {
   const own = env[name] ?? "";
-  if (name === HEADERS) return isMisleading(name, value) ? own : addLabel(value, own);
+  if (name === HEADERS) return isMisleading(name, value) ? own : addOwnFields(value, own);
   const isList = NO_PROXY_NAMES.some((each) => each === name);
   if (!isList) return null;
   return addEntries(name, proxied === undefined ? value : omitHosts(value, proxied), splitList(own));
 }
 
-/** The label is the last of the gateway's fields. */
-function addLabel(value: string, fields: string): string {
-  const label = fields.split(BREAK).at(-1) ?? "";
-  const own = value === "" ? [] : value.split(BREAK);
-  return own.includes(label) ? value : [...own, label].join(BREAK);
+function addOwnFields(value: string, fields: string): string {
+  const others = value === "" ? [] : value.split(BREAK).filter((field) => !OWN_FIELD.test(field));
+  return [...others, ...fields.split(BREAK).filter((field) => OWN_FIELD.test(field))].join(BREAK);
 }
+
+/** A field for the gateway itself. */
+const OWN_FIELD = /^x-gateway-/i;
 
 const overlay: Overlay = {
   find(env, setting) {
@@ -96,12 +97,21 @@ export const claude: Tool = {
   hasStatusline: true,
   ownModels: { pattern: /claude/i, shown: "claude-…", variable: "ANTHROPIC_MODEL", flags: ["--model"] },
   headers: () => ANTHROPIC_HEADERS,
+  // A login in the environment is a login, too.
+  login: {
+    misleading: [
+      ...MISLEADING.claude.filter((name) => name !== "CLAUDE_CODE_OAUTH_TOKEN"),
+      "ANTHROPIC_AUTH_TOKEN",
+    ],
+  },
   connect: (connection) => ({
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
-      ANTHROPIC_AUTH_TOKEN: connection.secret,
-      // Its model menu then shows the gateway's models.
-      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+      ...(connection.usesLogin !== true && {
+        ANTHROPIC_AUTH_TOKEN: connection.secret,
+        // Its model menu then shows the gateway's models.
+        CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+      }),
     },
     args: [],
   }),

@@ -20,6 +20,8 @@ export interface Connection {
   readonly searchRefusal?: string | null;
   /** The model that the user's own settings of the tool name; null: none. */
   readonly ownModel?: string | null;
+  /** The group's channel passes on the tool's own login: the secret goes beside it. */
+  readonly usesLogin?: boolean;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
   readonly label: string | null;
   /** Of this run, for a tool that names neither its session nor itself; absent: none. */
@@ -32,6 +34,9 @@ export const LABEL_HEADER = "x-gateway-label";
 const SESSION_HEADER = "x-gateway-session";
 const TOOL_HEADER = "x-gateway-tool";
 
+/** The header for the gateway's key, where the tool's own login is in `Authorization`. */
+export const KEY_HEADER = "x-gateway-key";
+
 /** A variable with header fields that a tool adds to each request. */
 export interface HeaderVariable {
   readonly name: string;
@@ -43,9 +48,11 @@ export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADE
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
 /** For settings in which header fields are an object. */
-export function listHeaders({ label, run }: Connection): Record<string, string> | null {
-  if (label === null && run === undefined) return null;
+export function listHeaders(connection: Connection): Record<string, string> | null {
+  const { label, run, secret, usesLogin = false } = connection;
+  if (label === null && run === undefined && !usesLogin) return null;
   return {
+    ...(usesLogin && { [KEY_HEADER]: secret }),
     ...(run !== undefined && { [SESSION_HEADER]: run.session }),
     ...(typeof run?.tool === "string" && { [TOOL_HEADER]: run.tool }),
     ...(label !== null && { [LABEL_HEADER]: label }),
@@ -97,10 +104,17 @@ export interface Tool {
   /** If a variable can add the label. Otherwise `connect` or the overlay does, where the tool lets headers be set. */
   readonly headers?: (connection: Connection) => HeaderVariable;
   connect(connection: Connection): ToolSettings;
+  /** It can send its own login beside the gateway's key. These variables would replace that login. */
+  readonly login?: { readonly misleading: readonly string[] };
   /** How it runs at the vendor's own address; absent: it cannot. */
   readonly transparent?: TransparentTool;
   /** What the tool can do without the gateway and not with this connection; null: nothing. */
   readonly describeLoss?: (connection: Connection) => string | null;
+}
+
+/** The variables that mislead the tool with this connection. */
+export function listMisleading({ misleading, login }: Tool, { usesLogin }: Connection): readonly string[] {
+  return usesLogin === true && login !== undefined ? login.misleading : misleading;
 }
 
 /** The base of the tool's own paths. */

@@ -13,6 +13,7 @@ import { qwen } from "./qwen.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
+  KEY_HEADER,
   LABEL_HEADER,
   listPlatforms,
   OPENAI_HEADERS,
@@ -30,6 +31,7 @@ const codex: Tool = {
   program: { name: "codex", install: "npm install -g @openai/codex" },
   platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
+  login: { misleading: MISLEADING.codex },
   ownModels: { pattern: /gpt|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
@@ -46,7 +48,13 @@ const codex: Tool = {
       ...(isSearchRefused(connection) ? ["web_search=disabled"] : []),
       `model_providers.gateway.base_url=${rootOf(connection)}/v1`,
       "model_providers.gateway.wire_api=responses",
-      `model_providers.gateway.env_key=${CODEX_KEY}`,
+      // The built-in provider would use the login, too, but sends no header for the key.
+      ...(connection.usesLogin === true
+        ? [
+            "model_providers.gateway.requires_openai_auth=true",
+            `model_providers.gateway.env_http_headers.${KEY_HEADER}=${CODEX_KEY}`,
+          ]
+        : [`model_providers.gateway.env_key=${CODEX_KEY}`]),
       ...(connection.label === null
         ? []
         : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),

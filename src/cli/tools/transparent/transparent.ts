@@ -14,7 +14,7 @@ import type { ToolConnection } from "../connection.ts";
 import { isCovering, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
 import { listUnset } from "../environment/misleading.ts";
 import type { ToolEnvironment } from "../programs/overlay.ts";
-import { mainMakerOf, type Tool, type TransparentTool } from "../programs/tool.ts";
+import { listMisleading, mainMakerOf, type Tool, type TransparentTool } from "../programs/tool.ts";
 import { makeIdentity } from "./authority.ts";
 import { openForwarder } from "./forward.ts";
 import { openProxy } from "./proxy.ts";
@@ -54,13 +54,13 @@ export function openTransparent(connected: ToolConnection, env: Environment): Tr
   return {
     setting: {
       env: {
-        ...ways.connect(PLACEHOLDER),
+        ...(connection.usesLogin === true ? {} : ways.connect(PLACEHOLDER)),
         HTTPS_PROXY: proxy.url,
         https_proxy: proxy.url,
         NODE_EXTRA_CA_CERTS: trusted,
         ...Object.fromEntries(NO_PROXY_NAMES.map((name) => [name, omitHosts(known[name] ?? "", hosts)])),
       },
-      unset: [...listUnset(tool.misleading, env), ...ways.unset],
+      unset: [...listUnset(listMisleading(tool, connection), env), ...ways.unset],
       args: [],
       proxied: hosts,
     },

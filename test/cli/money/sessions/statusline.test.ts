@@ -50,6 +50,29 @@ test("statusline shows model, session, day, cache and what is left of the neares
   );
 });
 
+test("statusline shows what a plan paid in the session, in place of a charge", async () => {
+  using other = makeTempFolder();
+  const plan = await startGateway({
+    config: {
+      channels: { login: { platform: "messages", base_url: upstream.url, credential: "client" } },
+      groups: { plan: { platform: "messages", channels: ["login"] } },
+      keys: [{ name: "me", group: "plan", secret: "sk-of-mine" }],
+    },
+    folder: other,
+  });
+  const fields = {
+    authorization: "Bearer credential-of-the-channel",
+    "anthropic-beta": "oauth-2025-04-20",
+    "user-agent": "claude-cli/2.1.330",
+    "x-claude-code-session-id": SESSION,
+    "x-gateway-key": "sk-of-mine",
+  };
+  expect((await rawRequest(plan.port, { ...makeRequest("messages"), fields })).status).toBe(200);
+  const { stdout } = await run({ folder: other.path, stdin: JSON.stringify(GIVEN) }, "statusline");
+  expect(stdout).toMatch(/ · session <\$0\.01 paid by a plan · today \$0\.00 · /);
+  await plan.stop();
+});
+
 test("statusline shows the day and the key's limits for a session without requests", async () => {
   const fresh = JSON.stringify({ ...GIVEN, session_id: "fresh" });
   expect((await line(fresh)).stdout).toBe("Opus 4.5 · today <$0.01\n");

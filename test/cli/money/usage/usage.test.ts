@@ -31,6 +31,27 @@ test("usage shows a row for each day, the total, and requests that are not in th
   );
 });
 
+test("usage shows what a plan paid beside what was charged, and never adds them", async () => {
+  const paid = { model: "c", charge_usd: "0", multiplier: "0" };
+  const ledger = writeLedger([
+    { id: "1", time: "2026-11-19T10:00:00.000Z", model: "a" },
+    { ...paid, id: "2", time: "2026-11-19T11:00:00.000Z", paid_by: "plan", limit_usd: "0.011106" },
+    { ...paid, id: "3", time: "2026-11-19T12:00:00.000Z", paid_by: "plan", limit_usd: "0.011106" },
+    { ...paid, id: "4", time: "2026-11-19T13:00:00.000Z", paid_by: "plan_overage", limit_usd: "0.011106" },
+  ]);
+  const { stdout } = await run("usage", "--ledger", ledger, "--by", "model");
+  expect(stdout).toContain("OFFICIAL $  CHARGED $  PAID BY PLAN $  PLAN OVERAGE $");
+  expect(stdout).toMatch(/total .* 0\.044424 +0\.011106 +0\.022212 +0\.011106\n$/);
+  const { total } = JSON.parse((await run("usage", "--ledger", ledger, "--json")).stdout);
+  expect(total).toMatchObject({
+    charge_usd: "0.011106",
+    paid_by_plan_usd: "0.022212",
+    plan_overage_usd: "0.011106",
+  });
+  const explained = await run("ledger", "show", "4", "--ledger", ledger);
+  expect(explained.stdout).toContain("the plan was used up, and its account is billed");
+});
+
 test("usage --json is one document with exact amounts", async () => {
   const { stdout } = await run(
     "usage",
@@ -80,11 +101,11 @@ test("usage --csv has the same columns whatever was used, newer ones at the end,
     "key,requests,input,cache_read,cache_write_5m,cache_write_1h,cache_write,cache_write_12h,output,reasoning,",
   );
   expect(head).toEndWith(
-    ",maps_grounding,official_usd,charge_usd,unpriced,unknown,partial,cache_hit_rate,x_search,x_posts,x_users,document_search,call",
+    ",maps_grounding,official_usd,charge_usd,unpriced,unknown,partial,cache_hit_rate,x_search,x_posts,x_users,document_search,call,paid_by_plan_usd,plan_overage_usd",
   );
   expect(head).toContain(",web_search,web_search_preview,file_search,");
   expect(first).toStartWith('"c""i,",1,12,11000,0,420,0,0,350,120,');
-  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0,0.9622,0,0,0,0,0");
+  expect(first).toEndWith(",0.011106,1.000000000001,0,0,0,0.9622,0,0,0,0,0,0,0");
 });
 
 test("usage --csv escapes control characters, and a spreadsheet takes no name for a formula", async () => {
