@@ -85,6 +85,11 @@ export function subtractDecimals(a: Decimal, b: Decimal): Decimal {
   return addDecimals(a, { units: -b.units, scale: b.scale });
 }
 
+/** Whether `now` is less than a tenth of `before`. */
+export function isBelowTenth(now: Decimal, before: Decimal): boolean {
+  return subtractDecimals(now, shiftDecimal(before, 1)).units < 0n;
+}
+
 export function multiplyDecimals(a: Decimal, b: Decimal): Decimal {
   return { units: a.units * b.units, scale: a.scale + b.scale };
 }

@@ -82,7 +82,7 @@ test("a question that the gateway's end cuts short is refused in words", async (
 test("a ledger that cannot be read is an error in words, and is read as soon as it can be", async () => {
   mkdirSync(path);
   expect(await reports.ask("overview", { period: "30d", by: "model" }).catch(String)).toContain(
-    "no regular file",
+    "not a regular file",
   );
   rmdirSync(path);
   fill(100);
@@ -98,7 +98,7 @@ test("an index that cannot be written is kept in memory, and the log says so onc
   expect(overview.total.requests).toBe(100);
   await reports.ask("follow", null);
   expect(notes).toHaveLength(1);
-  expect(notes[0]).toContain("is no regular file");
+  expect(notes[0]).toContain("is not a regular file");
   expect(existsSync(`${path}.index-wal`)).toBe(false);
 });
 

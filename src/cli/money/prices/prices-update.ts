@@ -22,7 +22,7 @@ import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
 import { isLoopback } from "../../../config/proxy.ts";
 import { parseJson } from "../../../lib/json/json.ts";
-import { parseDecimal, shiftDecimal, subtractDecimals } from "../../../lib/money.ts";
+import { isBelowTenth, parseDecimal } from "../../../lib/money.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
 import { openConfig, waitForGateway } from "../../access/config.ts";
@@ -110,7 +110,7 @@ const DECIMAL = /^\d+(?:\.\d+)?$/;
 function fallsFar(was: string | null, now: string | null): boolean {
   if (was === null || now === null || !DECIMAL.test(was) || !DECIMAL.test(now)) return false;
   const [before, after] = [parseDecimal(was), parseDecimal(now)];
-  return before.units > 0n && subtractDecimals(after, shiftDecimal(before, 1)).units < 0n;
+  return before.units > 0n && isBelowTenth(after, before);
 }
 
 async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Promise<void> {

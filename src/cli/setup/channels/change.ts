@@ -39,6 +39,12 @@ export const CHANNEL_SETTINGS: Settings = {
   probe: { form: "text" },
   warm: { form: "text" },
   websocket: { form: "text" },
+  ...Object.fromEntries(
+    ["cap", "reasoning", "replay", "files", "schemas", "top_k", "systems", "cache_key"].map((name) => [
+      `chat.${name}`,
+      { form: "text" as const },
+    ]),
+  ),
   price_provider: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },

@@ -24,7 +24,7 @@ export function formatUsd(amount: string, places?: number): string {
 
 /** For large figures side by side: cents, unless that would hide most of it. */
 export function formatSum(amount: string): string {
-  return formatUsd(amount, Number(amount) >= 0.1 ? 2 : 4);
+  return formatUsd(amount, /^0(?:$|\.0)/.test(amount) ? 4 : 2);
 }
 
 export function formatCount(count: number): string {

@@ -210,7 +210,9 @@ describe("gateway channels set", () => {
 
 test("every setting of a channel can be set, but its platform", () => {
   const known = listSettings(["channels", "main"]).flatMap((name) =>
-    name === "timeouts" ? listSettings(["channels", "main", name]).map((each) => `${name}.${each}`) : [name],
+    ["chat", "timeouts"].includes(name)
+      ? listSettings(["channels", "main", name]).map((each) => `${name}.${each}`)
+      : [name],
   );
   expect(Object.keys(CHANNEL_SETTINGS).toSorted()).toEqual(
     known.filter((name) => name !== "platform").toSorted(),
