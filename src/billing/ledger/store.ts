@@ -11,7 +11,7 @@ import { nameRotated, type Position } from "./rotation.ts";
 import type { OpenRequest } from "./journal.ts";
 import { encodeEnd, encodeOpenAgain, encodeStart } from "./journal.ts";
 import type { NotedEnd } from "./noted-end.ts";
-import type { Recovery } from "./recovery.ts";
+import type { Recovery } from "./start/recovery.ts";
 
 export interface StoreOptions {
   readonly path: string;

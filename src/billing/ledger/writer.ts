@@ -24,7 +24,7 @@ import {
 } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
 import { type EndState, readEnds, writeEnd } from "./noted-end.ts";
-import { recoverLedger } from "./recovery.ts";
+import { recoverLedger } from "./start/recovery.ts";
 import { readRecent, type Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { StoreOptions } from "./store.ts";

@@ -8,7 +8,7 @@ import { openIndex } from "../../billing/index/open.ts";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
 import { requireJournal } from "../../billing/ledger/journal.ts";
-import { countUnfinished } from "../../billing/ledger/recovery.ts";
+import { countUnfinished } from "../../billing/ledger/start/recovery.ts";
 import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";

@@ -4,12 +4,12 @@
 
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
-import { appendOwn, ForeignFile, openOwn } from "../../lib/files/own-file.ts";
-import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "./rotation.ts";
-import { readJournal, requireJournal, type OpenRequest } from "./journal.ts";
-import { parseLine } from "./line.ts";
-import { type EndState, judgeEnd, type NotedEnd, readEnds } from "./noted-end.ts";
-import { readBackToNewline, readFile, readLineBefore } from "./reader.ts";
+import { appendOwn, ForeignFile, openOwn } from "../../../lib/files/own-file.ts";
+import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "../rotation.ts";
+import { readJournal, requireJournal, type OpenRequest } from "../journal.ts";
+import { parseLine } from "../line.ts";
+import { type EndState, judgeEnd, type NotedEnd, readEnds } from "../noted-end.ts";
+import { readBackToNewline, readFile, readLineBefore } from "../reader.ts";
 
 export interface Recovery {
   /** The `prev` of the next line. */
