@@ -269,6 +269,12 @@ export const LOOK: CommandTable = {
         ],
         run: async (flags) => (await import("../cli/money/ledger/reprice.ts")).repriceLedger(flags),
       },
+      accept: {
+        about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
+        flags: [...OF_LEDGER],
+        examples: [["gateway ledger accept", "after `gateway ledger verify` has named the lines"]],
+        run: async (flags) => (await import("../cli/money/ledger/accept.ts")).acceptLedger(flags),
+      },
     },
   },
 };

@@ -21,6 +21,7 @@ import { readRow, type Row } from "../ledger/row.ts";
 import { entryOf } from "../ledger/sums/entry.ts";
 import { COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST, WRITE_PROGRESS } from "./schema.ts";
 import { type Progress, readProgress } from "./progress.ts";
+import { MARK } from "./marks.ts";
 import { SessionChanges } from "./sessions.ts";
 import { SumChanges } from "./sum-changes.ts";
 import { encodeTraits, type RowType } from "./traits.ts";
@@ -153,7 +154,7 @@ export class IndexFollower {
     const sender = this.#findSender(row);
     const trait = this.#findTrait(encodeTraits(row, typeOf(row)));
     const { id, time, line, was } = row;
-    const names = { id: readText(id), corrects: readText(line["corrects"]), time, trait, sender };
+    const names = { id: readText(id), corrects: nameCorrected(line), time, trait, sender };
     const miss = was === null && line["cache"] !== undefined ? JSON.stringify(line["cache"]) : null;
     this.#insert(
       { ...names, miss },
@@ -236,11 +237,17 @@ function remember(names: Map<string, number>, name: string, id: number): number 
   return id;
 }
 
+/** `MARK`: the line is a mark. */
+function nameCorrected({ corrects, mark }: Row["line"]): string | null {
+  return mark === undefined ? readText(corrects) : MARK;
+}
+
 function readText(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function typeOf({ was, official }: Row): RowType {
+function typeOf({ was, official, line }: Row): RowType {
+  if (line["mark"] !== undefined) return "mark";
   if (was === null) return "request";
   return was.official === null && official !== null ? "priced" : "correction";
 }

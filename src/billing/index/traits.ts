@@ -5,8 +5,9 @@ import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import type { Row } from "../ledger/row.ts";
 
-/** A correction that gives a price to a request without one is `priced`. An `estimate` is counted by limits only. */
-export type RowType = "request" | "correction" | "priced" | "estimate";
+/** A correction that gives a price to a request without one is `priced`. An `estimate` is counted by limits only. A `mark`
+ *  has no amounts. */
+export type RowType = "request" | "correction" | "priced" | "estimate" | "mark";
 
 export interface Traits {
   readonly type: RowType;
@@ -38,7 +39,7 @@ export const NO_SENDER: Sender = { session: "", agent: "", parent: null };
 
 const traitsSchema = z.lazy(() =>
   z.tuple([
-    z.enum(["request", "correction", "priced", "estimate"]),
+    z.enum(["request", "correction", "priced", "estimate", "mark"]),
     z.string(),
     z.string(),
     z.string(),

@@ -3,6 +3,7 @@
 
 import { parseUsd } from "../../lib/money.ts";
 import { type CorrectionDraft, encodeCorrection, encodeLine, hashLine, type LineDraft } from "./line.ts";
+import { encodeMark, type MarkDraft } from "./start/mark.ts";
 import { type Entry, entryOf } from "./sums/entry.ts";
 import type { Sums } from "./sums/sums.ts";
 
@@ -57,6 +58,24 @@ export class LedgerChain {
       replaced: was.limit_usd === undefined ? null : { time, limit: parseUsd(was.limit_usd) },
     });
     this.#drafts.push({ entry, encode: (prev) => encodeCorrection(draft, prev) });
+  }
+
+  addMark(draft: MarkDraft): void {
+    const { request_time: time, key, group, limit_usd: limit, replaces } = draft;
+    const entry = entryOf({
+      time,
+      key,
+      group,
+      model: "",
+      usage: {},
+      client: draft.client ?? null,
+      charge: null,
+      was: { charge: null },
+      limit: limit === undefined ? null : parseUsd(limit),
+      replaced: replaces === undefined ? null : { time: replaces.time, limit: parseUsd(replaces.limit_usd) },
+    });
+    this.sums.noteMark(draft);
+    this.#drafts.push({ entry, encode: (prev) => encodeMark(draft, prev) });
   }
 
   get sums(): Sums {

@@ -48,6 +48,8 @@ const recordSchema = z.lazy(() =>
       /** Version 0.1 noted neither. */
       synced: positionSchema.nullable().optional(),
       boot: z.string().nullable().optional(),
+      /** It names each correction, too. Version 0.1 did not. */
+      corrections: z.literal(true).optional(),
     }),
     z.object({ end: positionSchema, synced: positionSchema.optional() }),
     z.object({ open: intentSchema, channels: z.array(z.string()).optional() }),
@@ -64,7 +66,7 @@ const recordSchema = z.lazy(() =>
 
 /** The first record. If a request in this journal has a line, the line comes after this position. */
 export function encodeStart({ end, synced, boot }: NotedEnd): string {
-  return JSON.stringify({ from: end, synced, boot });
+  return JSON.stringify({ from: end, synced, boot, corrections: true });
 }
 
 /** Notes that the ledger ends here, and which lines a sync made safe. */
@@ -88,7 +90,7 @@ export function encodeDiscard(id: string): string {
   return JSON.stringify({ discard: id });
 }
 
-/** Names a request that gets a line without having been open. */
+/** Names a line that is of no open request. */
 export function encodeUnopened(id: string): string {
   return JSON.stringify({ unopened: id });
 }
@@ -97,8 +99,9 @@ export interface JournalReading {
   /** Where to look for lines; null: search the whole ledger. */
   readonly from: Position | null;
   readonly open: Map<string, OpenRequest>;
-  /** Every request with a record here. */
+  /** Every line that has a record here. */
   readonly named: ReadonlySet<string>;
+  readonly namesCorrections: boolean;
   readonly noted: NotedEnd | null;
 }
 
@@ -124,9 +127,12 @@ export function readJournal(path: string): JournalReading {
   const open = new Map<string, OpenRequest>();
   const named = new Set<string>();
   let from: Position | null = null;
+  let namesCorrections = false;
   for (const record of records) {
-    if ("from" in record) from = record.from;
-    else if ("open" in record) {
+    if ("from" in record) {
+      from = record.from;
+      namesCorrections = record.corrections === true;
+    } else if ("open" in record) {
       const channels = record.channels ?? [record.open.channel];
       open.set(record.open.id, { intent: record.open, channels });
       named.add(record.open.id);
@@ -134,7 +140,18 @@ export function readJournal(path: string): JournalReading {
     else if ("discard" in record) open.delete(record.discard);
     else if ("id" in record) addAttempt(open, record.id, record.channel, record.first === true);
   }
-  return { from, open, named, noted: readNotedEnd(records) };
+  return { from, open, named, namesCorrections, noted: readNotedEnd(records) };
+}
+
+/** Whether the gateway of this journal wrote a line that is after the noted end. A mark lowers nothing, unless it accepts
+ *  another one: a start writes it before its journal. */
+export function isNamed(
+  { named, namesCorrections }: JournalReading,
+  { id, corrects, mark, accepts }: Readonly<Record<string, unknown>>,
+): boolean {
+  if (corrects !== undefined && !namesCorrections) return true;
+  if (mark !== undefined && accepts === undefined) return true;
+  return typeof id !== "string" || named.has(id);
 }
 
 function readRecords(path: string): JournalRecord[] {

@@ -12,11 +12,12 @@ import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
+import type { MarkDraft } from "./start/mark.ts";
 import type { Holder, Tallies, Window } from "./sums/sums.ts";
 import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerOptions } from "./writer.ts";
-import { recoverWriter } from "./writer.ts";
+import { recoverWriter } from "./start/start.ts";
 
 export interface Ledger {
   /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Null: it
@@ -34,6 +35,8 @@ export interface Ledger {
   discard(id: string): void;
   /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void;
+  /** The owner accepts what earlier starts found in the ledger. Returns what it was. */
+  acceptMarks(): readonly MarkDraft[];
   /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
   readonly problem: string | null;
   /** Of the days and months of the sums. To set another one reads the whole ledger. */

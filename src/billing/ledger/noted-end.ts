@@ -21,17 +21,27 @@ export interface NotedEnd {
   readonly boot: string | null;
 }
 
-export type EndState = "whole" | "taken by a power cut" | "unexplained";
+const END_STATES = ["unexplained", "taken by a power cut", "whole"] as const;
+export type EndState = (typeof END_STATES)[number];
 
 /** `isThere`: the line before the position is in the ledger, or one that follows it: then the ledger shows whether something
  *  is missing between them, and its end is later. */
-export function judgeEnd(
-  { end, synced, boot }: NotedEnd,
-  isThere: (position: Position) => boolean,
-): EndState {
+export function judgeEnd(noted: NotedEnd, isThere: (position: Position) => boolean): EndState {
+  const { end, synced } = noted;
   if (synced !== null && !isThere(synced)) return "unexplained";
   if (isThere(end)) return "whole";
-  return boot !== null && boot === readBootId() ? "unexplained" : "taken by a power cut";
+  return isFromThisStart(noted) ? "unexplained" : "taken by a power cut";
+}
+
+/** The worst of what all notes say. */
+export function judgeEnds(ends: readonly NotedEnd[], isThere: (position: Position) => boolean): EndState {
+  const states = ends.map((noted) => judgeEnd(noted, isThere));
+  return END_STATES.find((state) => states.includes(state)) ?? "whole";
+}
+
+/** The machine has not been started again since: no power cut explains what is missing. */
+export function isFromThisStart({ boot }: NotedEnd): boolean {
+  return boot !== null && boot === readBootId();
 }
 
 /** What the file beside the ledger notes. */

@@ -32,7 +32,7 @@ export interface Row extends Amounts {
   readonly basis: string;
   /** Who sent the request; null: the line does not say. */
   readonly client: ClientIdentity | null;
-  /** The amounts that this correction replaces; null in the request's own line. */
+  /** The amounts that this correction or mark replaces; null in a request's own line. */
   readonly was: Amounts | null;
   /** What limits count instead of the charge; null: the charge. */
   readonly limit: Usd | null;
@@ -49,6 +49,7 @@ export function readRow(text: string): Row | null {
 
 export function rowOf(line: unknown): Row | null {
   if (!isObject(line)) return null;
+  if (line["mark"] !== undefined) return readMark(line);
   const isCorrection = line["corrects"] !== undefined;
   const amounts = readAmounts(line);
   const was = isCorrection ? readAmounts(line["was"]) : null;
@@ -57,6 +58,14 @@ export function rowOf(line: unknown): Row | null {
   const limit = readLimit(line);
   const replaced = isCorrection ? readReplaced(line["was"], time) : readReplaced(line["replaces"]);
   return describeRow(line, time, { ...amounts, was, limit, replaced });
+}
+
+/** A mark is no request, and only limits count its amount. */
+function readMark(line: Row["line"]): Row | null {
+  const nothing = { official: null, charge: null };
+  const names = { ...line, channel: "", model: "", usage: {} };
+  const [limit, replaced] = [readLimit(line), readReplaced(line["replaces"])];
+  return describeRow(names, line["request_time"], { ...nothing, was: nothing, limit, replaced });
 }
 
 type Money = Pick<Row, "official" | "charge" | "was" | "limit" | "replaced">;

@@ -3,16 +3,14 @@
 // event loop is written together. The event loop never waits for the disk,
 // except when a file is rotated.
 
-import { existsSync } from "node:fs";
-
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
-import { OutputHistory } from "../limits/expected-output.ts";
+import type { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
-import { listLedgerFiles, locate } from "./rotation.ts";
+import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
 import {
   addAttempt,
@@ -23,14 +21,13 @@ import {
   encodeUnopened,
 } from "./journal.ts";
 import type { CorrectionDraft, LineDraft } from "./line.ts";
-import { type EndState, readEnds, writeEnd } from "./noted-end.ts";
-import { recoverLedger } from "./start/recovery.ts";
-import { readRecent, type Recent } from "./row.ts";
+import { draftAcceptance, type MarkDraft } from "./start/mark.ts";
+import { writeEnd } from "./noted-end.ts";
+import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
-import type { StoreOptions } from "./store.ts";
-import { LedgerStore } from "./store.ts";
+import type { LedgerStore, StoreOptions } from "./store.ts";
 import type { Holder, Window } from "./sums/sums.ts";
-import { readSums, type StartSums, Sums, type Tallies } from "./sums/sums.ts";
+import { type StartSums, Sums, type Tallies } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
@@ -42,67 +39,15 @@ export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
 /** With `sync: batch`, a power cut loses at most the lines of this time and those whose sync has not ended. */
 const SYNC_MS = 100;
 const RETRY_MS = 1000;
-/** As long as a pause that ends an inferred session. */
-const RECENT_MS = 30 * 60_000;
-/** Limits a minute count the requests of the last minute by their arrival. Their lines are written up to this much later. */
-const COUNTED_MS = 10 * 60_000;
 /** How many bytes of lines are written until their end is noted beside the journal, too. */
 const NOTE_BYTES = 2 << 20;
 
 /** What a writer works with, opened and recovered. */
-interface RecoveredLedger extends StartSums {
+export interface RecoveredLedger extends StartSums {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly recent: readonly Recent[];
   readonly outputs: OutputHistory;
-}
-
-/** Repairs what the last gateway left behind, and opens the ledger for writing. */
-export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
-  const { path, report } = options;
-  const recovery = recoverLedger(path, `${path}.open`);
-  if (recovery.cutBytes > 0)
-    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
-  const files = listLedgerFiles(path);
-  const filed = readEnds(path);
-  const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
-  if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
-  const now = (options.now ?? Date.now)();
-  const summed = readSums(path, { zone: options.zone, now, report });
-  const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
-  const outputs = new OutputHistory();
-  for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
-  const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
-  const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
-  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, outputs });
-  const { size } = recovery.unfinished;
-  if (size > 0)
-    report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
-  writer.start(recovery.unfinished);
-  // What version 0.1 noted has been judged. From now on, this gateway notes the end.
-  if (!isInChain || filed.length !== 1 || !existsSync(`${path}.end`)) writer.saveEnd();
-  return writer;
-}
-
-/** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
-function listRecent(
-  requests: readonly Recent[],
-  unfinished: ReadonlyMap<string, OpenRequest>,
-  since: string,
-): Recent[] {
-  const cut = [...unfinished.values()].map(({ intent }): Recent => {
-    const { time, key, group, model, client = null } = intent;
-    return { time, key, group, model, client, output: null };
-  });
-  const recent = [...requests, ...cut].filter(({ time }) => time >= since);
-  return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));
-}
-
-function describeMissingEnd(path: string, state: EndState): string {
-  const gone = `lines at the end of ${path} are gone or changed since it was written`;
-  return state === "unexplained"
-    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until they are restored from a backup`
-    : `${gone}; it goes on from what is there`;
 }
 
 /** The requests of one turn that wait for their journal records. */
@@ -146,13 +91,17 @@ export class LedgerWriter {
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
 
-  /** To be called once, before anything else. Each request that the last gateway left open gets its line. */
-  start(unfinished: ReadonlyMap<string, OpenRequest>): void {
+  /** To be called once, before anything else. Each request that the last gateway left open gets its line. `marks`: what was
+   *  found in the ledger. */
+  start(unfinished: ReadonlyMap<string, OpenRequest>, marks: readonly MarkDraft[]): void {
     this.#endWatch = everySecond(() => this.#watch());
-    for (const [id, request] of unfinished) {
-      this.#open.set(id, request);
-      this.append(draftInterrupted(request));
+    for (const [id, request] of unfinished) this.#open.set(id, request);
+    if (marks.length > 0) {
+      for (const mark of marks) this.#chain.addMark(mark);
+      // Before the journal notes a new end: the next start would judge by that one.
+      this.#writeLines();
     }
+    for (const request of unfinished.values()) this.append(draftInterrupted(request));
     this.#flush();
     // A gateway that was killed had no time to sync its last lines. They have waited long enough.
     this.#syncBatch();
@@ -226,7 +175,23 @@ export class LedgerWriter {
 
   correct(draft: CorrectionDraft): void {
     this.#chain.addCorrection(draft);
+    this.#records.push(() => encodeUnopened(draft.id));
     this.#schedule();
+  }
+
+  get marks(): readonly MarkDraft[] {
+    return [...this.#chain.sums.marks.values()];
+  }
+
+  acceptMarks(): readonly MarkDraft[] {
+    const { marks } = this;
+    for (const mark of marks) {
+      const acceptance = draftAcceptance(mark, new Date(this.#now()).toISOString());
+      this.#chain.addMark(acceptance);
+      this.#records.push(() => encodeUnopened(acceptance.id));
+    }
+    this.#schedule();
+    return marks;
   }
 
   flush(): void {

@@ -32,10 +32,10 @@ export function findLastRequestId(path: string, key: string | null): string | nu
   }
 }
 
-/** Null for a correction, a damaged line, and a line of another key. */
+/** Null for a correction, a mark, a damaged line, and a line of another key. */
 function readRequestId(text: string, key: string | null = null): string | null {
   const line = parseJson(text);
-  if (!isObject(line) || line["corrects"] !== undefined) return null;
+  if (!isObject(line) || line["corrects"] !== undefined || line["mark"] !== undefined) return null;
   if (key !== null && line["key"] !== key) return null;
   const { id } = line;
   return typeof id === "string" ? id : null;

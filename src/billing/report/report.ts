@@ -100,7 +100,12 @@ export function selectGroups(index: LedgerIndex, { by, only = {}, ...query }: Re
     bySender: [...by, ...Object.keys(only)].some((name) => name === "session" || name === "agent"),
     session: only.session,
   });
-  return groups.filter((group) => group.traits.type !== "estimate" && hasNames(group, only));
+  return groups.filter((group) => isReported(group) && hasNames(group, only));
+}
+
+/** Limits count the others. */
+function isReported({ traits: { type } }: Group): boolean {
+  return type !== "estimate" && type !== "mark";
 }
 
 type Named = Pick<Group, "traits" | "sender" | "span">;

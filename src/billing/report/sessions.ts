@@ -280,7 +280,8 @@ export function findLastSession(path: string): string | null {
     for (const text of texts.toReversed()) {
       const line = parseJson(text);
       const session = getField(getField(line, "client"), "session");
-      if (getField(line, "corrects") === undefined && typeof session === "string") return session;
+      const isRequest = getField(line, "corrects") === undefined && getField(line, "mark") === undefined;
+      if (isRequest && typeof session === "string") return session;
     }
     if (texts.length < count) return null;
   }

@@ -63,6 +63,15 @@ export const END_REMOVED: Problem = {
     "Restore the end from a backup. No power cut took these lines: they were on the disk, or the machine has not stopped since. The gateway goes on, and its next line keeps the gap visible.",
 };
 
+/** A start of the gateway found it. */
+export function describeMark(mark: string): Problem {
+  return {
+    problem: `a start of the gateway found: ${mark}`,
+    advice:
+      "Compare the lines before it with a backup. `gateway ledger accept` accepts the ledger as it is; until then, limits count the larger amount.",
+  };
+}
+
 export const NO_JOURNAL: Problem = {
   problem: "the journal is missing or damaged: it is the file whose name ends in .open",
   advice:
@@ -70,9 +79,10 @@ export const NO_JOURNAL: Problem = {
 };
 
 export const JOURNAL_CUT: Problem = {
-  problem: "the journal does not name this request, so it has lost records",
+  problem:
+    "the journal does not name this line, so another program wrote it, or the journal has lost records",
   advice:
-    "Restore the journal, the file whose name ends in .open, if you changed it. Other requests that it named may have no line. A power cut can damage it, too.",
+    "Compare the line with a backup. Restore the journal, the file whose name ends in .open, if you changed it: other requests that it named may have no line. A power cut can damage it, too.",
 };
 
 export const END_NOT_NOTED =

@@ -31,7 +31,7 @@ export class IndexSums {
     if (this.#left === 0) return;
     this.#left -= 1;
     const row = rowOf(line);
-    if (row === null) return;
+    if (row === null || row.line["mark"] !== undefined) return;
     const name = JSON.stringify([row.key, row.model]);
     const sum = this.#sums.get(name) ?? { requests: 0, official: ZERO_DECIMAL, charge: ZERO_USD };
     this.#sums.set(name, sum);

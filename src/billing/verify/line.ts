@@ -1,6 +1,8 @@
 // Whether one line of the ledger is right in itself: its shape, and its amounts,
 // derived again from its own usage and prices. verify.ts checks its place in the chain.
 
+import type { z } from "zod";
+
 import { isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
 import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable } from "../charge.ts";
@@ -14,6 +16,8 @@ import {
   PAYERS,
 } from "../ledger/line.ts";
 
+import { markSchema } from "../ledger/start/mark.ts";
+
 type ParsedLine = Readonly<Record<string, unknown>>;
 
 const KNOWN_OUTCOMES: ReadonlySet<unknown> = new Set(OUTCOMES);
@@ -24,6 +28,7 @@ const WITHOUT_AMOUNT: ReadonlySet<unknown> = new Set(["unpriced", "unknown"]);
 
 /** What is wrong with a line; null if nothing is. */
 export function findFault(line: ParsedLine): string | null {
+  if (line["mark"] !== undefined) return findIssue(markSchema, line);
   const isCorrection = line["corrects"] !== undefined;
   const fault = findShapeFault(line, isCorrection);
   if (fault !== null) return fault;
@@ -35,12 +40,13 @@ export function findFault(line: ParsedLine): string | null {
 
 /** The schema is precise but slow: it checks only lines in which a quick look finds something odd. */
 function findShapeFault(line: ParsedLine, isCorrection: boolean): string | null {
-  if (isCorrection || !looksRight(line)) {
-    const parsed = (isCorrection ? correctionSchema : lineSchema).safeParse(line);
-    const issue = parsed.error?.issues[0];
-    if (issue !== undefined) return `${issue.path.join(".") || "the line"}: ${issue.message}`;
-  }
-  return null;
+  if (isCorrection) return findIssue(correctionSchema, line);
+  return looksRight(line) ? null : findIssue(lineSchema, line);
+}
+
+function findIssue(schema: z.ZodType, line: ParsedLine): string | null {
+  const issue = schema.safeParse(line).error?.issues[0];
+  return issue === undefined ? null : `${issue.path.join(".") || "the line"}: ${issue.message}`;
 }
 
 const TEXTS = ["id", "time", "key", "group", "platform", "channel", "model", "endpoint", "prev"];

@@ -1,8 +1,8 @@
 // What the two files beside a ledger say about its end. The gateway notes its last line in both, so that the deletion
 // of one of them hides nothing.
 
-import { type JournalReading, readJournal } from "../ledger/journal.ts";
-import { type FiledEnd, judgeEnd, type NotedEnd, readEnds } from "../ledger/noted-end.ts";
+import { isNamed, type JournalReading, readJournal } from "../ledger/journal.ts";
+import { type FiledEnd, judgeEnds, type NotedEnd, readEnds } from "../ledger/noted-end.ts";
 import {
   END_FILE_MISSING,
   END_MISSING,
@@ -41,17 +41,17 @@ export class NotedEnds {
   }
 
   /** A killed gateway wrote these lines after it had noted the end: the journal names their requests. */
-  findUnnamed(id: string | null, isCorrection: boolean): Problem | null {
-    if (!this.#isAfterEnd || this.#running || id === null || isCorrection) return null;
-    return this.#journal.named.has(id) ? null : JOURNAL_CUT;
+  findUnnamed(line: Readonly<Record<string, unknown>>): Problem | null {
+    if (!this.#isAfterEnd || this.#running) return null;
+    return isNamed(this.#journal, line) ? null : JOURNAL_CUT;
   }
 
   listProblems(): Problem[] {
-    const states = this.#noted.map((noted) => judgeEnd(noted, ({ prev }) => !this.#missing.has(prev)));
+    const state = judgeEnds(this.#noted, ({ prev }) => !this.#missing.has(prev));
     const isJournalGone = this.#journal.noted === null && this.#filed.some(({ hasJournal }) => hasJournal);
     return [
-      ...(states.includes("unexplained") ? [END_REMOVED] : []),
-      ...(states.includes("taken by a power cut") && !states.includes("unexplained") ? [END_MISSING] : []),
+      ...(state === "unexplained" ? [END_REMOVED] : []),
+      ...(state === "taken by a power cut" ? [END_MISSING] : []),
       ...(isJournalGone && !this.#running ? [NO_JOURNAL] : []),
     ];
   }

@@ -10,6 +10,7 @@ import {
   ANCHOR_MISSED,
   describeBreak,
   describeFault,
+  describeMark,
   type Finding,
   NO_LINE,
   OLDER_MISSING,
@@ -78,6 +79,8 @@ class Verifier {
   /** The hash of the last line: the next line's `prev` must be the same. */
   #prev = GENESIS;
   #isAnchored: boolean;
+  /** Marks that no later line accepts, by id. */
+  readonly #marks = new Map<string, Finding>();
   #file = "";
   #line = 0;
   /** Where the last line of the earlier files is. */
@@ -130,12 +133,13 @@ class Verifier {
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
     const isCorrection = line["corrects"] !== undefined;
-    this.#checkPlace(line["prev"], this.#ends.findUnnamed(id, isCorrection), id);
+    this.#checkPlace(line["prev"], this.#ends.findUnnamed(line), id);
     if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);
     else if (id !== null) this.#charges.set(id, charge);
     const fault = findFault(line);
     if (fault !== null) this.#find(id, describeFault(fault));
     if (id !== null && isCorrection) this.#checkCorrection(line, id, charge);
+    if (id !== null && line["mark"] !== undefined) this.#checkMark(line, id);
   }
 
   #checkPlace(prev: unknown, unnamed: Problem | null, id: string | null): void {
@@ -162,6 +166,10 @@ class Verifier {
   end(): void {
     for (const problem of this.#ends.listProblems()) this.#find(null, problem);
     if (!this.#isAnchored) this.#find(null, ANCHOR_MISSED);
+    for (const finding of this.#marks.values()) {
+      this.#findings += 1;
+      this.#report(finding);
+    }
     const differs = this.#indexed.findProblem();
     if (differs !== null) this.#find(null, differs);
   }
@@ -186,6 +194,11 @@ class Verifier {
       this.#find(id, describeFault(problem));
     }
     this.#charges.set(corrects, charge);
+  }
+
+  #checkMark({ mark, accepts }: Readonly<Record<string, unknown>>, id: string): void {
+    if (typeof accepts === "string") this.#marks.delete(accepts);
+    else this.#marks.set(id, { file: this.#file, line: this.#line, id, ...describeMark(String(mark)) });
   }
 
   #find(id: string | null, problem: Problem): void {

@@ -4,11 +4,12 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { listMarks } from "../../billing/index/marks.ts";
 import { openIndex } from "../../billing/index/open.ts";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";
 import { requireJournal } from "../../billing/ledger/journal.ts";
-import { countUnfinished } from "../../billing/ledger/start/recovery.ts";
+import { countUnfinished, judgeLedger } from "../../billing/ledger/start/recovery.ts";
 import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
@@ -59,11 +60,17 @@ function findDamage(path: string): Finding[] {
     const detail = `${formatCount(count, "request")} ${count === 1 ? "has no price and is" : "have no price and are"} in no amount`;
     return [note(`model ${names.join()}`, detail, ADD_PRICE)];
   });
+  const marks = listMarks(index).size;
+  if (marks > 0) {
+    const found = `starts have found ${formatCount(marks, "line")} that may not be the gateway's`;
+    unpriced.unshift(bad("ledger", found, `${VERIFY}, then gateway ledger accept`));
+  }
   if (unreadable === 0) return unpriced;
   const lines = `${formatCount(unreadable, "line")} cannot be read and ${unreadable === 1 ? "is" : "are"} missing from all amounts`;
-  return [bad("ledger", lines, "gateway ledger verify"), ...unpriced];
+  return [bad("ledger", lines, VERIFY), ...unpriced];
 }
 
+const VERIFY = "gateway ledger verify";
 const ADD_PRICE = "gateway prices set MODEL input=… output=…, then gateway ledger reprice --since DAY";
 
 function findUnwritable(path: string): Finding | null {
@@ -134,6 +141,18 @@ function findLeftovers(path: string): Finding[] {
     const whole = "its last line has no newline: the next start adds it";
     findings.push(note("ledger", parseLine(end) === null ? torn : whole));
   }
+  const { endState, doubts } = judgeLedger(path);
+  if (endState === "unexplained")
+    findings.push(bad("ledger", "lines at its end are missing or changed", VERIFY));
+  if (doubts.unnamed.length > 0)
+    findings.push(
+      bad(
+        "ledger",
+        `${formatCount(doubts.unnamed.length, "line")} at its end may not be the gateway's`,
+        VERIFY,
+      ),
+    );
+  if (doubts.isJournalGone) findings.push(bad("ledger", "its journal is missing or damaged", VERIFY));
   const open = countUnfinished(path);
   if (open > 0)
     findings.push(

@@ -3,6 +3,7 @@
 //   GET  /state                          everything, as one document
 //   GET  /status?session=ID&key=NAME     what a status line shows
 //   POST /channels/NAME/disable|enable|probe
+//   POST /acceptance                     the owner accepts what starts have found in the ledger
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
 //   POST /config                         reads the config now, and answers when it is applied or refused
@@ -118,6 +119,10 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
     (_, [name = "", action = ""], { gateway }) => answerAction(decodeURIComponent(name), action, gateway),
   ],
   ["POST corrections", async (request, _, { gateway }) => correct(await request.text(), gateway)],
+  [
+    "POST acceptance",
+    (_, __, { gateway }) => Response.json({ accepted: gateway.ledger.acceptMarks().map(({ mark }) => mark) }),
+  ],
   ["POST console", (_, [word], { console }) => (word === "link" ? answerLink(console) : refuseAddress())],
   ["POST config", answerConfig],
   [

@@ -6,9 +6,17 @@ import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, w
 
 import { appendOwn, ForeignFile, openOwn } from "../../../lib/files/own-file.ts";
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "../rotation.ts";
-import { readJournal, requireJournal, type OpenRequest } from "../journal.ts";
+import { isNamed, readJournal, requireJournal, type OpenRequest } from "../journal.ts";
 import { parseLine } from "../line.ts";
-import { type EndState, judgeEnd, type NotedEnd, readEnds } from "../noted-end.ts";
+import type { Doubts } from "./mark.ts";
+import {
+  type EndState,
+  isFromThisStart,
+  judgeEnd,
+  judgeEnds,
+  type NotedEnd,
+  readEnds,
+} from "../noted-end.ts";
 import { readBackToNewline, readFile, readLineBefore } from "../reader.ts";
 
 export interface Recovery {
@@ -23,6 +31,8 @@ export interface Recovery {
   /** What the last gateway noted about the end of its lines. */
   readonly noted: NotedEnd | null;
   readonly endState: EndState;
+  /** What must be marked in the chain. */
+  readonly doubts: Doubts;
   /** Lines are missing at the end without a reason, and the next line has to show it. */
   readonly hasGap: boolean;
 }
@@ -33,21 +43,15 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
   const files = listLedgerFiles(path);
   const last = existsSync(path) ? readLineBefore(path) : null;
   const time = last === null ? undefined : parseLine(last)?.["time"];
-  const noted = readNotedEnd(path, journalPath);
-  const isThere = (position: Position): boolean =>
-    locate(files, position) !== null || isFollowed(files, position);
-  const endState = noted === null ? "whole" : judgeEnd(noted, isThere);
-  // After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever,
-  // and is whole again if somebody restores them. A gateway that was killed may have shown it already: a second line
-  // after the same missing one would be a gap that nobody can close.
-  const missing = noted !== null && endState === "unexplained" && !isThere(noted.end) ? noted.end.prev : null;
+  const { ends, endState, missing, doubts } = judgeLedger(path);
   return {
-    prev: missing ?? hashLast(files),
+    prev: missing?.prev ?? hashLast(files),
     month: typeof time === "string" ? time.slice(0, 7) : null,
     unfinished: findUnfinished(files, journalPath),
     cutBytes,
-    noted,
+    noted: ends[0] ?? null,
     endState,
+    doubts,
     hasGap: missing !== null,
   };
 }
@@ -57,9 +61,38 @@ export function countUnfinished(path: string): number {
   return findUnfinished(listLedgerFiles(path), `${path}.open`).size;
 }
 
-/** The other files are written rarely: they count only where the journal is missing. */
-function readNotedEnd(path: string, journalPath: string): NotedEnd | null {
-  return readJournal(journalPath).noted ?? readEnds(path)[0]?.noted ?? null;
+interface Judgement {
+  /** What the last gateway noted, the newest first. */
+  readonly ends: readonly NotedEnd[];
+  readonly endState: EndState;
+  /** After lines that nothing explains away the chain goes on as if they were there: then it shows the gap for ever, and
+   *  is whole again if somebody restores them. A gateway that was killed may have shown it already: a second line after the
+   *  same missing one would be a gap that nobody can close. */
+  readonly missing: Position | null;
+  readonly doubts: Doubts;
+}
+
+/** Whether a ledger is as its last gateway left it. `verify` asks the same of all lines. */
+export function judgeLedger(path: string): Judgement {
+  const files = listLedgerFiles(path);
+  const journal = readJournal(`${path}.open`);
+  const filed = readEnds(path);
+  const isThere = (position: Position): boolean =>
+    locate(files, position) !== null || isFollowed(files, position);
+  const ends = [journal.noted, ...filed.map(({ noted }) => noted)].filter((noted) => noted !== null);
+  const removed = ends.find((noted) => judgeEnd(noted, isThere) === "unexplained" && !isThere(noted.end));
+  const { noted } = journal;
+  const isJournalGone =
+    noted === null && filed.some((each) => each.hasJournal && isFromThisStart(each.noted));
+  const place = noted === null || !isFromThisStart(noted) ? null : locate(files, noted.end);
+  const after = place === null ? [] : readLinesFrom(files, place);
+  const unnamed = [...after].filter((line) => !isNamed(journal, line));
+  return {
+    ends,
+    endState: judgeEnds(ends, isThere),
+    missing: removed?.end ?? null,
+    doubts: { unnamed, isJournalGone },
+  };
 }
 
 function findUnfinished(files: readonly string[], journalPath: string): Map<string, OpenRequest> {

@@ -11,8 +11,10 @@ import { listGroups, listLastTimes } from "../../index/groups.ts";
 import type { LedgerIndex } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
 import { NOTHING_READ, type Progress } from "../../index/progress.ts";
+import { listMarks } from "../../index/marks.ts";
 import { listSessionSums } from "../../index/sessions.ts";
 import type { Traits } from "../../index/traits.ts";
+import { type MarkDraft, markSchema, noteMark } from "../start/mark.ts";
 import { readLines, type Source } from "../reader.ts";
 import { holdLedgerFiles } from "../rotation.ts";
 import { readRow } from "../row.ts";
@@ -57,6 +59,8 @@ export class Sums {
   readonly zone: Zone;
   readonly #sums: Tallies = { key: new Map(), group: new Map() };
   readonly #sessions = new SessionSums();
+  /** Those that the owner has not accepted, by id. */
+  #marks = new Map<string, MarkDraft>();
   /** What the index had, until the ledger was added up. */
   #indexed: Tallies | null = null;
   /** A request's ISO time → the name of its day, and of its month. */
@@ -109,6 +113,14 @@ export class Sums {
     );
   }
 
+  noteMark(mark: MarkDraft): void {
+    noteMark(this.#marks, mark);
+  }
+
+  get marks(): ReadonlyMap<string, MarkDraft> {
+    return this.#marks;
+  }
+
   lastUsed(key: string): string | null {
     return this.#sums.key.get(key)?.lastUsed ?? null;
   }
@@ -125,6 +137,7 @@ export class Sums {
         addToSpans(tally, { day: span, month: span.slice(0, 7) }, charge);
     for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
     this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
+    this.#marks = listMarks(index);
     this.#indexed = structuredClone(this.#sums);
   }
 
@@ -167,7 +180,10 @@ export class Sums {
 
   #addLine(text: string): void {
     const row = readRow(text);
-    if (row !== null) this.add(entryOf(row));
+    if (row === null) return;
+    this.add(entryOf(row));
+    const mark = row.line["mark"] === undefined ? undefined : markSchema.safeParse(row.line).data;
+    if (mark !== undefined) this.noteMark(mark);
   }
 
   #readTally(tally: Tally, window: Window, now: number): Usd {

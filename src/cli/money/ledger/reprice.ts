@@ -83,7 +83,7 @@ function lockReprice(path: string): FileLock {
 }
 
 /** On Windows, commands cannot reach a running gateway. */
-async function findRunning(path: string): Promise<boolean> {
+export async function findRunning(path: string): Promise<boolean> {
   return process.platform !== "win32" && (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
 }
 
@@ -104,7 +104,7 @@ function writeThrough(path: string): Writing {
 
 /** Without rotation, because files must keep their names while they are read. */
 function writeAlone(path: string): Writing {
-  const ledger = openForCorrections(path);
+  const ledger = openToWrite(path);
   const requireWritten = (): void => {
     if (ledger.problem !== null) fail(`Not all corrections were written: ${ledger.problem}.`);
   };
@@ -123,12 +123,12 @@ function writeAlone(path: string): Writing {
   };
 }
 
-function openForCorrections(path: string): Ledger {
+export function openToWrite(path: string): Ledger {
   try {
     return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
   } catch (error) {
     return fail(
-      `Corrections cannot be written: ${getErrorMessage(error)}. Stop the gateway first, or use --dry-run.`,
+      `The ledger cannot be written: ${getErrorMessage(error)}. Stop the gateway first, or use --dry-run.`,
     );
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
@@ -7,7 +7,13 @@ import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
-import { draftOf, intentOf, optionsFor, readWholeLedger } from "../../../billing/ledger/ledger-samples.ts";
+import {
+  bill,
+  draftOf,
+  intentOf,
+  optionsFor,
+  readWholeLedger,
+} from "../../../billing/ledger/ledger-samples.ts";
 import { runProcess } from "../../driving.ts";
 import { AROUND, run, spawnCommand, writeLedger } from "./ledger-runs.ts";
 
@@ -149,6 +155,35 @@ test("reprice writes through a running gateway, and two at once correct a reques
   expect(lines.filter((line) => line["corrects"] !== undefined)).toHaveLength(3);
   expect((await run("ledger", "verify", "--ledger", folder.join("ledger.jsonl"))).status).toBe(0);
 });
+
+test.each(["a running gateway", "no gateway"])(
+  "accept accepts what a start has found, with %s",
+  async (how) => {
+    using folder = makeTempFolder();
+    const path = folder.join("ledger.jsonl");
+    const ledger = openLedger(optionsFor(path));
+    await bill(ledger, "req_1");
+    await ledger.close();
+    rmSync(`${path}.open`);
+    const upstream = startDemoUpstream();
+    const gateway = await startGateway({ config: makeConfig(upstream), folder });
+    await gateway.noticed("the journal was missing or damaged");
+    if (how === "no gateway") expect(await gateway.stop()).toBe(0);
+    const found = await run("ledger", "verify", "--ledger", path);
+    expect([found.status, found.stdout]).toEqual([1, expect.stringContaining("ledger.jsonl:2 mark_")]);
+    const accepted = await run("ledger", "accept", "--ledger", path);
+    expect([accepted.status, accepted.stdout]).toEqual([
+      0,
+      expect.stringContaining("the journal was missing"),
+    ]);
+    expect((await run("ledger", "accept", "--ledger", path)).stderr).toContain("Nothing to accept");
+    expect((await run("ledger", "verify", "--ledger", path)).status).toBe(0);
+    expect((await run("ledger", "show", "last", "--ledger", path)).stdout).toContain("Request req_1");
+    expect(JSON.parse((await run("usage", "--ledger", path, "--json")).stdout).total.requests).toBe(1);
+    if (how !== "no gateway") expect(await gateway.stop()).toBe(0);
+    upstream.stop();
+  },
+);
 
 test("tail refuses an invalid number of lines", async () => {
   const { status, stderr } = await run("ledger", "tail", "-n", "99999999", "--no-follow", "--ledger", "any");

@@ -1,0 +1,105 @@
+// A marked line of the ledger: what a start found that no gateway wrote, or lost, and nothing explains. It stays in the
+// chain. Until the owner accepts it, `verify` and each start report it, and limits count what it may hide.
+
+import { z } from "zod";
+
+import { formatUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { clientSchema, hashLine } from "../line.ts";
+import { rowOf } from "../row.ts";
+import { entryOf } from "../sums/entry.ts";
+
+export const markSchema = z.lazy(() =>
+  z.object({
+    v: z.literal(1),
+    id: z.string().min(1),
+    time: z.iso.datetime(),
+    /** What was found, for people. */
+    mark: z.string(),
+    /** The owner accepts what the line with this id says. */
+    accepts: z.string().optional(),
+    request_time: z.iso.datetime(),
+    key: z.string(),
+    group: z.string(),
+    client: clientSchema.optional(),
+    /** By how much it may have lowered what limits count. */
+    limit_usd: z.string().optional(),
+    replaces: z.object({ id: z.string(), time: z.iso.datetime(), limit_usd: z.string() }).optional(),
+    prev: z.hex().length(64),
+  }),
+);
+
+export type MarkDraft = Readonly<Omit<z.infer<typeof markSchema>, "v" | "prev">>;
+
+export function encodeMark(draft: MarkDraft, prev: string): string {
+  const { id, time, mark, accepts, request_time, key, group, client, limit_usd, replaces } = draft;
+  const fields = { accepts, request_time, key, group, client, limit_usd, replaces };
+  return JSON.stringify({ v: 1, id, time, mark, ...fields, prev });
+}
+
+/** `marks`: those that were not accepted, by id. */
+export function noteMark(marks: Map<string, MarkDraft>, mark: MarkDraft): void {
+  if (mark.accepts === undefined) marks.set(mark.id, mark);
+  else marks.delete(mark.accepts);
+}
+
+/** What a start found, although no power cut can explain it. */
+export interface Doubts {
+  /** Lines after the noted end that the journal does not name. */
+  readonly unnamed: readonly Readonly<Record<string, unknown>>[];
+  readonly isJournalGone: boolean;
+}
+
+const NOT_NAMED = "the journal does not name this line, so it may not be the gateway's";
+const JOURNAL_GONE = "the journal was missing or damaged, so requests in flight may have no line";
+
+/** `prev`: the hash of the last line. */
+export function draftMarks({ unnamed, isJournalGone }: Doubts, prev: string, time: string): MarkDraft[] {
+  const nameMark = (index: number): string => `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`;
+  const marks = unnamed.map((line, index) => draftMark(line, { id: nameMark(index), time }));
+  if (isJournalGone)
+    marks.push({
+      id: nameMark(marks.length),
+      time,
+      mark: JOURNAL_GONE,
+      request_time: time,
+      key: "",
+      group: "",
+    });
+  return marks;
+}
+
+function draftMark(
+  line: Readonly<Record<string, unknown>>,
+  { id, time }: Pick<MarkDraft, "id" | "time">,
+): MarkDraft {
+  const mark = `${String(line["id"])}: ${NOT_NAMED}`;
+  const row = rowOf(line);
+  if (row === null) return { id, time, mark, request_time: time, key: "", group: "" };
+  const { charged, estimated, replaced } = entryOf(row);
+  const more = subtractUsd(subtractUsd(replaced?.estimated ?? ZERO_USD, estimated), charged);
+  return {
+    id,
+    time,
+    mark,
+    request_time: z.iso.datetime().safeParse(row.time).success ? row.time : time,
+    key: row.key,
+    group: row.group,
+    client: row.client ?? undefined,
+    limit_usd: more > ZERO_USD ? formatUsd(more) : undefined,
+  };
+}
+
+export function draftAcceptance(mark: MarkDraft, time: string): MarkDraft {
+  const { id, request_time, key, group, client, limit_usd: limit } = mark;
+  return {
+    id: `accept_${id.replace(/^mark_/, "")}`,
+    time,
+    mark: "the owner accepted it",
+    accepts: id,
+    request_time,
+    key,
+    group,
+    client,
+    replaces: limit === undefined ? undefined : { id, time: request_time, limit_usd: limit },
+  };
+}

@@ -1,0 +1,84 @@
+// Opens a ledger for writing: repairs what the last gateway left behind, marks what nothing explains, and reads the sums.
+
+import { existsSync } from "node:fs";
+
+import type { FileLock } from "../../../lib/files/file-lock.ts";
+import { OutputHistory } from "../../limits/expected-output.ts";
+import type { OpenRequest } from "../journal.ts";
+import { type EndState, readEnds } from "../noted-end.ts";
+import { listLedgerFiles, locate } from "../rotation.ts";
+import { readRecent, type Recent } from "../row.ts";
+import { LedgerStore } from "../store.ts";
+import { readSums } from "../sums/sums.ts";
+import { type LedgerOptions, LedgerWriter } from "../writer.ts";
+import { draftMarks, type MarkDraft } from "./mark.ts";
+import { recoverLedger } from "./recovery.ts";
+
+/** As long as a pause that ends an inferred session. */
+const RECENT_MS = 30 * 60_000;
+/** Limits a minute count the requests of the last minute by their arrival. Their lines are written up to this much later. */
+const COUNTED_MS = 10 * 60_000;
+
+/** Repairs what the last gateway left behind, and opens the ledger for writing. */
+export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWriter {
+  const { path, report } = options;
+  const recovery = recoverLedger(path, `${path}.open`);
+  if (recovery.cutBytes > 0)
+    report(`${path} ended in a torn line: ${recovery.cutBytes} bytes cut off and kept in ${path}.torn`);
+  const files = listLedgerFiles(path);
+  const filed = readEnds(path);
+  const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
+  if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
+  const now = (options.now ?? Date.now)();
+  const summed = readSums(path, { zone: options.zone, now, report });
+  const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
+  const outputs = readOutputs(requests);
+  const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
+  const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
+  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, outputs });
+  const { size } = recovery.unfinished;
+  if (size > 0)
+    report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
+  writer.start(recovery.unfinished, draftMarks(recovery.doubts, recovery.prev, new Date(now).toISOString()));
+  for (const problem of listFew(writer.marks)) report(`${problem}. ${ACCEPT}`);
+  // What version 0.1 noted has been judged. From now on, this gateway notes the end.
+  if (!isInChain || filed.length !== 1 || !existsSync(`${path}.end`)) writer.saveEnd();
+  return writer;
+}
+
+function readOutputs(requests: readonly Recent[]): OutputHistory {
+  const outputs = new OutputHistory();
+  for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
+  return outputs;
+}
+
+/** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
+function listRecent(
+  requests: readonly Recent[],
+  unfinished: ReadonlyMap<string, OpenRequest>,
+  since: string,
+): Recent[] {
+  const cut = [...unfinished.values()].map(({ intent }): Recent => {
+    const { time, key, group, model, client = null } = intent;
+    return { time, key, group, model, client, output: null };
+  });
+  const recent = [...requests, ...cut].filter(({ time }) => time >= since);
+  return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));
+}
+
+const MAX_REPORTED = 10;
+const ACCEPT =
+  "Limits count the larger amount until `gateway ledger accept`, and `gateway ledger verify` names the line";
+
+/** What the log shows of the marks that were not accepted. */
+function listFew(marks: readonly MarkDraft[]): string[] {
+  const few = marks.slice(0, MAX_REPORTED).map(({ mark }) => mark);
+  return marks.length > few.length ? [...few, `and ${marks.length - few.length} more`] : few;
+}
+
+function describeMissingEnd(path: string, state: EndState): string {
+  const gone = `lines at the end of ${path} are gone or changed since it was written`;
+  return state === "unexplained"
+    ? `${gone}, and no power cut explains it. \`gateway ledger verify\` shows the gap until they are restored from a backup`
+    : `${gone}; it goes on from what is there`;
+}

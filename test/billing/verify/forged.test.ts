@@ -1,0 +1,222 @@
+// What somebody added to a ledger, put back or removed while no gateway ran: `verify` finds it before the next start and
+// after it, until the owner accepts it, and limits count the larger amount.
+
+import { expect, test } from "bun:test";
+import { appendFileSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+
+import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { encodeCorrection, encodeLine, hashLine } from "../../../src/billing/ledger/line.ts";
+import { judgeLedger } from "../../../src/billing/ledger/start/recovery.ts";
+import { verifyLedger } from "../../../src/billing/verify/verify.ts";
+import { addUsd, formatUsd } from "../../../src/lib/money.ts";
+import {
+  bill,
+  draftOf,
+  intentOf,
+  makeIndex,
+  newLedgerPath,
+  optionsFor,
+  readWholeLedger,
+} from "../ledger/ledger-samples.ts";
+
+const KEY = { kind: "key", name: "laptop" } as const;
+const NOW = Date.parse("2026-11-20T12:00:00Z");
+const FILES = ["", ".open", ".end"];
+
+function look(path: string): string[] {
+  const problems: string[] = [];
+  verifyLedger(path, { partial: false, running: false }, ({ problem }) => problems.push(problem));
+  return problems;
+}
+
+function open(path: string): Ledger {
+  return openLedger(optionsFor(path, { now: () => NOW }));
+}
+
+function copy(path: string): string {
+  const other = newLedgerPath();
+  for (const file of FILES) if (existsSync(path + file)) copyFileSync(path + file, other + file);
+  return other;
+}
+
+/** Three requests of one dollar: after a stop, or as a kill leaves it. */
+async function makeSample(how: "stopped" | "killed"): Promise<string> {
+  const path = newLedgerPath();
+  const ledger = open(path);
+  for (const id of ["req_1", "req_2", "req_3"])
+    await bill(ledger, id, {
+      official_usd: "1",
+      charge_usd: "1",
+      prices: { input: "1" },
+      usage: { input: 1e6 },
+    });
+  await ledger.open(intentOf("req_4"));
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  const killed = copy(path);
+  ledger.discard("req_4");
+  await ledger.close();
+  return how === "killed" ? killed : path;
+}
+
+function prevOf(path: string): string {
+  return hashLine(readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "");
+}
+
+function forgeCorrection(path: string, corrects = "req_1"): void {
+  const { key, group, platform, channel, model } = draftOf(corrects);
+  const draft = {
+    id: `cor_${corrects}`,
+    corrects,
+    key,
+    group,
+    platform,
+    channel,
+    model,
+    time: "2026-11-20T11:00:00.000Z",
+    request_time: "2026-11-20T10:00:00.000Z",
+    usage: { input: 1e6 },
+    prices: { input: "0" },
+    price_source: "forged",
+    tier: null,
+    official_usd: "0",
+    multiplier: "1",
+    charge_usd: "0",
+    was: { official_usd: "1", charge_usd: "1" },
+  };
+  appendFileSync(path, `${encodeCorrection(draft, prevOf(path))}\n`);
+}
+
+function forgeRequest(path: string): void {
+  const dear = { official_usd: "5", charge_usd: "5", prices: { input: "5" }, usage: { input: 1e6 } };
+  appendFileSync(path, `${encodeLine(draftOf("req_forged", dear), prevOf(path))}\n`);
+}
+
+function counted(ledger: Ledger): string {
+  return formatUsd(addUsd(ledger.spentOf(KEY, "day"), ledger.estimatedOf(KEY, "day")));
+}
+
+const TAMPERINGS: readonly [
+  what: string,
+  tamper: (path: string) => void,
+  counted: string,
+  findings: number,
+][] = [
+  ["a forged correction", (path) => forgeCorrection(path), "3", 1],
+  [
+    "forged corrections of every line",
+    (path) => ["req_1", "req_2", "req_3"].forEach((id) => forgeCorrection(path, id)),
+    "3",
+    3,
+  ],
+  ["a forged request", forgeRequest, "8", 1],
+  ["a removed journal", (path) => rmSync(`${path}.open`), "3", 1],
+];
+
+for (const how of ["stopped", "killed"] as const)
+  test.each(TAMPERINGS)(
+    `after a gateway was ${how}, verify finds %s before each start and after it, until the owner accepts it`,
+    async (_, tamper, expected, findings) => {
+      const path = await makeSample(how);
+      expect(look(path)).toEqual([]);
+      tamper(path);
+      expect(look(path)).toHaveLength(findings);
+      for (const round of [1, 2, 3]) {
+        // The second start has an index, and the third one lacks its last lines.
+        if (round === 2) makeIndex(path);
+        const ledger = open(path);
+        expect([round, counted(ledger)]).toEqual([round, expected]);
+        await bill(ledger, `req_later_${round}`, { key: "other" });
+        await ledger.close();
+        expect([round, look(path).length]).toEqual([round, findings]);
+        expect(look(path).join()).toContain("a start of the gateway found: ");
+      }
+      const ledger = open(path);
+      expect(ledger.acceptMarks()).toHaveLength(findings);
+      expect(ledger.acceptMarks()).toEqual([]);
+      await ledger.close();
+      expect(look(path)).toEqual([]);
+      const after = open(path);
+      expect(counted(after)).toBe(formatUsd(after.spentOf(KEY, "day")));
+      await after.close();
+      readWholeLedger(path);
+    },
+  );
+
+test("a ledger and a journal that were put back to an earlier stop leave a gap, which a backup closes", async () => {
+  const path = await makeSample("stopped");
+  const earlier = [path, `${path}.open`].map((file) => [file, readFileSync(file)] as const);
+  const next = open(path);
+  await bill(next, "req_5");
+  await next.close();
+  const later = readFileSync(path, "utf8").slice(readFileSync(path, "utf8").indexOf('{"v":1,"id":"req_5"'));
+  for (const [file, bytes] of earlier) writeFileSync(file, bytes);
+  expect(look(path)).toHaveLength(1);
+  await open(path).close();
+  const again = open(path);
+  await bill(again, "req_6");
+  await again.close();
+  expect(look(path)).toEqual([expect.stringContaining("it does not follow")]);
+  const [, own = ""] = /^([^]*?)(\{"v":1,"id":"req_6"[^]*)$/.exec(readFileSync(path, "utf8"))?.slice(1) ?? [];
+  writeFileSync(path, Buffer.concat([earlier[0]?.[1] ?? Buffer.alloc(0), Buffer.from(later + own)]));
+  expect(look(path)).toEqual([]);
+});
+
+test("lines that a killed gateway lost together with its journal are found before and after the next start", async () => {
+  const path = await makeSample("killed");
+  writeFileSync(
+    path,
+    readFileSync(path, "utf8")
+      .split(/(?<=\n)/)
+      .slice(0, 1)
+      .join(""),
+  );
+  rmSync(`${path}.open`);
+  expect(look(path)).toHaveLength(1);
+  await open(path).close();
+  expect(look(path)).toHaveLength(1);
+});
+
+test("corrections of the gateway itself are right after a stop and after a kill", async () => {
+  const path = await makeSample("stopped");
+  const ledger = open(path);
+  const forged = copy(path);
+  forgeCorrection(forged);
+  const {
+    v: _v,
+    prev: _prev,
+    ...draft
+  } = JSON.parse(readFileSync(forged, "utf8").trimEnd().split("\n").at(-1) ?? "");
+  ledger.correct(draft);
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  const killed = copy(path);
+  await ledger.close();
+  for (const each of [path, killed]) {
+    expect(look(each)).toEqual([]);
+    await open(each).close();
+    expect(look(each)).toEqual([]);
+  }
+});
+
+test("a correction after the journal of version 0.1, which named none, is right", async () => {
+  const path = await makeSample("stopped");
+  writeFileSync(`${path}.open`, readFileSync(`${path}.open`, "utf8").replace(',"corrections":true', ""));
+  forgeCorrection(path);
+  expect(look(path)).toEqual([]);
+  await open(path).close();
+  expect(look(path)).toEqual([]);
+});
+
+test("a forged acceptance is found like every other line", async () => {
+  const path = await makeSample("stopped");
+  forgeCorrection(path);
+  await open(path).close();
+  const mark = JSON.parse(readFileSync(path, "utf8").trimEnd().split("\n").at(-1) ?? "");
+  const accepts = { ...mark, id: "accept_1", accepts: mark.id, limit_usd: undefined, prev: prevOf(path) };
+  const replaces = { id: mark.id, time: mark.request_time, limit_usd: mark.limit_usd };
+  appendFileSync(path, `${JSON.stringify({ ...accepts, replaces })}\n`);
+  expect(judgeLedger(path).doubts.unnamed).toHaveLength(1);
+  const ledger = open(path);
+  expect(counted(ledger)).toBe("3");
+  await ledger.close();
+  expect(look(path).length).toBeGreaterThan(0);
+});
