@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
+import type { Conversation } from "../limits/cached-prompts.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
 import type { Intent } from "./journal.ts";
@@ -57,6 +58,8 @@ export interface Ledger {
   spentTogether(window: Window): Usd;
   /** Arrival times of the requests since a moment, from `recent`. */
   recentOf(holder: Holder, since: number): number[];
+  /** How many tokens of its next prompt a session will probably read from the cache. */
+  expectCached(conversation: Conversation): number;
   /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
   expectOutput(model: string): number | null;
   /** ISO time of a key's last billed request. */

@@ -8,6 +8,7 @@ import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
+import { CachedPrompts, type Conversation } from "../limits/cached-prompts.ts";
 import type { OutputHistory } from "../limits/expected-output.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
@@ -64,6 +65,7 @@ export class LedgerWriter {
   readonly recent: readonly Recent[];
   readonly indexedLines: number | null;
   readonly #outputs: OutputHistory;
+  readonly #cached = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
@@ -170,6 +172,7 @@ export class LedgerWriter {
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
     const isKnown = basis === "exact" && !isEstimate;
     if (isKnown && usage["output"] !== undefined) this.#outputs.add(model, usage["output"]);
+    if (isKnown) this.#cached.add(draft, usage, this.#now());
     this.#schedule();
   }
 
@@ -241,6 +244,10 @@ export class LedgerWriter {
       ({ key, group, session: client?.session })[holder.kind];
     const own = this.recent.filter((row) => nameOf(row) === holder.name);
     return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
+  }
+
+  expectCached(conversation: Conversation): number {
+    return this.#cached.expect(conversation, this.#now());
   }
 
   expectOutput(model: string): number | null {

@@ -17,6 +17,8 @@ export interface ReservedRequest {
   /** Decompressed. */
   readonly body: Uint8Array;
   readonly estimatedInput: number;
+  /** What the session will probably read from the cache. */
+  readonly expectedCached: number;
   /** What the longest 1 % of the model's recent responses used; null: it has none. */
   readonly expectedOutput: number | null;
   /** False for embeddings, whose responses have no output tokens. */
@@ -41,14 +43,16 @@ const UNKNOWN_OUTPUT_TOKENS = 32_000;
 
 /** What it will probably cost: a decimal in USD. Null: the model has no price. */
 export function expectCost(request: ReservedRequest): string | null {
-  const { body, estimatedInput: input, expectedOutput, hasOutput, quotes, capNames } = request;
-  if (!hasOutput) return quoteAll(quotes, { input }, {});
+  const { body, estimatedInput, expectedCached, expectedOutput, hasOutput, quotes, capNames } = request;
+  if (!hasOutput) return quoteAll(quotes, { input: estimatedInput }, {});
   const { cap, answers } = readFields(body, capNames);
   const output = Math.min(
     cap ?? Number.POSITIVE_INFINITY,
     (expectedOutput ?? UNKNOWN_OUTPUT_TOKENS) * (answers ?? 1),
   );
-  return quoteAll(quotes, { input, output }, {});
+  const cached = Math.min(expectedCached, estimatedInput);
+  const input = estimatedInput - cached;
+  return quoteAll(quotes, cached === 0 ? { input, output } : { input, cache_read: cached, output }, {});
 }
 
 const NO_CAPS: UnboundedCost = { unbounded: "its output has no cap, and this endpoint accepts none" };

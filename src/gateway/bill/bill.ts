@@ -115,6 +115,7 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
     estimatedInput,
+    expectedCached: gateway.ledger.expectCached({ key: r.key.name, model, client: r.client }),
     expectedOutput: gateway.ledger.expectOutput(model),
     hasOutput,
     capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,

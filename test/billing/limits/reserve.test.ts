@@ -24,6 +24,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
   return {
     body: Buffer.from(body),
     estimatedInput: 7,
+    expectedCached: 0,
     expectedOutput: null,
     hasOutput: true,
     capNames: [
@@ -74,6 +75,15 @@ describe("the expected cost", () => {
     ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
   ] as const)("counts %s", (_, body, expectedOutput, usd) => {
     expect(expectCost(request(body, { expectedOutput }))).toBe(usd);
+  });
+
+  test.each([
+    [0, "100"],
+    [60, "46"],
+    [500, "10"],
+  ])("counts %d tokens that the session has cached at the price of a read", (expectedCached, usd) => {
+    const quotes: Quote[] = [({ input = 0, cache_read: read = 0 }) => String((input * 10 + read) / 10)];
+    expect(expectCost(request("{}", { quotes, expectedCached, estimatedInput: 100 }))).toBe(usd);
   });
 
   test.each([

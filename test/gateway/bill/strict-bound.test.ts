@@ -73,6 +73,7 @@ test.each([
       const bound = boundCost({
         body,
         estimatedInput: 0,
+        expectedCached: 0,
         expectedOutput: null,
         hasOutput: true,
         capNames: ["max_tokens", "max_output_tokens", "generationConfig"],
