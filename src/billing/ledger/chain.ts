@@ -7,6 +7,18 @@ import { encodeMark, type MarkDraft } from "./start/mark.ts";
 import { type Entry, entryOf } from "./sums/entry.ts";
 import type { Sums } from "./sums/sums.ts";
 
+type Names = Pick<LineDraft, "key" | "group" | "client"> & { readonly model?: string };
+
+/** What a draft says of money. */
+interface Says {
+  readonly time: string;
+  readonly usage: Entry["usage"] & {};
+  readonly charge: string | null;
+  readonly was: { readonly charge_usd: string | null } | null;
+  readonly limit?: string | undefined;
+  readonly replaces?: { readonly time: string; readonly limit_usd: string } | undefined;
+}
+
 interface Draft {
   readonly entry: Entry;
   readonly encode: (prev: string) => string;
@@ -26,56 +38,44 @@ export class LedgerChain {
 
   /** Throws at once if an amount is malformed: later, it would take the lines of other requests with it. */
   addLine(draft: LineDraft): void {
-    const { time, key, group, model, usage, limit_usd: limit, replaces } = draft;
-    const entry = entryOf({
-      time,
-      key,
-      group,
-      model,
-      usage,
-      client: draft.client ?? null,
-      charge: parseUsd(draft.charge_usd ?? "0"),
-      was: null,
-      limit: limit === undefined ? null : parseUsd(limit),
-      replaced: replaces === undefined ? null : { time: replaces.time, limit: parseUsd(replaces.limit_usd) },
-    });
-    this.#drafts.push({ entry, encode: (prev) => encodeLine(draft, prev) });
+    const { time, usage, limit_usd: limit, replaces } = draft;
+    this.#add(draft, { time, usage, charge: draft.charge_usd, was: null, limit, replaces }, (prev) =>
+      encodeLine(draft, prev),
+    );
   }
 
-  /** Throws at once if an amount is malformed. */
   addCorrection(draft: CorrectionDraft): void {
-    const { request_time: time, key, group, model, usage, was } = draft;
-    const entry = entryOf({
-      time,
-      key,
-      group,
-      model,
-      usage,
-      client: draft.client ?? null,
-      charge: parseUsd(draft.charge_usd ?? "0"),
-      was: { charge: parseUsd(was.charge_usd ?? "0") },
-      limit: draft.limit_usd === undefined ? null : parseUsd(draft.limit_usd),
-      replaced: was.limit_usd === undefined ? null : { time, limit: parseUsd(was.limit_usd) },
-    });
-    this.#drafts.push({ entry, encode: (prev) => encodeCorrection(draft, prev) });
+    const { request_time: time, usage, was } = draft;
+    const replaces = was.limit_usd === undefined ? undefined : { time, limit_usd: was.limit_usd };
+    this.#add(draft, { time, usage, charge: draft.charge_usd, was, limit: draft.limit_usd, replaces }, (prev) =>
+      encodeCorrection(draft, prev),
+    );
   }
 
   addMark(draft: MarkDraft): void {
-    const { request_time: time, key, group, limit_usd: limit, replaces } = draft;
+    const { request_time: time, limit_usd: limit, replaces } = draft;
+    const was = { charge_usd: null };
+    this.sums.noteMark(draft);
+    this.#add(draft, { time, usage: {}, charge: null, was, limit, replaces }, (prev) =>
+      encodeMark(draft, prev),
+    );
+  }
+
+  #add({ key, group, model = "", client }: Names, says: Says, encode: (prev: string) => string): void {
+    const { time, usage, charge, was, limit, replaces } = says;
     const entry = entryOf({
       time,
       key,
       group,
-      model: "",
-      usage: {},
-      client: draft.client ?? null,
-      charge: null,
-      was: { charge: null },
+      model,
+      usage,
+      client: client ?? null,
+      charge: parseUsd(charge ?? "0"),
+      was: was && { charge: parseUsd(was.charge_usd ?? "0") },
       limit: limit === undefined ? null : parseUsd(limit),
       replaced: replaces === undefined ? null : { time: replaces.time, limit: parseUsd(replaces.limit_usd) },
     });
-    this.sums.noteMark(draft);
-    this.#drafts.push({ entry, encode: (prev) => encodeMark(draft, prev) });
+    this.#drafts.push({ entry, encode });
   }
 
   get sums(): Sums {

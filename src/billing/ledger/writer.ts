@@ -62,7 +62,9 @@ export class LedgerWriter {
   readonly #now: () => number;
   readonly #lock: FileLock;
   readonly #store: LedgerStore;
+  /** The requests of the half hour before the ledger was opened, as far as they are at its end. The oldest come first. */
   readonly recent: readonly Recent[];
+  /** How many lines of the start's sums are from the index, which may be wrong. Null: all are from the ledger. */
   readonly indexedLines: number | null;
   readonly #outputs: OutputHistory;
   readonly #cached = new CachedPrompts();
@@ -109,10 +111,13 @@ export class LedgerWriter {
     this.#syncBatch();
   }
 
+  /** Why nothing can be written at present; null: it can. Lines wait in memory until it can. */
   get problem(): string | null {
     return this.#problem;
   }
 
+  /** Await this before a request goes to an upstream. From then on it gets a line, even if the gateway is killed. Null: it
+   *  is written. Rejects with `ledger_unwritable` while lines cannot be written. */
   open(intent: Intent): Promise<void> | null {
     if (this.#closing) return Promise.reject(refuse("it is closed"));
     if (this.#problem !== null) return Promise.reject(refuse(this.#problem));
@@ -136,12 +141,14 @@ export class LedgerWriter {
     return Promise.reject(refuse(this.#problem ?? "unknown"));
   }
 
+  /** Records that the open request goes to another channel. `isFirst`: nothing was sent to the one before. */
   attempt(id: string, channel: string, isFirst = false): void {
     if (addAttempt(this.#open, id, channel, isFirst))
       this.#records.push(() => encodeAttempt(id, channel, isFirst));
     this.#schedule();
   }
 
+  /** Writes the one line of an open request. */
   append(draft: LineDraft): void {
     if (this.#closing) {
       this.#options.report(
@@ -155,6 +162,7 @@ export class LedgerWriter {
     this.#open.delete(draft.id);
   }
 
+  /** Writes a line for a response that was delivered without an open request. */
   appendUnopened(draft: LineDraft): void {
     if (this.#closing)
       this.#options.report(
@@ -176,6 +184,7 @@ export class LedgerWriter {
     this.#schedule();
   }
 
+  /** Writes new amounts for a request that has its line. */
   correct(draft: CorrectionDraft): void {
     this.#chain.addCorrection(draft);
     this.#records.push(() => encodeUnopened(draft.id));
@@ -186,6 +195,7 @@ export class LedgerWriter {
     return [...this.#chain.sums.marks.values()];
   }
 
+  /** The owner accepts what earlier starts found in the ledger. Returns what it was. */
   acceptMarks(): readonly MarkDraft[] {
     const { marks } = this;
     for (const mark of marks) {
@@ -197,19 +207,23 @@ export class LedgerWriter {
     return marks;
   }
 
+  /** Writes what waits for the end of the event loop's turn. */
   flush(): void {
     if (!this.#closing && this.#problem === null && this.#hasWork) this.#flush();
   }
 
+  /** For an open request that reached no upstream: it gets no line. */
   discard(id: string): void {
     if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));
     this.#schedule();
   }
 
+  /** Takes what these lines add up to in the ledger. The larger amount counts. */
   raiseSums(tallies: Tallies): void {
     this.#chain.sums.raise(tallies);
   }
 
+  /** Of the days and months of the sums. To set another one reads the whole ledger. */
   get zone(): Zone {
     return this.#chain.sums.zone;
   }
@@ -223,22 +237,27 @@ export class LedgerWriter {
     });
   }
 
+  /** The sum of the charges of a key or group, corrections included. */
   spentOf(holder: Holder, window: Window): Usd {
     return this.#chain.sums.spentOf(holder, window, this.#now());
   }
 
+  /** What limits count in addition: estimates of requests whose cost is not known. */
   estimatedOf(holder: Holder, window: Window): Usd {
     return this.#chain.sums.estimatedOf(holder, window, this.#now());
   }
 
+  /** What a session has cost. Null: it has no line, or was used too long ago. */
   sessionOf(id: string): SessionSum | null {
     return this.#chain.sums.sessionOf(id);
   }
 
+  /** The charges of the whole ledger. */
   spentTogether(window: Window): Usd {
     return this.#chain.sums.spentTogether(window, this.#now());
   }
 
+  /** Arrival times of the requests since a moment, from `recent`. */
   recentOf(holder: Holder, since: number): number[] {
     const nameOf = ({ key, group, client }: Recent) =>
       ({ key, group, session: client?.session })[holder.kind];
@@ -246,18 +265,22 @@ export class LedgerWriter {
     return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
   }
 
+  /** How many tokens of its next prompt a session will probably read from the cache. */
   expectCached(conversation: Conversation): number {
     return this.#cached.expect(conversation, this.#now());
   }
 
+  /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
   expectOutput(model: string): number | null {
     return this.#outputs.expect(model);
   }
 
+  /** ISO time of a key's last billed request. */
   lastUsed(key: string): string | null {
     return this.#chain.sums.lastUsed(key);
   }
 
+  /** Writes what is left and releases the ledger. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;

@@ -1,10 +1,9 @@
 // What each session has spent, and each agent in it. It only reads.
 
 import { formatUsd } from "../../lib/money.ts";
-import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { findLatestLine, type Group, listMisses, type MissedRequest } from "../index/groups.ts";
 import { type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
-import { readLastLines } from "../ledger/follow.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import {
   addGroup,
@@ -261,28 +260,4 @@ function addTurn(turns: Map<string, Turn>, { id, time, model, usage, basis, was,
     charge,
     basis,
   });
-}
-
-/** The sessions that begin with `start`, at most `most`. A session that equals it is the only one. */
-export function listSessions(index: LedgerIndex, start: string, most: number): string[] {
-  const sql =
-    "SELECT session FROM senders WHERE session <> '' AND session >= ?1 AND session < ?1 || char(1114111) ORDER BY id";
-  const found = index.parts.flatMap((part) => part.list(sql, start).map(([session]) => String(session)));
-  return found.includes(start) ? [start] : [...new Set(found)].slice(0, most);
-}
-
-const FIRST_LOOK = 64;
-
-/** The session of the last request that has one. Null: no request has one. */
-export function findLastSession(path: string): string | null {
-  for (let count = FIRST_LOOK; ; count *= 8) {
-    const { texts } = readLastLines(path, count);
-    for (const text of texts.toReversed()) {
-      const line = parseJson(text);
-      const session = getField(getField(line, "client"), "session");
-      const isRequest = getField(line, "corrects") === undefined && getField(line, "mark") === undefined;
-      if (isRequest && typeof session === "string") return session;
-    }
-    if (texts.length < count) return null;
-  }
 }

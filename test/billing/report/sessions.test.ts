@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 
 import { array, assert, boolean, constantFrom, property, record } from "fast-check";
 
+import { findLastSession, listSessions } from "../../../src/billing/report/find.ts";
 import {
   type ClientIdentity,
   encodeCorrection,
@@ -11,14 +12,7 @@ import {
   hashLine,
 } from "../../../src/billing/ledger/line.ts";
 import { describeTotals, openTotals, sumLedger, addTotals } from "../../../src/billing/report/report.ts";
-import {
-  type AgentTotals,
-  findLastSession,
-  listSessions,
-  listTree,
-  listTurns,
-  sumSessions,
-} from "../../../src/billing/report/sessions.ts";
+import { type AgentTotals, listTree, listTurns, sumSessions } from "../../../src/billing/report/sessions.ts";
 import { draftOf, newLedgerPath, readIndex } from "../ledger/ledger-samples.ts";
 
 interface Sample {

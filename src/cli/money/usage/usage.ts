@@ -19,7 +19,7 @@ import {
 } from "../../../billing/report/report.ts";
 import { CALL_KINDS, USAGE_KINDS } from "../../../billing/usage.ts";
 import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
-import { findLastSession, listSessions } from "../../../billing/report/sessions.ts";
+import { findLastSession, listSessions } from "../../../billing/report/find.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { formatDecimal, formatUsd } from "../../../lib/money.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
