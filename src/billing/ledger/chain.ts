@@ -47,8 +47,10 @@ export class LedgerChain {
   addCorrection(draft: CorrectionDraft): void {
     const { request_time: time, usage, was } = draft;
     const replaces = was.limit_usd === undefined ? undefined : { time, limit_usd: was.limit_usd };
-    this.#add(draft, { time, usage, charge: draft.charge_usd, was, limit: draft.limit_usd, replaces }, (prev) =>
-      encodeCorrection(draft, prev),
+    this.#add(
+      draft,
+      { time, usage, charge: draft.charge_usd, was, limit: draft.limit_usd, replaces },
+      (prev) => encodeCorrection(draft, prev),
     );
   }
 
