@@ -21,6 +21,7 @@ import { dirname, join } from "node:path";
 import { editConfig } from "../../../src/config/file/replace.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { makeControlFolder } from "../../../src/gateway/control/socket.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { run } from "../../cli/driving.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway, startGatewayHere } from "../../harness/gateway.ts";
 import {
@@ -161,7 +162,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
         const [failure = ""] = await live(planted.folder);
         const path = planted.folder.join(`ledger.jsonl.${tail}`);
         expect(failure).toContain(`${path} is a ${kind === "hard link" ? kind : "link to "}`);
-        expect(failure).toContain(`rm ${path}`);
+        expect(failure).toContain(`rm ${quoteWord(path)}`);
       }
     },
   );
@@ -230,7 +231,7 @@ describe.skipIf(WINDOWS)("the commands, with a link to a key file planted", () =
     const path = planted.folder.join(name);
     const said = outcome.stdout + outcome.stderr;
     expect(said).toContain(`${path} is a link to `);
-    expect(said).toContain(`rm ${path}`);
+    expect(said).toContain(`rm ${quoteWord(path)}`);
   });
 
   test("commands that only read change nothing where a link is planted", async () => {
