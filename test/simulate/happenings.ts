@@ -61,6 +61,7 @@ const HANDLERS: Handlers = {
     later(world, 3000, "the config is put right", () => world.change({}));
   },
   "config touched": (world) => world.changeMultipliers(),
+  "config in two pieces": (world) => world.writeInPieces(),
   "key off": (world, { client, ms }) => {
     // Some changes come right before the gateway looks at the file.
     const waitMs =

@@ -49,9 +49,22 @@ export class Operator {
     if (status !== 200) return;
     if (action === "disable")
       this.pauses.push({ channel, from: scheduler.now, until: Number.POSITIVE_INFINITY, process });
+    if (action === "enable") this.#checkEnabled(process, channel);
     if (action === "enable")
       for (const pause of this.pauses)
         if (pause.channel === channel) pause.until = Math.min(pause.until, scheduler.now);
+  }
+
+  /** It ends every cooldown of the channel, those of single models too. */
+  #checkEnabled(process: SimProcess, channel: string): void {
+    const { gateway } = this.#world.served?.running ?? {};
+    if (gateway === undefined || process !== this.#world.process) return;
+    const view = gateway.channels.view(gateway.catalog, gateway.now()).find(({ name }) => name === channel);
+    if (view?.until)
+      this.#world.accuse(
+        "control",
+        `The channel ${channel} was enabled, but is ${view.state}: ${view.reason}`,
+      );
   }
 
   /** Enables all channels again that commands have disabled. */

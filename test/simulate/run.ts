@@ -145,6 +145,8 @@ export class World implements Machine {
   #changes: { -readonly [name in keyof Changes]: Changes[name] } = { ...NO_CHANGES };
   readonly #limits = new Map<string, LimitPlan[]>();
   #healed = false;
+  /** When everything worked again. */
+  healedAt = Number.POSITIVE_INFINITY;
   #ending = false;
   #left = 0;
   #boots = 0;
@@ -451,6 +453,17 @@ export class World implements Machine {
     this.writeConfig();
   }
 
+  /** An editor that has written all but the last key when the gateway looks, and the rest soon after. */
+  writeInPieces(): void {
+    const text = writeConfig(this.plan, this.#changes);
+    const waitUs = Math.max(0, this.nextLook() - this.scheduler.now - 5000);
+    this.scheduler.after(waitUs, NATURE, "half a config", () => {
+      const now = writeConfig(this.plan, this.#changes);
+      if (now === text) this.writeConfig(text.slice(0, text.lastIndexOf("  - { name:")));
+    });
+    this.scheduler.after(waitUs + 30_000, NATURE, "the rest of the config", () => this.writeConfig());
+  }
+
   changeLimits(client: string, limits: LimitPlan): void {
     this.limitsOf(client).push(limits);
     this.change({ limits: new Map([...this.#changes.limits, [client, limits]]) });
@@ -563,9 +576,10 @@ export class World implements Machine {
   #heal(): void {
     this.scheduler.note("everything works again");
     this.#healed = true;
+    this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
-    this.#changes = NO_CHANGES;
+    this.#changes = { ...NO_CHANGES, groupsFree: true };
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));

@@ -10,11 +10,13 @@ import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
 import { type Billed, checkAmounts } from "./amounts.ts";
 import { checkDurable, isAtRisk } from "./durable.ts";
+import { checkRefused } from "./refused.ts";
 
 interface Line extends Billed {
   readonly id: string;
   readonly time: string;
   readonly key: string;
+  readonly group: string;
   readonly outcome: string;
   readonly status: number | null;
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
@@ -37,6 +39,8 @@ export function checkBooks(world: World): void {
   checkOnce(world, lines);
   checkAmounts(world, lines);
   checkRequests(world, lines);
+  checkExtra(world, lines);
+  checkRefused(world, lines);
   checkDurable(world, new Set(lines.map(({ id }) => id)));
   checkJournal(world, lines);
 }
@@ -148,6 +152,23 @@ function checkRequests(world: World, lines: readonly Line[]): void {
   for (const [number, strays] of byNumber) {
     if (number === null || !sends.has(number))
       world.accuse("one line", `The line ${strays[0]?.id} belongs to no request: ${strays[0]?.model}.`);
+  }
+}
+
+/** A request that was answered without any upstream, long before its gateway died, is not interrupted. */
+function checkExtra(world: World, lines: readonly Line[]): void {
+  if (hasBadDisk(world.plan) || world.stoodStill || world.removed.length > 0) return;
+  if (world.deaths.some(({ how }) => how === "without power")) return;
+  const interrupted = new Set(lines.flatMap(({ id, outcome }) => (outcome === "interrupted" ? [id] : [])));
+  for (const { name, reply, end, endedAt } of world.sends) {
+    const id = reply?.fields.get("x-request-id");
+    if (id === undefined || !interrupted.has(id) || end !== "reply" || world.bySend.has(name)) continue;
+    const killed = world.deaths.find(({ at }) => at >= endedAt);
+    if (killed !== undefined && killed.at > endedAt + 1_000_000)
+      world.accuse(
+        "one line",
+        `${name} never left the gateway, got its answer, and has an interrupted line.`,
+      );
   }
 }
 

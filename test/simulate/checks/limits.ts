@@ -1,7 +1,8 @@
 // Checks that the limits of keys are never exceeded by more than the documentation says.
 
 import type { Send } from "../clients/line.ts";
-import { type Dialect, hasBadDisk, type LimitPlan, sessionOf } from "../plan/plan.ts";
+import { PLATFORMS } from "../../../src/config/schema.ts";
+import { type Dialect, hasBadDisk, type LimitPlan, type Plan, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -27,6 +28,23 @@ export function checkLimits(world: World): void {
       { limit: limits.usdPerMonth, since: (at) => monthBegins(world, at) },
     ]);
     checkSessions(world, limits, own);
+  }
+  checkGroups(world);
+}
+
+/** The keys of a group share its limits. They end when everything works again. */
+function checkGroups(world: World): void {
+  for (const platform of PLATFORMS) {
+    const limits = world.plan.groupLimits?.[platform];
+    if (limits === undefined) continue;
+    const own = world.arrivals.filter(({ send, fetches, at }) => {
+      const client = world.sendsByName.get(send)?.client;
+      return fetches === null && at < world.healedAt && client && platformOf(client.dialect) === platform;
+    });
+    checkRate(world, `The group ${platform}`, limits.requestsPerMinute, own);
+    checkConcurrent(world, platform, limits.concurrentRequests, own);
+    if (limits.strict === true) checkStrict(world, `The group ${platform}`, limits.usdTotal, own);
+    checkSpent(world, `The group ${platform}`, own, [{ limit: limits.usdTotal, since: () => 0 }]);
   }
 }
 
@@ -246,16 +264,34 @@ function isPaid({ whole, status, plan, stream, tainted }: Arrival): boolean {
 
 /** The gateway estimates a prompt from the client's bytes. A bridge may have added a few. */
 const CAREFUL = 0.8;
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
 /** In virtual time. */
 function dayBegins({ plan }: World, at: number): number {
-  return at - ((plan.wall + at / 1000) % DAY_MS) * 1000;
+  return findBegin(plan, at, (text) => text.slice(0, 10));
 }
 
 function monthBegins({ plan }: World, at: number): number {
-  const now = new Date(plan.wall + at / 1000);
-  return (Date.UTC(now.getUTCFullYear(), now.getUTCMonth()) - plan.wall) * 1000;
+  return findBegin(plan, at, (text) => text.slice(0, 7));
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** When the day or month began in the zone of the config. Runs are short: it began minutes ago, or long before the run. */
+function findBegin({ wall, zone = "UTC" }: Plan, at: number, name: (date: string) => string): number {
+  const format =
+    formats.get(zone) ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short" });
+  formats.set(zone, format);
+  let after = wall + at / 1000;
+  let before = after - 2 * HOUR_MS;
+  const today = name(format.format(after));
+  if (name(format.format(before)) === today) return Number.NEGATIVE_INFINITY;
+  while (after - before > 1) {
+    const middle = (before + after) / 2;
+    if (name(format.format(middle)) === today) after = middle;
+    else before = middle;
+  }
+  return (Math.round(after / 1000) * 1000 - wall) * 1000;
 }
 
 const BEGINS = { usd_per_day: dayBegins, usd_per_month: monthBegins };

@@ -1,7 +1,12 @@
-// Checks decision 0012: a POST reaches a channel once, and after the first byte of an answer no other channel.
+// Checks decision 0012: a POST reaches a channel once, after the first byte of an answer no other channel, and none after
+// `failover.total`.
 
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
+import { TOTAL_SECONDS } from "../world/config.ts";
+
+/** The gateway's timers are late, and its connections take a while. */
+const MARGIN_US = 2_000_000;
 
 export function checkResent(world: World): void {
   for (const [send, own] of world.bySend) {
@@ -9,6 +14,12 @@ export function checkResent(world: World): void {
     for (const [channel, there] of Map.groupBy(posts, (post) => post.channel))
       if (there.length > 1)
         world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
+    const [first, late] = [posts[0], posts.at(-1)];
+    if (first && late && late.sentAt > first.sentAt + TOTAL_SECONDS * 1e6 + MARGIN_US && !world.stoodStill)
+      world.accuse(
+        "resent",
+        `${send} was sent to ${late.channel} when failover.total was over: at ${listTimes(posts)}.`,
+      );
     const begun = posts.find(
       (post) => !isFailure(post) && post.hasBegun() && posts.some(({ sentAt }) => sentAt > post.sentAt),
     );

@@ -28,6 +28,10 @@ export interface Plan {
   readonly drainMs: number;
   readonly attempts: number;
   readonly maxFiles: number;
+  /** The time zone of days and months in limits; absent: UTC. */
+  readonly zone?: string;
+  /** Limits of groups, by platform; absent: none has one. They end when everything works again. */
+  readonly groupLimits?: Readonly<Partial<Record<Platform, LimitPlan>>>;
   readonly weather: {
     readonly latency: number;
     readonly window: number;
@@ -44,6 +48,8 @@ export interface ChannelPlan {
   readonly name: string;
   readonly platform: Platform;
   readonly priority: number;
+  /** Its share among channels of equal priority; absent: 1. */
+  readonly weight?: number;
   /** When the upstream closes idle connections; 0: never. */
   readonly idleCloseMs: number;
   readonly idleClose: "fin" | "rst";
@@ -232,7 +238,14 @@ export type Happening = { readonly atMs: number } & (
     }
   | { readonly kind: "slow disk"; readonly syncMs: number; readonly ms: number }
   | { readonly kind: "ledger removed" | "ledger moved" | "sums removed" }
-  | { readonly kind: "channel off" | "channel on" | "broken config" | "config touched" }
+  | {
+      readonly kind:
+        | "channel off"
+        | "channel on"
+        | "broken config"
+        | "config touched"
+        | "config in two pieces";
+    }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
   | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
   | { readonly kind: "command"; readonly channel: string; readonly action: "disable" | "enable" | "probe" }

@@ -15,7 +15,68 @@ import {
 
 export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
-  return addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
+  const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
+  return addPieces(addZone(addGroupLimits(addHugeAnswers(more))));
+}
+
+/** In some runs, an editor writes the config in two pieces, just when the gateway looks at it. */
+function addPieces(plan: Plan): Plan {
+  const random = new Random(plan.seed, "pieces");
+  if (!random.chance(150)) return plan;
+  const pieces = { kind: "config in two pieces", atMs: random.skewed(20, 3000) } as const;
+  return { ...plan, happenings: [...plan.happenings, pieces].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** Moments shortly before the clocks are changed, or a day ends in a zone with daylight saving. */
+const CLOCK_CHANGES = [
+  ["Europe/Berlin", "2027-03-27T22:59:50Z"],
+  ["Europe/Berlin", "2027-03-28T00:59:50Z"],
+  ["America/New_York", "2026-11-01T03:59:50Z"],
+  ["Australia/Lord_Howe", "2027-04-03T14:59:45Z"],
+] as const;
+
+function addZone(plan: Plan): Plan {
+  const random = new Random(plan.seed, "zone");
+  if (!random.chance(120)) return plan;
+  const [zone, wall] = random.pick(CLOCK_CHANGES);
+  return { ...plan, zone, wall: Date.parse(wall) };
+}
+
+/** In some runs, groups have limits, and their channels have weights. */
+function addGroupLimits(plan: Plan): Plan {
+  const random = new Random(plan.seed, "groups");
+  if (!random.chance(150)) return plan;
+  const platforms = [...new Set(plan.clients.map(({ dialect }) => platformOf(dialect)))];
+  const limits = platforms.map((platform) => {
+    const usd = { usdTotal: random.pick(USD_LIMITS), strict: random.chance(300) };
+    const count = random.chance(500)
+      ? { requestsPerMinute: random.between(5, 30) }
+      : { concurrentRequests: random.between(1, 4) };
+    return [platform, random.chance(500) ? usd : count] as const;
+  });
+  const channels = plan.channels.map((channel): ChannelPlan => ({
+    ...channel,
+    weight: random.between(1, 5),
+  }));
+  return { ...plan, channels, groupLimits: Object.fromEntries(limits) };
+}
+
+/** In some runs, a few answers are larger than what is held without a reservation of memory, and most of these are cut. */
+function addHugeAnswers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "huge");
+  if (!random.chance(80)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request, index): RequestPlan => {
+      if (index !== 2 || request.bad !== null || request.background) return request;
+      const padding = random.between(1_100_000, 2_000_000);
+      const plain: AnswerPlan = { ...GOOD_ANSWER, padding, framing: random.pick(["length", "chunked"]) };
+      const answer = random.chance(600) ? { ...cutAnywhere(plain, random), framing: plain.framing } : plain;
+      return { ...request, stream: false, slow: null, answers: [answer] };
+    });
+    return { ...client, piece: 0, requests };
+  });
+  const weather = { ...plan.weather, window: 1 << 20, piece: 0 };
+  return { ...plan, weather, clients };
 }
 
 /** In some runs some keys have a limit for each month, and a month may end. */

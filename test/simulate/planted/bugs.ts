@@ -84,6 +84,41 @@ export const BUGS: readonly Bug[] = [
     from: "this.#left += held - to; held = to;",
     to: "this.#left += held - to;",
   },
+  {
+    name: "a request that never left stays in the journal",
+    from: "if (this.#open.delete(id)) this.#records.push(() => encodeDiscard(id));",
+    to: "this.#open.delete(id);",
+  },
+  {
+    name: "`failover.total` begins anew with each attempt",
+    from: "return this.#deadline - performance.now();",
+    to: "return ((this as any).all ??= this.#deadline - performance.now());",
+  },
+  {
+    name: "an estimate counts on after the real usage has replaced it",
+    from: "replaced: replaces === undefined ? null : {",
+    to: "replaced: replaces === undefined || true ? null : {",
+  },
+  {
+    name: "requests of a time to come count, when the clock was set back",
+    from: "|| recent[0] > now)) recent.shift();",
+    to: ")) recent.shift();",
+  },
+  {
+    name: "enabling a channel leaves the cooldowns of its models",
+    from: "if (!disabled) memory.models.clear();",
+    to: "",
+  },
+  {
+    name: "a changed config is applied at the first look",
+    from: "content !== seen && content !== candidate && reading",
+    to: "false && reading",
+  },
+  {
+    name: "the memory of a large response is not given back when it is over",
+    from: "this.#chunks = []; this.#memory?.free();",
+    to: "this.#chunks = [];",
+  },
 ];
 
 const ROOT = join(import.meta.dir, "../../..");

@@ -24,6 +24,8 @@ export interface Changes {
   readonly dearer: boolean;
   /** Every group has another multiplier. */
   readonly raised: boolean;
+  /** No group has a limit. */
+  readonly groupsFree: boolean;
   /** Of keys, in place of those that the plan gives them at the beginning. */
   readonly limits: ReadonlyMap<string, LimitPlan>;
 }
@@ -34,6 +36,7 @@ export const NO_CHANGES: Changes = {
   comment: "",
   dearer: false,
   raised: false,
+  groupsFree: false,
   limits: new Map(),
 };
 
@@ -48,18 +51,18 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `listen: { host: 127.0.0.1, port: ${PORT} }`,
     `ledger: { path: ledger.jsonl, sync: ${plan.sync}, rotate: { ${rotate.join(", ")} } }`,
     // The machine's own zone would make other traces on another machine.
-    "timezone: UTC",
+    `timezone: ${plan.zone ?? "UTC"}`,
     `on_disconnect: { drain: ${plan.drainMs}ms }`,
     `failover: { attempts: ${plan.attempts}, total: ${TOTAL_SECONDS}s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority, free = false, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+      ({ name, platform, priority, weight = 1, free = false, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, weight: ${weight}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
-      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}] }`;
+      return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}], limits: { ${writeLimits(changes.groupsFree ? {} : (plan.groupLimits?.[platform] ?? {}))} } }`;
     }),
     ...(changes.dearer ? ["prices:", ...DEARER] : []),
     "keys:",
