@@ -48,6 +48,12 @@ export function isLongList({ length }: readonly unknown[]): boolean {
 }
 
 const NO_CREDENTIAL = "only a client with a login can see it";
+
+function describeFiltered(models: readonly ModelEntry[]): ChannelModels {
+  const problem = models.length > 0 ? null : "its `models` in the config leaves nothing of its list";
+  return { models, problem, short: false };
+}
+
 const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
@@ -65,7 +71,7 @@ export function createModelLists(client: Client): KnownLists {
     try {
       const models = await fetchModels(client, source);
       const isFilteredOut = channel.models !== null && !models.some((entry) => isServed(channel, entry));
-      if (isFilteredOut) return { models: recall(), problem: null, short: false };
+      if (isFilteredOut) return describeFiltered(recall());
       lastKnown.set(id, models);
       const known = listedIds.get(identifyUpstream(channel));
       const ids = models.map((entry) => entry.id);

@@ -56,8 +56,9 @@ function open(
     },
   });
   cleanups.push(() => gateway.stop());
+  const ask = (target: string) => rawRequest(gateway.port, { target, fields: bearer(platform) });
   const list = async (target: string): Promise<string[]> => {
-    const answer = await rawRequest(gateway.port, { target, fields: bearer(platform) });
+    const answer = await ask(target);
     expect([target, answer.status]).toEqual([target, 200]);
     const { data, models } = JSON.parse(answer.text);
     return (data ?? models).map(({ id, name }: Record<string, string>) => id ?? name!.replace("models/", ""));
@@ -68,7 +69,7 @@ function open(
     const answer = await rawRequest(gateway.port, { target, fields: bearer(platform), body });
     return String(JSON.parse(answer.text).id);
   };
-  return { list, send };
+  return { ask, list, send };
 }
 
 const pathOf = (request: Request): string => new URL(request.url).pathname;
@@ -129,6 +130,13 @@ describe("a list of which `models` leaves nothing", () => {
     ids = ["other"];
     expect(await list("/v1/models")).toEqual(["mine-7"]);
   });
+});
+
+test("a list of which globs in `models` leave nothing is an error with the reason", async () => {
+  const upstream = startUpstream("a", () => ["other-1"]);
+  const { ask } = open("messages", { a: { ...upstream, models: ["mine-*"] } });
+  const { status, text } = await ask("/v1/models");
+  expect([status, JSON.parse(text).error.message]).toEqual([502, expect.stringContaining("leaves nothing")]);
 });
 
 test("a listed model goes to a channel that lists it, whatever the channel's priority", async () => {
