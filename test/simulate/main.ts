@@ -7,6 +7,7 @@ import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
 import { describeEvent, describePlan } from "./plan/story.ts";
+import { describeChances } from "./planted/bugs.ts";
 import { type Accusation, type Outcome, runPlan } from "./run.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { compileProgram, type Program } from "./world/process.ts";
@@ -58,6 +59,8 @@ if (flags.recorded && !hasFixtures) {
 
 const make: Program = compileProgram(await bundleProgram());
 const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
+/** Runs of seeds. */
+let seeded = 0;
 const failures = new Map<string, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
@@ -166,6 +169,7 @@ async function runSeeds(): Promise<void> {
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener());
     add(outcome);
+    seeded++;
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
     const first = outcome.accusations.find(counts);
     if (first === undefined) continue;
@@ -182,6 +186,10 @@ async function runSeeds(): Promise<void> {
 if (flags.regressions) await replayRegressions();
 await runSeeds();
 
+if (flags.for !== undefined) {
+  console.log(`\nHow likely it was that ${seeded} runs find a bug such as these:`);
+  for (const line of describeChances(seeded)) console.log(line);
+}
 const seconds = (performance.now() - start) / 1000;
 const { user, system } = process.cpuUsage();
 const minutesOfWork = (user + system) / 60e6;

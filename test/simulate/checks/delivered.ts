@@ -5,7 +5,7 @@ import type { Send } from "../clients/line.ts";
 import type { ChannelPlan } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
-import { FIRST_BYTE_SECONDS, TOTAL_SECONDS } from "../world/config.ts";
+import { FIRST_BYTE_SECONDS, totalOf } from "../world/config.ts";
 
 /** These end requests that are in flight, or connections with bytes on their way. */
 const BREAKING = new Set([
@@ -66,9 +66,9 @@ function isWhole({ plan, sent, status, tainted }: Arrival): boolean {
 }
 
 /** The gateway's time limits had not ended when the answer could reach it. Some connections take long for a request. */
-function isInTime({ bySend }: World, { send, at, waited }: Arrival): boolean {
+function isInTime({ bySend, plan }: World, { send, at, waited }: Arrival): boolean {
   const first = bySend.get(send)?.[0]?.at ?? at;
-  const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, TOTAL_SECONDS * SECOND - (at - first));
+  const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, totalOf(plan) * SECOND - (at - first));
   return waited + MAY_TRAVEL_US < limit;
 }
 

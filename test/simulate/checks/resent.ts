@@ -3,7 +3,7 @@
 
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
-import { TOTAL_SECONDS } from "../world/config.ts";
+import { totalOf } from "../world/config.ts";
 
 /** The gateway's timers are late, and its connections take a while. */
 const MARGIN_US = 2_000_000;
@@ -15,7 +15,12 @@ export function checkResent(world: World): void {
       if (there.length > 1)
         world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
     const [first, late] = [posts[0], posts.at(-1)];
-    if (first && late && late.sentAt > first.sentAt + TOTAL_SECONDS * 1e6 + MARGIN_US && !world.stoodStill)
+    if (
+      first &&
+      late &&
+      late.sentAt > first.sentAt + totalOf(world.plan) * 1e6 + MARGIN_US &&
+      !world.stoodStill
+    )
       world.accuse(
         "resent",
         `${send} was sent to ${late.channel} when failover.total was over: at ${listTimes(posts)}.`,

@@ -27,6 +27,8 @@ export interface Plan {
   readonly rotateMonthly: boolean;
   readonly drainMs: number;
   readonly attempts: number;
+  /** How long all attempts of a request may take together; absent: half a minute. */
+  readonly totalSeconds?: number;
   readonly maxFiles: number;
   /** The time zone of days and months in limits; absent: UTC. */
   readonly zone?: string;

@@ -16,7 +16,7 @@ import {
 export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
-  return addPieces(addZone(addGroupLimits(addHugeAnswers(more))));
+  return addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
 }
 
 /** In some runs, an editor writes the config in two pieces, just when the gateway looks at it. */
@@ -193,6 +193,21 @@ function addFailovers(plan: Plan): Plan {
   const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
   const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
   return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
+}
+
+/** In some runs, many requests find only silent upstreams, and all attempts together may take little longer than one. */
+function addImpatience(plan: Plan): Plan {
+  const random = new Random(plan.seed, "impatience");
+  if (!random.chance(80)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request): RequestPlan => {
+      if (request.background || !random.chance(100)) return request;
+      const answer: AnswerPlan = { ...GOOD_ANSWER, kind: "silence" };
+      return { ...request, leave: null, answers: [answer, answer, answer] };
+    });
+    return { ...client, requests };
+  });
+  return { ...plan, attempts: 4, totalSeconds: 14, clients };
 }
 
 /** In some runs, all clients of a platform share a key that may have only one or two requests at once, and most answers

@@ -11,6 +11,16 @@ export interface Bug {
   readonly name: string;
   readonly from: string;
   readonly to: string;
+  /** Of a thousand runs with random seeds, how many show it. `planted/main.ts --rate` counts that. */
+  readonly perThousand: number;
+}
+
+/** How likely it was that so many runs find each bug, the least likely first. */
+export function describeChances(runs: number): string[] {
+  const chances = BUGS.map(({ name, perThousand }) => ({ name, chance: 1 - (1 - perThousand / 1000) ** runs }));
+  return chances
+    .toSorted((a, b) => a.chance - b.chance)
+    .map(({ name, chance }) => `${(100 * chance).toFixed(0).padStart(5)} %  ${name}`);
 }
 
 export const BUGS: readonly Bug[] = [

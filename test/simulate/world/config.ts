@@ -11,9 +11,12 @@ export const LEDGER = `${HOME}/ledger.jsonl`;
 export const BROKEN_CONFIG = "channels: [what is this";
 export const PORT = 4141;
 
-/** How long the gateway waits for the first byte of an answer, and for all attempts of a request. */
+/** How long the gateway waits for the first byte of an answer. */
 export const FIRST_BYTE_SECONDS = 12;
-export const TOTAL_SECONDS = 30;
+const TOTAL_SECONDS = 30;
+
+/** How long it waits for all attempts of a request. */
+export const totalOf = ({ totalSeconds = TOTAL_SECONDS }: Plan): number => totalSeconds;
 
 /** What the operator has changed. */
 export interface Changes {
@@ -53,7 +56,7 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     // The machine's own zone would make other traces on another machine.
     `timezone: ${plan.zone ?? "UTC"}`,
     `on_disconnect: { drain: ${plan.drainMs}ms }`,
-    `failover: { attempts: ${plan.attempts}, total: ${TOTAL_SECONDS}s }`,
+    `failover: { attempts: ${plan.attempts}, total: ${totalOf(plan)}s }`,
     "channels:",
     ...plan.channels.map(
       ({ name, platform, priority, weight = 1, free = false, probeSeconds = 0 }) =>
