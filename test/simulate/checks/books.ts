@@ -10,7 +10,7 @@ import type { Arrival } from "../upstreams/upstream.ts";
 import { HOME, LEDGER } from "../world/config.ts";
 import { type Billed, checkAmounts } from "./amounts.ts";
 import { checkDurable, isAtRisk } from "./durable.ts";
-import { checkRefused } from "./refused.ts";
+import { checkRefused, mayMissLines } from "./refused.ts";
 
 interface Line extends Billed {
   readonly id: string;
@@ -157,8 +157,7 @@ function checkRequests(world: World, lines: readonly Line[]): void {
 
 /** A request that was answered without any upstream, long before its gateway died, is not interrupted. */
 function checkExtra(world: World, lines: readonly Line[]): void {
-  if (hasBadDisk(world.plan) || world.stoodStill || world.removed.length > 0) return;
-  if (world.deaths.some(({ how }) => how === "without power")) return;
+  if (mayMissLines(world)) return;
   const interrupted = new Set(lines.flatMap(({ id, outcome }) => (outcome === "interrupted" ? [id] : [])));
   for (const { name, reply, end, endedAt } of world.sends) {
     const id = reply?.fields.get("x-request-id");

@@ -30,49 +30,60 @@ const SPENT =
   /The (key|group) \\*"([^"\\]+)\\*" may spend .* has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
 
 export function checkRefused(world: World, lines: readonly Counted[]): void {
+  const isWhole = !mayMissLines(world);
   for (const send of world.sends) {
     const text = send.reply?.body.toString() ?? send.events?.join("\n") ?? "";
     if (text.includes("does not know this key") && send.request.bad !== "unknown key")
       world.accuse("refused", `The gateway does not know the key of ${send.name}, which every config has.`);
-    const [, kind = "", name = "", limit = "", per] = REFUSAL.exec(text) ?? [];
-    if (per !== undefined) checkCount(world, send, { kind, name, limit: Number(limit), per });
-    const [, holder = "", whose = "", spent, estimated = "0"] = SPENT.exec(text) ?? [];
-    if (spent === undefined || mayMissLines(world)) continue;
-    const own = lines.filter((line) => (holder === "key" ? line.key : line.group) === whose);
-    checkSpent(world, send, own, { spent: Number(spent), estimated: Number(estimated) });
+    const refusal = REFUSAL.exec(text);
+    if (refusal) checkCount(world, send, refusal);
+    const spent = isWhole ? SPENT.exec(text) : null;
+    if (spent) checkSpent(world, send, lines, spent);
   }
 }
 
 /** What counted once may be gone from the ledger, or wait for it. */
-function mayMissLines(world: World): boolean {
+export function mayMissLines(world: World): boolean {
   const isCut = world.deaths.some(({ how }) => how === "without power");
   return world.removed.length > 0 || isCut || hasBadDisk(world.plan) || world.stoodStill;
 }
 
-interface Refusal {
-  readonly kind: string;
-  readonly name: string;
-  readonly limit: number;
-  readonly per: string;
-}
-
-function checkCount(world: World, send: Send, { kind, name, limit, per }: Refusal): void {
+function checkCount(world: World, send: Send, refusal: RegExpExecArray): void {
+  const [, kind = "", name = "", limit = "", per = ""] = refusal;
   const isRate = per === "a minute";
+  const setBack = isRate ? findSetBack(world, send.at) : null;
   const before = !isRate ? MAY_RUN_ON_US : world.timeWasBent ? BENT_MINUTE_US : MINUTE_US;
   const others = world.sends.filter(
     (other) =>
       other !== send &&
       isOf(other, kind, name) &&
       other.at <= send.endedAt &&
+      (setBack === null || other.endedAt >= setBack.at || other.at <= send.endedAt - setBack.by) &&
       // Requests count when they are let in, and the others while they run.
       (isRate || other.endedAt > send.at - before) &&
       (!isRate || Math.min(other.endedAt, other.at + MAY_RUN_ON_US) > send.at - before),
   );
-  if (others.length < limit)
+  if (others.length < Number(limit))
     world.accuse(
       "refused",
       `${send.name} was refused because the ${kind} ${name} may have ${limit} requests ${per}, but there were ${others.length} others at most.`,
     );
+}
+
+/**
+ * Since when the clock is set back, and by how much, if that was its last change. What came before it is in the future for as
+ * long, and does not count, until a gateway that starts reads it in the ledger.
+ */
+function findSetBack(
+  { plan, boots }: World,
+  at: number,
+): { readonly at: number; readonly by: number } | null {
+  const changes = plan.happenings.flatMap((each) =>
+    each.kind === "clock" && each.atMs * 1000 <= at ? [{ at: each.atMs * 1000, by: -each.byMs * 1000 }] : [],
+  );
+  const last = changes.toSorted((a, b) => a.at - b.at).at(-1);
+  if (last === undefined || last.by < MINUTE_US) return null;
+  return boots.some((boot) => boot >= last.at && boot <= at) ? null : last;
 }
 
 function isOf({ client, request }: Send, kind: string, name: string): boolean {
@@ -80,12 +91,10 @@ function isOf({ client, request }: Send, kind: string, name: string): boolean {
   return kind === "group" ? platformOf(client.dialect) === name : sessionOf(client, request.number) === name;
 }
 
-function checkSpent(
-  world: World,
-  send: Send,
-  lines: readonly Counted[],
-  said: { readonly spent: number; readonly estimated: number },
-): void {
+function checkSpent(world: World, send: Send, all: readonly Counted[], refusal: RegExpExecArray): void {
+  const [, holder, whose, saidSpent, saidEstimated = "0"] = refusal;
+  const said = { spent: Number(saidSpent), estimated: Number(saidEstimated) };
+  const lines = all.filter((line) => (holder === "key" ? line.key : line.group) === whose);
   const spent = lines.reduce((sum, line) => sum + Number(line.charge_usd ?? 0), 0);
   if (said.spent > spent + NOTHING_USD)
     world.accuse(
