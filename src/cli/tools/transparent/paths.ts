@@ -1,5 +1,5 @@
 // Paths of the vendor's hosts that carry no inference. They go straight to the vendor, with the tool's own login, and are not
-// metered. Each was seen in the requests of Claude Code 2.1.330 or later. Everything else goes to the gateway.
+// metered. Those of a login are from its executable, the others were seen in requests of Claude Code 2.1.330. Everything else goes to the gateway.
 
 const GET_PATHS = new Set([
   // The profile of a login, and what its plan allows.
