@@ -272,6 +272,7 @@ export const LOOK: CommandTable = {
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
+        json: ["ledger-accept"],
         examples: [["gateway ledger accept", "after `gateway ledger verify` has named the lines"]],
         run: async (flags) => (await import("../cli/money/ledger/accept.ts")).acceptLedger(flags),
       },

@@ -106,6 +106,7 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["sessions-show", "sessions", "show", "last", "--turns"],
   ["cache", "cache"],
   ["ledger-verify", "ledger", "verify"],
+  ["ledger-accept", "ledger", "accept"],
   ["ledger-anchor", "ledger", "anchor"],
   ["ledger-show", "ledger", "show", "last"],
   ["ledger-reprice", "ledger", "reprice", "--since", "1d", "--dry-run"],

@@ -183,6 +183,7 @@ const OUTPUTS = {
   "sessions-show": shownSession,
   cache,
   "ledger-verify": verification,
+  "ledger-accept": z.object({ accepted: z.array(z.string()) }),
   "ledger-anchor": anchor,
   "ledger-show": shownLine,
   "ledger-reprice": repricing,
