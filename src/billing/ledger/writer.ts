@@ -357,8 +357,7 @@ export class LedgerWriter {
     this.#opening = null;
     this.#records = [];
     try {
-      // Where only lines are written, they find out themselves.
-      if (records.length > 0 || this.#problem !== null) this.#store.requireInPlace();
+      this.#store.requireInPlace();
       if (records.length > 0 && this.#problem === null) this.#store.writeJournal(records);
     } catch (error) {
       this.#fail(error);
