@@ -11,11 +11,11 @@ import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.
 import type { UnroutedCall } from "../gateway/intake/call.ts";
 import { describeBaseUrl, isLoopbackHost } from "../gateway/intake/own-host.ts";
 import { reportFault } from "../gateway/observe/observer.ts";
-import { ClientGone, type Exchange, type Field } from "../lib/http1/types.ts";
+import { BodyTooLarge, ClientGone, type Exchange, type Field, InvalidBody } from "../lib/http1/types.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { Refusal } from "../lib/refusal.ts";
 import { ORDERS, type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api.ts";
-import { NOT_CACHED, readCookie, refuseForeign, SAFE_FIELDS } from "./guard.ts";
+import { NOT_CACHED, readCookies, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
 import { Reports } from "./reports/reports.ts";
@@ -153,16 +153,18 @@ async function answerApi(exchange: Exchange, name: string, inside: Inside): Prom
 function statusOf(error: unknown): number {
   if (error instanceof ActionRefused) return error.status;
   if (error instanceof Refusal) return error.exitStatus === 2 ? 400 : 409;
+  if (error instanceof BodyTooLarge) return 413;
+  if (error instanceof InvalidBody) return 400;
   return 500;
 }
 
 function isSignedIn(exchange: Exchange, { signIns, cookie }: Inside): boolean {
-  return signIns.has(readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER));
+  return signIns.has(readCookies(exchange, cookie()), exchange.field(TOKEN_HEADER));
 }
 
 function openLive(exchange: Exchange, { live, signIns, cookie }: Inside): void {
-  const [secret, token] = [readCookie(exchange, cookie()), exchange.field(TOKEN_HEADER)];
-  live.open(exchange, () => signIns.has(secret, token));
+  const [cookies, token] = [readCookies(exchange, cookie()), exchange.field(TOKEN_HEADER)];
+  live.open(exchange, () => signIns.has(cookies, token));
 }
 
 const FAULTS: Readonly<Record<CodeFault, string>> = {
@@ -191,7 +193,7 @@ async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside):
 }
 
 function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
-  signIns.signOut(readCookie(exchange, cookie()));
+  signIns.signOut(readCookies(exchange, cookie()));
   const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
   reply(exchange, 200, {}, [field]);
 }

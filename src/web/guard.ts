@@ -50,16 +50,20 @@ export const SAFE_FIELDS: readonly Field[] = [
 
 export const NOT_CACHED: Field = ["cache-control", "no-store"];
 
-/** The value of a cookie; null if the request has none of that name. Without a key, anybody can send a head full of
- *  cookies, so they are not taken apart. */
-export function readCookie({ fields }: Pick<Exchange, "fields">, name: string): string | null {
+/** A page on another port of this host can set cookies of the same name. Browsers send the ones with longer paths first,
+ *  and the gateway's own has the shortest. */
+const MAX_COOKIES = 16;
+
+/** The last values of a cookie. Without a key, anybody can send a head full of cookies, so they are not taken apart. */
+export function readCookies({ fields }: Pick<Exchange, "fields">, name: string): string[] {
   const begin = `${name}=`;
+  const found: string[] = [];
   for (const value of fields.getAll("cookie")) {
     for (let at = value.indexOf(begin); at !== -1; at = value.indexOf(begin, at + begin.length)) {
       if (at > 0 && value[at - 1] !== ";" && value[at - 1] !== " ") continue;
       const end = value.indexOf(";", at);
-      return value.slice(at + begin.length, end === -1 ? value.length : end);
+      found.push(value.slice(at + begin.length, end === -1 ? value.length : end));
     }
   }
-  return null;
+  return found.slice(-MAX_COOKIES);
 }

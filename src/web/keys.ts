@@ -18,19 +18,26 @@ import { type ConfigFile, editConfig } from "../config/file/replace.ts";
 import { PLATFORM_ROWS } from "../dialects/platforms.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
+import { isObject } from "../lib/json/json.ts";
 import { formatUsd, subtractUsd, ZERO_USD } from "../lib/money.ts";
 import { fail, refuseUsage } from "../lib/refusal.ts";
 import { newSecret } from "../lib/secret.ts";
 import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Connect, KeyRow, KeysChanged, KeysReply, LimitRow } from "./api.ts";
 
-const limits = z.record(z.string(), z.string());
+/** A record of zod leaves out the name `__proto__` in silence. */
+const limitsSchema = z.lazy(() =>
+  z.custom<Readonly<Record<string, string | null>>>(
+    (value) =>
+      isObject(value) && Object.values(value).every((each) => each === null || typeof each === "string"),
+  ),
+);
 const newKeySchema = z.lazy(() =>
   z.strictObject({
     name: z.string(),
     group: z.string(),
     expires: z.string(),
-    limits,
+    limits: limitsSchema,
   }),
 );
 const changeSchema = z.lazy(() =>
@@ -38,7 +45,7 @@ const changeSchema = z.lazy(() =>
     name: z.string(),
     action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
     group: z.string().optional(),
-    limits: z.record(z.string(), z.string().nullable()).optional(),
+    limits: limitsSchema.optional(),
   }),
 );
 type Change = z.infer<typeof changeSchema>;

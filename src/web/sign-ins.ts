@@ -29,8 +29,9 @@ interface Code {
 export interface SignIns {
   createCode(): string;
   signIn(code: string): SignIn | CodeFault;
-  has(cookie: string | null, token: string | undefined): boolean;
-  signOut(cookie: string | null): void;
+  /** A browser may send several cookies, and foreign ones among them. */
+  has(cookies: readonly string[], token: string | undefined): boolean;
+  signOut(cookies: readonly string[]): void;
 }
 
 export function createSignIns(now: () => number): SignIns {
@@ -57,9 +58,11 @@ export function createSignIns(now: () => number): SignIns {
       tokens.set(code.cookie, sha256Hex(token));
       return { cookie, token };
     },
-    has: (cookie, token) =>
-      cookie !== null && token !== undefined && tokens.get(sha256Hex(cookie)) === sha256Hex(token),
-    signOut: (cookie) => void (cookie !== null && tokens.delete(sha256Hex(cookie))),
+    has: (cookies, token) =>
+      token !== undefined && cookies.some((cookie) => tokens.get(sha256Hex(cookie)) === sha256Hex(token)),
+    signOut: (cookies) => {
+      for (const cookie of cookies) tokens.delete(sha256Hex(cookie));
+    },
   };
 }
 

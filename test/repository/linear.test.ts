@@ -17,6 +17,7 @@ import { readPrompt } from "../../src/dialects/prompt/read-prompt.ts";
 import { readClient } from "../../src/gateway/intake/client.ts";
 import { nameConversation } from "../../src/gateway/intake/conversation.ts";
 import { readNames } from "../../src/gateway/intake/body.ts";
+import { KnownSecrets } from "../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../src/gateway/upstream/headers.ts";
 import { redactBody, redactError, redactFields, StreamRedactor } from "../../src/gateway/upstream/redact.ts";
 import { matchesGlob } from "../../src/lib/text/glob.ts";
@@ -33,7 +34,7 @@ import { SseScanner } from "../../src/lib/sse/sse-needles.ts";
 import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
 
 import { findHandshakeFault } from "../../src/lib/websocket/handshake.ts";
-import { readCookie } from "../../src/web/guard.ts";
+import { readCookies } from "../../src/web/guard.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
@@ -115,12 +116,20 @@ function findHead(bytes: Buffer): void {
 const naming = { relayPrefix: "relay", vendor: "goog" };
 const ask = (target: string): unknown => recognise({ method: "GET", target, field: () => undefined }, naming);
 
+const NO_SECRETS = new KnownSecrets({ channels: new Map(), keysBySha256: new Map() });
+
 const HEADS: readonly Case[] = [
+  on(
+    "a field with many words that could be keys",
+    2000,
+    (size) => Fields.of([["x-words", Array.from({ length: size }, (_, index) => `word${index}`).join(" ")]]),
+    (fields) => requestFields(fields, true, NO_SECRETS),
+  ),
   on(
     "a connection field many times, from a client",
     2000,
     (size) => fieldsOf(size, (index) => ["connection", `a${index}`]),
-    (fields) => requestFields(fields, true),
+    (fields) => requestFields(fields, true, NO_SECRETS),
   ),
   on(
     "a connection field many times, from an upstream",
@@ -343,7 +352,7 @@ const NAMES: readonly Case[] = [
       `a cookie of ${part}`,
       10_000,
       (size) => Fields.of([["cookie", part.repeat(size)]]),
-      (fields) => readCookie({ fields }, "session="),
+      (fields) => readCookies({ fields }, "session="),
     ),
   ),
   ...["a, ", ",", " ", "websocket2,"].map((part) =>

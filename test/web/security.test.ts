@@ -224,6 +224,29 @@ test("a sign-out ends the session", async () => {
   expect((await visit(gateway, "/console/api/keys", { fields })).status).toBe(401);
 });
 
+test("cookies of the same name that a page on another port has set change nothing", async () => {
+  const own = await signIn(gateway);
+  const name = own.cookie.split("=")[0] ?? "";
+  const fields = { ...knownFields(gateway, own), cookie: `${name}=foreign; ${own.cookie}` };
+  const ask = () => visit(gateway, "/console/api/keys", { fields });
+  expect((await ask()).status).toBe(200);
+  expect((await visit(gateway, "/console/api/sign-out", { body: {}, fields })).status).toBe(200);
+  expect((await ask()).status).toBe(401);
+});
+
+test("a request that the page would never send is refused, and is no fault of the gateway", async () => {
+  const send = (body: unknown) => visit(gateway, "/console/api/keys/new", { body, fields: OWN() });
+  const long = await send({ name: "x".repeat(70_000), group: "messages", expires: "never", limits: {} });
+  expect(long.status).toBe(413);
+  const limits: unknown = JSON.parse('{"__proto__":"1"}');
+  const odd = await send({ name: "odd", group: "messages", expires: "never", limits });
+  expect([odd.status, JSON.parse(odd.text).error]).toEqual([
+    400,
+    expect.stringContaining('no limit "__proto__"'),
+  ]);
+  expect(gateway.notices.join()).not.toContain("report this");
+});
+
 describe("a live feed ends", () => {
   const openFeed = (own: Visitor): Promise<Response> =>
     fetch(`http://127.0.0.1:${gateway.port}/console/api/live`, { headers: knownFields(gateway, own) });

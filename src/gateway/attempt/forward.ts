@@ -23,6 +23,7 @@ import type { Request } from "../request.ts";
 import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
+import { type KnownSecrets, secretsOf } from "../intake/known-secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
 import type { Candidate } from "../intake/match.ts";
 import { addressOf, joinPath } from "../upstream/origin.ts";
@@ -37,14 +38,15 @@ interface Sending {
 export function forward(
   r: Request,
   { candidate, leftMs, listener }: Sending,
-  { client, converts }: Gateway,
+  { client, converts, catalog }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
   if (r.group.convert) takeCrossing(r, candidate);
   const { channel } = candidate;
   const { origin, deadlines } = addressOf(channel);
+  const secrets = secretsOf(catalog);
   const { path, body, fields } =
-    r.crossed === null ? passOn(r, candidate, converts) : sendCrossed(r, r.crossed);
+    r.crossed === null ? passOn(r, candidate, { converts, secrets }) : sendCrossed(r, r.crossed, secrets);
   return client.send(
     {
       origin,
@@ -64,19 +66,25 @@ interface Sent {
   readonly fields: Fields;
 }
 
+interface Passing {
+  readonly converts: boolean;
+  readonly secrets: KnownSecrets;
+}
+
 /** As the client wrote it, but for an alias, and for envelopes of thoughts that are for another channel. */
-function passOn(r: Request, candidate: Candidate, converts: boolean): Sent {
+function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
   const body = (converts ? dropEnvelopes(readable) : null) ?? named;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
-  const fields = signedFields(r.exchange, candidate.channel, r.dialect, keepEncoding);
+  const own = requestFields(r.exchange.fields, keepEncoding, secrets);
+  const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
   return { path: renamePath(r, candidate) + r.query, body, fields };
 }
 
-function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed): Sent {
+function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed, secrets: KnownSecrets): Sent {
   const { channel } = candidate;
-  const own = convertedFields(r.exchange.fields);
+  const own = convertedFields(r.exchange.fields, secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
   own.addAll(markHop(r.exchange, addressOf(channel).origin));
   return { path, body, fields: overrideFields(own, channel.headers) };
@@ -90,13 +98,7 @@ export function takeCrossing(r: Request, candidate: Candidate): void {
 }
 
 /** The client's fields, the channel's credential or the client's own login, and the channel's own fields. */
-export function signedFields(
-  exchange: Exchange,
-  channel: Channel,
-  dialect: Dialect,
-  keepEncoding: boolean,
-): Fields {
-  const fields = requestFields(exchange.fields, keepEncoding);
+export function signFields(fields: Fields, exchange: Exchange, channel: Channel, dialect: Dialect): Fields {
   if (channel.usesLogin) fields.addAll(readLogin(exchange));
   else fields.add(...dialect.sign(channel.credential));
   fields.addAll(markHop(exchange, addressOf(channel).origin));

@@ -2,6 +2,7 @@
 // its channels. Fields that go upstream, into a line, the log or the page pass through here.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import { type Field, Fields } from "../../lib/http1/fields.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
 export type SecretHolder = Pick<Channel, "credential" | "headers">;
@@ -28,6 +29,13 @@ export function isUnmistakable(text: string): boolean {
 }
 
 const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
+/** A secret may hold what stands between words. */
+const LONG_WORD = /\S{4,}/g;
+/** What looks like a client's key, of any gateway or provider. */
+const KEY_LIKE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
+const LINE_END = "\r\n";
+/** No text starts with it. */
+const NO_LINE = LINE_END;
 const REMOVED = "[secret removed]";
 /** The same names come again and again. */
 const MAX_PLAIN = 1000;
@@ -36,10 +44,12 @@ const MAX_PLAIN_LENGTH = 256;
 export class KnownSecrets {
   readonly #credentials: ReadonlySet<string>;
   readonly #keys: Catalog["keysBySha256"];
-  /** Texts that hold none. */
+  /** Texts that hold none in any spelling, and nothing that looks like one. */
   readonly #plain = new Set<string>();
+  /** The lines of the last request's fields. They hold none. */
+  readonly #lastLines: string[] = [];
 
-  constructor({ channels, keysBySha256 }: Catalog) {
+  constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
     this.#credentials = new Set([...channels.values()].flatMap(listSecrets).filter(isUnmistakable));
     this.#keys = keysBySha256;
   }
@@ -47,18 +57,16 @@ export class KnownSecrets {
   /** The text without the words that are secrets. */
   mask(text: string): string {
     if (this.#plain.has(text)) return text;
-    const masked = this.#isSecret(text)
-      ? REMOVED
-      : text.replace(WORD, (word) => (this.#isSecret(word) ? REMOVED : word));
-    if (masked === text && text.length <= MAX_PLAIN_LENGTH) {
-      if (this.#plain.size >= MAX_PLAIN) this.#plain.clear();
-      this.#plain.add(text);
-    }
-    return masked;
+    let masked = text;
+    for (const credential of this.#credentials) masked = masked.replaceAll(credential, REMOVED);
+    return masked.replace(LONG_WORD, (long) => {
+      if (this.#isKey(long)) return REMOVED;
+      return long.replace(WORD, (word) => (word !== long && this.#isKey(word) ? REMOVED : word));
+    });
   }
 
   holds(text: string): boolean {
-    return this.mask(text) !== text;
+    return !this.#isPlain(text) && listSpellings(text).some((each) => this.mask(each) !== each);
   }
 
   /** The text, unless it holds a secret. */
@@ -66,26 +74,61 @@ export class KnownSecrets {
     return text === undefined || this.holds(text) ? undefined : text;
   }
 
-  /** The query without the parameters that hold a secret. Every other byte stays. */
+  /** The query without the parameters that hold a secret, or what looks like a key. Every other byte stays. */
   cleanQuery(query: string): string {
     if (query === "" || this.#plain.has(query)) return query;
     const parts = query.slice(1).split("&");
-    const kept = parts.filter((part) => !this.holds(decode(part)));
+    const kept = parts.filter((part) => this.#isPlain(part.replaceAll("+", " ")));
     if (kept.length > 0) return kept.length === parts.length ? query : `?${kept.join("&")}`;
     return "";
   }
 
-  #isSecret(word: string): boolean {
-    return word.length >= MIN_LENGTH && (this.#credentials.has(word) || this.#keys.has(sha256Hex(word)));
+  /** The fields without those that hold a secret, or what looks like a key. Nearly all requests have none of these, and
+   *  most of the lines of the request before. */
+  cleanFields(fields: Fields): Fields {
+    const { text } = fields;
+    let index = 0;
+    for (let start = 0; start < text.length; index += 1) {
+      let line = this.#lastLines[index] ?? NO_LINE;
+      if (!text.startsWith(line, start)) {
+        line = text.slice(start, text.indexOf(LINE_END, start) + LINE_END.length);
+        const colon = line.indexOf(": ");
+        if (!this.#maySend([line.slice(0, colon), line.slice(colon + 2, -LINE_END.length)]))
+          return Fields.of([...fields].filter((field) => this.#maySend(field)));
+        this.#lastLines[index] = line;
+      }
+      start += line.length;
+    }
+    return fields;
+  }
+
+  /** Names come again, and their values may not. */
+  #maySend([name, value]: Field): boolean {
+    return this.#isPlain(name) && this.#isPlain(value);
+  }
+
+  #isPlain(text: string): boolean {
+    if (this.#plain.has(text)) return true;
+    const isPlain = listSpellings(text).every((each) => !KEY_LIKE.test(each) && this.mask(each) === each);
+    if (isPlain && text.length <= MAX_PLAIN_LENGTH) {
+      if (this.#plain.size >= MAX_PLAIN) this.#plain.clear();
+      this.#plain.add(text);
+    }
+    return isPlain;
+  }
+
+  #isKey(word: string): boolean {
+    return this.#keys.has(sha256Hex(word));
   }
 }
 
-function decode(part: string): string {
-  const text = part.replaceAll("+", " ");
+/** As it is, and without percent escapes. */
+function listSpellings(text: string): readonly string[] {
+  if (!text.includes("%")) return [text];
   try {
-    return decodeURIComponent(text);
+    return [text, decodeURIComponent(text)];
   } catch {
-    return text;
+    return [text];
   }
 }
 

@@ -1,9 +1,10 @@
 // Which header fields are forwarded, in each direction: all of them, known or not, except those that a list here names.
 // docs/contract.md has the same lists. Pure.
 
-import { Fields } from "../../lib/http1/fields.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
 import type { Field } from "../../lib/http1/types.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import type { KnownSecrets } from "../intake/known-secrets.ts";
 
 /** Traffic repeats a few dozen names. */
 const MAX_KNOWN_NAMES = 1024;
@@ -94,34 +95,26 @@ const RESPONSE = new Exceptions(
   new Map([["x-request-id", "x-upstream-request-id"]]),
 );
 
-/** A value that looks like a client's key, under a name that is not known to carry one. */
-const KEY_VALUE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
-
 /** A client's fields as they go upstream. The caller adds the credential and the channel's own fields. `keepEncoding`: the
  *  body is sent as it came, with its content-encoding. */
-export function requestFields(fields: Fields, keepEncoding: boolean): Fields {
+export function requestFields(fields: Fields, keepEncoding: boolean, secrets: KnownSecrets): Fields {
   const hop = readConnection(fields);
-  const forwarded = withoutKeys(fields).copy((name) => {
+  const forwarded = fields.copy((name) => {
     if (hop.has(name) || (name === "content-encoding" && !keepEncoding)) return null;
     return REQUEST.forward(name);
   });
   // Responses are metered on their way, and no client gets bytes that it cannot read.
-  return forwarded.add("accept-encoding", "identity");
+  return secrets.cleanFields(forwarded).add("accept-encoding", "identity");
 }
 
 /** The others are for the client's own provider. */
 const OF_EVERY_DIALECT = new Set(["user-agent", "traceparent", "tracestate"]);
 
 /** The client's fields with a request that was converted. */
-export function convertedFields(fields: Fields): Fields {
-  const kept = withoutKeys(fields).copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
-  return kept.add("content-type", "application/json").add("accept-encoding", "identity");
-}
-
-/** Nearly all requests have no such value, and one search of all fields shows it. */
-function withoutKeys(fields: Fields): Fields {
-  if (!fields.text.includes("sk-") || !KEY_VALUE.test(fields.text)) return fields;
-  return Fields.of([...fields].filter(([, value]) => !KEY_VALUE.test(value)));
+export function convertedFields(fields: Fields, secrets: KnownSecrets): Fields {
+  const kept = fields.copy((name) => (OF_EVERY_DIALECT.has(name) ? name : null));
+  const clean = secrets.cleanFields(kept);
+  return clean.add("content-type", "application/json").add("accept-encoding", "identity");
 }
 
 /** A channel's own fields replace the client's fields of the same name. */

@@ -5,13 +5,14 @@ import { UpstreamFault } from "../../lib/http1/types.ts";
 import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
 import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
 import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
-import { signedFields } from "../attempt/forward.ts";
+import { signFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
+import { secretsOf } from "../intake/known-secrets.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
-import { responseFields } from "../upstream/headers.ts";
+import { requestFields, responseFields } from "../upstream/headers.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { redactFailure, redactFields } from "../upstream/redact.ts";
 
@@ -46,10 +47,11 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
   const { key, fields } = startHandshake();
+  const own = requestFields(call.exchange.fields, false, secretsOf(gateway.catalog));
   const started = gateway.client.upgrade({
     origin,
     target: basePath + call.target.path + call.query,
-    fields: signedFields(call.exchange, channel, call.target.endpoint.dialect, false).addAll(fields),
+    fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect).addAll(fields),
     deadlines,
   });
   call.exchange.onGone(() => started.cancel());

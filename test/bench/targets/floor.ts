@@ -13,6 +13,7 @@ import type { Meter } from "../../../src/billing/usage.ts";
 import { recognise } from "../../../src/dialects/index.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
 import { createIdSource } from "../../../src/gateway/intake/call.ts";
+import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
@@ -106,8 +107,10 @@ function send({ method, target, fields }: Exchange, body: Uint8Array, handing: H
   );
 }
 
+const NO_SECRETS = new KnownSecrets({ channels: new Map(), keysBySha256: new Map() });
+
 function sign(came: Fields): Fields {
-  return requestFields(came, false).add("x-api-key", "credential");
+  return requestFields(came, false, NO_SECRETS).add("x-api-key", "credential");
 }
 
 type Priced = ReturnType<typeof price>;

@@ -2,9 +2,11 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
-import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
+import { KnownSecrets, secretsOf } from "../../../src/gateway/intake/known-secrets.ts";
 import { handle } from "../../../src/gateway/pipeline.ts";
 import { Request } from "../../../src/gateway/request.ts";
+import { convertedFields } from "../../../src/gateway/upstream/headers.ts";
+import { Fields } from "../../../src/lib/http1/fields.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
@@ -23,7 +25,7 @@ const OK = { chunks: ['{"type":"message","model":"m","usage":{"input_tokens":5,"
 let scripted: Scripted;
 beforeAll(async () => {
   scripted = await openScripted({
-    channels: { a: Array.from({ length: 100 }, () => OK) },
+    channels: { a: Array.from({ length: 200 }, () => OK) },
     more: {
       channels: { a: { platform: "messages", base_url: "http://127.0.0.1:1", credential: CREDENTIAL } },
       keys: [
@@ -38,10 +40,11 @@ afterAll(() => scripted.stop());
 interface Sent {
   readonly query?: string;
   readonly field?: Field;
+  readonly fields?: readonly Field[];
   readonly model?: string;
 }
 
-/** By field: a request that has the secret there. */
+/** By place: a request that has the secret there. */
 const PLACES: Readonly<Record<string, (secret: string) => Sent>> = {
   "the parameter api_key": (secret) => ({ query: `?beta=true&api_key=${secret}` }),
   "an escaped parameter": (secret) => ({ query: `?t=${encodeURIComponent(`Bearer ${secret}`)}&beta=true` }),
@@ -51,11 +54,17 @@ const PLACES: Readonly<Record<string, (secret: string) => Sent>> = {
   "x-gateway-label": (secret) => ({ field: ["x-gateway-label", `mine is ${secret}`] }),
   "the user agent": (secret) => ({ field: ["user-agent", `${secret}/1.0`] }),
   "the model": (secret) => ({ model: secret }),
+  "an unknown header": (secret) => ({ field: ["x-unheard-of", secret] }),
+  "a header after a scheme": (secret) => ({ field: ["helicone-auth", `Bearer ${secret}`] }),
+  "a header of JSON": (secret) => ({ field: ["x-codex-turn-metadata", JSON.stringify({ a: [secret] })] }),
+  "a header with escapes": (secret) => ({ field: ["x-unheard-of", secret.replace("-", "%2D")] }),
+  "a list in a header": (secret) => ({ field: ["anthropic-beta", `a-2025,${secret}`] }),
+  traceparent: (secret) => ({ field: ["traceparent", secret] }),
 };
 
-async function send({ query = "", field, model = "m" }: Sent): Promise<RecordedExchange> {
+async function send({ query = "", field, fields: more = [], model = "m" }: Sent): Promise<RecordedExchange> {
   const { gateway } = scripted;
-  const fields: Field[] = [["x-api-key", KEY], ...(field === undefined ? [] : [field])];
+  const fields: Field[] = [["x-api-key", KEY], ...(field === undefined ? more : [field])];
   const exchange = new RecordedExchange(`/v1/messages${query}`, fields, {
     model,
     max_tokens: 9,
@@ -70,11 +79,16 @@ async function send({ query = "", field, model = "m" }: Sent): Promise<RecordedE
   return exchange;
 }
 
-/** Fields of requests are the lists of headers.ts, which headers.test.ts proves. */
+/** A channel's own credential is sent to its upstream, in one field. */
+const OWN_FIELD = "x-api-key";
+
 function listTraces(): string {
-  const targets = scripted.requests.map(({ target }) => target);
+  const requests = scripted.requests.map(({ target, fields }) => [
+    target,
+    [...fields].filter(([name]) => name !== OWN_FIELD),
+  ]);
   return JSON.stringify([
-    targets,
+    requests,
     scripted.records(),
     scripted.ledger(),
     scripted.notices,
@@ -96,6 +110,49 @@ test.each(CASES)("%s in %s goes nowhere", async (secret, place) => {
     expect(scripted.requests.slice(before).map(({ target }) => target)).toEqual(["/v1/messages?beta=true"]);
   if (sent.model === undefined) expect(scripted.ledger()).toHaveLength(scripted.requests.length);
   expect(listTraces()).not.toContain(text);
+  expect(listTraces()).not.toContain(text.replace("-", "%2D"));
+});
+
+const NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+
+test("no header that a client makes up takes a secret upstream, whatever its name and its neighbours", async () => {
+  let seed = 1;
+  const draw = (count: number): number => (seed = (seed * 48_271) % 2_147_483_647) % count;
+  const secrets = [...Object.values(SECRETS), "sk-of-another-gateway-0123"];
+  for (let round = 0; round < 60; round += 1) {
+    const fields = Array.from({ length: 1 + draw(6) }, (): Field => {
+      const name = Array.from({ length: 1 + draw(20) }, () => NAME_LETTERS[draw(NAME_LETTERS.length)]).join(
+        "",
+      );
+      const secret = secrets[draw(secrets.length)] ?? "";
+      const forms = [
+        "plain",
+        secret,
+        `Token ${secret}`,
+        `a=${secret}; b`,
+        `"${secret}"`,
+        `${secret}, ${secret}`,
+      ];
+      return [`made-up-${name}`, forms[draw(forms.length)] ?? ""];
+    });
+    const before = scripted.requests.length;
+    await send({ fields });
+    const kept = fields.filter(([, value]) => value === "plain");
+    const sent = [...(scripted.requests[before]?.fields ?? [])].filter(([name]) =>
+      name.startsWith("made-up-"),
+    );
+    expect(sent).toEqual(kept);
+  }
+});
+
+test("a request that is converted loses them, too", () => {
+  const secrets = secretsOf(scripted.gateway.catalog);
+  const fields = Fields.of([
+    ["user-agent", `codex/${KEY}`],
+    ["traceparent", "00-1"],
+  ]);
+  const names = [...convertedFields(fields, secrets)].map(([name]) => name);
+  expect(names).toEqual(["traceparent", "content-type", "accept-encoding"]);
 });
 
 test("a key in the place of a response's id is refused", async () => {

@@ -1,14 +1,16 @@
 // Which header fields are forwarded, as docs/contract.md lists them.
 
 import { describe, expect, test } from "bun:test";
+import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { Fields } from "../../../src/lib/http1/fields.ts";
 import type { Field } from "../../../src/lib/http1/types.ts";
 
+const NO_SECRETS = new KnownSecrets({ channels: new Map(), keysBySha256: new Map() });
 const OWN: ReadonlySet<string> = new Set(["accept-encoding", "x-content-type-options"]);
 const names = (fields: readonly Field[]) => fields.map(([name]) => name).filter((name) => !OWN.has(name));
 const toUpstream = (fields: readonly Field[], keepEncoding: boolean) => [
-  ...requestFields(Fields.of(fields), keepEncoding),
+  ...requestFields(Fields.of(fields), keepEncoding, NO_SECRETS),
 ];
 const toClient = (fields: readonly Field[]) => [...responseFields(Fields.of(fields))];
 const sent = (name: string, value = "x") => names(toUpstream([[name, value]], false));
