@@ -1,5 +1,6 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
+import type { CacheFlags } from "../cli/money/cache/cache.ts";
 import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
@@ -138,20 +139,24 @@ export const LOOK: CommandTable = {
       ["--tool <name>", "only requests of this tool: claude-code, codex, …"],
       ["--session <id>", "only requests of this session"],
       OF_LABEL,
+      ["--lifetime", "what caches of five minutes, of an hour, or kept alive would have cost instead"],
       ...SPAN,
       JSON_FORM,
       LEDGER,
     ],
     remark:
       "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
-    json: ["cache"],
+    json: ["cache", "cache-lifetime"],
     examples: [
       ["gateway cache today", "what was missed today, by session"],
       ["gateway cache 7d --tool claude-code", "of one tool, in the last week"],
       ["gateway cache 2026-11 --json", "for scripts, with every cause of every session"],
+      ["gateway cache 30d --lifetime", "would the one-hour cache have been cheaper?"],
     ],
-    run: async (period, flags) =>
-      (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
+    run: async (period: string | undefined, flags: CacheFlags) =>
+      flags.lifetime === true
+        ? (await import("../cli/money/cache/lifetime.ts")).showLifetimes(addPeriod(period, flags))
+        : (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
   },
   statusline: {
     about: "print one line for an agent's status bar, from the session on its stdin",

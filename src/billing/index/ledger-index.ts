@@ -3,7 +3,8 @@
 
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readLines } from "../ledger/reader.ts";
-import { listLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { holdLedgerFiles, listLedgerFiles, nameOf } from "../ledger/rotation.ts";
+import { readRow, type Row } from "../ledger/row.ts";
 import type { Progress } from "./progress.ts";
 import type { IndexDatabase } from "./schema.ts";
 import { decodeTraits, NO_SENDER, type Sender, type Traits } from "./traits.ts";
@@ -98,4 +99,21 @@ export function readLineAt({ path, progress }: LedgerIndex, line: number, at: nu
   for (const { text, whole } of readLines(file, at))
     return whole ? { file: nameOf(file, path), number: line - first + 1, text } : null;
   return null;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The lines from the first one on that is of this moment or later. ISO; null: all. Lines that cannot be read are left out. */
+export function* readRowsSince(index: LedgerIndex, since: string | null): Generator<Row, void> {
+  const hour = since === null ? Number.MIN_SAFE_INTEGER : Math.floor(Date.parse(since) / HOUR_MS);
+  const sql = `SELECT line, at FROM requests WHERE number = (SELECT MIN(number) FROM requests WHERE hour >= ?)`;
+  const [[line, at] = []] = index.parts.flatMap((part) => part.list(sql, hour));
+  if (line === undefined) return;
+  const from = index.progress.files.findLastIndex(({ first }) => first <= Number(line));
+  using held = holdLedgerFiles(index.path);
+  for (const [number, source] of held.sources.slice(Math.max(0, from)).entries())
+    for (const { text, whole } of readLines(source, number === 0 ? Number(at) : 0)) {
+      const row = whole ? readRow(text) : null;
+      if (row !== null && (since === null || row.time >= since)) yield row;
+    }
 }

@@ -21,13 +21,13 @@ export interface CurrentPrices {
 export interface Change {
   /** All of the usage, on this model. At the channel's provider if it sells the model, else by the model's name. */
   readonly model: string | null;
-  /** All that was read from a cache or written to one is plain input. */
-  readonly withoutCache: boolean;
+  /** Counts the usage otherwise; null: as it was. */
+  readonly recount: ((usage: Usage) => Usage) | null;
   /** The service tier or speed; `standard` is neither. */
   readonly tier: string | null;
 }
 
-const AS_IT_WAS: Change = { model: null, withoutCache: false, tier: null };
+export const AS_IT_WAS: Change = { model: null, recount: null, tier: null };
 
 /** Null if the usage has a kind that this gateway does not know. */
 export function chargeLine(line: Line, prices: CurrentPrices, change: Change = AS_IT_WAS): Charge | null {
@@ -72,15 +72,15 @@ function findSeller(sources: Parameters<typeof findPrice>[0], model: string, at:
   return findPrice({ ...sources, seller: billed }, model, at) === null ? ANY_SELLER : billed;
 }
 
-function changePart(part: Part, { model, withoutCache }: Change): Part {
+function changePart(part: Part, { model, recount }: Change): Part {
   const { usage, calls } = part;
-  if (model === null && !withoutCache) return part;
-  const change = (each: Usage): Usage => (withoutCache ? dropCache(each) : each);
+  if (model === null && recount === null) return part;
+  const count = (each: Usage): Usage => recount?.(each) ?? each;
   return {
     ...part,
     ...(model !== null && { model: null }),
-    usage: change(usage),
-    ...(calls !== undefined && { calls: calls.map(change) }),
+    usage: count(usage),
+    ...(calls !== undefined && { calls: calls.map(count) }),
   };
 }
 
@@ -96,7 +96,8 @@ const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
   cache_read_video: "input_video",
 };
 
-function dropCache(usage: Usage): Usage {
+/** All that was read from a cache or written to one is plain input. */
+export function dropCache(usage: Usage): Usage {
   const plain: Usage = {};
   for (const kind of KINDS) {
     const count = usage[kind];

@@ -233,14 +233,19 @@ export interface Turn {
 
 export function listTurns(index: LedgerIndex, session: string): Turn[] {
   const turns = new Map<string, Turn>();
+  for (const row of listSessionRows(index, session)) addTurn(turns, row);
+  return [...turns.values()];
+}
+
+/** The lines of a session, corrections included. */
+export function* listSessionRows(index: LedgerIndex, session: string): Generator<Row, void> {
   const sql = `SELECT DISTINCT line, at FROM requests
     WHERE sender IN (SELECT id FROM senders WHERE session = ?) ORDER BY line`;
   const places = index.parts.flatMap((part) => part.list(sql, session));
   for (const [number, at] of places) {
     const row = readRow(readLineAt(index, Number(number), Number(at))?.text ?? "");
-    if (row !== null) addTurn(turns, row);
+    if (row !== null) yield row;
   }
-  return [...turns.values()];
 }
 
 function addTurn(turns: Map<string, Turn>, { id, time, model, usage, basis, was, line, ...row }: Row): void {

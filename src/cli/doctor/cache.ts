@@ -3,8 +3,11 @@
 import { existsSync } from "node:fs";
 import { openIndex } from "../../billing/index/open.ts";
 import { listPersistent, type MissTotals, reportMisses } from "../../billing/report/cache-misses.ts";
-import type { Catalog } from "../../config/catalog.ts";
-import { adviseOn, describeCause } from "../money/cache/cache-advice.ts";
+import { readRowsSince } from "../../billing/index/ledger-index.ts";
+import { compareLifetimes } from "../../billing/report/lifetimes.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { adviseOn, adviseOnLifetimes, describeCause } from "../money/cache/cache-advice.ts";
+import { readCurrentPrices } from "../money/prices/in-use.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";
 import { type Finding, note } from "./finding.ts";
@@ -12,7 +15,8 @@ import { type Finding, note } from "./finding.ts";
 const PERIOD_MS = 7 * 86_400_000;
 const MAX_FINDINGS = 5;
 
-export function checkCaches({ ledger }: Catalog, now: number): Finding[] {
+export function checkCaches(loaded: Pick<LoadedConfig, "catalog" | "path">, now: number): Finding[] {
+  const { ledger } = loaded.catalog;
   if (!existsSync(ledger.path)) return [];
   const since = new Date(now - PERIOD_MS).toISOString();
   try {
@@ -26,10 +30,13 @@ export function checkCaches({ ledger }: Catalog, now: number): Finding[] {
       if (fix === null || found.has(name)) continue;
       found.set(name, { text: name, fix, totals: cause.totals });
     }
-    return [...found.values()].slice(0, MAX_FINDINGS).map(({ text, fix, totals }) => {
+    const misses = [...found.values()].map(({ text, fix, totals }) => {
       const cost = `$${formatAmount(formatUsd(totals.cost))}`;
       return note("cache", `${text}, ${formatCount(totals.misses, "time")} in one session, for ${cost}`, fix);
     });
+    const lifetimes = compareLifetimes(readRowsSince(index, since), readCurrentPrices(loaded));
+    const advice = adviseOnLifetimes(lifetimes).map(({ text, help }) => note("cache", text, help));
+    return [...misses.slice(0, MAX_FINDINGS), ...advice.slice(0, MAX_FINDINGS)];
   } catch {
     // The check of the ledger reports it.
     return [];

@@ -35,7 +35,7 @@ async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
     ...findings,
     await checkPort(catalog, running),
     ...checkLedger(catalog, running),
-    ...checkCaches(catalog, Date.now()),
+    ...checkCaches({ catalog, path }, Date.now()),
     checkDisk(catalog.ledger.path),
     ...checkTools(catalog, running, process.env),
     ...(await checkChannels(catalog, path)),

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 
-import { array, assert, boolean, constantFrom, integer, option, property, record } from "fast-check";
+import { array, assert, constantFrom, integer, option, property, record } from "fast-check";
 
 import {
   encodeCorrection,
@@ -13,7 +13,7 @@ import {
   type LineDraft,
 } from "../../../src/billing/ledger/line.ts";
 import type { Price, PriceBook, Rates, Seller } from "../../../src/billing/prices.ts";
-import type { Change, CurrentPrices } from "../../../src/billing/report/line-charge.ts";
+import { type Change, type CurrentPrices, dropCache } from "../../../src/billing/report/line-charge.ts";
 import { compareLedger, describeComparison, type WhatIfReport } from "../../../src/billing/report/what-if.ts";
 import { readCalls } from "../../../src/dialects/meters/messages.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";
@@ -74,7 +74,7 @@ const PRICES: CurrentPrices = {
   sellerOf: () => undefined,
   readCalls,
 };
-const NO_CHANGE: Change = { model: null, withoutCache: false, tier: null };
+const NO_CHANGE: Change = { model: null, recount: null, tier: null };
 const ALL = { by: ["key"], since: null, until: null } as const;
 
 function write(
@@ -137,10 +137,10 @@ function readTier(request: Request, change: Change): string | null {
   return tier === "standard" ? null : tier;
 }
 
-function changeUsage({ usage }: Request, { withoutCache }: Change): Counts {
+function changeUsage({ usage }: Request, { recount }: Change): Counts {
   const changed: Record<string, number> = {};
   for (const [kind, used] of Object.entries(usage)) {
-    const as = withoutCache && CACHED.includes(kind) ? "input" : kind;
+    const as = recount !== null && CACHED.includes(kind) ? "input" : kind;
     changed[as] = (changed[as] ?? 0) + used;
   }
   return changed;
@@ -192,7 +192,7 @@ const requests = array(
 );
 const changes = record({
   model: constantFrom(null, "large", "small", "whole"),
-  withoutCache: boolean(),
+  recount: constantFrom(null, dropCache),
   tier: constantFrom(null, "standard", "flex", "fast", "no-such-tier"),
 });
 
@@ -329,7 +329,7 @@ describe("a comparison", () => {
     const draft = draftOf("1", { usage: { input: 1_000_000 }, official_usd: "0", charge_usd: "0" });
     const sellerOf = () => seller;
     expect(totalOf(compare(write([draft]), { model: "large" }, { sellerOf }))["as_charge_usd"]).toBe("3");
-    expect(totalOf(compare(write([draft]), { withoutCache: true }, { sellerOf }))["as_charge_usd"]).toBe("0");
+    expect(totalOf(compare(write([draft]), { recount: dropCache }, { sellerOf }))["as_charge_usd"]).toBe("0");
   });
 
   test("works with filters, periods and two dimensions", () => {

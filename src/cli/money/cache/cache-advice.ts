@@ -1,6 +1,9 @@
 // What the causes of cache misses are in words, and what helps against them.
 
 import type { Cause } from "../../../billing/report/cache-misses.ts";
+import { findBetter, type LifetimeReport, type LifetimeRow } from "../../../billing/report/lifetimes.ts";
+import { formatUsd } from "../../../lib/money.ts";
+import { formatAmount } from "../../terminal/text.ts";
 
 const PLAIN: Readonly<Record<string, string>> = {
   model_changed: "another model",
@@ -37,7 +40,7 @@ const HELP: Readonly<Record<string, string>> = {
   messages_changed:
     "check what rewrites earlier messages: a hook, a plugin, or a limit that drops the oldest ones",
   lifetime_passed:
-    "ask for the longer lifetime (Anthropic: ttl 1h, OpenAI: prompt_cache_retention 24h) if pauses are usual",
+    "if pauses are usual, ask for the longer lifetime (Claude Code: ENABLE_PROMPT_CACHING_1H=1, Anthropic: ttl 1h, OpenAI: prompt_cache_retention 24h). `gateway cache --lifetime` says what it would have saved",
   channel_changed: "give the first channel more room, or add the second one only for emergencies (priority)",
   model_changed: "use one model for a conversation: each has a cache of its own",
   tier_changed: "use one service tier for a conversation",
@@ -47,4 +50,38 @@ const HELP: Readonly<Record<string, string>> = {
 /** What helps; null: nothing that the user could do. */
 export function adviseOn({ because, detail }: Cause): string | null {
   return HELP[`${because} ${detail ?? ""}`] ?? HELP[because] ?? null;
+}
+
+/** Claude Code's settings were measured with 2.1.329. */
+const LIFETIME_SETTINGS: Readonly<Record<string, Readonly<Record<LifetimeRow["had"], string>>>> = {
+  "claude-code": { one_hour: "ENABLE_PROMPT_CACHING_1H=1", five_minutes: "FORCE_PROMPT_CACHING_5M=1" },
+};
+
+const LIFETIME_FIELDS = {
+  one_hour: '`"ttl": "1h"` in its `cache_control`',
+  five_minutes: '`"ttl": "5m"` in its `cache_control`',
+};
+
+/** The setting with which a tool asks for a lifetime. */
+export function nameLifetimeSetting(tool: string | null, lifetime: LifetimeRow["had"]): string {
+  return LIFETIME_SETTINGS[tool ?? ""]?.[lifetime] ?? LIFETIME_FIELDS[lifetime];
+}
+
+const LIFETIME_WORDS = { five_minutes: "5 minutes", one_hour: "1 hour" };
+
+/** Where another lifetime would have been cheaper: how much, and the setting. */
+export function adviseOnLifetimes({
+  rows,
+}: LifetimeReport): { readonly text: string; readonly help: string }[] {
+  return rows.flatMap((row) => {
+    const better = findBetter(row);
+    if (better === null) return [];
+    const name = [
+      row.tool ?? "Requests without a tool",
+      ...(row.label === null ? [] : [`(${row.label})`]),
+    ].join(" ");
+    const saved = `$${formatAmount(formatUsd(better.saved))} of $${formatAmount(formatUsd(row.totals.asItWas))}`;
+    const text = `${name}: a cache of ${LIFETIME_WORDS[better.name]} would have saved ${saved}.`;
+    return [{ text, help: `Set ${nameLifetimeSetting(row.tool, better.name)}` }];
+  });
 }

@@ -20,6 +20,7 @@ export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {
   readonly tool?: string;
   readonly session?: string;
   readonly label?: string;
+  readonly lifetime?: true;
 }
 
 export function showCache(flags: CacheFlags): void {

@@ -58,7 +58,7 @@ export function listInUse(catalog: Catalog, ledger: readonly ModelInUse[]): read
 }
 
 /** Without a config: those of the built-in book. */
-export function readCurrentPrices(loaded: LoadedConfig | null): CurrentPrices {
+export function readCurrentPrices(loaded: Pick<LoadedConfig, "catalog" | "path"> | null): CurrentPrices {
   const { catalog, path = null } = loaded ?? {};
   return {
     book: loadPriceBook(path),

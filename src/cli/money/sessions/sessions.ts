@@ -15,6 +15,7 @@ import {
   countAgents,
   describeSession,
   listTree,
+  listSessionRows,
   listTurns,
   type Miss,
   type SessionRow,
@@ -23,6 +24,7 @@ import {
   sumStarted,
   type Turn,
 } from "../../../billing/report/sessions.ts";
+import { compareLifetimes } from "../../../billing/report/lifetimes.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import type { Zone } from "../../../lib/text/zone.ts";
 import {
@@ -34,6 +36,9 @@ import {
   reportUnreadable,
 } from "../usage/usage.ts";
 import type { UsageFlags } from "../usage/usage.ts";
+import { openConfigUnless } from "../../access/config.ts";
+import { adviseOnLifetimes } from "../cache/cache-advice.ts";
+import { readCurrentPrices } from "../prices/in-use.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId, shortenSession } from "../../terminal/text.ts";
@@ -195,6 +200,9 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
   printAgents(agents, totals);
   printStarted(started);
   printMisses(listMisses(agents), clock.zone);
+  const prices = readCurrentPrices(openConfigUnless(flags.ledger !== undefined, flags));
+  for (const better of adviseOnLifetimes(compareLifetimes(listSessionRows(index, id), prices)))
+    printNote(`${better.text} ${better.help}.`);
   if (turns !== null) printTurns(turns, clock.zone);
   reportUnreadable(report);
 }

@@ -2,7 +2,7 @@
 
 import { ANY_SELLER, findPrice, listBookedModels } from "../../../billing/prices.ts";
 import { ALL_MAKERS } from "../../../billing/prices/sellers.ts";
-import type { Change, CurrentPrices } from "../../../billing/report/line-charge.ts";
+import { type Change, type CurrentPrices, dropCache } from "../../../billing/report/line-charge.ts";
 import {
   type Comparison,
   compareLedger,
@@ -62,7 +62,7 @@ export function showWhatIf(flags: WhatIfFlags): void {
 
 function readChange({ as: model, withoutCache, tier }: WhatIfFlags): Change {
   if (model === "" || tier === "") refuseUsage("--as and --tier need a name.");
-  return { model: model ?? null, withoutCache: withoutCache === true, tier: tier ?? null };
+  return { model: model ?? null, recount: withoutCache === true ? dropCache : null, tier: tier ?? null };
 }
 
 function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: LoadedConfig | null): void {
@@ -83,10 +83,10 @@ function refuseUnknownModel(model: string, prices: CurrentPrices, loaded: Loaded
 
 function printComparisonJson(report: WhatIfReport, query: UsageQuery, change: Change): void {
   const { rows, total, leftOut, priceSources, unreadable } = report;
-  const { model, withoutCache, tier } = change;
+  const { model, recount, tier } = change;
   printJson({
     ...describeQuery(query),
-    as: { model, without_cache: withoutCache, tier },
+    as: { model, without_cache: recount !== null, tier },
     rows: rows.map(({ names, totals }) => ({
       ...describeNames(query.by, names),
       ...describeComparison(totals),
@@ -148,10 +148,10 @@ function describeLeftOut({ leftOut }: WhatIfReport, change: Change): string[] {
   return [...shown, ...adviseOn(leftOut, change)];
 }
 
-function adviseOn(leftOut: readonly LeftOut[], { withoutCache, tier }: Change): string[] {
+function adviseOn(leftOut: readonly LeftOut[], { recount, tier }: Change): string[] {
   const has = (word: RegExp): boolean => leftOut.some(({ because }) => word.test(because));
   return [
-    ...(!withoutCache && has(/no price for .*cache_/)
+    ...(recount === null && has(/no price for .*cache_/)
       ? ["With --without-cache, cached tokens count as plain input."]
       : []),
     ...(tier === null && has(/no price for (?:service_tier|speed|traffic_type)=/)

@@ -12,6 +12,7 @@ import { printLines } from "../../terminal/terminal.ts";
 import {
   anchor,
   cache,
+  cacheLifetime,
   decimal,
   moment,
   priceChanges,
@@ -182,6 +183,7 @@ const OUTPUTS = {
   sessions,
   "sessions-show": shownSession,
   cache,
+  "cache-lifetime": cacheLifetime,
   "ledger-verify": verification,
   "ledger-accept": z.object({ accepted: z.array(z.string()) }),
   "ledger-anchor": anchor,

@@ -76,3 +76,31 @@ test("a period in which nothing was missed says so", async () => {
   expect(stdout).toBe("");
   expect(stderr).toBe("Nothing was missed in 1 request.\n");
 });
+
+test("cache --lifetime names the setting that would have been cheaper, in the table and in --json", async () => {
+  const PRICED = { model: "claude-sonnet-4-5", usage: { cache_write_5m: 100_000 } };
+  const paused = writeLedger([
+    { id: "p1", time: "2026-11-20T10:00:00.000Z", client: CLAUDE, ...PRICED },
+    {
+      id: "p2",
+      time: "2026-11-20T10:30:00.000Z",
+      client: CLAUDE,
+      ...PRICED,
+      cache: { missed: 100_000, usd: "0.345", because: "lifetime_passed" },
+    },
+  ]);
+  const { stdout } = await run("cache", "--lifetime", "--ledger", paused);
+  const [head = "", row = ""] = stdout.split("\n");
+  expect(head).toMatch(/^TOOL +LABEL +REQUESTS +PAUSES >5M .* KEPT ALIVE \$$/);
+  expect(row).toMatch(/^claude-code +no label +2 +1 +0 +0\.750000 +0\.750000 +0\.630000 /);
+  expect(stdout).toContain(
+    "claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000. Set ENABLE_PROMPT_CACHING_1H=1.",
+  );
+  const json: unknown = JSON.parse((await run("cache", "--lifetime", "--json", "--ledger", paused)).stdout);
+  expect(json).toMatchObject({
+    rows: [{ had: "five_minutes", better: { lifetime: "one_hour", saved_usd: "0.12" } }],
+    not_compared: 0,
+  });
+  const shown = await run("sessions", "show", "s-1", "--ledger", paused);
+  expect(shown.stderr).toContain("Set ENABLE_PROMPT_CACHING_1H=1.");
+});
