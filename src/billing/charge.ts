@@ -235,12 +235,47 @@ export function multiplyCharge(charge: Charge, multiplier: string): Charge {
   return { ...charge, atLeast: deriveAtLeast({ usage, prices, parts, multiplier }).atLeast };
 }
 
+/** The source of an amount that the seller has named. */
+export const REPORTED = "reported";
+
+/** An amount that the seller has named: the same usage, without prices of ours. */
+export function chargeAmount({ usage, parts }: Charge, official: string, multiplier: string): Charge {
+  return {
+    usage,
+    parts: parts.map((part) => ({ ...part, prices: null, official_usd: null })),
+    prices: null,
+    priceSource: REPORTED,
+    pricedAs: null,
+    tier: null,
+    official,
+    charge: multiplyUp(parseDecimal(official), multiplier),
+    unpricedBecause: null,
+    unpricedUsage: null,
+    atLeast: null,
+  };
+}
+
+const HUNDRED = decimalOf(100);
+/** A difference up to this is one of rounding: a millionth of a dollar. */
+const ROUNDING = parseDecimal("0.000001");
+
+/** By more than 1 % of the seller's amount, and by more than rounding makes. */
+export function differsFromSeller(official: string, reported: string): boolean {
+  const theirs = parseDecimal(reported);
+  const more = subtractDecimals(parseDecimal(official), theirs);
+  const apart = more.units < 0n ? { ...more, units: -more.units } : more;
+  const isMore = (most: Decimal): boolean => subtractDecimals(apart, most).units > 0n;
+  return isMore(ROUNDING) && subtractDecimals(multiplyDecimals(apart, HUNDRED), theirs).units > 0n;
+}
+
 /** What a ledger line says of its money. */
 export interface Derivable {
   readonly usage: Readonly<Record<string, number | undefined>>;
   readonly prices: Readonly<Record<string, string>> | null;
   readonly multiplier: string;
   readonly parts?: readonly Pick<Derivable, "usage" | "prices">[] | undefined;
+  /** The amount that the seller has named, if that is what was charged. */
+  readonly reported?: string | undefined;
 }
 
 export interface Amounts {
@@ -251,7 +286,11 @@ export interface Amounts {
 }
 
 /** A line's amounts, from nothing but the line itself; null where it has no prices. Throws on a malformed decimal. */
-export function deriveAmounts({ usage, prices, multiplier, parts }: Derivable): Amounts {
+export function deriveAmounts({ usage, prices, multiplier, parts, reported }: Derivable): Amounts {
+  if (reported !== undefined) {
+    const charge = multiplyUp(parseDecimal(reported), multiplier);
+    return { official: reported, charge, parts: (parts ?? []).map(() => null) };
+  }
   const amounts = (parts ?? [{ usage, prices }]).map((part) =>
     part.prices === null ? null : amountOf(part.usage, readUnits(part.usage, part.prices)),
   );

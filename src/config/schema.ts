@@ -262,6 +262,8 @@ const channel = z
       .prefault({}),
     probe: scalar(readProbeInterval, SHAPES.duration).optional(),
     price_provider: name.optional(),
+    /** Whose word counts: the price book's, or the amount that the seller puts into its answers. */
+    bill: z.enum(["book", "reported"]).default("book"),
     /** It costs nothing. */
     free: flag.default(false),
     /** False: its upstream is never asked for a WebSocket. */
@@ -269,6 +271,11 @@ const channel = z
     /** Whether connections are opened before they are needed; undefined: if it is in use. */
     warm: flag.optional(),
     chat: chat.optional(),
+  })
+  .refine(({ bill, free }) => !free || bill === "book", {
+    path: ["bill"],
+    message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
+    when: ({ value }) => typeof value === "object" && value !== null,
   })
   .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ...rest }) => ({
     ...rest,

@@ -30,6 +30,21 @@ export function parseDecimal(text: string): Decimal {
   return { units: readDigits(digits), scale: places.length };
 }
 
+const NUMBER = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
+const MAX_NUMBER_DIGITS = 30;
+
+/** A number in JSON, divided by 10^`places`. Null: it is negative, or has more than 30 digits without its exponent. */
+export function parseNumber(text: string, places = 0): Decimal | null {
+  const [, whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  const digits = whole + fraction;
+  if (digits === "" || digits.length > MAX_NUMBER_DIGITS) return null;
+  const scale = fraction.length + places - Number(exponent);
+  const isLong = scale > MAX_NUMBER_DIGITS || digits.length - scale > MAX_NUMBER_DIGITS;
+  if (isLong) return null;
+  const units = BigInt(digits);
+  return scale >= 0 ? { units, scale } : { units: units * raise(-scale), scale: 0 };
+}
+
 function isDecimal(text: string): boolean {
   return text.length <= MAX_DIGITS && PLAIN.test(text);
 }

@@ -7,6 +7,7 @@ import {
   formatUsd,
   multiplyDecimals,
   parseDecimal,
+  parseNumber,
   parseUsd,
   roundDecimal,
   shiftDecimal,
@@ -105,5 +106,43 @@ describe("an amount of dollars", () => {
     expect(formatUsd(parseUsd("0.000000000001"))).toBe("0.000000000001");
     expect(parseUsd("0.1") < parseUsd("0.10000000001")).toBe(true);
     expect(formatUsd(subtractUsd(parseUsd("1"), parseUsd("2.5")))).toBe("-1.5");
+  });
+});
+
+describe("a number in JSON", () => {
+  test.each([
+    ["0.00007159", 0, "0.00007159"],
+    ["7.159e-05", 0, "0.00007159"],
+    ["0", 0, "0"],
+    ["1.50E2", 0, "150"],
+    ["3546500", 10, "0.00035465"],
+    ["160708500", 10, "0.01607085"],
+    ["0.1000000000000000055511151231", 0, "0.1000000000000000055511151231"],
+    ["9".repeat(30), 0, "9".repeat(30)],
+  ])("%s, divided by 10^%d, is %s", (text, places, written) => {
+    const read = parseNumber(text, places);
+    expect(read && formatDecimal(read)).toBe(written);
+  });
+
+  test.each([
+    "",
+    "-1",
+    "-0",
+    "+1",
+    "1.",
+    ".5",
+    "1,5",
+    "0x1",
+    "Infinity",
+    "1e400",
+    "1e-31",
+    "1e31",
+    "9".repeat(31),
+  ])("%p is no amount", (text) => {
+    expect(parseNumber(text)).toBeNull();
+  });
+
+  test("has at most 30 places after its division", () => {
+    expect(parseNumber(`0.${"1".repeat(29)}`, 10)).toBeNull();
   });
 });

@@ -124,6 +124,8 @@ const defineLine = () =>
     ...defineChain(),
     ...defineOrigin(),
     ...defineMoney(),
+    /** What the answer says that it cost. */
+    provider_usd: decimal.optional(),
     endpoint: z.string(),
     upstream_model: z.string().nullable(),
     stream: z.boolean(),
@@ -209,6 +211,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     official_usd: draft.official_usd,
     multiplier: draft.multiplier,
     charge_usd: draft.charge_usd,
+    provider_usd: draft.provider_usd,
     paid_by: draft.paid_by,
     first_byte_ms: draft.first_byte_ms,
     duration_ms: draft.duration_ms,

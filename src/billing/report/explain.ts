@@ -3,7 +3,7 @@
 
 import type { z } from "zod";
 import { isObject, parseJson } from "../../lib/json/json.ts";
-import { deriveAmounts, multiplyExactly } from "../charge.ts";
+import { deriveAmounts, multiplyExactly, REPORTED } from "../charge.ts";
 import { type FoundText, type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
 import {
   type Correction,
@@ -116,7 +116,7 @@ type Money = Pick<
   | "charge_usd"
   | "paid_by"
 > &
-  Pick<Partial<Line>, "at_least_usd" | "priced_as">;
+  Pick<Partial<Line>, "at_least_usd" | "priced_as" | "provider_usd">;
 
 function explainMoney(line: Money): string[] {
   const parts = line.parts ?? [];
@@ -124,16 +124,18 @@ function explainMoney(line: Money): string[] {
     parts.length > 0
       ? parts.flatMap((part) => [
           `  ${part.pass} by ${part.model}, tier ${part.tier ?? "unknown"}`,
-          ...explainUsage(part),
+          ...explainUsage(part, line.price_source),
         ])
-      : explainUsage(line);
+      : explainUsage(line, line.price_source);
+  if (line.price_source === REPORTED)
+    return ["Usage, of which the seller has named the price", ...usage, ...explainCharge(line)];
   const as = line.priced_as === undefined ? "" : ` for ${line.priced_as}, which was requested`;
   const source =
     line.price_source === null ? "" : ` (prices: ${line.price_source}${as}; tier: ${line.tier ?? "unknown"})`;
   return [`Usage × price${source}`, ...(usage.length > 0 ? usage : ["  nothing"]), ...explainCharge(line)];
 }
 
-function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">): string[] {
+function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">, source: string | null): string[] {
   const factors = Object.entries(prices ?? {}).filter(([name]) => name.startsWith(FACTOR));
   const factor = factors.map(([name, value]) => ` × ${value} (${name.slice(FACTOR.length)})`).join("");
   const rows: string[] = [];
@@ -143,7 +145,7 @@ function explainUsage({ usage, prices }: Pick<Money, "usage" | "prices">): strin
     const amount =
       prices === null ? null : deriveAmounts({ usage: { [kind]: count }, prices, multiplier: "1" }).official;
     if (kind === "reasoning") rows.push(`${label} tokens, part of the output and not charged again`);
-    else if (count === 0) rows.push(label);
+    else if (count === 0 || source === REPORTED) rows.push(label);
     else if (prices === null || amount === null) rows.push(`${label}, no price`);
     else if (perCall !== undefined) rows.push(`${label} calls × $${perCall} / 1,000 = $${amount}`);
     else rows.push(`${label} tokens × $${prices[kind]} / 1,000,000${factor} = $${amount}`);
@@ -167,13 +169,20 @@ function explainCharge(line: Money): string[] {
     charge_usd: charge,
     at_least_usd: least,
     paid_by: payer,
+    provider_usd: named,
   } = line;
+  const own = named === undefined ? [] : [`  the seller's own amount = $${named}`];
   if (official === null || charge === null)
-    return ["  official amount: not known", `  charge: not known; no sum includes it${explainLeast(least)}`];
+    return [
+      "  official amount: not known",
+      ...own,
+      `  charge: not known; no sum includes it${explainLeast(least)}`,
+    ];
   const exact = multiplyExactly(official, multiplier);
   const rounding = exact === charge ? "exact" : `rounded once, half away from zero, from $${exact}`;
   return [
     `  official amount = $${official}`,
+    ...own,
     `  charge = $${official} × ${multiplier} (the group's multiplier) = $${charge}, ${rounding}`,
     ...(payer === undefined ? [] : [`  ${PAYERS[payer]}: limits in USD count the official amount`]),
   ];

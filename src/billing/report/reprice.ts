@@ -3,6 +3,7 @@
 // writes the corrections.
 
 import { getField } from "../../lib/json/json.ts";
+import { REPORTED } from "../charge.ts";
 import { type Line, lineSchema, type Repricing } from "../ledger/line.ts";
 import { holdLedgerFiles, readLinesFrom } from "../ledger/rotation.ts";
 import { readRows } from "../ledger/row.ts";
@@ -31,7 +32,7 @@ export function* findCorrections(path: string, query: RepriceQuery): Generator<D
   for (const value of readLinesFrom(held.sources)) {
     if (value["corrects"] !== undefined) continue;
     const { success, data: line } = lineSchema.safeParse(value);
-    if (!success || line.basis === "unknown") continue;
+    if (!success || line.basis === "unknown" || line.price_source === REPORTED) continue;
     if ((since !== null && line.time < since) || (until !== null && line.time >= until)) continue;
     const draft = reprice(line, corrected.get(line.id) ?? line, query);
     if (draft !== null) yield draft;

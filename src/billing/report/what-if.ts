@@ -15,7 +15,8 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { createNamer, UTC } from "../../lib/text/zone.ts";
-import { lineSchema } from "../ledger/line.ts";
+import { REPORTED } from "../charge.ts";
+import { type Line, lineSchema } from "../ledger/line.ts";
 import { readRows, type Row } from "../ledger/row.ts";
 import { type Change, chargeLine, type CurrentPrices } from "./line-charge.ts";
 import { type CurrentAmounts, readCorrected } from "./reprice.ts";
@@ -143,18 +144,27 @@ function compareLine(
   const { official_usd: official, charge_usd: charge } = corrected.get(line.id) ?? line;
   if (line.basis === "unknown") return { because: "its usage is not known", charge };
   if (official === null || charge === null) return { because: "what it cost is not known", charge };
-  const other = chargeLine(line, whatIf, whatIf.change);
-  if (other === null) return { because: "its usage has a kind that this version does not know", charge };
-  if (other.official === null || other.charge === null)
-    return { because: other.unpricedBecause ?? "there is no price", charge };
+  const other = priceOtherwise(line, whatIf);
+  if ("because" in other) return { ...other, charge };
   return {
     official,
     charge,
-    asOfficial: other.official,
-    asCharge: other.charge,
-    sources: other.priceSource === null ? [] : [other.priceSource],
+    ...other,
     partial: line.basis === "partial",
   };
+}
+
+function priceOtherwise(
+  line: Line,
+  whatIf: WhatIf,
+): Pick<LineComparison, "asOfficial" | "asCharge" | "sources"> | Pick<NoComparison, "because"> {
+  if (line.price_source === REPORTED && whatIf.change.model === null)
+    return { because: "its seller named the amount, and no price" };
+  const other = chargeLine(line, whatIf, whatIf.change);
+  if (other === null) return { because: "its usage has a kind that this version does not know" };
+  const { official, charge, priceSource, unpricedBecause } = other;
+  if (official === null || charge === null) return { because: unpricedBecause ?? "there is no price" };
+  return { asOfficial: official, asCharge: charge, sources: priceSource === null ? [] : [priceSource] };
 }
 
 function leaveOut(known: Map<string, LeftOut>, model: string, { because, charge }: NoComparison): void {

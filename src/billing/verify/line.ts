@@ -5,7 +5,7 @@ import type { z } from "zod";
 
 import { isObject } from "../../lib/json/json.ts";
 import { parseUsd, subtractUsd } from "../../lib/money.ts";
-import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable } from "../charge.ts";
+import { deriveAmounts, deriveAtLeast, deriveMissCost, type Derivable, REPORTED } from "../charge.ts";
 import {
   BASES,
   cacheSchema,
@@ -59,6 +59,7 @@ function looksRight(line: ParsedLine): boolean {
     KNOWN_BASES.has(line["basis"]) &&
     typeof line["stream"] === "boolean" &&
     (line["limit_usd"] === undefined || isPaid(line)) &&
+    (line["provider_usd"] === undefined || typeof line["provider_usd"] === "string") &&
     line["replaces"] === undefined &&
     hasRightClient(line) &&
     Array.isArray(line["attempts"])
@@ -166,9 +167,10 @@ function sumCounts(usages: readonly unknown[]): Map<string, number> {
 }
 
 function readDerivable(line: ParsedLine): Derivable | null {
-  const { usage, prices, multiplier, parts } = line;
+  const { usage, prices, multiplier, parts, price_source: source, provider_usd: named } = line;
   if (!isUsage(usage) || !isRates(prices) || typeof multiplier !== "string") return null;
-  if (parts === undefined) return { usage, prices, multiplier };
+  const reported = source === REPORTED && typeof named === "string" ? named : undefined;
+  if (parts === undefined) return { usage, prices, multiplier, reported };
   const read = (Array.isArray(parts) ? parts : []).map((part) => {
     const [own, rates] = isObject(part) ? [part["usage"], part["prices"]] : [];
     return isUsage(own) && isRates(rates) ? { usage: own, prices: rates } : null;
@@ -176,7 +178,7 @@ function readDerivable(line: ParsedLine): Derivable | null {
   const known = read.filter((part) => part !== null);
   return known.length === 0 || known.length < read.length
     ? null
-    : { usage, prices, multiplier, parts: known };
+    : { usage, prices, multiplier, parts: known, reported };
 }
 
 function isUsage(value: unknown): value is Readonly<Record<string, number>> {

@@ -2,6 +2,7 @@
 // before, across all files. Each request has one line. Each amount is derived again.
 
 import { isObject, parseJson } from "../../lib/json/json.ts";
+import { REPORTED } from "../charge.ts";
 import { holdLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { GENESIS, hashLine, parseLine } from "../ledger/line.ts";
 import { eachLine, readFile } from "../ledger/reader.ts";
@@ -60,7 +61,11 @@ export function verifyLedger(
   }
   verifier.end();
   const { verdict } = verifier;
-  return { files: held.sources.length, ...verdict, notes: verdict.lines === 0 ? [] : ends.listNotes() };
+  return {
+    files: held.sources.length,
+    ...verdict,
+    notes: verdict.lines === 0 ? [] : [...ends.listNotes(), ...verifier.listNotes()],
+  };
 }
 
 /** What is beside the ledger. */
@@ -86,6 +91,8 @@ class Verifier {
   /** Where the last line of the earlier files is. */
   #before = "";
   #lines = 0;
+  /** Those with the amount that their seller named. */
+  #reported = 0;
   #corrections = 0;
   #findings = 0;
 
@@ -100,6 +107,14 @@ class Verifier {
 
   get verdict(): Omit<Verdict, "files" | "notes"> {
     return { lines: this.#lines, corrections: this.#corrections, findings: this.#findings };
+  }
+
+  listNotes(): string[] {
+    if (this.#reported === 0) return [];
+    const lines = this.#reported === 1 ? "1 line has" : `${this.#reported} lines have`;
+    return [
+      `${lines} the amount that the seller named (price_source: ${REPORTED}). Nothing derives such an amount: only its multiplication was checked.`,
+    ];
   }
 
   begin(file: string): void {
@@ -132,6 +147,7 @@ class Verifier {
     }
     const id = typeof line["id"] === "string" ? line["id"] : null;
     const charge = readCharge(line);
+    if (line["price_source"] === REPORTED) this.#reported += 1;
     const isCorrection = line["corrects"] !== undefined;
     this.#checkPlace(line["prev"], this.#ends.findUnnamed(line), id);
     if (id !== null && this.#charges.has(id)) this.#find(id, TWICE);

@@ -3,6 +3,7 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
+import { parseWithAmounts } from "../../lib/json/exact-json.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { JsonPicker, type Shape } from "../../lib/json/json-pick-stream.ts";
 import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";
@@ -176,7 +177,7 @@ class StreamMeter implements Meter {
   }
 
   #takeData(data: string): number {
-    const event = parseJson(data);
+    const event = parseWithAmounts(data);
     if (event === undefined) {
       this.#reader.learnWord?.(data);
       return 0;
@@ -238,7 +239,7 @@ class MessageMeter implements Meter {
 
   see(message: Uint8Array): void {
     const bytes = asBuffer(message);
-    if (bytes.length <= MAX_LINE_BYTES) this.#learn(parseJson(bytes.toString()));
+    if (bytes.length <= MAX_LINE_BYTES) this.#learn(parseWithAmounts(bytes.toString()));
     else new JsonPicker(this.#reader.shape, (event) => this.#learn(event)).see(bytes);
   }
 
@@ -282,7 +283,7 @@ class BodyMeter implements Meter {
   #learnWhole(bytes: Buffer): boolean {
     if (bytes.length > MAX_PARSED_BODY_BYTES) return false;
     if (bytes[0] !== OPEN_OBJECT || bytes[bytes.length - 1] !== CLOSE_OBJECT) return false;
-    const value = parseJson(bytes.toString());
+    const value = parseWithAmounts(bytes.toString());
     if (value !== undefined) this.#learn(value);
     return value !== undefined;
   }

@@ -105,6 +105,8 @@ function describeIntent(r: Request): Intent {
   return admission.reservedUsd === null ? intent : { ...intent, limit_usd: admission.reservedUsd };
 }
 
+const BILL_REPORTED = "its channel charges what the seller names (`bill: reported`)";
+
 function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   const { estimatedInput, overrides, candidates } = r;
   // Null: the gateway does not know the body's encoding, so nothing bounds the cost.
@@ -130,7 +132,11 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   return {
     model,
     expect: () => expectCost(describe()),
-    bound: () => (plain === null ? { unbounded: "its body cannot be read" } : boundCost(describe())),
+    bound: () => {
+      if (plain === null) return { unbounded: "its body cannot be read" };
+      const believed = candidates.find(({ channel }) => channel.bill === "reported");
+      return believed === undefined ? boundCost(describe()) : { unbounded: BILL_REPORTED };
+    },
   };
 }
 

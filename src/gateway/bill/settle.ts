@@ -5,6 +5,7 @@ import { secretHolderOf } from "../upstream/login.ts";
 import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
+import { billReported } from "./reported.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
@@ -161,7 +162,7 @@ function judgeStatus({ attempts, ending: { upstreamStatus } }: Request): number 
 function draftLine(r: Request, gateway: Gateway): LineDraft {
   const { key, group, ending } = r;
   const reading = readingOf(r);
-  const { basis, charge, suspect, limitUsd, extra } = computeAmounts(r, reading, gateway);
+  const { basis, charge, providerUsd, suspect, limitUsd, extra } = computeAmounts(r, reading, gateway);
   return {
     id: r.id,
     time: r.isoTime,
@@ -185,6 +186,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     official_usd: charge.official,
     multiplier: group.multiplier,
     charge_usd: charge.charge,
+    provider_usd: providerUsd,
     paid_by: payerOf(r),
     first_byte_ms: r.firstByteMs,
     duration_ms: r.durationMs,
@@ -202,6 +204,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
 interface LineAmounts {
   readonly basis: Basis;
   readonly charge: Charge;
+  readonly providerUsd?: string | undefined;
   readonly suspect: string | undefined;
   readonly limitUsd: string | null;
   readonly extra: LineDraft["extra"] & {};
@@ -245,17 +248,28 @@ function computeKnownAmounts(r: Request, reading: Reading | null, gateway: Gatew
     streamed: r.stream,
     estimatedInput: r.estimatedInput,
   });
-  const charge = chargeFor(r, assessment, reading, gateway);
-  const basis = chooseBasis(assessment, charge);
+  const booked = chargeFor(r, assessment, reading, gateway);
+  const reported = billReported({
+    charge: booked,
+    assessment,
+    raw: reading?.raw,
+    isFinal: reading?.final === true,
+    isBelieved: findLastTried(r)?.channel.bill === "reported",
+    multiplier: r.group.multiplier,
+  });
+  const charge = reported.charge ?? booked;
+  const basis = reported.charge === null ? chooseBasis(assessment, charge) : "exact";
   // Limits count what a plan pays for, which is not charged.
   const payer = payerOf(r);
   const counted = payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
-  const estimate = estimateForLimits(r, { assessment, basis, charge: counted, reading }, gateway);
+  const known = { assessment, basis, charge: counted, reading };
+  const estimate = reported.charge === null ? estimateForLimits(r, known, gateway) : null;
   const limitUsd = estimate ?? (payer === undefined ? null : counted.charge);
   return {
     basis,
     charge,
-    suspect: explainSuspicion(r, assessment),
+    providerUsd: reported.providerUsd,
+    suspect: explainSuspicion(r, [assessment.suspect, reported.suspect]),
     limitUsd: addEarlier(r, limitUsd ?? counted.charge, gateway) ?? limitUsd,
     extra: describeExtra(r, assessment, charge, reading),
   };
@@ -387,11 +401,11 @@ function quoteFor(r: Request, channel: string | undefined, usage: Usage, gateway
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage, {});
 }
 
-function explainSuspicion(r: Request, { suspect }: Assessment): string | undefined {
-  if (suspect === null && r.attempts.length < 2) return undefined;
+function explainSuspicion(r: Request, found: readonly (string | null)[]): string | undefined {
+  if (found.every((reason) => reason === null) && r.attempts.length < 2) return undefined;
   const paid = listPaid(r);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
-  const reasons = [suspect, twice].filter((reason) => reason !== null);
+  const reasons = [...found, twice].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join("; ") : undefined;
 }
 

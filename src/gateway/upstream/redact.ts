@@ -5,6 +5,7 @@
 import type { Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { Fields } from "../../lib/http1/fields.ts";
+import { parseWithAmounts } from "../../lib/json/exact-json.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isUnmistakable, listSecrets, type SecretHolder } from "../intake/known-secrets.ts";
 import {
@@ -285,6 +286,6 @@ function isClean(value: unknown, redaction: Redaction, depth: number): boolean {
 /** Null if it is not a usage object. */
 function redactRaw(raw: unknown, channel: SecretHolder): unknown {
   const text = redactText(JSON.stringify(raw), channel);
-  const clean = parseJson(text);
+  const clean = parseWithAmounts(text);
   return isClean(clean, redactionOf(channel), MAX_USAGE_DEPTH) ? (clean ?? null) : null;
 }

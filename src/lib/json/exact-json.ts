@@ -1,9 +1,12 @@
-// JSON.parse for values that are written out again. A number that a double cannot hold (64-bit limits in schemas) keeps
-// its digits.
+// JSON.parse for numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas),
+// and amounts of money.
+
+import { parseJson } from "./json.ts";
 
 declare global {
   interface JSON {
     rawJSON(text: string): object;
+    isRawJSON(value: unknown): boolean;
     parse(
       text: string,
       reviver: (key: string, value: unknown, place: { readonly source?: string }) => unknown,
@@ -22,4 +25,30 @@ function keepNumber(_key: string, value: unknown, place: { readonly source?: str
   if (typeof value !== "number" || place.source === undefined) return value;
   const exact = Number.isSafeInteger(value) || (Number.isFinite(value) && !/^-?\d{16}/.test(place.source));
   return exact ? value : JSON.rawJSON(place.source);
+}
+
+/** Members that are an amount of money in an upstream's usage. */
+const AMOUNTS: ReadonlySet<string> = new Set(["cost", "cost_in_usd_ticks", "total_cost"]);
+const AMOUNT = /cost(?:_in_usd_ticks)?"\s*:/;
+
+/** As parseJson, but an amount is never read as a float: its number keeps its text, for readNumberText, and is written
+ *  again as it came. */
+export function parseWithAmounts(text: string): unknown {
+  if (!text.includes("cost") || !AMOUNT.test(text)) return parseJson(text);
+  try {
+    return JSON.parse(text, keepAmount);
+  } catch {
+    return undefined;
+  }
+}
+
+function keepAmount(name: string, value: unknown, { source }: { readonly source?: string }): unknown {
+  return typeof value === "number" && source !== undefined && AMOUNTS.has(name)
+    ? JSON.rawJSON(source)
+    : value;
+}
+
+/** The text of a number that kept it. Undefined for everything else. */
+export function readNumberText(value: unknown): string | undefined {
+  return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined;
 }

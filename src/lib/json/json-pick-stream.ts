@@ -1,7 +1,7 @@
 // Picks a few members out of JSON that arrives in pieces, for documents of any size. Memory is bounded by what is picked.
 // It expects valid JSON. For anything else it picks something or nothing, but never throws.
 
-import { parseJson } from "./json.ts";
+import { parseWithAmounts } from "./exact-json.ts";
 
 /** What to pick. `true`: the whole value. `size`: the bytes of a text or a container, which is not kept. An object: its
  *  named members. A list of one: that shape of every element. */
@@ -252,7 +252,7 @@ export class JsonPicker {
     const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
     // In a stream of events, JSON may go on in further `data` lines. A string has no line break.
-    return parseJson(text.replaceAll("\ndata:", "\n"));
+    return parseWithAmounts(text.replaceAll("\ndata:", "\n"));
   }
 }
 

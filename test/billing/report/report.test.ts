@@ -330,6 +330,14 @@ describe("repricing", () => {
       lineOf("unpriced", { ...UNPRICED, usage, multiplier: "0.5" }),
       lineOf("other", { usage, official_usd: "3", charge_usd: "3" }),
       lineOf("same", { usage, official_usd: "4", charge_usd: "4" }),
+      lineOf("named by the seller", {
+        usage,
+        prices: null,
+        price_source: "reported",
+        provider_usd: "3",
+        official_usd: "3",
+        charge_usd: "3",
+      }),
       lineOf("nothing known", { ...UNPRICED, basis: "unknown", usage: {} }),
       lineOf("no price now", {
         model: "other",

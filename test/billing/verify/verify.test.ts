@@ -247,6 +247,29 @@ test("a last line that lacks only its newline is checked like the others, and is
   expect(findingsOf(path)).toEqual([expect.stringContaining("charge_usd is 1"), unended]);
 });
 
+/** Charged as the seller named it. */
+const NAMED: Partial<LineDraft> = {
+  prices: null,
+  price_source: "reported",
+  provider_usd: "0.5",
+  official_usd: "0.5",
+  charge_usd: "0.5",
+};
+
+test("lines with the amount that the seller named are right, and a note says that nothing derives it", () => {
+  const parts = [
+    { model: "m", pass: "message", usage: { input: 1 }, prices: null, tier: null, official_usd: null },
+  ];
+  const path = writeChain([
+    draftOf("req_0", NAMED),
+    draftOf("req_1", { ...NAMED, usage: { input: 1 }, parts }),
+    draftOf("req_2", { provider_usd: "0.5" }),
+  ]);
+  expect(findingsOf(path)).toEqual([]);
+  const { notes } = verifyLedger(path, STRICT, () => undefined);
+  expect(notes).toContainEqual(expect.stringContaining("2 lines have the amount that the seller named"));
+});
+
 describe("a line", () => {
   const cases: ReadonlyArray<readonly [string, Partial<LineDraft>, string]> = [
     [
@@ -278,6 +301,21 @@ describe("a line", () => {
       "another price",
       { prices: { input: "3" } },
       "official_usd is 0.011106, but usage, prices and multiplier give null",
+    ],
+    [
+      "another charge than the seller's amount makes",
+      { ...NAMED, charge_usd: "0.4" },
+      "charge_usd is 0.4, but usage, prices and multiplier give 0.5",
+    ],
+    [
+      "another amount than the seller named",
+      { ...NAMED, official_usd: "0.4" },
+      "official_usd is 0.4, but usage, prices and multiplier give 0.5",
+    ],
+    [
+      "an amount that no seller named",
+      { ...NAMED, provider_usd: undefined },
+      "official_usd is 0.5, but usage, prices and multiplier give null",
     ],
     ["an amount of nothing known", { basis: "unknown" }, "basis is unknown, but official_usd is 0.011106"],
     ["an amount without a price", { basis: "unpriced" }, "basis is unpriced, but official_usd is 0.011106"],

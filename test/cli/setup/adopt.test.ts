@@ -171,7 +171,8 @@ keys: []
 
 const POWERFUL = `channels:
   a: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", free: true }
-groups: { claude: { platform: messages, channels: [a] } }
+  b: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", bill: reported }
+groups: { claude: { platform: messages, channels: [a, b] } }
 keys: [{ name: theirs, group: claude, secret: sk-known-to-a-stranger }]
 prices: { claude-opus-4-8: { input: 0 } }
 listen: { host: 0.0.0.0, port: 0 }
@@ -198,6 +199,7 @@ test("init --adopt shows every power of a file, and --yes leaves out those that 
     "has keys without a limit in USD: theirs",
     "sets prices: claude-opus-4-8",
     "counts these channels as free of charge: a",
+    "charges what these channels say, whatever that is: b",
   ])
     expect(stderr).toContain(`It ${text}.\n`);
   expect(stderr).toContain("Left out: alerts.command. Add it to the config if you want it.");

@@ -64,6 +64,11 @@ describe("a mistake is reported with its place and what was probably meant", () 
       '3:26: groups.g.platform: expected messages, responses, content or relay (did you mean "messages"?)',
     ],
     [
+      "a channel that is free and charges what its seller names",
+      "channels:\n  a: { platform: messages, base_url: https://a.example, credential: x, free: true, bill: reported }\n",
+      "2:90: channels.a.bill: `reported` charges what the seller names, and `free: true` charges nothing: choose one",
+    ],
+    [
       "a channel that does not exist",
       `${CHANNELS}groups: { g: { platform: messages, channels: [b, aa] } }`,
       '3:47: groups.g.channels[0]: there is no channel "b" (did you mean "a"?)',

@@ -1,5 +1,6 @@
-import { expect, test } from "bun:test";
-import { parseExactJson } from "../../../src/lib/json/exact-json.ts";
+import { describe, expect, test } from "bun:test";
+import { parseExactJson, parseWithAmounts, readNumberText } from "../../../src/lib/json/exact-json.ts";
+import { getField } from "../../../src/lib/json/json.ts";
 
 for (const text of [
   '{"maximum":9223372036854775807}',
@@ -19,5 +20,35 @@ test("other numbers are plain numbers", () => {
     b: 0.1,
     c: "9223372036854775807",
     d: 1234567890123456,
+  });
+});
+
+describe("an amount of an upstream's usage", () => {
+  test.each([
+    '{"usage":{"cost":0.00007159}}',
+    '{"usage":{"cost":7.159e-05}}',
+    '{"usage":{"cost_in_usd_ticks":123456789012345678901}}',
+    '{"usage":{"cost":{"total_cost":0.1000000000000000055511151231257827}}}',
+    '{"usage":{"cost" : 1.50}}',
+  ])("%s is written as it was read", (text) => {
+    expect(JSON.stringify(parseWithAmounts(text))).toBe(text.replace(" : ", ":"));
+  });
+
+  test("keeps the text of its number, and no other member does", () => {
+    const read = parseWithAmounts('{"cost":1.50,"price":1.50,"total_cost":"1.50"}');
+    expect(["cost", "price", "total_cost"].map((name) => readNumberText(getField(read, name)))).toEqual([
+      "1.50",
+      undefined,
+      undefined,
+    ]);
+    expect(getField(read, "price")).toBe(1.5);
+  });
+
+  test("cannot be imitated by an object of the same form", () => {
+    expect(readNumberText(getField(parseWithAmounts('{"cost":{"rawJSON":"5"}}'), "cost"))).toBeUndefined();
+  });
+
+  test("does not make text valid that is no JSON", () => {
+    expect(parseWithAmounts('{"cost":1.5')).toBeUndefined();
   });
 });

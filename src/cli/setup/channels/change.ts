@@ -46,6 +46,7 @@ export const CHANNEL_SETTINGS: Settings = {
     ]),
   ),
   price_provider: { form: "text" },
+  bill: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },
 };

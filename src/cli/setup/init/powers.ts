@@ -19,6 +19,7 @@ export function listPowers(tree: unknown, catalog: Catalog): Power[] {
   const all = [...keys.values()];
   const unlimited = all.filter(({ limits, group }) => !hasUsdLimit(limits) && !hasUsdLimit(group.limits));
   const free = [...catalog.channels.values()].filter((channel) => channel.free);
+  const believed = [...catalog.channels.values()].filter(({ bill }) => bill === "reported");
   const logins = [...catalog.channels.values()].filter(({ usesLogin }) => usesLogin);
   return [
     describeNames(
@@ -46,6 +47,10 @@ export function listPowers(tree: unknown, catalog: Catalog): Power[] {
     describeNames(
       "counts these channels as free of charge",
       free.map(({ name }) => name),
+    ),
+    describeNames(
+      "charges what these channels say, whatever that is",
+      believed.map(({ name }) => name),
     ),
   ].filter((power) => power !== null);
 }
