@@ -191,3 +191,49 @@ describe("gateway usage", () => {
     expect(await count("--label", "gateway", "--tool", "gemini-cli")).toBe(0);
   });
 });
+
+describe("gateway sessions diff", () => {
+  const other = writeLedger([
+    { id: "req_1", ...at(1), client: claude },
+    { id: "req_2", ...at(2), client: claude, outcome: "upstream_cut", basis: "partial", ...MISS },
+    {
+      id: "req_3",
+      ...at(3),
+      client: { ...claude, session: "other" },
+      model: "claude-haiku-4-5",
+      charge_usd: "1",
+    },
+  ]);
+
+  test("shows two sessions side by side with what has changed", async () => {
+    const { stdout, status } = await run("sessions", "diff", "db7f", "other", "--ledger", other);
+    expect(status).toBe(0);
+    const rows = new Map(
+      stdout.split("\n").map((line) => {
+        const [what = "", ...cells] = line.split(/ {2,}/);
+        return [what, cells.join(" | ")];
+      }),
+    );
+    expect(stdout).toStartWith(`A  ${SESSION}, claude-code, gateway, 2026-11-20T10:01:00.000Z\nB  other, `);
+    expect(Object.fromEntries(rows)).toMatchObject({
+      turns: "2 | 1 | -1 (-50%)",
+      "of them failed": "1 | 0 | -1 (-100%)",
+      "turns on claude-sonnet-4-5": "2 | 0 | -2 (-100%)",
+      "turns on claude-haiku-4-5": "0 | 1 | +1",
+      output: "700 | 350 | -350 (-50%)",
+      "read from the cache": "96% | 96%",
+      "cache misses": "1 | 0 | -1 (-100%)",
+      "missed $": "0.029700 | 0.000000 | -0.029700 (-100%)",
+      "charged $": "0.022212 | 1.000000 | +0.977788 (+4402%)",
+      "time from first to last": "64.1s | 4.1s | -60.0s (-94%)",
+    });
+  });
+
+  test("--json has both sessions whole", async () => {
+    const { stdout } = await run("sessions", "diff", "db7f", "other", "--json", "--ledger", other);
+    expect(JSON.parse(stdout)).toMatchObject({
+      a: { session: SESSION, requests: 2, failed: 1, cache_misses: 1, span_ms: 64_120, request_ms: 8240 },
+      b: { session: "other", models: { "claude-haiku-4-5": 1 }, charge_usd: "1" },
+    });
+  });
+});
