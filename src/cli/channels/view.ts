@@ -2,9 +2,8 @@
 
 import type { ChannelView } from "../../gateway/channels/view.ts";
 import { type Column, number } from "../terminal/table.ts";
-import { formatMs } from "../live/request-columns.ts";
 import { paint } from "../terminal/terminal.ts";
-import { formatAmount } from "../terminal/text.ts";
+import { formatAmount, formatMs } from "../terminal/text.ts";
 
 const STATE_STYLES = {
   available: "green",

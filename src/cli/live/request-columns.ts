@@ -5,7 +5,7 @@ import type { RequestRecord } from "../../gateway/observe/observer.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { type Column, createTable, number, type Table } from "../terminal/table.ts";
 import { paint } from "../terminal/terminal.ts";
-import { formatAmount, shortenId, shortenSession } from "../terminal/text.ts";
+import { formatAmount, formatMs, shortenId, shortenSession } from "../terminal/text.ts";
 
 interface RequestRow {
   readonly record: RequestRecord;
@@ -115,10 +115,4 @@ export function describeProblem({ outcome, problem }: RequestRecord): string {
   if (outcome === "complete") return why;
   const what = outcome.replaceAll("_", " ");
   return problem === null ? what : `${what}: ${why}`;
-}
-
-export function formatMs(ms: number | null): string {
-  if (ms === null) return "-";
-  if (ms < 1000) return `${ms}ms`;
-  return ms < 600_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 60_000)}min`;
 }

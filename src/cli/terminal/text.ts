@@ -67,6 +67,12 @@ export function lengthenSession(words: string): string {
   return words.replace(/^~/, "inferred-");
 }
 
+export function formatMs(ms: number | null): string {
+  if (ms === null) return "-";
+  if (ms < 1000) return `${ms}ms`;
+  return ms < 600_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.round(ms / 60_000)}min`;
+}
+
 const AMOUNT_PLACES = 6;
 
 /** An amount in USD for people. The number of decimals is always the same, so that amounts in a column compare. */

@@ -20,10 +20,9 @@ import {
   ZERO_USD,
 } from "../../../lib/money.ts";
 import { getCount, getField } from "../../../lib/json/json.ts";
-import { formatMs } from "../../live/request-columns.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { print, printJson } from "../../terminal/terminal.ts";
-import { formatAmount, shortenSession } from "../../terminal/text.ts";
+import { formatAmount, formatMs, shortenSession } from "../../terminal/text.ts";
 import { findSession, formatRate, readUsageQuery } from "../usage/usage.ts";
 import type { ShowSessionFlags } from "./sessions.ts";
 
