@@ -18,7 +18,11 @@ export const SET_UP: CommandTable = {
     flags: [
       [
         "--adopt <file>",
-        "make this file and its ledger your config, after showing where it sends credentials",
+        "make this file your config, after showing where it sends credentials and what else it may do",
+      ],
+      [
+        "--accept <name...>",
+        "with --adopt: keep this power of the file without a question, by the name that is shown",
       ],
       [
         "--login <tool>",
@@ -33,6 +37,10 @@ export const SET_UP: CommandTable = {
       ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
       ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
       ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
+      [
+        "gateway init --adopt ./gateway.yaml --yes --accept keys ledger",
+        "the same in a script, with its keys and ledger",
+      ],
       ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
     ],
     run: async ({ adopt, ...flags }: InitFlags & Partial<AdoptFlags>) =>

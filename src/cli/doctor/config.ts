@@ -17,7 +17,7 @@ import { quoteWord } from "../../lib/text/shell-word.ts";
 import { listPowers } from "../setup/init/powers.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags } from "../access/config.ts";
-import { formatCount } from "../terminal/text.ts";
+import { cutText, formatCount } from "../terminal/text.ts";
 
 export interface ConfigCheck {
   readonly findings: readonly Finding[];
@@ -138,11 +138,15 @@ function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
 }
 
+/** Each config has these, and other checks name them. */
+const ORDINARY = new Set(["keys", "multiplier"]);
+const MAX_POWER_LENGTH = 300;
+
 /** What somebody else could have written into the file. */
 function describePowers({ path, catalog }: LoadedConfig): Finding[] {
   return listPowers(parseSource(readConfigText(path)).tree, catalog)
-    .filter(({ setting }) => setting !== null)
-    .map(({ text }) => note("config", `it ${text}`));
+    .filter(({ name }) => !ORDINARY.has(name))
+    .map(({ text }) => note("config", `it ${cutText(text, MAX_POWER_LENGTH)}`));
 }
 
 const OLD_BOOK_DAYS = 30;

@@ -170,70 +170,133 @@ keys: []
 });
 
 const POWERFUL = `channels:
-  a: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", free: true }
-  b: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", bill: reported }
-groups: { claude: { platform: messages, channels: [a, b] } }
-keys: [{ name: theirs, group: claude, secret: sk-known-to-a-stranger }]
+  a: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${ANTHROPIC_API_KEY}", free: true, ca: ca.pem }
+  b: { platform: messages, base_url: "http://127.0.0.1:9", credential: client, price_provider: openai, bill: reported }
+groups:
+  claude: { platform: messages, channels: [a], multiplier: 0.001 }
+  plan: { platform: messages, channels: [b] }
+keys:
+  - { name: limited, group: claude, secret: sk-limited-by-a-stranger, limits: { usd_per_day: 1 } }
+  - { name: theirs, group: claude, secret: sk-known-to-a-stranger }
 prices: { claude-opus-4-8: { input: 0 } }
-listen: { host: 0.0.0.0, port: 0 }
 console: always
 alerts: { command: [sh, -c, "id > PWNED"] }
 cors_origins: ["https://evil.example"]
 allowed_hosts: [evil.example]
+ledger: { path: ../.bashrc }
 `;
-const STRANGE = [
-  "runs a program for each alert: sh -c id > PWNED",
-  "lets these pages of a browser use the gateway: https://evil.example",
-  "answers under these host names: evil.example",
-  "serves the console's page to other machines",
-  "listens on 0.0.0.0: other machines reach it",
-];
 
-test("init --adopt shows every power of a file, and --yes leaves out those that a script cannot have read", async () => {
-  write(POWERFUL);
-  const { status, stderr } = await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes");
-  expect(status).toBe(0);
-  for (const text of [
-    ...STRANGE,
-    "has keys, whose secrets the author of the file may know: theirs",
-    "has keys without a limit in USD: theirs",
-    "sets prices: claude-opus-4-8",
-    "counts these channels as free of charge: a",
-    "charges what these channels say, whatever that is: b",
-  ])
-    expect(stderr).toContain(`It ${text}.\n`);
-  expect(stderr).toContain("Left out: alerts.command. Add it to the config if you want it.");
-  expect(stderr).not.toContain("sk-known");
+/** By the name of a power: how it is shown. */
+const POWERS: Readonly<Record<string, string>> = {
+  login: "passes on the login of your tool: b to http://127.0.0.1:9/",
+  "alerts.command": "runs a program for each alert: sh -c id > PWNED",
+  cors_origins: "lets these pages of a browser use the gateway: https://evil.example",
+  allowed_hosts: "answers under these host names: evil.example",
+  console: "serves the console's page to other machines",
+  ca: "trusts the certificates of these files: a: ca.pem",
+  keys: "has keys, whose secrets the author of the file may know: limited, theirs",
+  unlimited: "has keys without a limit in USD: theirs",
+  prices: "sets prices: claude-opus-4-8 (input 0)",
+  bill: "charges what these channels say, whatever that is: b",
+  price_provider: "takes the prices of these providers: b: openai",
+  free: "counts these channels as free of charge: a",
+  multiplier: "multiplies what these groups cost: claude: 0.001",
+  ledger: "writes its ledger to ",
+};
+
+/** What a config may do, without what it is for. */
+function readPowers(): Record<string, boolean> {
   const { catalog } = loadConfig(adopted(), {}, { missing: "keep" });
-  expect(catalog).toMatchObject({ corsOrigins: [], allowedHosts: [], console: "loopback" });
-  expect([catalog.alerts.command, catalog.listen.host]).toEqual([null, "127.0.0.1"]);
-});
+  const { channels, groups, keys, prices, corsOrigins, allowedHosts, alerts, console, ledger } = catalog;
+  const [a, claude] = [channels.get("a"), groups.get("claude")];
+  return {
+    login: groups.get("plan")?.channels.length !== 0,
+    "alerts.command": alerts.command !== null,
+    cors_origins: corsOrigins.length > 0,
+    allowed_hosts: allowedHosts.length > 0,
+    console: console === "always",
+    ca: a?.ca !== null,
+    keys: keys.has("limited"),
+    unlimited: keys.has("theirs"),
+    prices: prices.size > 0,
+    bill: channels.get("b")?.bill === "reported",
+    price_provider: channels.get("b")?.priceProvider !== null,
+    free: a?.free === true,
+    multiplier: claude?.multiplier !== "1",
+    ledger: ledger.path !== home.join(".config", "gateway", "ledger.jsonl"),
+  };
+}
 
-test("init --adopt asks for each power on a terminal, and keeps what the user accepts", async () => {
+const writePowerful = (): void => {
+  writeFileSync(home.join("project", "ca.pem"), "-----BEGIN CERTIFICATE-----\n");
   write(POWERFUL);
-  const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
-  await screen.shows("Make this file your config?");
-  screen.press("y");
-  for (const [index, question] of [
-    "runs a program",
-    "lets these pages",
-    "answers under",
-    "serves",
-    "listens",
-  ].entries()) {
-    await screen.shows(`It ${question}`);
-    screen.press(index === 1 ? "y" : "n");
-  }
-  expect(await screen.status).toBe(0);
-  const { catalog } = loadConfig(adopted(), {}, { missing: "keep" });
-  expect([catalog.corsOrigins, catalog.alerts.command]).toEqual([["https://evil.example"], null]);
-});
+};
+const none: Record<string, boolean> = Object.fromEntries(Object.keys(POWERS).map((name) => [name, false]));
+const all: Record<string, boolean> = Object.fromEntries(Object.keys(POWERS).map((name) => [name, true]));
 
-test("doctor names the powers of a config that somebody else may have written", async () => {
-  write(POWERFUL);
-  const { stdout } = await run(inProject(), "doctor", "--json", "--config", "gateway.yaml");
-  const details = JSON.parse(stdout).checks.map(({ detail }: { detail: string }) => detail);
-  expect(details).toEqual(expect.arrayContaining(STRANGE.map((text) => `it ${text}`)));
+describe("the powers of a config", () => {
+  test("init --adopt --yes shows each of them, and leaves each out", async () => {
+    writePowerful();
+    const { status, stdout, stderr } = await run(
+      inProject(),
+      ..."init --adopt gateway.yaml --yes --json".split(" "),
+    );
+    expect([status, JSON.parse(stdout).left_out]).toEqual([
+      0,
+      Object.keys(POWERS).filter((name) => name !== "unlimited"),
+    ]);
+    for (const text of Object.values(POWERS)) expect(stderr).toContain(`It ${text}`);
+    expect(stderr).not.toContain("sk-known");
+    expect(readPowers()).toEqual(none);
+  });
+
+  test.each(Object.keys(POWERS))("init --adopt --accept %s keeps that one only", async (name) => {
+    writePowerful();
+    const accepted = name === "unlimited" ? ["keys", "unlimited"] : [name];
+    const words = [
+      "init",
+      "--adopt",
+      "gateway.yaml",
+      "--yes",
+      ...accepted.flatMap((each) => ["--accept", each]),
+    ];
+    expect((await run(inProject(), ...words)).status).toBe(0);
+    expect(readPowers()).toEqual({ ...none, ...Object.fromEntries(accepted.map((each) => [each, true])) });
+  });
+
+  test("init --adopt asks for each of them on a terminal, and keeps what the user accepts", async () => {
+    writePowerful();
+    const screen = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
+    await screen.shows("Make this file your config?");
+    screen.press("y");
+    for (const text of Object.values(POWERS)) {
+      await screen.shows(`It ${text.slice(0, 30)}`);
+      screen.press(text === POWERS["console"] ? "n" : "y");
+    }
+    expect(await screen.status).toBe(0);
+    expect(readPowers()).toEqual({ ...all, console: false });
+  });
+
+  test("init --adopt without a terminal names the flags, and one that the file does not need is refused", async () => {
+    writePowerful();
+    const silent = await run(inProject(), "init", "--adopt", "gateway.yaml");
+    expect([silent.status, existsSync(adopted())]).toEqual([2, false]);
+    expect(silent.stderr).toContain(`--accept: ${Object.keys(POWERS).join(" ")}.`);
+    const wrong = await run(
+      inProject(),
+      ..."init --adopt gateway.yaml --yes --accept listen.host".split(" "),
+    );
+    expect([wrong.status, existsSync(adopted())]).toEqual([2, false]);
+    expect(wrong.stderr).toContain("the file has nothing of that name");
+  });
+
+  test("doctor names those that not every config has", async () => {
+    writePowerful();
+    const { stdout } = await run(inProject(), "doctor", "--json", "--config", "gateway.yaml");
+    const details = JSON.parse(stdout).checks.map(({ detail }: { detail: string }) => detail);
+    const { keys: _keys, multiplier: _multiplier, ledger: _ledger, ...strange } = POWERS;
+    expect(details).toEqual(expect.arrayContaining(Object.values(strange).map((text) => `it ${text}`)));
+  });
 });
 
 describe("the folder in which gateway 0.1.0 was used", () => {
@@ -274,6 +337,10 @@ describe("the folder in which gateway 0.1.0 was used", () => {
       "--adopt",
       "gateway.yaml",
       "--yes",
+      "--accept",
+      "keys",
+      "unlimited",
+      "ledger",
       "--json",
     );
     expect({ status, stderr }).toEqual({
@@ -287,6 +354,7 @@ describe("the folder in which gateway 0.1.0 was used", () => {
       channels: [
         { name: "anthropic-main", base_url: upstream.url, proxy: null, variables: ["ANTHROPIC_API_KEY"] },
       ],
+      left_out: [],
     });
     expect(statSync(adopted()).mode & 0o777).toBe(0o600);
     expect(statSync(home.join(".config", "gateway")).mode & 0o777).toBe(0o700);
@@ -320,7 +388,17 @@ describe("the folder in which gateway 0.1.0 was used", () => {
       write("vendor: goog # mine\n");
       writeFileSync(home.join("project", name), "");
       const place = home.join(name, "gateway.yaml");
-      const { status } = await run(inProject(), "init", "--adopt", local(), "--yes", "--config", place);
+      const { status } = await run(
+        inProject(),
+        "init",
+        "--adopt",
+        local(),
+        "--yes",
+        "--accept",
+        "ledger",
+        "--config",
+        place,
+      );
       expect(status).toBe(0);
       const text = readFileSync(place, "utf8");
       expect(text).toStartWith("vendor: goog # mine\n");
@@ -331,7 +409,8 @@ describe("the folder in which gateway 0.1.0 was used", () => {
 
   test("init --adopt keeps other relative paths, and refuses one with a variable", async () => {
     write("ledger: { path: ../money/l.jsonl }\n");
-    expect((await run(inProject(), "init", "--adopt", "gateway.yaml", "--yes")).status).toBe(0);
+    const words = ["init", "--adopt", "gateway.yaml", "--yes", "--accept", "ledger"];
+    expect((await run(inProject(), ...words)).status).toBe(0);
     expect(readFileSync(adopted(), "utf8")).toBe(`ledger: { path: ${home.join("money", "l.jsonl")} }\n`);
     write("ledger: { path: '${MONEY:-money}/l.jsonl' }\n");
     const place = home.join("other.yaml");
@@ -369,6 +448,10 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     const again = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
     await again.shows("Make this file your config?");
     again.press("y");
+    for (const question of ["It has keys,", "It has keys without"]) {
+      await again.shows(question);
+      again.press("y");
+    }
     expect(await again.status).toBe(0);
     expect(existsSync(adopted())).toBe(true);
   });
@@ -379,6 +462,10 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     await screen.shows("Make this file your config?");
     write(writtenBefore("http://127.0.0.1:10"));
     screen.press("y");
+    for (const question of ["It has keys,", "It has keys without"]) {
+      await screen.shows(question);
+      screen.press("y");
+    }
     expect(await screen.status).toBe(1);
     expect(screen.raw()).toContain("has just changed. Try again.");
     expect(existsSync(adopted())).toBe(false);

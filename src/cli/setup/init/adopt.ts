@@ -22,6 +22,8 @@ export interface AdoptFlags extends ConfigFlags {
   /** The file to adopt. */
   readonly adopt: string;
   readonly yes?: true;
+  /** Names of powers. */
+  readonly accept?: readonly string[];
   readonly json?: true;
 }
 
@@ -35,19 +37,24 @@ export async function adopt(flags: AdoptFlags): Promise<void> {
   const { catalog } = checkConfigText(text, from, process.env, { missing: "keep" });
   const reach = listDestinations(tree);
   for (const line of describeDestinations(from, reach)) printNote(line);
-  const powers = listPowers(tree, catalog);
+  const powers = listPowers(tree, catalog, findLedger(tree, catalog));
   for (const { text: power } of powers) printNote(`It ${power}.`);
-  await confirm(flags);
+  await confirm(powers, flags);
   const refused = await refusePowers(powers, flags);
   // Adopt only what the user has seen.
   if (readConfigText(from) !== text) fail(`${from} has just changed. Try again.`);
-  const adopted = applyEdits(text, [...makePathsAbsolute(tree, from, catalog), ...refused]);
+  const absolute = applyEdits(text, makePathsAbsolute(tree, from, catalog));
+  const adopted = applyEdits(
+    absolute,
+    refused.flatMap(({ edits }) => edits),
+  );
   const { catalog: after } = checkConfigText(adopted, to, process.env, { missing: "keep" });
   const { path: ledger } = after.ledger;
-  if (hasLedger(catalog.ledger.path) && ledger !== catalog.ledger.path)
+  const left_out = refused.map(({ name }) => name);
+  if (hasLedger(catalog.ledger.path) && ledger !== catalog.ledger.path && !left_out.includes("ledger"))
     throw new Error(`The ledger of ${to} would be ${ledger}, not ${catalog.ledger.path}.`);
   writeNew(to, adopted);
-  if (flags.json === true) printJson({ config: to, adopted: from, ledger, channels: reach });
+  if (flags.json === true) printJson({ config: to, adopted: from, ledger, channels: reach, left_out });
   for (const line of describeDone(from, to, ledger)) printNote(line);
 }
 
@@ -94,35 +101,52 @@ function describeDestinations(from: string, reach: readonly Destination[]): stri
   return [`${escapeUnprintable(from)}:`, ...table.map((line) => `  ${line}`)];
 }
 
-/** `--yes` accepts where credentials go, and nobody may have read the rest: it is left out. */
-async function refusePowers(powers: readonly Power[], { yes }: AdoptFlags): Promise<Edit[]> {
-  const refused: Edit[] = [];
-  for (const { text, setting } of powers) {
-    if (setting === null) continue;
-    if (yes !== true && (await askYes(`It ${text}. Keep that?`))) continue;
-    refused.push({ kind: "remove", path: setting });
-    printNote(`Left out: ${setting.join(".")}. Add it to the config if you want it.`);
+/** What is not accepted is left out. `--yes` accepts where credentials go, and nothing else. */
+async function refusePowers(powers: readonly Power[], { yes, accept = [] }: AdoptFlags): Promise<Power[]> {
+  const refused: Power[] = [];
+  for (const power of powers) {
+    const { name, text } = power;
+    // Without keys, there are none that lack a limit.
+    if (name === "unlimited" && refused.some((other) => other.name === "keys")) continue;
+    if (accept.includes(name) || (yes !== true && (await askYes(`It ${text}. Keep that?`)))) continue;
+    refused.push(power);
+    printNote(`Left out: ${name}. To keep it, remove the new config and repeat with --accept ${name}.`);
   }
   return refused;
 }
 
-async function confirm({ yes }: AdoptFlags): Promise<void> {
+async function confirm(powers: readonly Power[], { yes, accept = [] }: AdoptFlags): Promise<void> {
+  const names = powers.map(({ name }) => name);
+  const unknown = accept.find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    refuseUsage(
+      `--accept ${unknown}: the file has nothing of that name. It has: ${names.join(", ") || "nothing"}.`,
+    );
   if (yes === true) return;
-  if (!canPrompt())
-    refuseUsage("--yes is missing: check where the file sends credentials, then repeat with --yes.");
+  if (!canPrompt()) {
+    const more = names.length === 0 ? "" : ` What it may keep is named by --accept: ${names.join(" ")}.`;
+    refuseUsage(`--yes is missing: check where the file sends credentials, then repeat with --yes.${more}`);
+  }
   if (!(await askYes("Make this file your config?"))) fail("Nothing was changed.");
 }
 
+/** Where the ledger stays; null: a new one starts beside the config. */
+function findLedger(tree: unknown, { ledger: { path } }: Catalog): string | null {
+  return hasLedger(path) || dirname(writtenLedger(tree)) !== "." ? path : null;
+}
+
+function writtenLedger(tree: unknown): string {
+  const written = valueAt(tree, ["ledger", "path"]);
+  return typeof written === "string" ? written : "ledger.jsonl";
+}
+
 /** Relative paths start from the file's folder, which changes. As absolute paths they keep their meaning. */
-function makePathsAbsolute(tree: unknown, from: string, { ledger }: Catalog): Edit[] {
+function makePathsAbsolute(tree: unknown, from: string, catalog: Catalog): Edit[] {
   const channels = valueAt(tree, ["channels"]);
   const authorities = Object.keys(isObject(channels) ? channels : {}).map((name) => ["channels", name, "ca"]);
   const edits = authorities.flatMap((path) => makePathAbsolute(path, valueAt(tree, path), from));
-  const written = valueAt(tree, ["ledger", "path"]);
-  const ledgerPath = typeof written === "string" ? written : "ledger.jsonl";
-  // A ledger that does not exist yet can start next to the new config.
-  if (!hasLedger(ledger.path) && dirname(ledgerPath) === ".") return edits;
-  return [...edits, ...makePathAbsolute(["ledger", "path"], ledgerPath, from)];
+  if (findLedger(tree, catalog) === null) return edits;
+  return [...edits, ...makePathAbsolute(["ledger", "path"], writtenLedger(tree), from)];
 }
 
 function makePathAbsolute(path: Path, written: unknown, from: string): Edit[] {

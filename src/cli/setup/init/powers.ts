@@ -1,72 +1,126 @@
 // What a config can do beside sending requests upstream. A stranger's file may do it for the stranger.
 
 import type { Catalog, Limits } from "../../../config/catalog.ts";
-import { getField } from "../../../lib/json/json.ts";
+import type { Edit } from "../../../config/yaml/edit.ts";
+import type { Path } from "../../../config/yaml/source.ts";
 import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
+import { getField } from "../../../lib/json/json.ts";
 
 export interface Power {
+  /** As `--accept` names it. */
+  readonly name: string;
   /** In the file's own words: references are not expanded, so that no secret is shown. */
   readonly text: string;
-  /** The setting without which the config cannot do it. Null: it is part of what makes it a config. */
-  readonly setting: readonly string[] | null;
+  /** They take it out of the config. */
+  readonly edits: readonly Edit[];
 }
 
-const MAX_NAMES_SHOWN = 10;
-
-/** `tree`: the file's text as a tree. */
-export function listPowers(tree: unknown, catalog: Catalog): Power[] {
-  const { keys, prices, listen } = catalog;
-  const all = [...keys.values()];
-  const unlimited = all.filter(({ limits, group }) => !hasUsdLimit(limits) && !hasUsdLimit(group.limits));
-  const free = [...catalog.channels.values()].filter((channel) => channel.free);
-  const believed = [...catalog.channels.values()].filter(({ bill }) => bill === "reported");
-  const logins = [...catalog.channels.values()].filter(({ usesLogin }) => usesLogin);
+/** `tree`: the file's text as a tree. `ledger`: where the file has the ledger; null: it does not say. */
+export function listPowers(tree: unknown, catalog: Catalog, ledger: string | null = null): Power[] {
+  const { listen } = catalog;
   return [
-    describeNames(
-      "passes on the login of your tool",
-      logins.map(({ name, baseUrl }) => `${name} to ${baseUrl.href}`),
-    ),
-    describeSetting(tree, ["alerts", "command"], "runs a program for each alert"),
-    describeSetting(tree, ["cors_origins"], "lets these pages of a browser use the gateway"),
-    describeSetting(tree, ["allowed_hosts"], "answers under these host names"),
-    catalog.console === "always"
-      ? { text: "serves the console's page to other machines", setting: ["console"] }
-      : null,
-    isLoopbackHost(listen.host)
-      ? null
-      : { text: `listens on ${listen.host}: other machines reach it`, setting: ["listen", "host"] },
-    describeNames(
-      "has keys, whose secrets the author of the file may know",
-      all.map(({ name }) => name),
-    ),
-    describeNames(
-      "has keys without a limit in USD",
-      unlimited.map(({ name }) => name),
-    ),
-    describeNames("sets prices", [...prices.keys()]),
-    describeNames(
-      "counts these channels as free of charge",
-      free.map(({ name }) => name),
-    ),
-    describeNames(
-      "charges what these channels say, whatever that is",
-      believed.map(({ name }) => name),
-    ),
-  ].filter((power) => power !== null);
+    ...describeLogins(catalog),
+    ...describeList(tree, ["alerts", "command"], "runs a program for each alert"),
+    ...describeList(tree, ["cors_origins"], "lets these pages of a browser use the gateway"),
+    ...describeList(tree, ["allowed_hosts"], "answers under these host names"),
+    ...(catalog.console === "always"
+      ? [removal("console", "serves the console's page to other machines", [["console"]])]
+      : []),
+    ...(isLoopbackHost(listen.host)
+      ? []
+      : [removal("listen.host", `listens on ${listen.host}: other machines reach it`, [["listen", "host"]])]),
+    ...describeEntries(tree, CA),
+    ...describeKeys(catalog),
+    ...describePrices(catalog),
+    ...PRICING.flatMap((setting) => describeEntries(tree, setting)),
+    ...(ledger === null ? [] : [removal("ledger", `writes its ledger to ${ledger}`, [["ledger", "path"]])]),
+  ];
+}
+
+function removal(name: string, text: string, paths: readonly Path[]): Power {
+  return { name, text, edits: paths.map((path) => ({ kind: "remove", path })) };
+}
+
+/** Where a tool's own login goes is shown beside the channels' addresses, too. */
+function describeLogins({ channels }: Catalog): Power[] {
+  const logins = [...channels.values()].filter(({ usesLogin }) => usesLogin);
+  if (logins.length === 0) return [];
+  const names = logins.map(({ name, baseUrl }) => `${name} to ${baseUrl.href}`);
+  const edits = logins.map(({ name }): Edit => {
+    return { kind: "set", path: ["channels", name, "disabled"], value: "true" };
+  });
+  return [{ name: "login", text: `passes on the login of your tool: ${names.join(", ")}`, edits }];
+}
+
+function describeList(tree: unknown, path: readonly string[], what: string): Power[] {
+  const value = path.reduce<unknown>(getField, tree);
+  if (!Array.isArray(value) || value.length === 0) return [];
+  return [removal(path.join("."), `${what}: ${value.join(" ")}`, [path])];
+}
+
+interface Setting {
+  readonly section: "channels" | "groups";
+  readonly name: string;
+  readonly what: string;
+  /** The value with which it changes nothing. */
+  readonly plain: string;
+}
+
+const CA: Setting = {
+  section: "channels",
+  name: "ca",
+  what: "trusts the certificates of these files",
+  plain: "",
+};
+const PRICING: readonly Setting[] = [
+  {
+    section: "channels",
+    name: "bill",
+    what: "charges what these channels say, whatever that is",
+    plain: "book",
+  },
+  { section: "channels", name: "price_provider", what: "takes the prices of these providers", plain: "" },
+  { section: "channels", name: "free", what: "counts these channels as free of charge", plain: "false" },
+  { section: "groups", name: "multiplier", what: "multiplies what these groups cost", plain: "1" },
+];
+
+function describeEntries(tree: unknown, { section, name: setting, what, plain }: Setting): Power[] {
+  const entries = Object.entries(getField(tree, section) ?? {}).flatMap(([name, entry]) => {
+    const value = getField(entry, setting);
+    return typeof value === "string" && value !== plain ? [{ name, value }] : [];
+  });
+  if (entries.length === 0) return [];
+  const texts = entries.map(({ name, value }) =>
+    ["true", "reported"].includes(value) ? name : `${name}: ${value}`,
+  );
+  const paths = entries.map(({ name }) => [section, name, setting]);
+  return [removal(setting, `${what}: ${texts.join(", ")}`, paths)];
+}
+
+function describeKeys({ keys }: Catalog): Power[] {
+  const all = [...keys.values()];
+  if (all.length === 0) return [];
+  const names = all.map(({ name }) => name).join(", ");
+  const known = removal("keys", `has keys, whose secrets the author of the file may know: ${names}`, [
+    ["keys"],
+  ]);
+  const unlimited = all.filter(({ limits, group }) => !hasUsdLimit(limits) && !hasUsdLimit(group.limits));
+  if (unlimited.length === 0) return [known];
+  const text = `has keys without a limit in USD: ${unlimited.map(({ name }) => name).join(", ")}`;
+  // From the last one on: a removal moves those after it.
+  const paths = unlimited.map((key) => ["keys", all.indexOf(key)]).toReversed();
+  return [known, removal("unlimited", text, paths)];
 }
 
 function hasUsdLimit(limits: Limits): boolean {
   return [limits.usdPerDay, limits.usdPerMonth, limits.usdTotal].some((limit) => limit !== null);
 }
 
-function describeSetting(tree: unknown, setting: readonly string[], what: string): Power | null {
-  const value = setting.reduce<unknown>(getField, tree);
-  if (!Array.isArray(value) || value.length === 0) return null;
-  return { text: `${what}: ${value.join(" ")}`, setting };
-}
-
-function describeNames(what: string, names: readonly string[]): Power | null {
-  if (names.length === 0) return null;
-  const more = names.length > MAX_NAMES_SHOWN ? ` and ${names.length - MAX_NAMES_SHOWN} more` : "";
-  return { text: `${what}: ${names.slice(0, MAX_NAMES_SHOWN).join(", ")}${more}`, setting: null };
+function describePrices({ prices }: Catalog): Power[] {
+  if (prices.size === 0) return [];
+  const texts = [...prices].map(([model, kinds]) => {
+    const amounts = Object.entries(kinds).map(([kind, price]) => `${kind} ${price}`);
+    return `${model} (${amounts.join(", ")})`;
+  });
+  return [removal("prices", `sets prices: ${texts.join(", ")}`, [["prices"]])];
 }

@@ -149,6 +149,7 @@ const adoption = z.looseObject({
       variables: z.array(z.string()),
     }),
   ),
+  left_out: z.array(z.string()),
 });
 const imported = z.looseObject({
   config: z.string(),
