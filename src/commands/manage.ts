@@ -16,7 +16,7 @@ const CREDENTIAL: readonly Parameter[] = [
 const MODEL: Parameter = ["<model>", "as a client or an upstream names it"];
 const FROM: Parameter = [
   "--from <place>",
-  "a file or an address with the price data; without it, where the price package publishes it",
+  "a file or an address with the price data; without it, the newest release of the price package",
 ];
 
 export const MANAGE: CommandTable = {
@@ -314,7 +314,7 @@ export const MANAGE: CommandTable = {
         ],
         json: ["prices-diff"],
         examples: [
-          ["gateway prices update", "from where the price package publishes its data"],
+          ["gateway prices update", "from the newest release of the price package"],
           ["gateway prices update --from data.json --yes", "from a file, in a script"],
         ],
         run: async (flags) => (await import("../cli/money/prices/prices-update.ts")).updatePrices(flags),

@@ -2,12 +2,13 @@ import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { computeCharge } from "../../src/billing/charge.ts";
-import { ANY_SELLER, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
+import { ANY_SELLER, findModel, findPrice, loadPriceBook } from "../../src/billing/prices.ts";
 import { openBook } from "../../src/billing/prices/book.ts";
 import { buildBook } from "../../src/billing/prices/build.ts";
 import { makeBook } from "../../src/billing/prices/convert.ts";
 import { isMovingName } from "../../src/billing/prices/names.ts";
 import { publishedSchema } from "../../src/billing/prices/published.ts";
+import { KNOWN_PROVIDERS } from "../../src/billing/prices/sellers.ts";
 import type { Usage } from "../../src/billing/usage.ts";
 import { getField, getList } from "../../src/lib/json/json.ts";
 import { parseDecimal } from "../../src/lib/money.ts";
@@ -27,6 +28,18 @@ test("building the book again gives the same file", () => {
   expect(buildBook()).toBe(
     readFileSync(new URL("../../src/billing/prices/book.jsonl", import.meta.url), "utf8"),
   );
+});
+
+test("an update from the data of the built-in book loses none of its names", () => {
+  const providers = KNOWN_PROVIDERS.flatMap((providerId) => findProvider({ providerId }) ?? []);
+  const update = openBook(makeBook(publishedSchema.parse(providers), { date: "2026-12-24", source: "test" }));
+  const lost = book.providers.flatMap((provider) =>
+    book
+      .listModels(provider)
+      .flatMap(({ ids }) => ids)
+      .filter((id) => findModel(update, { ...ANY_SELLER, provider }, id) === null),
+  );
+  expect(lost).toEqual([]);
 });
 
 test("every number in the book is a plain decimal", () => {

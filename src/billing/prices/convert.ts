@@ -202,16 +202,17 @@ function laterOf(one: string, other: string): string {
   return Date.parse(one) > Date.parse(other) ? one : other;
 }
 
-/** Models that the package lacks, or whose prices it can't express. It is the newer of the two where it is not strict. */
-function addModels(entries: readonly PublishedEntry[], strict: boolean): PublishedEntry[] {
+/** Models that the package lacks, or whose prices it can't express. Where it is not strict, it is the newer of the two: it
+ *  keeps the names that it has a price for. */
+function addModels(making: Making): PublishedEntry[] {
+  const { entries, strict } = making;
+  const kept = strict ? [] : dateMovingNames(making);
+  const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   const added = overlay.add.map(({ periods, provider, ids, source }): PublishedEntry => {
-    return { provider, ids: [...ids], periods: periods.flatMap(readPeriod), factors: {}, source };
+    const fresh = ids.filter((id) => !known.has(`${provider} ${id}`));
+    return { provider, ids: fresh, periods: periods.flatMap(readPeriod), factors: {}, source };
   });
-  const known = new Set(entries.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
-  const fresh = strict
-    ? added
-    : added.filter(({ provider, ids }) => ids.every((id) => !known.has(`${provider} ${id}`)));
-  return [...entries, ...fresh];
+  return [...entries, ...added];
 }
 
 export interface BookDetails {
@@ -230,13 +231,8 @@ function makeEntries(published: PublishedData, strict: boolean): PublishedEntry[
   // A newer book has newer prices than those that the overlay puts in their place.
   const rules = overlay.drop.filter((rule) => strict || !("only" in rule));
   const dropped = new Set(rules.flatMap((rule) => entriesOf(rule, dropping)));
-  const added: Making = {
-    entries: addModels(
-      read.filter((entry) => !dropped.has(entry)),
-      strict,
-    ),
-    strict,
-  };
+  const left: Making = { entries: read.filter((entry) => !dropped.has(entry)), strict };
+  const added: Making = { entries: addModels(left), strict };
   changeIds(added);
   const making: Making = { entries: dateMovingNames(added), strict };
   addRates(making);

@@ -4,9 +4,14 @@
 import { type core, z } from "zod";
 import { getField, getList } from "../../lib/json/json.ts";
 
-/** Where the package's project publishes its newest data: the address that the package itself updates from. */
-export const PUBLISHED_URL =
-  "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/new_data/v2/data.json";
+/** Names the newest release of the package's project. */
+export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
+
+/** The data of a release. The package itself updates from that of `main`, which nobody has released. */
+export function placeOfData(tag: string): string {
+  const path = tag.split("/").map(encodeURIComponent).join("/");
+  return `https://raw.githubusercontent.com/pydantic/genai-prices/${path}/prices/new_data/v2/data.json`;
+}
 
 export type PublishedRates = Record<string, string>;
 

@@ -1,15 +1,13 @@
 // What `gateway prices diff` and `gateway prices update` do: newer price data in, what it changes shown, a book
 // beside the config written.
 
-import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import { findModel, loadPriceBook, type PriceBook, sellerOf } from "../../../billing/prices.ts";
 import { openBook } from "../../../billing/prices/book.ts";
 import { comparePrices, type PriceChange } from "../../../billing/prices/compare.ts";
 import { makeBook } from "../../../billing/prices/convert.ts";
 import {
   describeFault,
-  PUBLISHED_URL,
+  placeOfData,
   publishedSchema,
   readProvider,
 } from "../../../billing/prices/published.ts";
@@ -20,11 +18,11 @@ import type { Catalog } from "../../../config/catalog.ts";
 import type { LoadedConfig } from "../../../config/file/load.ts";
 import { resolveModel } from "../../../gateway/intake/match.ts";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
-import { isLoopback } from "../../../config/proxy.ts";
 import { parseJson } from "../../../lib/json/json.ts";
 import { isBelowTenth, parseDecimal } from "../../../lib/money.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { type LedgerFlags, locateLedger, openLedgerIndex } from "../ledger-place.ts";
+import { type PriceSource, readSource } from "./price-source.ts";
 import { openConfig, waitForGateway } from "../../access/config.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { askYes, canPrompt, fail, printJson, refuseUsage, printNote } from "../../terminal/terminal.ts";
@@ -47,13 +45,17 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   const isDry = flags.dryRun === true;
   if (!isDry && flags.yes !== true && !canPrompt())
     refuseUsage("Without a terminal, --yes confirms an update.");
-  const { text, current, next } = await readNext(flags.from, loaded);
+  const { source, text, current, next } = await readNext(flags.from, loaded);
+  printNote(`Read ${source.name}, SHA-256 ${source.sha256}.`);
+  refuseOlder(source, current, isDry);
   const changes =
     flags.all === true ? compareAll(current, next) : compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = openBook(sealed);
-  report(changes, { current, next: written, json: flags.json === true });
-  const doubts = findDoubts(current, next).filter(({ name }) => !(flags.accept ?? []).includes(name));
+  report(changes, { source, current, next: written, json: flags.json === true });
+  const doubts = findDoubts({ current, next }, loaded.catalog).filter(
+    ({ name }) => !(flags.accept ?? []).includes(name),
+  );
   for (const { text: doubt } of doubts) printNote(doubt);
   if (isDry) return;
   await settleDoubts(doubts, flags);
@@ -73,6 +75,14 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   );
 }
 
+/** Whoever can offer old prices as new ones could undo corrections. */
+function refuseOlder({ isRelease, name, date }: PriceSource, current: PriceBook, isDry: boolean): void {
+  if (!isRelease || date >= current.date) return;
+  const text = `The newest release, ${name}, is older than the prices in use (${current.label}).`;
+  if (isDry) printNote(text);
+  else fail(`${text} Nothing was changed.`);
+}
+
 interface Doubt {
   /** As `--accept` names it. */
   readonly name: string;
@@ -82,26 +92,36 @@ interface Doubt {
 const MAX_LOST_SHOWN = 5;
 
 /** A price that falls so far, or a provider that sells less, is more often a fault or a forgery than a change. */
-function findDoubts(current: PriceBook, next: PriceBook): Doubt[] {
+function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
   const falls = compareAll(current, next).filter(({ was, now }) => fallsFar(was, now));
   const fallen = Map.groupBy(falls, ({ provider, model }) => `${provider}/${model}`);
-  const lost = current.providers.flatMap((provider) => {
+  const used = listUsedProviders(catalog);
+  const lost = current.providers.flatMap((provider): Doubt[] => {
     const seller = { ...ANY_SELLER, provider };
     const ids = current.listModels(provider).flatMap((model) => model.ids);
     const gone = ids.filter((id) => findModel(next, seller, id) === null);
-    // A few names come and go with each release.
-    return gone.length * 4 <= ids.length ? [] : [{ provider, gone }];
+    if (gone.length === 0) return [];
+    if (used.has(provider))
+      return [{ name: provider, text: `${provider}: it no longer has ${gone.join(", ")}.` }];
+    // A few names of the others come and go with each release.
+    if (gone.length * 4 <= ids.length) return [];
+    const [shown, more] = [gone.slice(0, MAX_LOST_SHOWN), gone.length - MAX_LOST_SHOWN];
+    const end = more > 0 ? ` and ${more} more` : "";
+    return [{ name: provider, text: `${provider}: it no longer has ${shown.join(", ")}${end}.` }];
   });
   return [
     ...Array.from(fallen, ([name, all]) => ({
       name,
       text: `${name}: ${all.map(({ what, was, now }) => `${what} falls from ${was} to ${now}`).join(", ")}.`,
     })),
-    ...lost.map(({ provider, gone }) => ({
-      name: provider,
-      text: `${provider}: it no longer has ${gone.slice(0, MAX_LOST_SHOWN).join(", ")}${gone.length > MAX_LOST_SHOWN ? ` and ${gone.length - MAX_LOST_SHOWN} more` : ""}.`,
-    })),
+    ...lost,
   ];
+}
+
+/** Those whose prices a channel of the config may pay. */
+function listUsedProviders({ channels }: Catalog): ReadonlySet<string> {
+  const sellers = [...channels.values()].map(sellerOf).filter(({ free }) => !free);
+  return new Set(sellers.flatMap(({ provider, makers }) => (provider === null ? makers : [provider])));
 }
 
 const DECIMAL = /^\d+(?:\.\d+)?$/;
@@ -122,6 +142,7 @@ async function settleDoubts(doubts: readonly Doubt[], { yes }: UpdateFlags): Pro
 }
 
 interface Next {
+  readonly source: PriceSource;
   /** Of the new book, without its hash. */
   readonly text: string;
   readonly current: PriceBook;
@@ -132,21 +153,20 @@ interface Next {
 const INDISPENSABLE = ["anthropic", "openai", "google"];
 
 async function readNext(from: string | undefined, { path }: LoadedConfig): Promise<Next> {
-  const place = from ?? PUBLISHED_URL;
-  const document = parseJson(await readSource(place));
+  const source = await readSource(from);
+  const place = from ?? source.name;
+  const document = parseJson(source.text);
   const parsed = publishedSchema.safeParse(document);
   if (!parsed.success) {
     fail(
-      `${place} is no price data of the form that the price package publishes (${PUBLISHED_URL}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
+      `${place} is no price data of the form that the price package publishes (${placeOfData("main")}): ${describeFault(document, parsed.error.issues)}. Nothing was changed.`,
     );
   }
   const priced = new Set(parsed.data.filter((each) => readProvider(each).length > 0).map(({ id }) => id));
   const empty = INDISPENSABLE.filter((provider) => !priced.has(provider));
   if (empty.length > 0) fail(`${place} has no prices of ${empty.join(" and ")}: it is not used.`);
-  const date = new Date().toISOString().slice(0, 10);
-  const text = makeBook(parsed.data, { date, source: describeSource(place, date) });
-  const next = openBook(text);
-  return { text, current: loadCurrent(path), next };
+  const text = makeBook(parsed.data, { date: source.date, source: source.name });
+  return { source, text, current: loadCurrent(path), next: openBook(text) };
 }
 
 /** An update is the way out of a damaged book: it compares with the built-in one then. */
@@ -157,64 +177,6 @@ function loadCurrent(configPath: string): PriceBook {
     printNote(`${getErrorMessage(error)} The new prices are compared with the built-in book instead.`);
     return loadPriceBook();
   }
-}
-
-/** Without what may be secret in an address. */
-function describeSource(place: string, date: string): string {
-  if (!isAddress(place)) return `${resolve(place)}, read on ${date}`;
-  const { origin, pathname } = new URL(place);
-  return `${origin}${pathname}, read on ${date}`;
-}
-
-function isAddress(place: string): boolean {
-  return /^https?:\/\//i.test(place);
-}
-
-const MAX_BYTES = 32 * 2 ** 20;
-const TIMEOUT_MS = 60_000;
-
-async function readSource(place: string): Promise<string> {
-  try {
-    if (!isAddress(place)) {
-      if (statSync(place).size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-      return readFileSync(place, "utf8");
-    }
-    const answer = await fetchFromHost(new URL(place));
-    if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
-    return await readBounded(answer);
-  } catch (error) {
-    return fail(
-      `The price data cannot be read from ${place}: ${getErrorCode(error) || getErrorMessage(error)}.`,
-    );
-  }
-}
-
-const MAX_REDIRECTS = 5;
-
-/** Over TLS, unless it is this machine, and from no other host than the one that was named. */
-async function fetchFromHost(place: URL): Promise<Response> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  let url = place;
-  for (let count = 0; count <= MAX_REDIRECTS; count += 1) {
-    if (url.protocol !== "https:" && !isLoopback(url.hostname)) throw new Error("only https is accepted");
-    if (url.host !== place.host) throw new Error(`it redirects to another host, ${url.host}`);
-    const answer = await fetch(url, { signal, redirect: "manual" });
-    const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get("location") : null;
-    if (target === null) return answer;
-    url = new URL(target, url);
-  }
-  throw new Error("it redirects too often");
-}
-
-async function readBounded(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 interface Change extends PriceChange {
@@ -268,12 +230,15 @@ function compareAll(current: PriceBook, next: PriceBook): readonly Change[] {
 }
 
 interface ReportOptions extends Books {
+  readonly source: PriceSource;
   readonly json: boolean;
 }
 
-function report(changes: readonly Change[], { current, next, json }: ReportOptions): void {
+function report(changes: readonly Change[], { source, current, next, json }: ReportOptions): void {
   if (json) {
-    printJson({ current: current.label, next: next.label, models: countModels(next), changes });
+    const { name, sha256 } = source;
+    const labels = { current: current.label, next: next.label };
+    printJson({ ...labels, source: name, source_sha256: sha256, models: countModels(next), changes });
     return;
   }
   if (changes.length > 0) {

@@ -49,6 +49,8 @@ export const unpriced = z.looseObject({ channel: z.string(), model: z.string(), 
 export const priceChanges = z.looseObject({
   current: z.string(),
   next: z.string(),
+  source: z.string(),
+  source_sha256: z.string(),
   models: z.int(),
   changes: z.array(
     z.looseObject({

@@ -1,10 +1,10 @@
 // `gateway prices`: what it shows, and how newer prices come in.
 
 import { findProvider, REMOTE_DATA_JSON_URL } from "@pydantic/genai-prices";
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { describeBook } from "../../../../src/cli/doctor/config.ts";
-import { PUBLISHED_URL } from "../../../../src/billing/prices/published.ts";
+import { placeOfData, RELEASE_URL } from "../../../../src/billing/prices/published.ts";
 import { KNOWN_PROVIDERS } from "../../../../src/billing/prices/sellers.ts";
 import { GENESIS, encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
@@ -450,6 +450,104 @@ describe("prices update", () => {
     expect([accepted.status, existsSync(folder.join("gateway.prices.jsonl"))]).toEqual([0, true]);
   });
 
+  test("prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const fewer = (id: string) =>
+      publish().map((each) => (each.id === id ? { ...each, models: each.models.slice(1) } : each));
+    const lost = fewer("anthropic");
+    const words = ["prices", "update", "--from", "data.json", "--yes"];
+    writeFileSync(folder.join("data.json"), JSON.stringify(lost));
+    const used = await run({ folder: folder.path }, ...words);
+    expect(used.status).toBe(1);
+    expect(used.stderr).toContain("repeat with --accept anthropic");
+    const [first] = publish().find(({ id }) => id === "anthropic")?.models ?? [];
+    expect(used.stderr).toContain(`anthropic: it no longer has ${first?.id}`);
+    // The config has no channel there.
+    writeFileSync(folder.join("data.json"), JSON.stringify(fewer("x-ai")));
+    expect((await run({ folder: folder.path }, ...words)).status).toBe(0);
+  });
+
+  describe("from the newest release", () => {
+    const real = globalThis.fetch;
+    afterEach(() => {
+      globalThis.fetch = real;
+    });
+
+    /** Answers as the project's two addresses do. */
+    function publishRelease(tag: string, published: string, data: unknown = CHANGED): string[] {
+      const asked: string[] = [];
+      const answers = new Map<string, unknown>([
+        [RELEASE_URL, { tag_name: tag, published_at: published }],
+        [placeOfData(tag), data],
+      ]);
+      const answer = (url: string | URL | globalThis.Request): Promise<Response> => {
+        const address = url instanceof globalThis.Request ? url.url : String(url);
+        asked.push(address);
+        return Promise.resolve(
+          answers.has(address) ? Response.json(answers.get(address)) : new Response("", { status: 404 }),
+        );
+      };
+      globalThis.fetch = Object.assign(answer, { preconnect: real.preconnect });
+      return asked;
+    }
+
+    test("prices update takes the data of the newest release, and says its name, day and hash", async () => {
+      using folder = makeTempFolder();
+      write(folder, ["claude-sonnet-5"]);
+      const asked = publishRelease("v0.9.1", "2027-01-05T23:59:59Z");
+      const { status, stdout, stderr } = await run(
+        { folder: folder.path },
+        ..."prices update --yes --json".split(" "),
+      );
+      expect(status).toBe(0);
+      expect(asked).toEqual([RELEASE_URL, placeOfData("v0.9.1")]);
+      const sha256 = new Bun.CryptoHasher("sha256").update(JSON.stringify(CHANGED)).digest("hex");
+      expect(stderr).toContain(`Read genai-prices v0.9.1 of 2027-01-05, SHA-256 ${sha256}.`);
+      expect(JSON.parse(stdout)).toMatchObject({
+        source: "genai-prices v0.9.1 of 2027-01-05",
+        source_sha256: sha256,
+      });
+      const [head = ""] = readFileSync(folder.join("gateway.prices.jsonl"), "utf8").split("\n");
+      expect(JSON.parse(head)).toMatchObject({
+        date: "2027-01-05",
+        source: "genai-prices v0.9.1 of 2027-01-05",
+      });
+    });
+
+    test("prices update refuses a release that is older than the prices in use, and prices diff says so", async () => {
+      using folder = makeTempFolder();
+      write(folder);
+      publishRelease("v0.9.1", "2027-01-05T00:00:00Z");
+      expect((await run({ folder: folder.path }, "prices", "update", "--yes")).status).toBe(0);
+      publishRelease("v0.9.0", "2027-01-04T23:59:59Z");
+      const older = await run({ folder: folder.path }, "prices", "update", "--yes");
+      expect([older.status, older.stderr]).toEqual([
+        1,
+        expect.stringMatching(/v0\.9\.0 of 2027-01-04, is older than the prices in use \(book 2027-01-05#/),
+      ]);
+      const diff = await run({ folder: folder.path }, "prices", "diff");
+      expect([diff.status, diff.stderr]).toEqual([
+        0,
+        expect.stringContaining("is older than the prices in use"),
+      ]);
+      expect(readFileSync(folder.join("gateway.prices.jsonl"), "utf8")).toContain("v0.9.1");
+    });
+
+    test.each([
+      ["a page without a release", { message: "Not Found" }],
+      ["a tag that leads elsewhere", { tag_name: "../../other", published_at: "2027-01-05T00:00:00Z" }],
+      ["a release without a day", { tag_name: "v1", published_at: "soon" }],
+    ])("prices update refuses %s", async (_, release) => {
+      using folder = makeTempFolder();
+      write(folder);
+      const answer = (): Promise<Response> => Promise.resolve(Response.json(release));
+      globalThis.fetch = Object.assign(answer, { preconnect: real.preconnect });
+      const { status, stderr } = await run({ folder: folder.path }, "prices", "update", "--yes");
+      expect([status, stderr]).toEqual([1, expect.stringContaining("does not name a release")]);
+    });
+  });
+
   test("prices update reads over https alone, and follows no redirect to another host", async () => {
     using folder = makeTempFolder();
     write(folder);
@@ -476,8 +574,8 @@ describe("prices update", () => {
     }
   });
 
-  test("the usual address is the one from which the package updates itself", () => {
-    expect(PUBLISHED_URL).toBe(REMOTE_DATA_JSON_URL);
+  test("a release has its data where the package's own updates are", () => {
+    expect(placeOfData("main")).toBe(REMOTE_DATA_JSON_URL);
   });
 });
 
