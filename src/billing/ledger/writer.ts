@@ -5,6 +5,7 @@
 
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
+import { atTurnEnd } from "../../lib/time/next-turn.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
@@ -337,7 +338,7 @@ export class LedgerWriter {
   #schedule(): void {
     if (this.#scheduled || this.#closing || this.#problem !== null) return;
     this.#scheduled = true;
-    setImmediate(() => {
+    atTurnEnd("records", () => {
       this.#scheduled = false;
       if (!this.#closing && this.#hasWork) this.#flush();
     });

@@ -5,7 +5,7 @@ import type { Payer } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { limitsCalls } from "../../billing/limits/guard.ts";
-import { type Admission, type Cost, isLimited } from "../../billing/limits/limits.ts";
+import { type Admission, type Cost, FREE, isLimited } from "../../billing/limits/limits.ts";
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
 import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
@@ -32,18 +32,15 @@ export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
-  const written = r.open ? gateway.ledger.open(describeIntent(r)) : null;
-  return written === null ? null : releaseIfRefused(written, r.admission);
+  return r.open ? writeIntent(r, gateway) : null;
 }
 
-/** Has the admission only, so that it does not keep the request's body alive. */
-async function releaseIfRefused(written: Promise<void>, admission: Admission): Promise<void> {
-  try {
-    await written;
-  } catch (error) {
-    admission.release();
-    throw error;
-  }
+function writeIntent(r: Request, { ledger }: Gateway): Promise<void> | null {
+  const { admission } = r;
+  const written = ledger.open(describeIntent(r));
+  // This has the admission only, so that it does not keep the request's body alive.
+  if (admission !== FREE) written?.catch(() => admission.release());
+  return written;
 }
 
 function admit(r: Request, gateway: Gateway): void {

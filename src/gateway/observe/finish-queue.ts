@@ -1,6 +1,8 @@
 // The requests that have their answers. What can wait is done here for all of them together: lines, sums, windows of
 // channels, metrics, the live view. Limits look at nothing before the queue is empty, so they see every charge.
 
+import { atTurnEnd } from "../../lib/time/next-turn.ts";
+
 export interface FinishQueueOptions<T> {
   /** Writes the line of one request, and reports it. */
   readonly record: (request: T) => void;
@@ -33,7 +35,7 @@ export class FinishQueue<T> {
 
   /** The request is settled, and its client has its answer. */
   add(request: T): void {
-    if (this.#waiting.push(request) === 1) setImmediate(() => this.flush());
+    if (this.#waiting.push(request) === 1) atTurnEnd("finished", () => this.flush());
   }
 
   flush(): void {

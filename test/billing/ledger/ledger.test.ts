@@ -21,6 +21,7 @@ import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
 import { readRows } from "../../../src/billing/ledger/row.ts";
 import { entryOf } from "../../../src/billing/ledger/sums/entry.ts";
 import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
+import { nextTurn } from "../../../src/lib/time/next-turn.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { holdLedgerFiles, listLedgerFiles, locate } from "../../../src/billing/ledger/rotation.ts";
 import { encodeLine, GENESIS, hashLine, lineSchema } from "../../../src/billing/ledger/line.ts";
@@ -151,7 +152,8 @@ describe("exactly one line", () => {
     await ledger.open(intentOf("req_2"));
     ledger.attempt("req_2", "second", true);
     ledger.attempt("req_2", "third");
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
+    await nextTurn();
     const journal = readFileSync(`${path}.open`);
     await ledger.close();
     writeFileSync(`${path}.open`, journal);

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import type { Socket, SocketHandler } from "bun";
-import { hasUnreadBytesOrEnd } from "../../../src/lib/http1/client/idle-state.ts";
+import { findUnread } from "../../../src/lib/http1/client/idle-state.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const cleanUps: (() => void)[] = [];
@@ -103,9 +103,9 @@ describe("a socket of this runtime", () => {
     async () => {
       for (const change of ["end", "terminate", "write"] as const) {
         const { server, client } = await connectPair();
-        expect([hasUnreadBytesOrEnd(client), hasUnreadBytesOrEnd(client)]).toEqual([false, false]);
+        expect([findUnread([client, client]), findUnread([client])]).toEqual([[false, false], [false]]);
         server[change]("x");
-        expect([change, hasUnreadBytesOrEnd(client)]).toEqual([change, true]);
+        expect([change, findUnread([client])]).toEqual([change, [true]]);
       }
     },
   );
@@ -116,7 +116,7 @@ describe("a socket of this runtime", () => {
       const received = Promise.withResolvers<Buffer>();
       const { server, client } = await connectPair({}, { data: (_, bytes) => received.resolve(bytes) });
       server.write("all");
-      expect(hasUnreadBytesOrEnd(client)).toBe(true);
+      expect(findUnread([client])).toEqual([true]);
       expect(String(await received.promise)).toBe("all");
     },
   );

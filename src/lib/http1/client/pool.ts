@@ -74,7 +74,7 @@ export class Pool implements ConnectionOwner {
   send(exchange: RunningRequest): void {
     const connection = this.#takeIdle();
     if (connection === undefined) this.#dialFor(exchange);
-    else this.#start(connection, exchange);
+    else connection.send(exchange);
     this.#demand.note(this.#running, Date.now());
     this.#unusedDials = 0;
   }
@@ -176,11 +176,6 @@ export class Pool implements ConnectionOwner {
     while (this.#idle.length > 0) this.#idle.pop()?.abandon();
   }
 
-  #start(connection: UpstreamConnection, exchange: RunningRequest): void {
-    if (connection.used) this.reused++;
-    connection.send(exchange);
-  }
-
   /** A connection has become idle. The request that waits longest takes it, and leaves its dial to another one. */
   #serveWaiting(): void {
     for (const [exchange, dial] of this.#waiting) {
@@ -189,7 +184,7 @@ export class Pool implements ConnectionOwner {
       this.#waiting.delete(exchange);
       dial.exchange = null;
       this.#spareDials.add(dial);
-      this.#start(connection, exchange);
+      connection.send(exchange);
     }
   }
 

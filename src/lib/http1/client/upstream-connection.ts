@@ -2,13 +2,14 @@
 
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
+import { atTurnEnd } from "../../time/next-turn.ts";
 import { ByteCollector, Outbox } from "../packets.ts";
 import type { RequestConnection, RunningRequest } from "./running-request.ts";
 import type { SocketListener } from "./dial.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLength } from "../framing.ts";
 import { HeadSearch, MAX_HEAD_BYTES, canStartResponse, parseResponse, type ResponseHead } from "../head.ts";
 import { SocketFlow } from "../socket-flow.ts";
-import { hasUnreadBytesOrEnd } from "./idle-state.ts";
+import { findUnread } from "./idle-state.ts";
 import { Malformed, UpstreamResponse, type FaultKind } from "../types.ts";
 
 /** The pool that a connection belongs to. */
@@ -23,6 +24,10 @@ export interface ConnectionOwner {
   keepSession(session: Buffer): void;
   /** A reused connection ended. The exchange may be sent on a new one. */
   retry(exchange: RunningRequest): void;
+  /** An exchange of which nothing has been sent needs another connection. */
+  send(exchange: RunningRequest): void;
+  /** How many exchanges were sent on a connection that had served another one. */
+  reused: number;
 }
 
 /** Up to this much of the body leaves in the same packet as the head. The rest is written from the caller's bytes. */
@@ -30,6 +35,16 @@ const BODY_WITH_HEAD_BYTES = 64 * 1024;
 const MAX_INTERIM_RESPONSES = 32;
 const TIMER_TOLERANCE_MS = 1000;
 const NOTHING = new Uint8Array(0);
+
+/** Connections whose requests leave at the end of this turn. */
+let departing: UpstreamConnection[] = [];
+
+function depart(): void {
+  const leaving = departing;
+  departing = [];
+  const spoilt = findUnread(leaving.map(({ waited }) => waited));
+  for (const [index, connection] of leaving.entries()) connection.depart(spoilt[index] === true);
+}
 
 export class UpstreamConnection implements RequestConnection, SocketListener {
   readonly #socket: Socket<SocketListener>;
@@ -39,6 +54,8 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
   readonly #search = new HeadSearch();
   #exchange: RunningRequest | null = null;
   #reused = false;
+  /** The exchange is on its way. Until then it can go to another connection. */
+  #departed = false;
   #sessionSeen = false;
   #answered = false;
   #interimResponses = 0;
@@ -61,22 +78,39 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
     this.#owner = owner;
   }
 
-  /** Starts an exchange. The connection must be idle. */
+  /** Starts an exchange, which leaves at the end of the turn. The connection must be idle. */
   send(exchange: RunningRequest): void {
     this.#exchange = exchange;
     exchange.connection = this;
-    exchange.sent = true;
     exchange.reused = this.#reused;
     this.#reused = true;
+    this.#departed = false;
     this.#answered = false;
     this.#interimResponses = 0;
     this.#decoder = null;
+    if (departing.push(this) === 1) atTurnEnd("requests", depart);
+  }
+
+  /** `spoilt`: the upstream has ended the connection while nothing was asked, or has sent something. */
+  depart(spoilt: boolean): void {
+    const exchange = this.#exchange;
+    if (exchange === null || this.#departed) return;
+    if (spoilt && this.#wasIdle) return this.#leave(exchange);
+    this.#departed = true;
+    exchange.sent = true;
+    if (exchange.reused) this.#owner.reused += 1;
     const body = exchange.body ?? NOTHING;
     const first = body.length <= BODY_WITH_HEAD_BYTES ? body : body.subarray(0, BODY_WITH_HEAD_BYTES);
     this.#outbox.send(this.#socket, exchange.requestHead, first, "");
     this.#bodySent = first.length;
     this.#sendBody(body);
     this.#deadline.arm(exchange.deadlines.firstByteMs);
+  }
+
+  /** Another connection serves the exchange. */
+  #leave(exchange: RunningRequest): void {
+    this.abandon();
+    this.#owner.send(exchange);
   }
 
   /** Waits for the next exchange for `idleMs`. */
@@ -86,10 +120,19 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
     this.#idleUntil = this.#idleSince + idleMs;
   }
 
-  /** Check this right before an idle connection is reused. It uses the wall clock, because timers stand still while the
-   *  machine sleeps. */
+  /** It has waited for an exchange, and may have ended meanwhile. */
+  get #wasIdle(): boolean {
+    return this.#idleSince > 0;
+  }
+
+  /** What the system has to be asked about before the exchange leaves. */
+  get waited(): object {
+    return this.#wasIdle ? this.#socket : NOTHING;
+  }
+
+  /** It uses the wall clock, because timers stand still while the machine sleeps. */
   get isUsable(): boolean {
-    return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS && !hasUnreadBytesOrEnd(this.#socket);
+    return Date.now() <= this.#idleUntil + TIMER_TOLERANCE_MS;
   }
 
   /** Its limit is more than `ahead` away, or a fifth of itself. */
@@ -132,6 +175,11 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
       this.abandon(); // an upstream that sends bytes without a request cannot be trusted with the next one
       return;
     }
+    if (!this.#departed) {
+      if (this.#wasIdle) this.#leave(exchange);
+      else this.#fail("malformed", "the upstream answered before it was asked");
+      return;
+    }
     this.#answered = true;
     this.#deadline.disarm();
     this.#flow.noteRead(chunk.length);
@@ -146,7 +194,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
 
   drain(): void {
     const exchange = this.#exchange;
-    if (exchange === null || this.#isSent(exchange)) return;
+    if (exchange === null || !this.#departed || this.#isSent(exchange)) return;
     if (this.#outbox.flush(this.#socket) && exchange.body !== null) this.#sendBody(exchange.body);
     if (!this.#answered) this.#deadline.arm(exchange.deadlines.firstByteMs);
   }
@@ -154,6 +202,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
   closed(error: unknown): void {
     if (this.#closed) return;
     const exchange = this.#exchange;
+    if (exchange !== null && !this.#departed && this.#wasIdle) return this.#leave(exchange);
     if (exchange === null) this.#owner.noteIdleEnd(this);
     this.#close();
     if (exchange !== null) this.#endBy(error, exchange);
@@ -187,7 +236,7 @@ export class UpstreamConnection implements RequestConnection, SocketListener {
 
   /** The socket has taken no byte of the request, so the upstream cannot have worked on it. */
   #isUntouched(exchange: RunningRequest): boolean {
-    return this.#outbox.size === exchange.requestHead.length + this.#bodySent;
+    return !this.#departed || this.#outbox.size === exchange.requestHead.length + this.#bodySent;
   }
 
   /** The new connection is not reused, so there is no second resend. */

@@ -4,6 +4,7 @@
 import { Malformed, type Wire, type WireListener } from "../types.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
+import { atTurnEnd } from "../../time/next-turn.ts";
 import { ByteCollector, Outbox } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";
@@ -34,9 +35,24 @@ const RESET_WAIT_MS = 1_000;
 const RESET_GRACE_MS = 1;
 /** This much of pipelined requests waits here. The rest waits in the kernel. */
 const MAX_WAITING_BYTES = 64 * 1024;
+/** A longer packet leaves at once: it costs more than to wake a client. */
+const MAX_HELD_BYTES = 64 * 1024;
+const NOTHING = new Uint8Array(0);
 
 /** The phases are drawn in ../README.md. */
 type Phase = "head" | "exchange" | "ending" | "resetting" | "upgraded" | "lingering" | "closed";
+
+/** The last packet of a reply. */
+type LastPacket = readonly [head: string, payload: Uint8Array, tail: string];
+
+/** Connections whose last packets leave at the end of this turn. */
+let replying: ClientConnection[] = [];
+
+function reply(): void {
+  const leaving = replying;
+  replying = [];
+  for (const connection of leaving) connection.sendLast();
+}
 
 export class ClientConnection implements ReplyConnection {
   readonly #server: ServerContext;
@@ -53,6 +69,7 @@ export class ClientConnection implements ReplyConnection {
   /** Gets the bytes after an upgrade. */
   #listener: WireListener | null = null;
   readonly #outbox = new Outbox();
+  #last: LastPacket | null = null;
   /** Waits for the outbox to be empty. */
   #onSent: (() => void) | null = null;
   #staysOpen = true;
@@ -94,7 +111,7 @@ export class ClientConnection implements ReplyConnection {
       if (this.#isReplying) this.#deadline.disarm();
     }
     this.#reportSent();
-    if (this.#phase === "ending") this.#afterReply();
+    if (this.#phase === "ending" && this.#last === null) this.#afterReply();
     else if (this.#phase === "upgraded") this.#listener?.drain();
     else if (this.#phase === "resetting") this.#deadline.arm(RESET_GRACE_MS);
   }
@@ -104,6 +121,7 @@ export class ClientConnection implements ReplyConnection {
     this.#phase = "closed";
     this.#deadline.disarm();
     this.#outbox.clear();
+    this.#last = null;
     this.#waiting.clear();
     this.#server.forget(this);
     this.#exchange?.leave();
@@ -157,9 +175,20 @@ export class ClientConnection implements ReplyConnection {
     this.#pauseOrResume();
   }
 
-  endReply(stayOpen: boolean): void {
+  endReply(stayOpen: boolean, head: string, payload: Uint8Array, tail: string): void {
     this.#staysOpen &&= stayOpen;
     this.#phase = "ending";
+    this.#last = [head, payload, tail];
+    if (this.#outbox.size > 0 || payload.length > MAX_HELD_BYTES) this.sendLast();
+    else if (replying.push(this) === 1) atTurnEnd("answers", reply);
+  }
+
+  sendLast(): void {
+    const last = this.#last;
+    if (last === null) return;
+    this.#last = null;
+    const [head, payload, tail] = last;
+    if (head.length + payload.length > 0) this.send(head, payload, tail);
     if (this.#outbox.size === 0) this.#afterReply();
     else this.#deadline.arm(this.#server.stallMs);
   }
@@ -198,7 +227,7 @@ export class ClientConnection implements ReplyConnection {
       write: (bytes) => this.#phase !== "upgraded" || this.send("", bytes, ""),
       pause: onceUpgraded(() => this.#flow.hold()),
       resume: onceUpgraded(() => this.#flow.release()),
-      end: onceUpgraded(() => this.endReply(false)),
+      end: onceUpgraded(() => this.endReply(false, "", NOTHING, "")),
       reset: () => this.terminate(),
     };
   }

@@ -13,7 +13,8 @@ export interface ReplyConnection {
   /** Only the last listener is called. */
   onceSent(listener: () => void): void;
   awaitBody(): void;
-  endReply(stayOpen: boolean): void;
+  /** The reply ends with this packet. */
+  endReply(stayOpen: boolean, head: string, payload: Uint8Array, tail: string): void;
   resetReply(): void;
   /** The connection belongs to another protocol from now on. */
   upgrade(listen: (wire: Wire) => WireListener): void;
@@ -136,9 +137,21 @@ export class ServerExchange implements Exchange {
   end(last: Uint8Array = EMPTY): void {
     if (this.gone || this.#ended) return;
     if (this.#framing === "none yet") throw new Error("a reply without a head");
-    if (!this.#sendLast(last)) return;
+    if (this.#framing === "chunked") {
+      if (last.length === 0) return this.#endWith(LAST_CHUNK, EMPTY, "");
+      return this.#endWith(writeChunkSize(last.length), last, `\r\n${LAST_CHUNK}`);
+    }
+    if (this.#framing === "length") {
+      if (!this.#fits(last.length)) return;
+      // Fewer bytes than announced: the client must neither wait for more nor accept the reply as whole.
+      if (this.#left > 0) return this.reset();
+    }
+    this.#endWith("", this.#framing === "none" ? EMPTY : last, "");
+  }
+
+  #endWith(framing: string, last: Uint8Array, tail: string): void {
     this.#ended = true;
-    this.#connection.endReply(this.#staysOpen);
+    this.#connection.endReply(this.#staysOpen, this.#takeHead() + framing, last, tail);
   }
 
   reset(): void {
@@ -179,29 +192,6 @@ export class ServerExchange implements Exchange {
     if (status === 204 || status === 304) return "none";
     if (length !== undefined) return "length";
     return this.#minor === 1 ? "chunked" : "close";
-  }
-
-  #sendLast(last: Uint8Array): boolean {
-    switch (this.#framing) {
-      case "chunked":
-        if (last.length === 0) this.#connection.send(this.#takeHead() + LAST_CHUNK, EMPTY, "");
-        else this.#connection.send(this.#takeHead() + writeChunkSize(last.length), last, `\r\n${LAST_CHUNK}`);
-        return true;
-      case "length":
-        if (!this.#fits(last.length)) return false;
-        if (this.#left > 0) {
-          this.reset(); // fewer bytes than announced: the client must neither wait for more nor accept the reply as whole
-          return false;
-        }
-        break;
-      case "none yet":
-      case "none":
-      case "close":
-        break;
-    }
-    const payload = this.#framing === "none" ? EMPTY : last;
-    if (this.#heldHead !== "" || payload.length > 0) this.#connection.send(this.#takeHead(), payload, "");
-    return true;
   }
 
   /** More bytes than announced break the reply, because the client would read them as the next one. */

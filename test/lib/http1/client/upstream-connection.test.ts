@@ -8,6 +8,7 @@ import type { RunningRequest } from "../../../../src/lib/http1/client/running-re
 import { PulledRunning } from "../pull.ts";
 import { UpstreamConnection } from "../../../../src/lib/http1/client/upstream-connection.ts";
 import { Deadline } from "../../../../src/lib/time/deadline.ts";
+import { nextTurn } from "../../../../src/lib/time/next-turn.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 
 /** What the connection reported to its pool, in order. */
@@ -33,6 +34,8 @@ async function connectTo(upstream: Upstream): Promise<{ connection: UpstreamConn
     noteIdleEnd: () => void reports.seen.push("ended while idle"),
     keepSession: () => {},
     retry: (exchange: RunningRequest) => void reports.retried.push(exchange),
+    send: (exchange: RunningRequest) => void reports.retried.push(exchange),
+    reused: 0,
   };
   const socket: Socket<SocketListener> = await Bun.connect<SocketListener>({
     hostname: "127.0.0.1",
@@ -204,6 +207,17 @@ describe("when a connection ends before the response", () => {
       1,
     ]);
   });
+});
+
+test("a request that is cancelled in the turn in which it was sent never leaves, and its connection ends", async () => {
+  await using upstream = await startUpstream((socket) => void socket.write(OK));
+  const { connection, reports } = await connectTo(upstream);
+  const exchange = makeExchange(upstream, "POST");
+  connection.send(exchange);
+  exchange.cancel();
+  expect(await faultOf(exchange.head)).toMatchObject({ kind: "withdrawn" });
+  while (upstream.sockets.size > 0) await nextTurn();
+  expect([upstream.requests, reports.retried]).toEqual([[], []]);
 });
 
 test("the wait for a response begins anew while the request is still leaving", async () => {
