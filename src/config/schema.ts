@@ -158,6 +158,7 @@ const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
 const positive = scalar(readFrom(1, 1_000_000), SHAPES.count);
 /** One call is no repetition. */
 const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
+const onOrOff = z.enum(["on", "off"]).default("on");
 const platform = z.enum(PLATFORMS);
 const names = z.array(name).min(1, "is empty: name at least one");
 
@@ -271,14 +272,25 @@ const channel = z
     /** Whether connections are opened before they are needed; undefined: if it is in use. */
     warm: flag.optional(),
     chat: chat.optional(),
+    /** Whether its provider is asked what the account still has. */
+    balance: onOrOff,
+    /** What the account gets each month. */
+    credit: z
+      .strictObject({
+        usd: decimal,
+        renews: scalar(readFrom(1, 31), SHAPES.count),
+      })
+      .optional(),
   })
   .refine(({ bill, free }) => !free || bill === "book", {
     path: ["bill"],
     message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
     when: ({ value }) => typeof value === "object" && value !== null,
   })
-  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, ...rest }) => ({
+  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, credit, ...rest }) => ({
     ...rest,
+    /** Null: none. */
+    credit: credit ?? null,
     ...readCredential(rest),
     /** Without a trailing slash. */
     baseUrl: base_url,
@@ -397,7 +409,7 @@ export const configSchema = z
     /** On which listeners the console's page is served. */
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
     allowed_hosts: z.array(scalar(readHostName)).default([]),
-    cache_analysis: z.enum(["on", "off"]).default("on"),
+    cache_analysis: onOrOff,
     on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
     /** Connections to upstreams are opened before they are needed. */
     warm: flag.default(true),

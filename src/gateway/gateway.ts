@@ -10,6 +10,7 @@ import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
 import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { FinishQueue } from "./observe/finish-queue.ts";
+import type { Allowances } from "./channels/allowances.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
@@ -40,6 +41,8 @@ export interface Gateway {
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;
+  /** What upstreams, balances and credits say is left. */
+  readonly allowances: Allowances;
   readonly lists: KnownLists;
   /** Responses that continue in the background and are not charged yet. */
   readonly background: BackgroundResponses;

@@ -11,6 +11,7 @@ import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
+import { Allowances } from "./channels/allowances.ts";
 import { createChannels } from "./channels/channels.ts";
 import { type Console, type Follow, FOLLOWS_NOTHING, type OpenConsole } from "./control/console.ts";
 import { type Control, openControl } from "./control/control.ts";
@@ -22,7 +23,7 @@ import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
-import { createMetrics } from "./control/metrics.ts";
+import { createMetrics, type Gauges } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
 import { SocketSupport } from "./channels/socket-support.ts";
 import { createShortageAlarm, joinObservers, type Observer, reportFault } from "./observe/observer.ts";
@@ -91,6 +92,12 @@ export function startGateway(
     }),
     prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
+    allowances: new Allowances({
+      client,
+      alerts: () => gateway.alerts,
+      now: Date.now,
+      ledger: () => console,
+    }),
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(ledger.recent),
@@ -102,11 +109,7 @@ export function startGateway(
     raiseShortage: createShortageAlarm(observer, Date.now),
     halt: halt.signal,
     now: Date.now,
-    metrics: (detail) => {
-      const channels = gateway.channels.view(gateway.catalog, gateway.now());
-      const gauges = { channels, ledgerFails: ledger.problem !== null, websockets: gateway.sockets.open };
-      return metrics.render(gauges, detail);
-    },
+    metrics: (detail) => metrics.render(readGauges(gateway), detail),
   };
   const console = openConsole?.({ gateway, activity, port: () => server.port, configPath, follow }) ?? null;
   if (console !== null) listeners.push(console.observer);
@@ -114,6 +117,11 @@ export function startGateway(
   const address = { port: server.port, config: configPath };
   const control = openControl({ gateway, activity, address, console, follow });
   return run(gateway, halt, { server, control, console, configPath });
+}
+
+function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gateway): Gauges {
+  const views = allowances.addTo(channels.view(catalog, now()), catalog);
+  return { channels: views, ledgerFails: ledger.problem !== null, websockets: sockets.open };
 }
 
 function openCatalogLedger({ ledger, zone }: Catalog, observer: Observer): Ledger {

@@ -214,6 +214,8 @@ export interface SessionReply {
   readonly session: SessionRow | null;
   /** Each before those that it started. */
   readonly agents: readonly AgentRow[];
+  /** What it took of a plan, as a sentence; absent: no plan paid, or nothing is known. */
+  readonly rise?: string;
 }
 
 // ── One request ─────────────────────────────────────────────────────────────

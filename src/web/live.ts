@@ -123,7 +123,7 @@ function createCollector(parts: ConsoleParts): (withChannels: boolean) => Sectio
 }
 
 function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
-  const { catalog, channels, ledger } = gateway;
+  const { catalog, channels, allowances, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
   const spend = {
     today_usd: formatUsd(ledger.spentTogether("day")),
@@ -135,7 +135,13 @@ function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean)
     ["spend", JSON.stringify(spend)],
     ["ledgerProblem", JSON.stringify(ledger.problem)],
   ];
-  if (withChannels) sections.push(["channels", JSON.stringify(channels.view(catalog, gateway.now()))]);
+  if (withChannels) {
+    void allowances.look(catalog);
+    sections.push([
+      "channels",
+      JSON.stringify(allowances.addTo(channels.view(catalog, gateway.now()), catalog)),
+    ]);
+  }
   return sections;
 }
 

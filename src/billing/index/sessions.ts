@@ -6,7 +6,14 @@ import { z } from "zod";
 import { parseJson } from "../../lib/json/json.ts";
 import { formatUsd, parseUsd } from "../../lib/money.ts";
 import type { Entry } from "../ledger/sums/entry.ts";
-import { addEntry, type MutableSum, openSum, type SessionSum } from "../ledger/sums/session-sums.ts";
+import {
+  addEntry,
+  joinRises,
+  type MutableSum,
+  openSum,
+  type SessionSum,
+  type WindowRise,
+} from "../ledger/sums/session-sums.ts";
 import type { LedgerIndex } from "./ledger-index.ts";
 import type { IndexDatabase } from "./schema.ts";
 
@@ -20,6 +27,9 @@ const sumSchema = z.lazy(() =>
     key: z.string(),
     model: z.string(),
     lastUsed: z.string(),
+    windows: z
+      .record(z.string(), z.object({ first: z.number(), last: z.number(), rise: z.number() }))
+      .default({}),
   }),
 );
 
@@ -64,6 +74,16 @@ function encodeSum({ charged, estimated, ...sum }: SessionSum): string {
 function decodeSum(text: string): MutableSum {
   const { charged, estimated, ...sum } = sumSchema.parse(parseJson(text));
   return { ...sum, charged: parseUsd(charged), estimated: parseUsd(estimated) };
+}
+
+/** By how much the windows of a plan rose while the session ran. */
+export function sumRises({ parts }: LedgerIndex, session: string): Record<string, number> {
+  const rises: Record<string, WindowRise> = {};
+  for (const part of parts)
+    for (const [text] of part.list("SELECT sums FROM sessions WHERE session = ?", session))
+      for (const [name, rise] of Object.entries(decodeSum(String(text)).windows))
+        rises[name] = rises[name] === undefined ? rise : joinRises(rises[name], rise);
+  return Object.fromEntries(Object.entries(rises).map(([name, { rise }]) => [name, rise]));
 }
 
 /** The sessions of the last lines, at most `most`, the last one at the end. */

@@ -16,6 +16,7 @@ interface Says {
   readonly charge: string | null;
   readonly was: { readonly charge_usd: string | null } | null;
   readonly limit?: string | undefined;
+  readonly windows?: Entry["windows"];
   readonly replaces?: { readonly time: string; readonly limit_usd: string } | undefined;
 }
 
@@ -38,8 +39,8 @@ export class LedgerChain {
 
   /** Throws at once if an amount is malformed: later, it would take the lines of other requests with it. */
   addLine(draft: LineDraft): void {
-    const { time, usage, limit_usd: limit, replaces } = draft;
-    this.#add(draft, { time, usage, charge: draft.charge_usd, was: null, limit, replaces }, (prev) =>
+    const { time, usage, limit_usd: limit, replaces, windows } = draft;
+    this.#add(draft, { time, usage, charge: draft.charge_usd, was: null, limit, replaces, windows }, (prev) =>
       encodeLine(draft, prev),
     );
   }
@@ -64,7 +65,7 @@ export class LedgerChain {
   }
 
   #add({ key, group, model = "", client }: Names, says: Says, encode: (prev: string) => string): void {
-    const { time, usage, charge, was, limit, replaces } = says;
+    const { time, usage, charge, was, limit, replaces, windows } = says;
     const entry = entryOf({
       time,
       key,
@@ -72,6 +73,7 @@ export class LedgerChain {
       model,
       usage,
       client: client ?? null,
+      windows,
       charge: parseUsd(charge ?? "0"),
       was: was && { charge: parseUsd(was.charge_usd ?? "0") },
       limit: limit === undefined ? null : parseUsd(limit),

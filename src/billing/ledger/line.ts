@@ -142,6 +142,8 @@ const defineLine = () =>
     /** The dialect that the channel spoke, if it was not the client's. */
     converted: z.string().optional(),
     cache: cacheSchema.optional(),
+    /** How full the windows of the plan were after it, in percent, as the upstream said. */
+    windows: z.record(z.string(), z.number().nonnegative()).optional(),
     /** In an unpriced line: the usage without a price, and what the rest costs. */
     unpriced_usage: usage.optional(),
     at_least_usd: decimal.optional(),
@@ -213,6 +215,7 @@ export function encodeLine(draft: LineDraft, prev: string): string {
     charge_usd: draft.charge_usd,
     provider_usd: draft.provider_usd,
     paid_by: draft.paid_by,
+    windows: draft.windows,
     first_byte_ms: draft.first_byte_ms,
     duration_ms: draft.duration_ms,
     attempts: draft.attempts,

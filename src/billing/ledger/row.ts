@@ -29,6 +29,8 @@ export interface Row extends Amounts {
   readonly answeredBy: string;
   /** Kind → count. */
   readonly usage: Readonly<Record<string, number>>;
+  /** How full the windows of a plan were, in percent; undefined: the line does not say. */
+  readonly windows: Readonly<Record<string, number>> | undefined;
   readonly basis: string;
   /** Who sent the request; null: the line does not say. */
   readonly client: ClientIdentity | null;
@@ -84,6 +86,7 @@ function describeRow(line: Row["line"], time: unknown, money: Money): Row | null
     model,
     answeredBy: readText(answeredBy) ?? "",
     usage: readUsage(usage),
+    windows: isObject(line["windows"]) ? readUsage(line["windows"]) : undefined,
     basis: readText(basis) ?? "",
     client: readClient(client),
     line,

@@ -30,7 +30,21 @@ export interface UsdWarning extends LimitUse {
   readonly percent: number;
 }
 
-export type LimitWarning = UsdWarning | CountWarning;
+/** How much of a window of a plan, or of a credit, is used. */
+interface ShareUse {
+  readonly holder: { readonly kind: "channel"; readonly name: string };
+  /** `5h`; `credit`. */
+  readonly limit: string;
+  /** Percent, as the upstream says. */
+  readonly used: number;
+  readonly resets: number | null;
+}
+
+export interface ShareWarning extends ShareUse {
+  readonly percent: number;
+}
+
+export type LimitWarning = UsdWarning | CountWarning | ShareWarning;
 
 export interface Alerts {
   /** Reports what has reached a percentage for the first time in its period. Call it after an amount has changed. It
@@ -38,6 +52,8 @@ export interface Alerts {
   check(uses: Iterable<LimitUse>): void;
   /** Reports a limit on what an agent does, once for each holder. */
   reached(warning: CountWarning): void;
+  /** The same as `check`, for what an upstream says. */
+  checkShare(use: ShareUse): void;
   /** Reports what is still to be reported. */
   close(): void;
 }
@@ -82,11 +98,7 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
   const note = (warning: LimitWarning): void => {
     const { holder, limit, resets, percent } = warning;
     const id = `${holder.kind} ${limit} ${holder.name}`;
-    const entry = {
-      usd: "count" in warning ? String(warning.count) : formatUsd(warning.usd),
-      resets,
-      percent,
-    };
+    const entry = { usd: writeWhole(warning), resets, percent };
     const known = reported.get(id);
     if (known !== undefined && isSamePeriod(known, entry) && known.percent >= entry.percent) return;
     reported.delete(id);
@@ -102,6 +114,10 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
       }
     },
     reached: note,
+    checkShare: (use) => {
+      const percent = percentages().findLast((each) => use.used >= each);
+      if (percent !== undefined) note({ ...use, percent });
+    },
     close: flush,
   };
 }
@@ -114,7 +130,16 @@ export function findWarning(use: LimitUse, percentages: readonly number[]): UsdW
 
 /** A limit that was raised has percentages of its own. */
 function isSamePeriod(one: ReportedLimit, other: ReportedLimit): boolean {
-  return one.usd === other.usd && one.resets === other.resets;
+  return one.usd === other.usd && Math.abs((one.resets ?? 0) - (other.resets ?? 0)) < SAME_MS;
+}
+
+/** Some upstreams say in how many seconds a window ends. No period is as short. */
+const SAME_MS = 10 * 60_000;
+
+/** Of what a percentage is. */
+function writeWhole(warning: LimitWarning): string {
+  if ("count" in warning) return String(warning.count);
+  return "used" in warning ? "100" : formatUsd(warning.usd);
 }
 
 export interface UsdLimit {
@@ -168,9 +193,14 @@ export function listSessionUses({ limits, group }: Key, session: string, ledger:
 /** `The key "laptop" has reached 80 % of its limit: …` */
 export function describeWarning(warning: LimitWarning): string {
   if ("count" in warning) return describeStop(warning);
-  const { holder, limit, usd, spent, resets, percent } = warning;
-  const share = spent < usd ? `${percent} % of its limit` : "its limit";
+  const { holder, limit, resets, percent } = warning;
   const end = resets === null ? "" : `. It resets at ${formatMoment(resets)}`;
+  if ("used" in warning) {
+    const whole = limit === "credit" ? "credit" : `plan's window of ${limit}`;
+    return `The channel "${holder.name}" has used ${warning.used} % of its ${whole}${end}`;
+  }
+  const { usd, spent } = warning;
+  const share = spent < usd ? `${percent} % of its limit` : "its limit";
   return `The ${holder.kind} "${holder.name}" has reached ${share}: $${formatUsd(spent)} of $${formatUsd(usd)} (${limit})${end}`;
 }
 

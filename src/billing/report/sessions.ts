@@ -4,6 +4,7 @@ import { formatUsd } from "../../lib/money.ts";
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { findLatestLine, type Group, listMisses, type MissedRequest } from "../index/groups.ts";
 import { type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
+import { sumRises } from "../index/sessions.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import {
   addGroup,
@@ -85,6 +86,33 @@ export function sumStarted(index: LedgerIndex, session: string): SessionRow[] {
   return rows
     .filter(({ totals }) => totals.agents.get("")?.parent === session)
     .toSorted((a, b) => compareNewest(a, b));
+}
+
+/** What a session took of a plan. */
+export interface SessionRise {
+  /** Percent of each window: the difference between its first and its last answer. */
+  readonly windows: Readonly<Record<string, number>>;
+  /** Other sessions ran at the same time and had the plan pay, so a part of it is theirs. */
+  readonly shared: boolean;
+}
+
+/** Null: no plan paid, or its upstream said nothing. */
+export function findRise(index: LedgerIndex, { names, totals }: SessionRow): SessionRise | null {
+  const windows = totals.plan.units === 0n ? {} : sumRises(index, names[0] ?? "");
+  if (Object.keys(windows).length === 0) return null;
+  const until = new Date(Date.parse(totals.last) + 1).toISOString();
+  const meanwhile = sumSessions(index, { since: totals.first, until });
+  const others = meanwhile.rows.filter((row) => row.names[0] !== names[0] && row.totals.plan.units > 0n);
+  return { windows, shared: others.length > 0 };
+}
+
+/** A sentence, without a full stop. */
+export function describeRise({ windows, shared }: SessionRise): string {
+  const rises = Object.entries(windows).map(([name, rise]) => `${name} rose by ${rise} %`);
+  const why = shared
+    ? "other sessions ran at the same time, and a part of it is theirs"
+    : "other devices use the same account";
+  return `While it ran, the plan's window of ${rises.join(", that of ")} (an estimate: ${why})`;
 }
 
 function compareNewest(a: SessionRow, b: SessionRow): number {

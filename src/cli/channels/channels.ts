@@ -7,10 +7,12 @@ import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
 import { askGateway, readReply, tryGateway } from "../access/control.ts";
 import { watchLive } from "../live/live-screen.ts";
+import { describeAllowances } from "../live/allowances.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { print, printJson, refuseUsage, printNote } from "../terminal/terminal.ts";
+import { cutText } from "../terminal/text.ts";
 
 export interface ChannelsFlags extends ConfigFlags {
   readonly watch?: true;
@@ -28,7 +30,10 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
   const known = await readViews(catalog);
   const views = known ?? describeWithoutGateway(catalog, Date.now());
   if (flags.json === true) printJson(views);
-  else printTable(views, CHANNEL_COLUMNS);
+  else {
+    printTable(views, CHANNEL_COLUMNS);
+    describeAllowances(views, new Date()).forEach(print);
+  }
   for (const problem of known === null ? [NOT_RUNNING] : describeUnservedGroups(views)) {
     printNote(problem);
     process.exitCode = 1;
@@ -40,7 +45,11 @@ const NOT_RUNNING =
 
 /** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog, signal?: AbortSignal): Promise<ChannelView[] | null> {
-  const reply = await tryGateway({ ledgerPath: ledger.path, ...(signal && { signal }) }, "GET", "/state");
+  const reply = await tryGateway(
+    { ledgerPath: ledger.path, ...(signal && { signal }) },
+    "GET",
+    "/state?look",
+  );
   return reply === null ? null : readReply(gatewayStateSchema, reply).channels;
 }
 
@@ -57,7 +66,8 @@ async function watchChannels(catalog: Catalog): Promise<void> {
     },
     draw: (columns, rows) => {
       const problems = isRunning ? describeUnservedGroups(shown) : ["No gateway is running for this config."];
-      return [...table.draw(shown, columns), "", ...problems, "q: quit"].slice(0, rows);
+      const left = describeAllowances(shown, new Date()).map((line) => cutText(line, columns));
+      return [...table.draw(shown, columns), ...left, "", ...problems, "q: quit"].slice(0, rows);
     },
   });
 }

@@ -52,20 +52,22 @@ export function createRequestLog(options: LogOptions): RequestLog {
 function describeInJson(warning: LimitWarning): object {
   const { holder, limit, percent, resets } = warning;
   if ("count" in warning) return { ...holder, limit, percent, count: warning.count, resets };
-  const { usd, spent } = warning;
   const ends = resets === null ? null : formatMoment(resets);
+  if ("used" in warning) return { ...holder, limit, percent, used: warning.used, resets: ends };
+  const { usd, spent } = warning;
   return { ...holder, limit, percent, usd: formatUsd(usd), spent_usd: formatUsd(spent), resets: ends };
 }
 
 /** For scripts. Fields that a ledger line has too have the same name. */
 export function describeRecord(record: RequestRecord): Record<string, unknown> {
-  const { time, firstByteMs, durationMs, chargeUsd, ...rest } = record;
+  const { time, firstByteMs, durationMs, chargeUsd, planUsd, ...rest } = record;
   return {
     ...rest,
     time: new Date(time).toISOString(),
     first_byte_ms: firstByteMs,
     duration_ms: durationMs,
     charge_usd: chargeUsd,
+    ...(planUsd !== undefined && { plan_usd: planUsd }),
   };
 }
 

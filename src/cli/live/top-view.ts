@@ -11,6 +11,7 @@ import { paint } from "../terminal/terminal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { cutText, formatAmount, formatCount, measure, shortenId, shortenSession } from "../terminal/text.ts";
 import { createTraffic } from "../../lib/traffic.ts";
+import { describeAllowances } from "./allowances.ts";
 import { describeStatus } from "./traffic.ts";
 
 export interface TopView {
@@ -43,6 +44,7 @@ export function createTopView(): TopView {
         head: [
           describeGateway(state, now, columns),
           describeStatus(status, columns),
+          ...describeAllowances(state.channels, new Date(now)).map((text) => cutText(text, columns)),
           ...listProblems(state).map((text) => paint("yellow", cutText(escapeUnprintable(text), columns))),
         ],
         sections: [
@@ -126,7 +128,12 @@ function createSpendSection(): Draw {
       .sort(([, one], [, other]) => (parseUsd(one) < parseUsd(other) ? 1 : -1));
     const amounts = spent.map(([, usd]) => parseUsd(usd));
     const lines = appendBars(table.rows(spent, columns), amounts, columns);
-    return { title: spent.length === 0 ? "Nothing spent today" : "Spent today, by key", lines, counts: true };
+    const plans = Object.entries(spend.by_plan ?? {})
+      .filter(([, usd]) => parseUsd(usd) > 0n)
+      .map(([key, usd]) => `${key}  $${formatAmount(usd)} paid by a plan`);
+    const isNone = spent.length + plans.length === 0;
+    const title = isNone ? "Nothing spent today" : "Spent today, by key";
+    return { title, lines: [...lines, ...plans.map((line) => cutText(line, columns))], counts: true };
   };
 }
 

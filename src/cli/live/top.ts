@@ -32,7 +32,7 @@ export async function watchTop(flags: TopFlags): Promise<ExitCause> {
     first: await readState(ledgerPath, flags),
     look: async (signal) => {
       // A gateway that does not answer in time counts as lost until it answers again.
-      const reply = await tryGateway({ ledgerPath, signal }, "GET", "/state").catch(() => null);
+      const reply = await tryGateway({ ledgerPath, signal }, "GET", "/state?look").catch(() => null);
       return reply === null ? null : readReply(gatewayStateSchema, reply);
     },
     see: (state) => view.see(state, Date.now()),
@@ -42,7 +42,7 @@ export async function watchTop(flags: TopFlags): Promise<ExitCause> {
 
 async function readState(ledgerPath: string, { ledger }: TopFlags): Promise<GatewayState> {
   const absent = ledger === undefined ? undefined : `No gateway is running on the ledger ${ledgerPath}.`;
-  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state", absent));
+  return readReply(gatewayStateSchema, await askGateway(ledgerPath, "GET", "/state?look", absent));
 }
 
 function printOnce(state: GatewayState): void {

@@ -127,7 +127,7 @@ function start(
 /** Documented in docs/money.md. */
 function describeInVariables(warning: LimitWarning): Record<string, string> {
   const { holder, limit, resets, percent } = warning;
-  const [usd, spent] = "count" in warning ? ["", ""] : [formatUsd(warning.usd), formatUsd(warning.spent)];
+  const [usd, spent] = "usd" in warning ? [formatUsd(warning.usd), formatUsd(warning.spent)] : ["", ""];
   return {
     GATEWAY_ALERT_MESSAGE: describeWarning(warning),
     GATEWAY_ALERT_PERCENT: String(percent),

@@ -86,10 +86,15 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
     durationMs: r.durationMs,
     usage: line?.usage ?? null,
     chargeUsd,
+    planUsd: readPlanAmount(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
   });
   const served = r.open && r.candidates.find((candidate) => candidate.channel.name === channel);
   if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r, chargeUsd), gateway.now());
+}
+
+function readPlanAmount(line: LineDraft | null): string | undefined {
+  return line?.paid_by === "plan" ? (line.official_usd ?? undefined) : undefined;
 }
 
 /** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */

@@ -58,7 +58,7 @@ function cleanEnding(r: Request, ending: Ending): Ending {
 export function recordBill(r: Request, gateway: Gateway): void {
   r.endDrain?.();
   if (r.shown) gateway.observer.streamClosed(r.id);
-  const draft = analyseCache(r, gateway);
+  const draft = noteAllowance(r, analyseCache(r, gateway), gateway);
   let line = draft;
   try {
     if (draft !== null) {
@@ -86,6 +86,17 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   prompt.release();
   return line;
+}
+
+/** What the upstream says is left is for people. The line of what a plan paid for has how full its windows are. */
+function noteAllowance(r: Request, draft: LineDraft | null, gateway: Gateway): LineDraft | null {
+  const { response, candidate } = r;
+  if (response === null || candidate === null) return draft;
+  const { allowances, catalog } = gateway;
+  const seen = r.time + (r.firstByteMs ?? r.durationMs);
+  const windows = allowances.note(candidate.channel, response.fields, seen, catalog.zone);
+  if (draft === null || windows.length === 0) return draft;
+  return { ...draft, windows: Object.fromEntries(windows.map(({ name, used }) => [name, used ?? 0])) };
 }
 
 /** The owner is warned if a limit is near now. */

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Allowance } from "../../lib/text/allowance.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
 
@@ -16,6 +17,18 @@ export const CHANNEL_STATES = [
 
 const moment = z.string().nullable();
 const count = z.number();
+
+export const allowanceSchema: z.ZodType<Allowance> = z.lazy(() =>
+  z.object({
+    kind: z.enum(["window", "rate", "balance", "credit"]),
+    name: z.string(),
+    used: count.nullable(),
+    left: z.string().nullable(),
+    of: z.string().nullable(),
+    resets: moment,
+    seen: z.string(),
+  }),
+);
 
 export const channelViewSchema = z.lazy(() =>
   z.object({
@@ -43,6 +56,8 @@ export const channelViewSchema = z.lazy(() =>
     hour: z.array(z.object({ requests: count, errors: count })),
     /** The last day in steps of an hour, oldest first. */
     day: z.array(z.object({ requests: count, errors: count })),
+    /** What is left of a plan, a rate, a balance or a credit; absent: nothing is known. */
+    allowance: z.array(allowanceSchema).optional(),
   }),
 );
 export type ChannelView = z.infer<typeof channelViewSchema>;

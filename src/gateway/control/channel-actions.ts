@@ -2,9 +2,9 @@
 
 import { suggestNearest } from "../../config/nearest.ts";
 import { probeChannel } from "../channels/probe.ts";
-import { countConnections } from "../channels/warm.ts";
 import type { ChannelView } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
+import { viewChannels } from "./state.ts";
 
 export class ActionRefused extends Error {
   readonly status: number;
@@ -33,6 +33,5 @@ export async function actOnChannel(
       throw new ActionRefused(409, `The channel "${name}" is disabled in the config file: change it there.`);
     channels.setDisabled(channel, action === "disable", gateway.now());
   } else throw new ActionRefused(404, "A channel can be disabled, enabled and probed.");
-  const view = channels.view(catalog, gateway.now()).filter((each) => each.name === name);
-  return countConnections(view, gateway)[0] ?? null;
+  return viewChannels(gateway).find((each) => each.name === name) ?? null;
 }

@@ -34,6 +34,8 @@ interface Spending {
   readonly labels: string;
   readonly used: Map<string, number>;
   charge: Usd;
+  /** What a plan paid. */
+  plan: Usd;
 }
 
 interface Latency {
@@ -85,6 +87,7 @@ export function createMetrics(): Metrics {
         ...renderSpendings([...spendings.values()].filter(isShown), detail),
         ...renderLatencies([...latencies.values()]),
         ...renderChannels(now.channels),
+        ...(detail === "all" ? renderWindows(now.channels) : []),
         ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
         `gateway_open_streams ${openStreams}`,
         ...head("gateway_websockets", "gauge", "WebSockets of clients that are open."),
@@ -123,11 +126,12 @@ function countSpending(spendings: Map<string, Spending>, record: RequestRecord):
   let found = spendings.get(id);
   if (found === undefined) {
     const labels = writeLabels({ ...placeOf(record), model });
-    found = { owner: writeOwner(record), labels, used: new Map(), charge: ZERO_USD };
+    found = { owner: writeOwner(record), labels, used: new Map(), charge: ZERO_USD, plan: ZERO_USD };
     spendings.set(id, found);
   }
   if (record.usage !== null) addUsage(found.used, record.usage);
   if (record.chargeUsd !== null) found.charge = addUsd(found.charge, parseUsd(record.chargeUsd));
+  if (record.planUsd !== undefined) found.plan = addUsd(found.plan, parseUsd(record.planUsd));
 }
 
 function addUsage(used: Map<string, number>, usage: Readonly<Record<string, number | undefined>>): void {
@@ -200,6 +204,10 @@ function renderCharges(spendings: readonly Spending[]): string[] {
     ...spendings.map(
       ({ owner, labels, charge }) => `gateway_charge_usd_total{${owner},${labels}} ${formatUsd(charge)}`,
     ),
+    ...head("gateway_plan_usd_total", "counter", "What plans paid since the start, by official prices."),
+    ...spendings
+      .filter(({ plan }) => plan > ZERO_USD)
+      .map(({ owner, labels, plan }) => `gateway_plan_usd_total{${owner},${labels}} ${formatUsd(plan)}`),
   ];
 }
 
@@ -227,6 +235,18 @@ function renderChannels(channels: readonly ChannelView[]): string[] {
       ),
     ),
   ];
+}
+
+function renderWindows(channels: readonly ChannelView[]): string[] {
+  const rows = channels.flatMap(({ name: channel, allowance = [] }) =>
+    allowance.flatMap(({ kind, name, used }) =>
+      kind === "window"
+        ? [`gateway_plan_window_used_percent{${writeLabels({ channel, window: name })}} ${used}`]
+        : [],
+    ),
+  );
+  const about = "How full a window of a plan is, as its upstream said last.";
+  return rows.length === 0 ? [] : [...head("gateway_plan_window_used_percent", "gauge", about), ...rows];
 }
 
 function head(name: string, type: string, about: string): string[] {

@@ -5,7 +5,7 @@ import { clientSchema } from "../../billing/ledger/line.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { VERSION } from "../../lib/version.ts";
 import type { Activity } from "../observe/activity.ts";
-import { channelViewSchema } from "../channels/view.ts";
+import { type ChannelView, channelViewSchema } from "../channels/view.ts";
 import { countConnections } from "../channels/warm.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/observer.ts";
@@ -29,6 +29,7 @@ const recordSchema: z.ZodType<RequestRecord> = z.lazy(() =>
     durationMs: count,
     usage: z.record(z.string(), count).nullable(),
     chargeUsd: z.string().nullable(),
+    planUsd: z.string().optional(),
     problem: z.string().nullable(),
   }),
 );
@@ -57,7 +58,12 @@ export const gatewayStateSchema = z.lazy(() =>
     /** Oldest first. */
     recent: z.array(recordSchema),
     /** Today, by UTC. */
-    spend: z.object({ today_usd: z.string(), by_key: z.record(z.string(), z.string()) }),
+    spend: z.object({
+      today_usd: z.string(),
+      by_key: z.record(z.string(), z.string()),
+      /** What a plan paid, by key, by official prices: no part of the others. */
+      by_plan: z.record(z.string(), z.string()).optional(),
+    }),
     /** WebSockets of clients that are open now. */
     websockets: count.optional(),
     totals: z.object({ requests: count, failed: count, refused: count }),
@@ -79,7 +85,7 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
     address: { host: catalog.listen.host, port: address.port },
     config: address.config,
     ledger: { path: catalog.ledger.path, problem: ledger.problem },
-    channels: countConnections(gateway.channels.view(catalog, gateway.now()), gateway),
+    channels: viewChannels(gateway),
     streams: activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() })),
     recent: [...activity.recent()],
     spend: readSpend(gateway),
@@ -88,10 +94,24 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
   };
 }
 
+/** With its connections, and with what is left. */
+export function viewChannels(gateway: Gateway): ChannelView[] {
+  const { catalog, channels, allowances, now } = gateway;
+  return allowances.addTo(countConnections(channels.view(catalog, now()), gateway), catalog);
+}
+
 function readSpend({ catalog, ledger }: Gateway): GatewayState["spend"] {
   const keys = [...catalog.keys.keys()].map((name) => {
     const spent = ledger.spentOf({ kind: "key", name }, "day");
     return [name, formatUsd(spent)] as const;
   });
-  return { today_usd: formatUsd(ledger.spentTogether("day")), by_key: Object.fromEntries(keys) };
+  // Limits count it in addition to the charge.
+  const plans = [...catalog.keys.values()]
+    .filter(({ group }) => group.usesLogin)
+    .map(({ name }) => [name, formatUsd(ledger.estimatedOf({ kind: "key", name }, "day"))] as const);
+  return {
+    today_usd: formatUsd(ledger.spentTogether("day")),
+    by_key: Object.fromEntries(keys),
+    ...(plans.length > 0 && { by_plan: Object.fromEntries(plans) }),
+  };
 }

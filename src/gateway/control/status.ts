@@ -2,11 +2,13 @@
 
 import { z } from "zod";
 
+import type { SessionSum } from "../../billing/ledger/sums/session-sums.ts";
 import { type LimitUse, listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { computeShare } from "../../billing/usage.ts";
 import type { Key } from "../../config/catalog.ts";
 import { formatUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { storeId } from "../intake/client.ts";
+import { allowanceSchema } from "../channels/view.ts";
 import type { Gateway } from "../gateway.ts";
 
 export const statusSchema = z.lazy(() =>
@@ -23,8 +25,12 @@ export const statusSchema = z.lazy(() =>
         paid_by_plan_usd: z.string().optional(),
         /** The share of all input that was read from the cache; null without input. */
         cache_hit_rate: z.number().nullable(),
+        /** By how much it raised the windows of a plan, in percent; absent: they are not known. */
+        windows: z.record(z.string(), z.number()).optional(),
       })
       .nullable(),
+    /** What is left on the channels of the key's group, as far as it is known. */
+    allowance: z.array(allowanceSchema).optional(),
     /** The charges of all keys. */
     today_usd: z.string(),
     /** The limit in USD that has the least left; null: there is none. */
@@ -49,21 +55,25 @@ export function buildStatus(session: string | null, keyName: string | null, gate
   const sum = id === undefined ? null : ledger.sessionOf(id);
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   return {
-    session:
-      id === undefined || sum === null
-        ? null
-        : {
-            id,
-            key: sum.key,
-            model: sum.model,
-            requests: sum.requests,
-            charge_usd: formatUsd(sum.charged),
-            // Limits count it in addition to the charge.
-            ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
-            cache_hit_rate: computeShare(sum.cached, sum.input),
-          },
+    session: id === undefined || sum === null ? null : describeSession(id, sum, key),
     today_usd: formatUsd(ledger.spentTogether("day")),
+    allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
     limit: key === undefined ? null : findTightest(key, id, gateway),
+  };
+}
+
+function describeSession(id: string, sum: SessionSum, key: Key | undefined): Status["session"] {
+  const rises = Object.entries(sum.windows).map(([name, { rise }]) => [name, rise] as const);
+  return {
+    id,
+    key: sum.key,
+    model: sum.model,
+    requests: sum.requests,
+    charge_usd: formatUsd(sum.charged),
+    // Limits count it in addition to the charge.
+    ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
+    cache_hit_rate: computeShare(sum.cached, sum.input),
+    ...(rises.length > 0 && { windows: Object.fromEntries(rises) }),
   };
 }
 

@@ -22,6 +22,8 @@ export interface RequestRecord {
   readonly durationMs: number;
   readonly usage: Usage | null;
   readonly chargeUsd: string | null;
+  /** What a plan paid for it, by official prices; absent: no plan pays. No part of the charge. */
+  readonly planUsd?: string | undefined;
   /** Why it was refused or failed, for people. */
   readonly problem: string | null;
 }

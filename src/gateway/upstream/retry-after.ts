@@ -58,3 +58,15 @@ function readSpan(text: string): number | null {
   }
   return sum;
 }
+
+/** No limit lasts longer. */
+const MAX_RESET_MS = 400 * 86_400_000;
+
+/** When a limit resets: seconds since 1970, an ISO time, or a span. In milliseconds; null if it says nothing useful. */
+export function readReset(text: string | undefined, now: number): number | null {
+  if (text === undefined || text.length > 40) return null;
+  const span = readSpan(text);
+  const at = span === null ? Date.parse(text) : now + span;
+  const moment = /^\d{9,11}$/.test(text) ? Number(text) * 1000 : at;
+  return Math.abs(moment - now) <= MAX_RESET_MS ? moment : null;
+}

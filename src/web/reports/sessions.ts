@@ -2,7 +2,9 @@
 
 import {
   type AgentPlace,
+  describeRise,
   describeSession,
+  findRise,
   listTree,
   type SessionRow as Row,
   sumSessions,
@@ -45,7 +47,12 @@ export function showSession(index: LedgerIndex, session: string, clock: Clock): 
   const query = { ...clock, since: formatStart("30d", clock), until: null, only: { session } };
   const [row] = sumSessions(index, query).rows;
   if (row === undefined) return { session: null, agents: [] };
-  return { session: describeRow(row), agents: listTree(row.totals.agents).map(describeAgent) };
+  const rise = findRise(index, row);
+  return {
+    session: describeRow(row),
+    agents: listTree(row.totals.agents).map(describeAgent),
+    ...(rise !== null && { rise: describeRise(rise) }),
+  };
 }
 
 function formatStart(period: PeriodName, clock: Clock): string {

@@ -113,6 +113,35 @@ describe("a percentage of a limit", () => {
   });
 });
 
+test("a window of a plan warns once for each percentage, although its end moves by seconds, and again when it has begun anew", () => {
+  const said: string[] = [];
+  const alerts = createAlerts({
+    path: newLedgerPath(),
+    percentages: () => [80, 95],
+    report: (warning) => said.push(describeWarning(warning)),
+    now: () => MIDNIGHT - 7_200_000,
+  });
+  const holder = { kind: "channel", name: "plan" } as const;
+  const use = (used: number, resets: number): void =>
+    alerts.checkShare({ holder, limit: "5h", used, resets });
+  for (const [used, seconds] of [
+    [79, 0],
+    [80.5, 1],
+    [81, 3],
+    [96, 2],
+    [97, 0],
+  ] as const)
+    use(used, MIDNIGHT + seconds * 1000);
+  use(82, MIDNIGHT + 5 * 3_600_000);
+  alerts.close();
+  const window = 'The channel "plan" has used';
+  expect(said).toEqual([
+    `${window} 80.5 % of its plan's window of 5h. It resets at 2026-11-21T00:00:01Z`,
+    `${window} 96 % of its plan's window of 5h. It resets at 2026-11-21T00:00:02Z`,
+    `${window} 82 % of its plan's window of 5h. It resets at 2026-11-21T05:00:00Z`,
+  ]);
+});
+
 test("a warning says who, how much, and until when", () => {
   const warn = (use: LimitUse): string => describeWarning({ ...use, percent: 80 });
   expect(warn(useOf("4.1"))).toBe(

@@ -4,7 +4,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { openIndex } from "../../../src/billing/index/open.ts";
+import { describeWarning } from "../../../src/billing/limits/alerts.ts";
+import { describeRise, findRise, sumSessions } from "../../../src/billing/report/sessions.ts";
 import { findFault } from "../../../src/billing/verify/line.ts";
+import { writeAllowance } from "../../../src/lib/text/allowance.ts";
+import { buildStatus } from "../../../src/gateway/control/status.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { expectSafe } from "../../gateway/upstream/escapes.ts";
 import { MESSAGE, openWorld, PLATFORMS, type World } from "../world.ts";
@@ -213,6 +218,87 @@ describe("who pays", () => {
     const { answer } = await ask(fields, { max_tokens: 1 });
     expect(answer.status).toBe(429);
     expect(answer.text).toContain("0.0002");
+  });
+});
+
+describe("the windows of a plan", () => {
+  const session = "5b1c2d3e-0000-4000-8000-00000000000a";
+  const fields = { ...CLAUDE, "x-claude-code-session-id": session };
+  const resets = Math.floor(Date.now() / 1000) + 7200;
+  const answer = (share: string) =>
+    world.upstream.next({
+      answer: answerWith(200, WHOLE("Hi"), [
+        ["anthropic-ratelimit-unified-5h-utilization", share],
+        ["anthropic-ratelimit-unified-5h-reset", String(resets)],
+      ]),
+    });
+
+  test("each line has how full they were, and the session by how much they rose", async () => {
+    const shares = [];
+    for (const share of ["0.70", "0.72", "0.84", "0.01"]) {
+      answer(share);
+      const { lines, record } = await ask(fields);
+      shares.push(lines[0]!["windows"]);
+      expect(record.planUsd).toBe("0.0005");
+      expect(findFault(lines[0]!)).toBeNull();
+    }
+    expect(shares).toEqual([{ "5h": 70 }, { "5h": 72 }, { "5h": 84 }, { "5h": 1 }]);
+    const { gateway } = world.gateway.running;
+    const status = buildStatus(session, null, gateway);
+    // 2 and 12 until it began anew, and 1 since.
+    expect(status.session?.windows).toEqual({ "5h": 15 });
+    expect(status.allowance?.map(writeAllowance)).toEqual(["5h 1%"]);
+    using index = openIndex(gateway.catalog.ledger.path, () => {});
+    const [row] = sumSessions(index, { since: null, until: null, only: { session } }).rows;
+    expect(findRise(index, row!)).toEqual({ windows: { "5h": 15 }, shared: false });
+    expect(gateway.metrics("all")).toContain(
+      'gateway_plan_window_used_percent{channel="messages",window="5h"} 1',
+    );
+    expect(gateway.metrics("all")).toContain("gateway_plan_usd_total{");
+    expect(gateway.metrics("public")).not.toContain("gateway_plan_window");
+  });
+
+  test("their owner is warned once for each percentage of a window", async () => {
+    answer("0.97");
+    await ask(fields);
+    answer("0.98");
+    await ask(fields);
+    const ofWindows: string[] = [];
+    for (let count = 1; ofWindows.length < 2; count += 1) {
+      const warning = (await world.gateway.warned(count))[count - 1]!;
+      if ("used" in warning) ofWindows.push(describeWarning(warning));
+    }
+    expect(ofWindows).toEqual([
+      expect.stringContaining(
+        'The channel "messages" has used 84 % of its plan\'s window of 5h. It resets at ',
+      ),
+      expect.stringContaining(
+        'The channel "messages" has used 97 % of its plan\'s window of 5h. It resets at ',
+      ),
+    ]);
+  });
+
+  test("a window that is used up refuses nothing by itself", async () => {
+    answer("1.00");
+    await ask(fields);
+    expect((await ask(fields)).answer.status).toBe(200);
+  });
+
+  test("another session at the same time makes the estimate say so", async () => {
+    const other = { ...fields, "x-claude-code-session-id": "5b1c2d3e-0000-4000-8000-00000000000b" };
+    for (const [who, share] of [
+      [fields, "0.10"],
+      [other, "0.15"],
+      [fields, "0.20"],
+    ] as const) {
+      answer(share);
+      await ask(who);
+    }
+    using index = openIndex(world.gateway.running.gateway.catalog.ledger.path, () => {});
+    const [row] = sumSessions(index, { since: null, until: null, only: { session } }).rows;
+    const rise = findRise(index, row!)!;
+    expect(rise.shared).toBe(true);
+    expect(describeRise(rise)).toContain("other sessions ran at the same time");
   });
 });
 

@@ -15,6 +15,8 @@ export interface Entry {
   readonly charged: Usd;
   /** What limits count in addition while the cost of the request is not known. */
   readonly estimated: Usd;
+  /** How full the windows of a plan were after it, by name, in percent; undefined: it has none. */
+  readonly windows: Readonly<Record<string, number>> | undefined;
   /** An earlier estimate, of a request at `time`, that counts no longer. */
   readonly replaced: { readonly time: string; readonly estimated: Usd } | null;
 }
@@ -22,10 +24,11 @@ export interface Entry {
 type Source = Pick<
   Row,
   "time" | "key" | "group" | "model" | "client" | "usage" | "charge" | "limit" | "replaced"
-> & { readonly was: Pick<Row, "charge"> | null };
+> &
+  Pick<Entry, "windows"> & { readonly was: Pick<Row, "charge"> | null };
 
 export function entryOf(row: Source): Entry {
-  const { time, key, group, model, was, limit, replaced } = row;
+  const { time, key, group, model, was, limit, replaced, windows } = row;
   const charge = row.charge ?? ZERO_USD;
   const before = was?.charge ?? ZERO_USD;
   return {
@@ -35,6 +38,7 @@ export function entryOf(row: Source): Entry {
     model,
     session: row.client?.session,
     usage: was === null ? row.usage : null,
+    windows,
     charged: subtractUsd(charge, before),
     estimated: limit === null ? ZERO_USD : subtractUsd(limit, charge),
     replaced:

@@ -23,7 +23,20 @@ export interface SessionSum {
   readonly key: string;
   readonly model: string;
   readonly lastUsed: string;
+  /** Of a plan, by name. */
+  readonly windows: Readonly<Record<string, WindowRise>>;
 }
+
+/** A window of a plan while the session ran, in percent: after its first request, after its last one, and the sum of all
+ *  rises in between. It falls when it begins anew. */
+export interface WindowRise {
+  readonly first: number;
+  readonly last: number;
+  readonly rise: number;
+}
+
+/** Upstreams choose the names. */
+const MAX_WINDOWS = 8;
 
 export type MutableSum = { -readonly [name in keyof SessionSum]: SessionSum[name] };
 
@@ -37,8 +50,11 @@ export function openSum(): MutableSum {
     key: "",
     model: "",
     lastUsed: "",
+    windows: NO_WINDOWS,
   };
 }
+
+const NO_WINDOWS = {};
 
 export function addEntry(sum: MutableSum, entry: Entry): void {
   const { charged, estimated, replaced, usage, time, key, model } = entry;
@@ -52,10 +68,30 @@ export function addEntry(sum: MutableSum, entry: Entry): void {
     if (PROMPT.has(kind)) sum.input += count;
     if (CACHE_READ.has(kind)) sum.cached += count;
   }
+  if (entry.windows !== undefined) sum.windows = addWindows(sum.windows, entry.windows);
   if (time < sum.lastUsed) return;
   sum.lastUsed = time;
   sum.key = key;
   sum.model = model;
+}
+
+function addWindows(
+  known: SessionSum["windows"],
+  seen: Readonly<Record<string, number>>,
+): SessionSum["windows"] {
+  const next = Object.entries(seen).map(([name, used]): [string, WindowRise] => {
+    const now = { first: used, last: used, rise: 0 };
+    const before = Object.hasOwn(known, name) ? known[name] : undefined;
+    return [name, before === undefined ? now : joinRises(before, now)];
+  });
+  return Object.fromEntries(Object.entries({ ...known, ...Object.fromEntries(next) }).slice(0, MAX_WINDOWS));
+}
+
+/** `later` follows. After a window began anew, it rose from nothing. */
+export function joinRises(earlier: WindowRise, later: WindowRise): WindowRise {
+  const between = later.first - earlier.last;
+  const rise = earlier.rise + (between < 0 ? later.first : between) + later.rise;
+  return { first: earlier.first, last: later.last, rise: Math.round(rise * 100) / 100 };
 }
 
 export class SessionSums {

@@ -13,7 +13,9 @@ import {
 import {
   type AgentPlace,
   countAgents,
+  describeRise,
   describeSession,
+  findRise,
   listTree,
   listSessionRows,
   listTurns,
@@ -184,11 +186,13 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
   const [row = { names: [id], totals }] = report.rows;
   const agents = listTree(row.totals.agents);
   const started = sumStarted(index, id);
+  const rise = findRise(index, row);
   const turns = flags.turns === true ? listTurns(index, id) : null;
   if (flags.json === true) {
     const misses = listMisses(agents);
     printJson({
       ...describeSession(row),
+      ...(rise !== null && { windows: rise.windows, windows_shared: rise.shared }),
       agents: agents.flatMap(describeAgent),
       misses: misses.map(describeMiss),
       started: started.map(describeSession),
@@ -197,6 +201,7 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
     return;
   }
   printHead(id, row.totals, clock.zone);
+  if (rise !== null) print(`${describeRise(rise)}\n`);
   printAgents(agents, totals);
   printStarted(started);
   printMisses(listMisses(agents), clock.zone);

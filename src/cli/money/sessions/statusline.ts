@@ -1,5 +1,6 @@
 // The action of `gateway statusline`. It asks the running gateway and reads no ledger.
 
+import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import { type Status, statusSchema } from "../../../gateway/control/status.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
@@ -86,13 +87,15 @@ function writeLine(status: Status, model: string | undefined, format: string | u
   const parts = describeParts(status, model);
   if (format !== undefined)
     return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
-  const { model: shown, session, plan, today, cached, left, limit } = parts;
+  const { model: shown, session, plan, today, cached, left, limit, windows, rest } = parts;
   return [
     shown,
     session === "" ? "" : `session ${plan === "" ? session : `${plan} paid by a plan`}`,
     `today ${today}`,
     cached === "" ? "" : `cached ${cached}`,
     left === "" ? "" : `left ${left} of ${limit}`,
+    windows,
+    rest,
   ]
     .filter((part) => part !== "")
     .join(" · ");
@@ -101,16 +104,38 @@ function writeLine(status: Status, model: string | undefined, format: string | u
 /** Empty: not known. */
 function describeParts(status: Status, model: string | undefined): Readonly<Record<string, string>> {
   const { session, today_usd, limit } = status;
-  const rate = session?.cache_hit_rate ?? null;
   return {
     model: model ?? session?.model ?? "",
     session: session === null ? "" : formatCents(session.charge_usd),
     plan: formatPlan(session),
     today: formatCents(today_usd),
-    cached: rate === null ? "" : `${Math.floor(rate * 100)}%`,
+    cached: formatRate(session?.cache_hit_rate ?? null),
     left: limit === null ? "" : formatCents(limit.left_usd),
     limit: limit?.limit ?? "",
+    windows: writeAllowances(status, ["window"]),
+    rest: writeAllowances(status, ["credit", "balance"]),
+    rise: writeRise(session),
   };
+}
+
+function writeRise(session: Status["session"]): string {
+  const rises = Object.entries(session?.windows ?? {});
+  return rises.map(([name, rise]) => `${name} +${rise}%`).join(", ");
+}
+
+/** With its age, unless that is less than a minute. */
+function writeAllowances({ allowance = [] }: Status, kinds: readonly Allowance["kind"][]): string {
+  return allowance
+    .filter(({ kind }) => kinds.includes(kind))
+    .map((each) => {
+      const minutes = Math.floor((Date.now() - Date.parse(each.seen)) / 60_000);
+      return minutes < 1 ? writeAllowance(each) : `${writeAllowance(each)} (${minutes} min ago)`;
+    })
+    .join(", ");
+}
+
+function formatRate(rate: number | null): string {
+  return rate === null ? "" : `${Math.floor(rate * 100)}%`;
 }
 
 function formatPlan(session: Status["session"]): string {

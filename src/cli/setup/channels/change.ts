@@ -47,6 +47,9 @@ export const CHANNEL_SETTINGS: Settings = {
   ),
   price_provider: { form: "text" },
   bill: { form: "text" },
+  balance: { form: "text" },
+  "credit.usd": { form: "text" },
+  "credit.renews": { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },
 };

@@ -136,6 +136,10 @@ const session = totals.extend({
 
 const requestOf = { time: moment, id: z.string(), agent: z.string().nullable() };
 export const shownSession = session.extend({
+  /** By how much the windows of a plan rose while it ran, in percent: an estimate. */
+  windows: z.record(z.string(), z.number()).optional(),
+  /** Other sessions used the plan at the same time. */
+  windows_shared: z.boolean().optional(),
   agents: z.array(
     totals.extend({
       agent: z.string().nullable(),

@@ -1,6 +1,7 @@
 // The state of every channel, and what can be done about it.
 
 import { useContext, useState } from "preact/hooks";
+import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import type { ChannelView, ChannelState } from "../../api.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
@@ -75,6 +76,19 @@ function Head({
   );
 }
 
+const TITLES: Readonly<Record<Allowance["kind"], string>> = {
+  window: "Window of the plan",
+  rate: "Left of the rate",
+  balance: "Balance",
+  credit: "Left of the credit",
+};
+
+function describeAllowance(allowance: Allowance, now: number): string {
+  const { resets, seen } = allowance;
+  const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
+  return `${writeAllowance(allowance)}${end}, seen ${formatSpan(now - Date.parse(seen))} ago`;
+}
+
 type Action = "disable" | "enable" | "probe";
 
 function Channel({ channel }: { readonly channel: ChannelView }) {
@@ -111,6 +125,9 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
           text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
         />
         <Fact title="Charged today" text={formatUsd(channel.charge_today_usd)} />
+        {channel.allowance?.map((each) => (
+          <Fact key={each.kind + each.name} title={TITLES[each.kind]} text={describeAllowance(each, now)} />
+        ))}
       </dl>
       <div class="strips">
         <Strip counts={channel.hour} label="Last hour" />

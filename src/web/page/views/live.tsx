@@ -191,8 +191,7 @@ function Requests({ requests }: { readonly requests: readonly RequestRecord[] })
 }
 
 function RequestLine({ request }: { readonly request: RequestRecord }) {
-  const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, chargeUsd, problem } =
-    request;
+  const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, problem } = request;
   const ended = time + durationMs;
   return (
     <tr title={problem ?? undefined}>
@@ -217,9 +216,15 @@ function RequestLine({ request }: { readonly request: RequestRecord }) {
       <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
       <td class="number rare">{usage === null ? "–" : formatCached(usage)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
-      <td class="number">{chargeUsd === null ? "–" : formatUsd(chargeUsd, 4)}</td>
+      <td class="number">{formatCharge(request)}</td>
     </tr>
   );
+}
+
+/** What a plan paid is no charge. */
+function formatCharge({ chargeUsd, planUsd }: RequestRecord): string {
+  if (planUsd !== undefined) return `(${formatUsd(planUsd, 4)})`;
+  return chargeUsd === null ? "–" : formatUsd(chargeUsd, 4);
 }
 
 function Status({ request: { status, outcome } }: { readonly request: RequestRecord }) {

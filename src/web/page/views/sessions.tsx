@@ -142,7 +142,13 @@ function SessionLine({ row, href }: { readonly row: SessionRow; readonly href: s
       <td class="number some">{formatCount(agents)}</td>
       <td class="number some">{formatRate(row.cache_hit_rate)}</td>
       <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
-      <td class="number">{formatUsd(row.charge_usd, 4)}</td>
+      <td class="number">
+        {row.paid_by_plan_usd === undefined ? (
+          formatUsd(row.charge_usd, 4)
+        ) : (
+          <span title="Paid by a plan, not charged">({formatUsd(row.paid_by_plan_usd, 4)})</span>
+        )}
+      </td>
     </tr>
   );
 }
@@ -164,7 +170,7 @@ function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: 
   );
 }
 
-function SessionBody({ data: { session, agents } }: { readonly data: SessionReply }) {
+function SessionBody({ data: { session, agents, rise } }: { readonly data: SessionReply }) {
   if (session === null) return <p class="quiet">The last thirty days have no such session.</p>;
   const misses = agents.flatMap((agent) => agent.misses);
   return (
@@ -177,8 +183,11 @@ function SessionBody({ data: { session, agents } }: { readonly data: SessionRepl
           </>
         )}
         : {formatCount(session.requests)} requests for <b>{formatUsd(session.charge_usd, 4)}</b>
+        {session.paid_by_plan_usd !== undefined &&
+          `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
+      {rise !== undefined && <p class="quiet">{rise}.</p>}
       <Agents agents={agents} />
       {misses.length > 0 && <Misses misses={misses} />}
     </div>

@@ -210,7 +210,7 @@ describe("gateway channels set", () => {
 
 test("every setting of a channel can be set, but its platform", () => {
   const known = listSettings(["channels", "main"]).flatMap((name) =>
-    ["chat", "timeouts"].includes(name)
+    ["chat", "timeouts", "credit"].includes(name)
       ? listSettings(["channels", "main", name]).map((each) => `${name}.${each}`)
       : [name],
   );

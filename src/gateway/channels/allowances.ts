@@ -1,0 +1,255 @@
+// What is known to be left on each channel: what its upstream said last, its balance, and the rest of a credit that the
+// config declares. It is shown to people, and nothing is refused because of it. Balances and credits are looked up only
+// while somebody looks, or where an alert needs a credit. An upstream can send anything, so only names and numbers of a
+// known form are taken.
+
+import type { Alerts } from "../../billing/limits/alerts.ts";
+import type { Catalog, Channel } from "../../config/catalog.ts";
+import type { Allowance } from "../../lib/text/allowance.ts";
+import type { Client } from "../../lib/http1/client/client.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
+import { formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { findRenewal, type Zone } from "../../lib/text/zone.ts";
+import { readReset } from "../upstream/retry-after.ts";
+import type { ChannelView } from "./view.ts";
+
+/** What a channel's requests cost by official prices, from the ledger. */
+export interface SpentQuery {
+  readonly channel: string;
+  /** ISO. */
+  readonly since: string;
+}
+
+interface AllowanceParts {
+  readonly client: Client;
+  readonly alerts: () => Pick<Alerts, "checkShare">;
+  readonly now: () => number;
+  /** What reads the ledger; null: nothing does. */
+  readonly ledger: () => { readonly sumSpent: (query: SpentQuery) => Promise<string> } | null;
+}
+
+interface Head {
+  readonly channel: Channel;
+  readonly fields: Fields;
+  readonly seen: number;
+}
+
+type Asked = "balance" | "credit";
+
+interface Slot {
+  readonly channel: Channel;
+  at: number;
+  found: Allowance | null;
+}
+
+const NOTHING: readonly Allowance[] = [];
+const BALANCE_MS = 5 * 60_000;
+const CREDIT_MS = 60_000;
+/** How long somebody who looks waits for the first answer. */
+const PATIENCE_MS = 1500;
+
+export class Allowances {
+  readonly #parts: AllowanceParts;
+  /** By the names of channels. */
+  readonly #heads = new Map<string, Head>();
+  readonly #slots: Readonly<Record<Asked, Map<string, Slot>>> = { balance: new Map(), credit: new Map() };
+
+  constructor(parts: AllowanceParts) {
+    this.#parts = parts;
+  }
+
+  /** An answer of the channel has come. Returns the windows of a plan that pays for it. The rest is read when somebody looks. */
+  note(channel: Channel, fields: Fields, seen: number, zone: Zone): readonly Allowance[] {
+    if (channel.credit === null && !hasAllowance(fields)) return NOTHING;
+    if (channel.credit !== null) void this.#sumCredit(channel, zone);
+    // Of requests at the same time, one that began earlier may end later.
+    const isNewest = seen >= (this.#heads.get(channel.name)?.seen ?? 0);
+    if (isNewest && hasAllowance(fields)) this.#heads.set(channel.name, { channel, fields, seen });
+    if (!channel.usesLogin) return NOTHING;
+    const windows = readWindows(fields, seen);
+    for (const window of windows) this.#check(channel, window.name, window);
+    return windows;
+  }
+
+  /** Somebody looks. Resolves when what was not known has been asked for, or after a moment. */
+  async look({ channels, zone }: Pick<Catalog, "channels" | "zone">): Promise<void> {
+    const asked = [...channels.values()].flatMap((channel) => [
+      this.#askBalance(channel),
+      this.#sumCredit(channel, zone),
+    ]);
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, PATIENCE_MS);
+    await Promise.race([Promise.all(asked), late.promise]);
+    clearTimeout(timer);
+  }
+
+  list(channel: Channel): Allowance[] {
+    const { name } = channel;
+    const { balance, credit } = this.#slots;
+    const head = this.#heads.get(name);
+    const said = isOf(channel, head)
+      ? [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)]
+      : [];
+    const found = [
+      channel.credit === null ? undefined : credit.get(name),
+      channel.balance === "off" ? undefined : balance.get(name),
+    ].map((slot) => (isOf(channel, slot) ? slot.found : null));
+    const now = this.#parts.now();
+    return [...said, ...found].flatMap((each) => (each !== null && isInForce(each, now) ? [each] : []));
+  }
+
+  /** Adds what is left to what is shown of each channel. */
+  addTo(views: readonly ChannelView[], { channels }: Pick<Catalog, "channels">): ChannelView[] {
+    return views.map((view) => {
+      const channel = channels.get(view.name);
+      const allowance = channel === undefined ? [] : this.list(channel);
+      return allowance.length === 0 ? view : { ...view, allowance };
+    });
+  }
+
+  async #askBalance(channel: Channel): Promise<void> {
+    const { askBalance, findSource } = await import("./balance.ts");
+    const source = findSource(channel);
+    if (source === null) return;
+    await this.#refresh(channel, "balance", BALANCE_MS, async (seen) => {
+      const found = await askBalance(channel, source, this.#parts.client);
+      return found && describe("balance", found.currency, seen, { left: found.left });
+    });
+  }
+
+  async #sumCredit(channel: Channel, zone: Zone): Promise<void> {
+    const { credit, name } = channel;
+    if (credit === null) return;
+    await this.#refresh(channel, "credit", CREDIT_MS, async (seen) => {
+      const { since, until } = findRenewal(credit.renews, zone, seen);
+      const query = { channel: name, since: new Date(since).toISOString() };
+      const text = await this.#parts.ledger()?.sumSpent(query);
+      if (text === undefined) return null;
+      const spent = parseUsd(text);
+      const usd = parseUsd(credit.usd);
+      const left = formatUsd(spent < usd ? subtractUsd(usd, spent) : ZERO_USD);
+      const used = usd === ZERO_USD ? 100 : Number((spent * 10_000n) / usd) / 100;
+      const found = describe("credit", "USD", seen, { used, left, of: credit.usd, resets: until });
+      this.#check(channel, "credit", found);
+      return found;
+    });
+  }
+
+  /** What is not known stays as it was, with its age. */
+  async #refresh(
+    channel: Channel,
+    what: Asked,
+    everyMs: number,
+    ask: (now: number) => Promise<Allowance | null>,
+  ): Promise<void> {
+    const now = this.#parts.now();
+    const known = this.#slots[what].get(channel.name);
+    const slot: Slot = isOf(channel, known) ? known : { channel, at: Number.NEGATIVE_INFINITY, found: null };
+    if (Math.abs(now - slot.at) < everyMs) return;
+    slot.at = now;
+    this.#slots[what].set(channel.name, slot);
+    try {
+      slot.found = (await ask(now)) ?? slot.found;
+    } catch {
+      // It is only shown. `gateway channels probe` says what is wrong with a channel.
+    }
+  }
+
+  #check({ name }: Channel, limit: string, { used, resets }: Allowance): void {
+    const moment = resets === null ? null : Date.parse(resets);
+    this.#parts
+      .alerts()
+      .checkShare({ holder: { kind: "channel", name }, limit, used: used ?? 0, resets: moment });
+  }
+}
+
+/** A changed config may have another upstream, or another account, under the same name. */
+function isOf<T extends { readonly channel: Channel }>(
+  { baseUrl, credential }: Channel,
+  known: T | undefined,
+): known is T {
+  return known?.channel.baseUrl.href === baseUrl.href && known.channel.credential === credential;
+}
+
+/** Beyond these there is nothing that a person could read. */
+const MAX_WINDOWS = 6;
+
+/** Seen in answers to Claude Code with a plan: `5h`, `7d`, `7d_oi`. The value is a share. */
+const SHARE = /^(anthropic-ratelimit-unified-(\d{1,3}[hd](?:[_-][a-z0-9]{1,12})?)-)utilization$/;
+/** Read by Codex 0.169: the usual two windows, and such of single models. */
+const PERCENT = /^(x-codex-(?:([a-z0-9]{1,20})-)?(primary|secondary)-)used-percent$/;
+const NUMBER = /^\d{1,4}(?:\.\d{1,9})?$/;
+
+/** Whether it is worth reading them. Nearly all answers of makers have such fields, and nobody may ever look. */
+export function hasAllowance({ text }: Pick<Fields, "text">): boolean {
+  return text.includes("ratelimit-") || text.includes("x-codex-");
+}
+
+/** Of a plan. `seen`: when the answer came. */
+export function readWindows(fields: Fields, seen: number): Allowance[] {
+  const windows: Allowance[] = [];
+  for (const [name, value] of fields) {
+    const window = NUMBER.test(value) ? readWindow(fields, seen, name, Number(value)) : null;
+    if (window !== null && windows.push(window) === MAX_WINDOWS) break;
+  }
+  return windows;
+}
+
+function readWindow(fields: Fields, seen: number, field: string, value: number): Allowance | null {
+  const [, unified, span] = SHARE.exec(field) ?? [];
+  if (unified !== undefined && span !== undefined) {
+    const resets = readReset(fields.get(`${unified}reset`), seen);
+    // A share may have more digits than the product of two floats keeps.
+    return describe("window", span.replace(/[_-]/, " "), seen, {
+      used: Math.round(value * 1e4) / 100,
+      resets,
+    });
+  }
+  const [, codex, model = "", which = ""] = PERCENT.exec(field) ?? [];
+  if (codex === undefined) return null;
+  const minutes = Number(fields.get(`${codex}window-minutes`));
+  const after = fields.get(`${codex}reset-after-seconds`);
+  const resets = readReset(fields.get(`${codex}reset-at`), seen) ?? readReset(after && `${after}s`, seen);
+  const name = `${nameWindow(minutes) ?? which} ${model}`.trim();
+  return describe("window", name, seen, { used: value, resets });
+}
+
+/** `5h`, `7d`. */
+function nameWindow(minutes: number): string | null {
+  if (!Number.isSafeInteger(minutes) || minutes < 1) return null;
+  if (minutes % 1440 === 0) return `${minutes / 1440}d`;
+  return minutes % 60 === 0 ? `${minutes / 60}h` : `${minutes}m`;
+}
+
+const RATES = ["requests", "tokens", "input-tokens", "output-tokens"];
+const COUNT = /^\d{1,15}$/;
+
+/** Of an API key: Anthropic's fields, and those of OpenAI, which others send too. */
+export function readRates(fields: Fields, seen: number): Allowance[] {
+  return RATES.flatMap((rate) => {
+    const read = (word: string): string | undefined =>
+      fields.get(`anthropic-ratelimit-${rate}-${word}`) ?? fields.get(`x-ratelimit-${word}-${rate}`);
+    const [left = "", of = ""] = [read("remaining"), read("limit")];
+    if (!COUNT.test(left) || !COUNT.test(of)) return [];
+    return [
+      describe("rate", rate.replace("-", " "), seen, { left, of, resets: readReset(read("reset"), seen) }),
+    ];
+  });
+}
+
+type Amounts = Partial<Pick<Allowance, "used" | "left" | "of">> & { readonly resets?: number | null };
+
+function describe(
+  kind: Allowance["kind"],
+  name: string,
+  seen: number,
+  { used = null, left = null, of = null, resets = null }: Amounts,
+): Allowance {
+  const ends = resets === null ? null : new Date(resets).toISOString();
+  return { kind, name, used, left, of, resets: ends, seen: new Date(seen).toISOString() };
+}
+
+/** A window that has begun anew since, and a rate that has filled up, are not known any more. */
+function isInForce({ kind, resets }: Allowance, now: number): boolean {
+  return (kind !== "window" && kind !== "rate") || resets === null || Date.parse(resets) > now;
+}
