@@ -315,7 +315,7 @@ class Attempt implements ResponseListener {
 
   /** Stored responses are known only to the channel that made them, and not every channel has every model. */
   #mayBeElsewhere({ response, whole }: ChannelResponse): boolean {
-    if (this.#isLast) return false;
+    if (this.#isLast && !this.#failover.hasBetter) return false;
     const { purpose } = this.#r.target.endpoint;
     if (response.status === 404) return purpose === "resource" || GENERATING.has(purpose);
     const body = asBuffer(whole);

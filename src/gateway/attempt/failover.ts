@@ -1,11 +1,17 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
 // client; attempt.ts judges each response, and the files of deliver/ do the rest.
 
-import type { Choice } from "../channels/channels.ts";
+import type { Choice, Wait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
 import { repeatResponse, type ChannelResponse } from "../upstream/answer.ts";
-import { describeFailure, type Failure, isForClient, isShortage } from "../upstream/failure-rules.ts";
+import {
+  describeFailure,
+  type Failure,
+  isForClient,
+  isShortage,
+  needsOwner,
+} from "../upstream/failure-rules.ts";
 import type { Request } from "../request.ts";
 
 export interface FailedAttempt {
@@ -24,7 +30,10 @@ export class Failover {
   readonly #deadline: number;
   #next = 0;
   #tried = 0;
-  #last: FailedAttempt | null = null;
+  #current: Candidate | null = null;
+  /** What the client hears if no channel succeeds. A failure that passes by waiting comes before one that does not:
+   *  clients try again after the first, and stop for good after the second. */
+  #outcome: FailedAttempt | null = null;
 
   constructor(r: Request, gateway: Gateway) {
     const { channels, catalog } = gateway;
@@ -45,6 +54,19 @@ export class Failover {
     return this.#tried === this.#most;
   }
 
+  /** Another channel lists the model, or may have what the client refers to, and failed in a way that passes by waiting, or
+   *  is in cooldown. */
+  get hasBetter(): boolean {
+    const outcome = this.#outcome;
+    const has = ({ channel }: Candidate): boolean => channel.name === outcome?.failure?.channel;
+    const failed = outcome !== null && !isFinal(outcome) ? this.#r.candidates.filter(has) : [];
+    return failed.some((candidate) => this.#mayHave(candidate)) || this.#findWait(null) !== null;
+  }
+
+  #mayHave({ isListed }: Candidate): boolean {
+    return isListed === true || this.#r.target.endpoint.purpose === "resource";
+  }
+
   /** The channel to try now; null if there is none. */
   next(): Candidate | null {
     const { candidates } = this.#choice;
@@ -53,8 +75,9 @@ export class Failover {
       this.#next += 1;
       if (candidate === undefined) return null;
       // A cooldown may have begun while another channel was tried.
-      if (this.#last !== null && !this.#gateway.channels.admits(candidate, this.#gateway.now())) continue;
+      if (this.#outcome !== null && !this.#gateway.channels.admits(candidate, this.#gateway.now())) continue;
       this.#tried += 1;
+      this.#current = candidate;
       this.#reportStart(candidate);
       return candidate;
     }
@@ -85,7 +108,7 @@ export class Failover {
   reportFailure(candidate: Candidate, failed: FailedAttempt, ms: number): boolean {
     const { channels, now } = this.#gateway;
     const { failure } = failed;
-    this.#last = failed;
+    if (this.#outcome === null || isFinal(this.#outcome) || !isFinal(failed)) this.#outcome = failed;
     if (this.#r.open) {
       if (failure === null) channels.reportAnswer(candidate, ms, now());
       else if (hasLeft(failure) || isShortage(failure)) channels.reportLeft(candidate);
@@ -94,28 +117,56 @@ export class Failover {
     return !(failure?.kind === "fault" && (hasLeft(failure) || failure.fault.answered));
   }
 
-  /** All channels failed. Returns the last response, or throws an error of the gateway. */
+  /** All channels failed. Returns the response for the client, or throws an error of the gateway. */
   conclude(): ChannelResponse {
-    if (this.#last === null) return this.#repeatFailure();
-    const { failure, answer } = this.#last;
-    if (answer !== null && (failure === null || (failure.kind === "status" && isForClient(failure))))
+    const outcome = this.#outcome;
+    if (outcome === null) return this.#repeatOnly();
+    const wait = isFinal(outcome) ? this.#findWait(outcome.failure) : null;
+    if (wait !== null) return this.#repeat(wait);
+    const { failure, answer } = outcome;
+    // After another channel of a group that converts, the request has another dialect.
+    const isReadable = answer !== null && (!this.#r.group.convert || answer.candidate === this.#current);
+    if (isReadable && (failure === null || (failure.kind === "status" && isForClient(failure))))
       return answer;
     if (failure === null) throw new Error("a response without a body");
     throw describeFailure(failure);
   }
 
   /** No channel can be tried now. If there is only one, the client gets its last error again, with the remaining time. */
-  #repeatFailure(): ChannelResponse {
+  #repeatOnly(): ChannelResponse {
     const r = this.#r;
     const { channels, now } = this.#gateway;
-    const [candidate] = r.candidates;
-    const only = channels.findOnlyFailure(r, now());
-    if (only?.failure.kind !== "status" || candidate === undefined) throw channels.explainNone(r, now());
-    const { failure, waitMs } = only;
+    const [only, ...others] = r.candidates;
+    const wait = only === undefined || others.length > 0 ? null : channels.findWait(only, now());
+    if (wait === null) throw channels.explainNone(r, now());
+    return this.#repeat(wait);
+  }
+
+  /** A channel that was not tried, because it is in cooldown, and may serve the request when it is back. `failure`: of the
+   *  last channel; null: it does not have what was asked for. */
+  #findWait(failure: Failure | null): Wait | null {
+    const { channels, now } = this.#gateway;
+    const waits = this.#r.candidates.flatMap((candidate): Wait[] => {
+      const mayServe = failure !== null || this.#mayHave(candidate);
+      const wait = mayServe ? channels.findWait(candidate, now()) : null;
+      return wait === null || (wait.failure !== null && needsOwner(wait.failure)) ? [] : [wait];
+    });
+    return waits.toSorted((a, b) => a.waitMs - b.waitMs)[0] ?? null;
+  }
+
+  #repeat({ candidate, failure, waitMs }: Wait): ChannelResponse {
+    const r = this.#r;
+    const { channels, now } = this.#gateway;
+    if (failure?.kind !== "status") throw channels.explainNone(r, now());
     if (!isForClient(failure)) throw describeFailure({ ...failure, waitMs });
     if (failure.response?.dialect !== r.dialect.name) throw channels.explainNone(r, now());
     return repeatResponse(failure.response, candidate, waitMs);
   }
+}
+
+/** No later attempt ends otherwise unless the owner does something: a refused credential, no credit, no such model. */
+function isFinal({ failure }: FailedAttempt): boolean {
+  return failure === null || needsOwner(failure);
 }
 
 function hasLeft(failure: Failure): boolean {

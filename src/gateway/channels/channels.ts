@@ -31,7 +31,7 @@ import type { Candidate, Match } from "../intake/match.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { RequestBody } from "../intake/body.ts";
 import { nameConversation, Conversations } from "../intake/conversation.ts";
-import { blameBreaks, type Failure, toRetryAfter } from "../upstream/failure-rules.ts";
+import { blameBreaks, type Failure, needsOwner, toRetryAfter } from "../upstream/failure-rules.ts";
 
 /** The parts of a request that identify its conversation, and what can serve it. */
 interface Routed extends Match {
@@ -48,6 +48,13 @@ export interface Choice {
   readonly conversation: string | null;
 }
 
+export interface Wait {
+  readonly candidate: Candidate;
+  /** Null after a restart. */
+  readonly failure: Failure | null;
+  readonly waitMs: number;
+}
+
 /** How a request ended after a channel had begun to respond. */
 export interface RequestEnd {
   /** `cut`: the response had no end. `failed`: it was an error. `left`: it says nothing about the channel. */
@@ -60,8 +67,8 @@ export interface Channels {
   choose(request: Routed, now: number): Choice;
   /** The error for a request without a choice. It does not repeat what an upstream said to other clients. */
   explainNone(match: Match, now: number): GatewayError;
-  /** The failure that keeps the only channel of a match in cooldown, and how long; null if there is none. */
-  findOnlyFailure(match: Match, now: number): { failure: Failure; waitMs: number } | null;
+  /** Why the channel is in cooldown, and how long; null if it is not. */
+  findWait(candidate: Candidate, now: number): Wait | null;
   /** True if a request that chose this candidate may still be sent to it. */
   admits(candidate: Candidate, now: number): boolean;
   /** The request is about to be sent. */
@@ -167,7 +174,8 @@ class ChannelBook implements Channels {
       if (memory.disabled) return `"${channel.name}" is disabled`;
       const cooldown = cooldownOf(memory, model, now);
       if (cooldown === null) return `"${channel.name}" is being tried`;
-      soonest = Math.min(soonest, now + waitOf(cooldown, now));
+      if (cooldown.failure === null || !needsOwner(cooldown.failure))
+        soonest = Math.min(soonest, now + waitOf(cooldown, now));
       return `"${channel.name}" ${cooldown.brief}`;
     });
     const waitMs = Number.isFinite(soonest) ? soonest - now : 60_000;
@@ -175,13 +183,10 @@ class ChannelBook implements Channels {
     return new GatewayError("unavailable", text, { retryAfterSeconds: toRetryAfter(waitMs) });
   }
 
-  findOnlyFailure({ candidates }: Match, now: number): { failure: Failure; waitMs: number } | null {
-    const [only, ...others] = candidates;
-    if (only === undefined || others.length > 0) return null;
-    const memory = this.#recall(only.channel);
-    const cooldown = memory.disabled ? null : cooldownOf(memory, only.model, now);
-    const failure = cooldown?.failure ?? null;
-    return failure === null || cooldown === null ? null : { failure, waitMs: waitOf(cooldown, now) };
+  findWait(candidate: Candidate, now: number): Wait | null {
+    const memory = this.#recall(candidate.channel);
+    const cooldown = memory.disabled ? null : cooldownOf(memory, candidate.model, now);
+    return cooldown && { candidate, failure: cooldown.failure, waitMs: waitOf(cooldown, now) };
   }
 
   reportStart({ channel, model }: Candidate, now: number): void {

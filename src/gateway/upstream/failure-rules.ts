@@ -170,6 +170,12 @@ export function causeOf(failure: Failure): Cause {
   return findRule(failure).cause;
 }
 
+/** It does not pass by waiting. */
+export function needsOwner(failure: Failure): boolean {
+  const cause = causeOf(failure);
+  return cause === "credential" || cause === "credit";
+}
+
 /** For example "is rate limited". */
 export function nameFailure(failure: Failure): string {
   return findRule(failure).because;

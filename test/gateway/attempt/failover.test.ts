@@ -219,7 +219,7 @@ describe("the last channel's own error reaches the client", () => {
       ["retry-after", "7"],
       ["x-should-retry", "true"],
     ]);
-    const { error, exchange, called } = await run({ a: [refuse(500)], b: [last] });
+    const { error, exchange, called } = await run({ a: [refuse(402)], b: [last] });
     expect([error, exchange.status, exchange.text, called]).toEqual([null, status, bodyOf(status), "a b"]);
     expect([exchange.sentField("retry-after"), exchange.sentField("x-should-retry")]).toEqual(["7", "true"]);
     expect(scripted.records()).toMatchObject([{ status, outcome: "upstream_error", chargeUsd: "0" }]);
@@ -267,6 +267,57 @@ describe("the last channel's own error reaches the client", () => {
     const { error, exchange } = await run({ a: [step] });
     expect([error?.status, exchange.status]).toEqual([status, status]);
     expect(scripted.records()[0]?.outcome).toMatch(/^upstream_(?:error|cut)$/);
+  });
+});
+
+describe("a failure that passes by waiting comes before one that does not", () => {
+  const wait = [["retry-after", "30"]] as const;
+  const overloaded = refuse(529, wait);
+  const NEVER: readonly (readonly [string, Step])[] = [
+    ["a refused credential", refuse(401)],
+    ["an account out of credit", refuse(402)],
+  ];
+
+  test.each(NEVER)("before %s of the channel after it", async (_name, step) => {
+    const { error, exchange, called } = await run({ a: [overloaded], b: [step] });
+    expect([error, exchange.status, exchange.text, called]).toEqual([null, 529, bodyOf(529), "a b"]);
+    expect(exchange.sentField("retry-after")).toBe("30");
+  });
+
+  test.each(NEVER)(
+    "also while the channel is in cooldown, before %s that is tried again",
+    async (_name, step) => {
+      await run({ a: [step, step], b: [overloaded] });
+      const { error, exchange } = await scripted.again();
+      expect([error, exchange.status, exchange.text]).toEqual([null, 529, bodyOf(529)]);
+      expect(Number(exchange.sentField("retry-after"))).toBeWithin(1, 31);
+      expect(scripted.called).toEqual(["a", "b", "a"]);
+    },
+  );
+
+  test("without a response that can be repeated, the gateway's own error names both channels", async () => {
+    const unreachable = fail("connect");
+    await run({ a: [refuse(401), refuse(401)], b: [unreachable, unreachable] });
+    const { error } = await scripted.again();
+    expect(error?.code).toBe("upstream_failed");
+  });
+
+  test("a 404 of a channel comes after a channel that has the model and is in cooldown", async () => {
+    const channels = { a: [overloaded, overloaded], b: [refuse(404), refuse(404), refuse(404)] };
+    scripted = await openScripted({ channels });
+    const list = (names: string) => {
+      const { request } = scripted;
+      request.candidates = request.candidates.map((each) => ({
+        ...each,
+        isListed: names.includes(each.channel.name),
+      }));
+    };
+    list("a");
+    await scripted.run();
+    expect([scripted.exchange.status, scripted.called]).toEqual([529, ["a", "b"]]);
+    // Nobody lists it: the 404 is the best answer.
+    const { exchange } = await scripted.again();
+    expect([exchange.status, scripted.called]).toEqual([404, ["a", "b", "b"]]);
   });
 });
 
