@@ -22,6 +22,9 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly groups: readonly string[];
 }
 
+/** Where a span of each line is sent. */
+export type TraceSettings = NonNullable<Config["otlp"]>;
+
 export interface Plan extends Readonly<Config["plans"][string]> {
   readonly name: string;
 }

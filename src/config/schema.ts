@@ -26,6 +26,7 @@ import {
   readSize,
   readTimeLimit,
   readTimerDuration,
+  readTracesUrl,
   readVendor,
 } from "./yaml/scalars.ts";
 
@@ -211,6 +212,14 @@ const alerts = z
     /** A program and its arguments, without a shell; null: none. */
     command: command ?? null,
   }));
+
+/** Where a span of each line is sent. */
+const traces = z.lazy(() =>
+  z.strictObject({
+    url: scalar(readTracesUrl, SHAPES.url),
+    headers: z.record(scalar(readHeaderName), scalar(readHeaderValue, SHAPES.text)).default({}),
+  }),
+);
 
 /** How the servers of Chat Completions differ. */
 const chat = z.strictObject({
@@ -427,6 +436,7 @@ export const configSchema = z
       })
       .prefault({}),
     alerts: alerts.prefault({}),
+    otlp: traces.optional(),
     channels: z.record(name, channel).default({}),
     groups: z.record(name, group).default({}),
     plans: z.record(name, plan).default({}),
@@ -439,6 +449,8 @@ export const configSchema = z
     const { path, sync, rotate } = own.ledger;
     return {
       ...rest,
+      /** Null: no spans are sent. */
+      otlp: own.otlp ?? null,
       relayPrefix: relay_prefix,
       maxBodyBytes: max_body,
       /** Origins that browsers may call from; empty: none. */

@@ -1,5 +1,6 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
+import type { LiveExport } from "../money/export/live.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { isatty } from "node:tty";
@@ -60,8 +61,10 @@ export async function serve(flags: ServeFlags): Promise<void> {
       configPath: configPath ?? catalog.ledger.path,
       warn: (text) => screen.observer.notice("warning", text),
     });
+    const traces = createTraces(() => running.gateway.catalog, screen.warn);
     let follow = FOLLOWS_NOTHING;
-    const running = await start(catalog, [addAlertCommand(screen.observer, alertCommand)], {
+    const observer = addTraces(addAlertCommand(screen.observer, alertCommand), traces);
+    const running = await start(catalog, [observer], {
       configPath,
       follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
     });
@@ -78,6 +81,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     await running.stop(GRACE_MS);
     watches?.end();
     await alertCommand.close();
+    await traces.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
     screen.close();
@@ -131,6 +135,31 @@ async function survey(
   } catch (error) {
     if (!signal.aborted) warn(`note: the ledger could not be surveyed: ${getErrorMessage(error)}`);
   }
+}
+
+/** Its code is loaded when the config has a receiver. */
+function createTraces(catalog: () => Catalog, warn: (text: string) => void): LiveExport {
+  let loading: Promise<LiveExport> | null = null;
+  return {
+    add: (line) => {
+      if (catalog().otlp === null) return;
+      loading ??= import("../money/export/live.ts").then(({ createLiveExport }) =>
+        createLiveExport({ catalog, warn }),
+      );
+      void loading.then((live) => live.add(line));
+    },
+    close: async () => (await loading)?.close(),
+  };
+}
+
+function addTraces(observer: Observer, traces: LiveExport): Observer {
+  return {
+    ...observer,
+    requestDone: (record, line) => {
+      observer.requestDone(record, line);
+      if (line) traces.add(line);
+    },
+  };
 }
 
 function addAlertCommand(observer: Observer, command: AlertCommand): Observer {

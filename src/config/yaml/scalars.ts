@@ -3,6 +3,7 @@
 // message repeats the value: it may be a secret in the wrong place.
 
 import { formatDecimal, parseDecimal } from "../../lib/money.ts";
+import { isLoopback } from "../proxy.ts";
 import { createZone } from "../../lib/text/zone.ts";
 
 /** Names of channels, groups, plans and keys. */
@@ -122,6 +123,17 @@ export function readHttpUrl(text: string): URL {
   if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) {
     throw new RangeError("expected a URL that begins with https:// or http://");
   }
+  return url;
+}
+
+/** The URL of a receiver of traces. What they hold is not for a network to read. */
+export function readTracesUrl(text: string): URL {
+  const url = readHttpUrl(text);
+  if (url.protocol === "http:" && !isLoopback(url.hostname))
+    throw new RangeError("must begin with https://, unless it is an address of this machine");
+  if (url.username !== "" || url.password !== "")
+    throw new RangeError("must not hold a user name or password: a credential belongs in `headers`");
+  if (url.pathname === "/") url.pathname = "/v1/traces";
   return url;
 }
 

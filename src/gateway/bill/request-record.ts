@@ -71,7 +71,7 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
   const { key, group, attempts, ending } = r;
   const channel = attempts.at(-1)?.channel ?? null;
   const chargeUsd = line?.charge_usd ?? null;
-  gateway.observer.requestDone({
+  const record: RequestRecord = {
     id: r.id,
     time: r.time,
     key: key.name,
@@ -88,7 +88,8 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
     chargeUsd,
     planUsd: readPlanAmount(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
-  });
+  };
+  gateway.observer.requestDone(record, line);
   const served = r.open && r.candidates.find((candidate) => candidate.channel.name === channel);
   if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r, chargeUsd), gateway.now());
 }

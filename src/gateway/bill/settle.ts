@@ -207,8 +207,16 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between?.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
-    extra,
+    extra: { ...extra, ...readTraceparent(r, gateway) },
   };
+}
+
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** The client's own trace, in which the span of this line belongs. */
+function readTraceparent({ exchange }: Request, { catalog }: Gateway): LineDraft["extra"] & {} {
+  const traceparent = catalog.otlp === null ? "" : (exchange.field("traceparent") ?? "");
+  return TRACEPARENT.test(traceparent) ? { traceparent } : {};
 }
 
 /** What a line says of its amounts. */

@@ -2,7 +2,7 @@
 // called synchronously with plain records. They must be fast and must not throw.
 
 import type { LimitWarning } from "../../billing/limits/alerts.ts";
-import type { ClientIdentity } from "../../billing/ledger/line.ts";
+import type { ClientIdentity, LineDraft } from "../../billing/ledger/line.ts";
 import type { Usage } from "../../billing/usage.ts";
 
 export interface RequestRecord {
@@ -42,7 +42,8 @@ export interface OpenStream {
 export interface Observer {
   /** A key or group has spent a share of a limit that the owner wants to hear of. */
   limitNear(warning: LimitWarning): void;
-  requestDone(record: RequestRecord): void;
+  /** `line`: what the ledger has of it, if it was billed. */
+  requestDone(record: RequestRecord, line?: LineDraft | null): void;
   streamOpened(stream: OpenStream): void;
   streamClosed(id: string): void;
   notice(level: "note" | "warning" | "error", text: string): void;
@@ -55,7 +56,7 @@ export type MetricsDetail = "all" | "public" | { readonly key: string };
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
     limitNear: (warning) => observers.forEach((observer) => observer.limitNear(warning)),
-    requestDone: (record) => observers.forEach((observer) => observer.requestDone(record)),
+    requestDone: (record, line) => observers.forEach((observer) => observer.requestDone(record, line)),
     streamOpened: (stream) => observers.forEach((observer) => observer.streamOpened(stream)),
     streamClosed: (id) => observers.forEach((observer) => observer.streamClosed(id)),
     notice: (level, text) => observers.forEach((observer) => observer.notice(level, text)),

@@ -21,6 +21,13 @@ export function listPowers(tree: unknown, catalog: Catalog, ledger: string | nul
   return [
     ...describeLogins(catalog),
     ...describeList(tree, ["alerts", "command"], "runs a program for each alert"),
+    ...(catalog.otlp === null
+      ? []
+      : [
+          removal("otlp", `sends every line, with names of keys and labels, to ${catalog.otlp.url.href}`, [
+            ["otlp"],
+          ]),
+        ]),
     ...describeList(tree, ["cors_origins"], "lets these pages of a browser use the gateway"),
     ...describeList(tree, ["allowed_hosts"], "answers under these host names"),
     ...(catalog.console === "always"

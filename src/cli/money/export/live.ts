@@ -1,0 +1,144 @@
+// Sends a span for each line to the receiver of `otlp:`, in batches, after the line is written. No request waits for it.
+
+import type { LineDraft } from "../../../billing/ledger/line.ts";
+import { sellerOf } from "../../../billing/prices.ts";
+import type { Catalog } from "../../../config/catalog.ts";
+import { addressOf } from "../../../gateway/upstream/origin.ts";
+import { type Client, createClient } from "../../../lib/http1/client/client.ts";
+import { sendSpans } from "./send.ts";
+import { type ChannelPlace, describeSpan, type ExportedLine, type Span } from "./spans.ts";
+
+/** While the receiver is away, at most so many wait. The oldest go first. */
+const MAX_WAITING = 10_000;
+/** A batch of this size takes less than a millisecond to write. */
+export const BATCH = 50;
+const PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 60_000;
+const LAST_MS = 2000;
+
+export interface LiveExport {
+  add(line: LineDraft): void;
+  /** Sends what waits, for two seconds at most. */
+  close(): Promise<void>;
+}
+
+/** Where spans go, and where their channels are. */
+type Places = Pick<Catalog, "otlp" | "channels">;
+
+export interface LiveOptions {
+  readonly catalog: () => Places;
+  readonly warn: (text: string) => void;
+}
+
+export function createLiveExport(options: LiveOptions): LiveExport {
+  return new SpanQueue(options);
+}
+
+class SpanQueue implements LiveExport {
+  readonly #options: LiveOptions;
+  readonly #client: Client = createClient();
+  #waiting: Span[] = [];
+  #dropped = 0;
+  /** Why the receiver is away; null: it is not. */
+  #problem: string | null = null;
+  #pauseMs = PAUSE_MS;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #sending: Promise<void> | null = null;
+  #closed = false;
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+  }
+
+  add(line: LineDraft): void {
+    const catalog = this.#options.catalog();
+    this.#waiting.push(describeSpan(line, placeOf(line, catalog)));
+    if (this.#waiting.length > MAX_WAITING) {
+      this.#waiting.shift();
+      this.#dropped += 1;
+    }
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    const last = Promise.withResolvers<void>();
+    const timer = setTimeout(last.resolve, LAST_MS);
+    await Promise.race([this.#sendAll(), last.promise]);
+    clearTimeout(timer);
+    const lost = this.#waiting.length + this.#dropped;
+    if (lost > 0) this.#options.warn(`otlp: ${lost} spans were not sent`);
+    this.#client.close();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null || this.#closed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      void this.#sendAll();
+    }, this.#pauseMs);
+    this.#timer.unref();
+  }
+
+  #sendAll(): Promise<void> {
+    this.#sending ??= this.#sendBatches().finally(() => {
+      this.#sending = null;
+      if (this.#waiting.length > 0) this.#schedule();
+    });
+    return this.#sending;
+  }
+
+  async #sendBatches(): Promise<void> {
+    const { catalog, warn } = this.#options;
+    while (this.#waiting.length > 0) {
+      const { otlp } = catalog();
+      if (otlp === null) {
+        this.#waiting = [];
+        return;
+      }
+      const batch = this.#waiting.slice(0, BATCH);
+      const sent = await sendSpans(this.#client, otlp, batch);
+      if (sent.kind === "away") {
+        this.#noteAway(sent.why);
+        return;
+      }
+      // Spans that were dropped meanwhile were the oldest ones, which are in the batch.
+      const done = new Set(batch);
+      this.#waiting = this.#waiting.filter((span) => !done.has(span));
+      if (sent.kind === "refused") warn(`otlp: ${batch.length} spans were refused: ${sent.why}`);
+      else if (sent.rejected > 0) warn(`otlp: ${sent.rejected} spans were rejected: ${sent.why}`);
+      this.#noteBack();
+    }
+  }
+
+  #noteAway(why: string): void {
+    this.#pauseMs = Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
+    if (this.#problem === null || this.#dropped > 0) this.#report(why);
+    this.#problem = why;
+  }
+
+  #noteBack(): void {
+    this.#pauseMs = PAUSE_MS;
+    if (this.#problem === null) return;
+    this.#problem = null;
+    this.#options.warn("otlp: the receiver answers again");
+  }
+
+  #report(why: string): void {
+    const lost = this.#dropped === 0 ? "" : `; ${this.#dropped} older ones were dropped`;
+    this.#options.warn(`otlp: the receiver is away (${why}): ${this.#waiting.length} spans wait${lost}`);
+    this.#dropped = 0;
+  }
+}
+
+/** Where a channel's upstream is, for the span of a line. */
+export function placeOf(
+  { channel: name }: Pick<ExportedLine, "channel">,
+  catalog: Pick<Catalog, "channels"> | null,
+): ChannelPlace | null {
+  const channel = catalog?.channels.get(name);
+  if (channel === undefined) return null;
+  const { host, port } = addressOf(channel).origin;
+  return { provider: sellerOf(channel).provider, host, port };
+}
