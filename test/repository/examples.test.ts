@@ -48,6 +48,14 @@ describe("configs", () => {
   });
 });
 
+test("the Grafana dashboard asks for metrics that there are", () => {
+  const dashboard = readFileSync(join(FOLDER, "grafana-dashboard.json"), "utf8");
+  const source = readFileSync(join(FOLDER, "../src/gateway/control/metrics.ts"), "utf8");
+  expect(JSON.parse(dashboard).panels.length).toBeGreaterThan(8);
+  const asked = [...new Set(dashboard.match(/gateway_\w+/g))].map((name) => name.replace(/_bucket$/, ""));
+  expect(asked.filter((name) => !source.includes(`"${name}"`))).toEqual([]);
+});
+
 describe.skipIf(process.platform === "win32")("scripts", () => {
   let folder: TempFolder;
   let upstream: DemoUpstream;
