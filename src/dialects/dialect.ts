@@ -88,6 +88,8 @@ export interface Dialect {
   sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
+  /** Fields that a tool of this dialect needs to show an error of the gateway. */
+  reasonFields?(error: GatewayError): readonly Field[];
   /** The event that ends a stream that broke after its first byte. */
   errorEvent(error: GatewayError, requestId: string, at?: StreamBreak): string;
   /** Sent before `errorEvent` if the stream broke inside an event. */

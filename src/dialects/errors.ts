@@ -28,6 +28,8 @@ function refuseAs(messages: string, code: string | null, content: string): Error
   return { messages, openai: ["invalid_request_error", code], content };
 }
 
+const USAGE_LIMIT = "usage_limit_reached";
+
 export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
   key_missing: UNAUTHENTICATED,
   key_unknown: UNAUTHENTICATED,
@@ -58,16 +60,13 @@ export const ERROR_NAMES: Readonly<Record<ErrorCode, ErrorNames>> = {
     openai: ["rate_limit_error", "rate_limit_exceeded"],
     content: "RESOURCE_EXHAUSTED",
   },
+  // By the type Codex knows a limit, by the code everybody else does (docs/decisions/0018-who-sent-it.md).
   limit_spent: {
     messages: "rate_limit_error",
-    openai: ["insufficient_quota", "insufficient_quota"],
+    openai: [USAGE_LIMIT, "insufficient_quota"],
     content: "RESOURCE_EXHAUSTED",
   },
-  limit_unenforceable: {
-    messages: "rate_limit_error",
-    openai: ["insufficient_quota", "insufficient_quota"],
-    content: "RESOURCE_EXHAUSTED",
-  },
+  limit_unenforceable: refuseAs("rate_limit_error", "model_not_found", "RESOURCE_EXHAUSTED"),
   internal: { ...FAILED, content: "INTERNAL" },
   upstream_failed: FAILED,
   unavailable: FAILED,

@@ -46,6 +46,8 @@ export interface ErrorDetails {
   /** The code in responses and chat errors, if it is more specific than the gateway's code. */
   readonly wireCode?: string;
   readonly retryAfterSeconds?: number;
+  /** When a limit that is spent begins anew, in milliseconds; null: never. */
+  readonly resetsAt?: number | null;
   /** The methods that the path accepts. */
   readonly allow?: readonly string[];
   readonly cause?: unknown;
@@ -56,6 +58,7 @@ export class GatewayError extends Error {
   readonly param: string | null;
   readonly wireCode: string | null;
   readonly retryAfterSeconds: number | null;
+  readonly resetsAt: number | null;
   readonly allow: readonly string[];
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -65,6 +68,7 @@ export class GatewayError extends Error {
     this.param = details.param ?? null;
     this.wireCode = details.wireCode ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds ?? null;
+    this.resetsAt = details.resetsAt ?? null;
     this.allow = details.allow ?? [];
   }
 

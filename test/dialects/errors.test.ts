@@ -5,6 +5,7 @@ import { errorFields, ERROR_NAMES } from "../../src/dialects/errors.ts";
 import { messages } from "../../src/dialects/formats/messages.ts";
 import { relay } from "../../src/dialects/formats/relay.ts";
 import { responses } from "../../src/dialects/formats/responses.ts";
+import { writeErrorEvent } from "../../src/dialects/formats/responses-websocket.ts";
 import { type ErrorCode, GatewayError, STATUS_OF } from "../../src/lib/errors.ts";
 
 const parse = (text: string): unknown => JSON.parse(text);
@@ -78,6 +79,7 @@ describe("the names of errors in the contract", () => {
     ["plan_inactive", 403, "permission_error", "plan_inactive", "PERMISSION_DENIED"],
     ["rate_limited", 429, "rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"],
     ["limit_spent", 429, "rate_limit_error", "insufficient_quota", "RESOURCE_EXHAUSTED"],
+    ["limit_unenforceable", 403, "rate_limit_error", "model_not_found", "RESOURCE_EXHAUSTED"],
     ["unknown_path", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
     ["method_not_allowed", 405, "invalid_request_error", "model_not_found", "UNIMPLEMENTED"],
     ["unknown_model", 404, "not_found_error", "model_not_found", "NOT_FOUND"],
@@ -93,6 +95,37 @@ describe("the names of errors in the contract", () => {
     expect(ERROR_NAMES[code].messages).toBe(type);
     expect(ERROR_NAMES[code].openai[1]).toBe(wireCode);
     expect(ERROR_NAMES[code].content).toBe(rpc);
+  });
+});
+
+describe("a limit that is spent", () => {
+  const text = 'The key "ci" has spent $5 — Modell "größer".\nIt resets at noon.';
+  const spent = new GatewayError("limit_spent", text, { retryAfterSeconds: 60, resetsAt: 1_800_000_000_001 });
+  const shown = 'The key "ci" has spent $5 ? Modell "gr??er".?It resets at noon';
+
+  test.each([
+    ["responses", responses],
+    ["chat", chat],
+  ])("is told to Codex by its type, a header and its end, and to others by its code: %s", (_, dialect) => {
+    expect(parse(dialect.errorBody(spent, "r"))).toEqual({
+      error: {
+        message: text,
+        type: "usage_limit_reached",
+        param: null,
+        code: "insufficient_quota",
+        resets_at: 1_800_000_001,
+      },
+    });
+    expect(dialect.reasonFields?.(spent)).toEqual([["x-codex-promo-message", shown]]);
+    expect(dialect.reasonFields?.(new GatewayError("rate_limited", "x"))).toEqual([]);
+  });
+
+  test("is told to Codex over a WebSocket by the same fields", () => {
+    expect(JSON.parse(writeErrorEvent(spent, null).toString())).toMatchObject({
+      status: 429,
+      error: { type: "usage_limit_reached", code: "insufficient_quota", resets_at: 1_800_000_001 },
+      headers: { "retry-after": "60", "x-codex-promo-message": shown },
+    });
   });
 });
 

@@ -316,6 +316,7 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
   const reset = findReset(window, ledger.zone, now);
   const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
   throw new GatewayError("limit_spent", `${state}.${need}${advice} ${describeEnd(side, reset)}`, {
+    resetsAt: reset,
     retryAfterSeconds:
       reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.max(1, Math.ceil((reset - now) / 1000)),
   });

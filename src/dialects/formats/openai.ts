@@ -1,6 +1,7 @@
 // What the responses and chat dialects share: the credential's header, errors, model lists.
 
 import type { GatewayError } from "../../lib/errors.ts";
+import type { Field } from "../../lib/http1/types.ts";
 import { isObject } from "../../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";
@@ -12,11 +13,27 @@ export interface WireError {
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
+  /** Seconds. Codex shows it as a time of day. */
+  readonly resets_at?: number;
 }
 
-export function formWireError(error: GatewayError): WireError {
-  const [type, code] = ERROR_NAMES[error.code].openai;
-  return { message: error.message, type, param: error.param, code: error.wireCode ?? code };
+export function formWireError({ code: name, message, param, wireCode, resetsAt }: GatewayError): WireError {
+  const [type, code] = ERROR_NAMES[name].openai;
+  const error = { message, type, param, code: wireCode ?? code };
+  return resetsAt === null ? error : { ...error, resets_at: Math.ceil(resetsAt / 1000) };
+}
+
+const MAX_REASON_LENGTH = 500;
+
+/** Codex shows the reason of a spent limit only from here, between "You've hit your usage limit." and ", or try again". It
+ *  reads ASCII. */
+export function reasonFields({ code, message }: GatewayError): Field[] {
+  if (code !== "limit_spent") return [];
+  const reason = message
+    .replace(/\.$/, "")
+    .replaceAll(/[^\x20-\x7e]/g, "?")
+    .slice(0, MAX_REASON_LENGTH);
+  return [["x-codex-promo-message", reason]];
 }
 
 type SharedParts = Omit<
@@ -28,6 +45,7 @@ export const OPENAI_PARTS: SharedParts = {
   upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["authorization", `Bearer ${credential}`],
   errorBody: (error) => JSON.stringify({ error: formWireError(error) }),
+  reasonFields,
   eventCloser: "\n\n",
   resetAfterErrorEvent: false,
   listBody(models, query) {

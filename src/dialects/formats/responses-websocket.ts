@@ -4,7 +4,7 @@
 import type { GatewayError } from "../../lib/errors.ts";
 import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { formWireError } from "./openai.ts";
+import { formWireError, reasonFields } from "./openai.ts";
 
 /** The fields of a message that decide where it belongs. */
 export interface SocketEvent {
@@ -52,13 +52,15 @@ export function readErrorStatus(message: Uint8Array): number {
 /** The error of the gateway, as the provider sends its own. */
 export function writeErrorEvent(error: GatewayError, streamId: string | null): Buffer {
   const { status, retryAfterSeconds } = error;
+  const wait = retryAfterSeconds === null ? [] : [["retry-after", String(retryAfterSeconds)] as const];
+  const fields = [...wait, ...reasonFields(error)];
   return Buffer.from(
     JSON.stringify({
       type: "error",
       status,
       ...(streamId === null ? {} : { stream_id: streamId }),
       error: formWireError(error),
-      ...(retryAfterSeconds === null ? {} : { headers: { "retry-after": String(retryAfterSeconds) } }),
+      ...(fields.length === 0 ? {} : { headers: Object.fromEntries(fields) }),
     }),
   );
 }

@@ -65,6 +65,7 @@ export function refuse(exchange: Exchange, error: GatewayError, dialect: Dialect
     exchange.reset();
     return;
   }
-  const fields: Field[] = [["x-request-id", id], ...errorFields(error)];
+  const reason = dialect.reasonFields?.(error) ?? [];
+  const fields: Field[] = [["x-request-id", id], ...errorFields(error), ...reason];
   exchange.answer(error.status, fields, dialect.errorBody(error, id));
 }

@@ -125,7 +125,7 @@ test.each(PLATFORMS)("a key over its limit gets the error of its dialect: %s", a
     const { status, body } = await rawRequest(gateway.port, callOf(platform));
     const { error } = JSON.parse(body.toString());
     expect(status).toBe(429);
-    expect(error.type ?? error.status).toMatch(/rate_limit_error|insufficient_quota|RESOURCE_EXHAUSTED/);
+    expect(error.type ?? error.status).toMatch(/rate_limit_error|usage_limit_reached|RESOURCE_EXHAUSTED/);
     expect(error.message).toContain("does not reset");
   });
 });

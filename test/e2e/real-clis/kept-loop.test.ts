@@ -51,8 +51,10 @@ test.skipIf(WANTED === "" || !hasTool("codex"))(
       };
       const address = `openai_base_url=${gateway.url}/v1`;
       const command = ["codex", "exec", "--skip-git-repo-check", "-c", address, "Build it."];
-      const { wasEnded } = await startProgram(command, around);
+      const { wasEnded, stderr } = await startProgram(command, around);
       expect(wasEnded).toBe(false);
+      expect(stderr).toContain("the same tool call 4 times in a row");
+      expect(stderr).not.toContain("Quota exceeded");
       const refused = gateway.records.filter(({ status }) => status === 429);
       expect(refused.map(({ problem }) => problem)).toEqual([
         expect.stringContaining("the same tool call 4 times in a row"),
