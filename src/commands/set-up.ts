@@ -38,8 +38,8 @@ export const SET_UP: CommandTable = {
       ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
       ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
       [
-        "gateway init --adopt ./gateway.yaml --yes --accept keys ledger",
-        "the same in a script, with its keys and ledger",
+        "gateway init --adopt ./gateway.yaml --yes --accept keys unlimited",
+        "the same in a script, with its keys, though they have no limits",
       ],
       ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
     ],

@@ -196,6 +196,11 @@ export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }
 
+/** The share of `whole`, in percent with two places. All of nothing is used. */
+export function computePercent(part: Usd, whole: Usd): number {
+  return whole === 0n ? 100 : Number((part * 10_000n) / whole) / 100;
+}
+
 /** Whether `part` is at least this share of `whole`. `percent` is a whole number. */
 export function isShareReached(part: Usd, whole: Usd, percent: number): boolean {
   return part * 100n >= whole * BigInt(percent);

@@ -131,7 +131,7 @@ function createSpendSection(): Draw {
     const plans = Object.entries(spend.by_plan ?? {})
       .filter(([, usd]) => parseUsd(usd) > 0n)
       .map(([key, usd]) => `${key}  $${formatAmount(usd)} paid by a plan`);
-    const isNone = spent.length + plans.length === 0;
+    const isNone = [...spent, ...plans].length === 0;
     const title = isNone ? "Nothing spent today" : "Spent today, by key";
     return { title, lines: [...lines, ...plans.map((line) => cutText(line, columns))], counts: true };
   };

@@ -8,7 +8,7 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
-import { formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../lib/money.ts";
+import { formatUsd, parseUsd, subtractUsd, ZERO_USD, computePercent } from "../../lib/money.ts";
 import { findRenewal, type Zone } from "../../lib/text/zone.ts";
 import { readReset } from "../upstream/retry-after.ts";
 import type { ChannelView } from "./view.ts";
@@ -128,7 +128,7 @@ export class Allowances {
       const spent = parseUsd(text);
       const usd = parseUsd(credit.usd);
       const left = formatUsd(spent < usd ? subtractUsd(usd, spent) : ZERO_USD);
-      const used = usd === ZERO_USD ? 100 : Number((spent * 10_000n) / usd) / 100;
+      const used = computePercent(spent, usd);
       const found = describe("credit", "USD", seen, { used, left, of: credit.usd, resets: until });
       this.#check(channel, "credit", found);
       return found;

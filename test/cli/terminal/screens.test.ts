@@ -34,7 +34,9 @@ function writeLedger(path: string): void {
     const key = index % 2 === 0 ? "laptop" : "continuous-integration";
     const channel = index % 3 === 0 ? "anthropic-main-of-the-team" : "anthropic-main-of-the-spare";
     const usage = { input: 123_456, cache_read: 11_000_000 + index, output: 35_000 };
-    const amounts = { official_usd: `${index}.123456789`, charge_usd: `${index * 10}.987654321` };
+    // Whatever the hour is, what was spent today has at most two digits.
+    const usd = index < 24 ? 1 : index * 10;
+    const amounts = { official_usd: `${index}.123456789`, charge_usd: `${usd}.987654321` };
     return encodeLine(draftOf(`req_0199${index}`, { time, key, channel, usage, ...amounts }), GENESIS);
   });
   writeFileSync(path, `${lines.join("\n")}\n`);

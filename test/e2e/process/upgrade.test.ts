@@ -94,7 +94,17 @@ test("without --config, the error names the command that adopts the file of the 
   const refused = await run(at, "usage");
   expect(refused.status).toBe(2);
   expect(refused.stderr).toContain("gateway init --adopt gateway.yaml");
-  const adopted = await run(at, "init", "--adopt", "gateway.yaml", "--yes");
+  const adopted = await run(
+    at,
+    "init",
+    "--adopt",
+    "gateway.yaml",
+    "--yes",
+    "--accept",
+    "keys",
+    "unlimited",
+    "ledger",
+  );
   expect(adopted.stderr).toContain("gateway.yaml");
   expect(adopted.status).toBe(0);
   const usage = await run(at, "usage", "--json");

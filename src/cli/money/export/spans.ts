@@ -19,7 +19,8 @@ export interface ChannelPlace {
 /** A line as it is written, or as it was read. */
 export type ExportedLine = Omit<Line, "v" | "prev"> & { readonly extra?: unknown };
 
-type Value = string | number | boolean;
+/** An object: a number, as its text is. */
+type Value = string | number | boolean | object;
 interface Attribute {
   readonly key: string;
   readonly value: Readonly<Record<string, Value>>;
@@ -120,8 +121,8 @@ function describeUsage({ usage, official_usd: official, price_source: source }: 
       "gen_ai.usage.reasoning.output_tokens": counts.reasoning ?? 0,
     }),
     ...(official !== null && {
-      // The exact amounts are text, in the attributes of the gateway.
-      "gen_ai.usage.cost.amount": Number(official),
+      // As the ledger has it, without a float between.
+      "gen_ai.usage.cost.amount": JSON.rawJSON(official),
       "gen_ai.usage.cost.currency": "USD",
       "gen_ai.usage.cost.source": source === "reported" ? "provider" : "local",
     }),
@@ -158,8 +159,7 @@ function attribute(key: string, value: Value): Attribute {
   if (typeof value === "string") return { key, value: { stringValue: value } };
   if (typeof value === "boolean") return { key, value: { boolValue: value } };
   // Whole numbers of 64 bits are text in this form.
-  const isCount = Number.isInteger(value) && !key.endsWith(".amount");
-  return { key, value: isCount ? { intValue: String(value) } : { doubleValue: value } };
+  return { key, value: typeof value === "number" ? { intValue: String(value) } : { doubleValue: value } };
 }
 
 /** The body of a request to the receiver. */
