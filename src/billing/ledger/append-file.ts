@@ -8,6 +8,7 @@ import {
   fdatasyncSync,
   fstatSync,
   ftruncateSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -37,6 +38,9 @@ function encode(records: readonly string[]): number | null {
   return end;
 }
 
+/** Syncs come soon after writes, so less than this waits for one. */
+const MAX_REWRITTEN_BYTES = 8 << 20;
+
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
 export class AppendFile {
@@ -50,26 +54,32 @@ export class AppendFile {
   /** There may be bytes of a failed write after `size`. */
   #torn = false;
   #syncing = 0;
+  /** What is before it is on the disk, as far as anybody knows. */
+  #synced: number;
+  /** The last sync has failed, or whoever had the file open before was killed and may have known of one that failed. */
+  #hasFailed: boolean;
   #closed = false;
 
-  private constructor(path: string, fd: number) {
+  private constructor(path: string, fd: number, syncedBytes: number | null) {
     this.#path = path;
     this.#fd = fd;
     const { ino, dev, size } = fstatSync(fd);
     this.#ino = ino;
     this.#dev = dev;
     this.#size = size;
+    this.#synced = Math.max(Math.min(syncedBytes ?? size, size), size - MAX_REWRITTEN_BYTES);
+    this.#hasFailed = this.#synced < size;
   }
 
-  /** `shared`: the file may have other hard links. */
-  static open(path: string, shared: boolean): AppendFile {
-    return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }));
+  /** `shared`: the file may have other hard links. `syncedBytes`: what is certainly on the disk; null: not known. */
+  static open(path: string, shared: boolean, syncedBytes: number | null = null): AppendFile {
+    return new AppendFile(path, openOwn(path, { flags: APPEND_OR_CREATE, shared }), syncedBytes);
   }
 
   /** A new file under a temporary name, until `moveTo` puts it in place. */
   static createDraft(path: string): AppendFile {
     const draft = nameDraft(path);
-    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }));
+    return new AppendFile(draft, openOwn(draft, { flags: CREATE_NEW | constants.O_APPEND }), null);
   }
 
   /** In bytes; whole records only. */
@@ -110,10 +120,13 @@ export class AppendFile {
 
   /** Everything written before the call is on the disk when this resolves. */
   sync(): Promise<void> {
-    this.#syncing += 1;
     return new Promise((resolve, reject) => {
+      this.#rewrite();
+      const size = this.#size;
+      this.#syncing += 1;
       fdatasync(this.#fd, (error) => {
         this.#syncing -= 1;
+        this.#noteSync(size, error);
         if (this.#closed && this.#syncing === 0) closeSync(this.#fd);
         if (error) reject(error);
         else resolve();
@@ -122,7 +135,32 @@ export class AppendFile {
   }
 
   syncNow(): void {
+    this.#rewrite();
+    const size = this.#size;
+    this.#hasFailed = true;
     fdatasyncSync(this.#fd);
+    this.#noteSync(size, null);
+  }
+
+  #noteSync(size: number, error: unknown): void {
+    this.#hasFailed = error !== null && error !== undefined;
+    if (!this.#hasFailed) this.#synced = Math.max(this.#synced, size);
+  }
+
+  /** After a failed sync, Linux takes the pages for written, and a later sync that succeeds does not bring them to the disk.
+   *  So they are written once more, byte for byte. */
+  #rewrite(): void {
+    const bytes = Buffer.alloc(this.#hasFailed ? this.#size - this.#synced : 0);
+    if (bytes.length === 0) return;
+    // A descriptor that appends would write them at the end.
+    const fd = openOwn(this.#path, { flags: constants.O_RDWR, shared: true });
+    try {
+      if (fstatSync(fd).ino !== this.#ino) return;
+      const length = readSync(fd, bytes, 0, bytes.length, this.#synced);
+      for (let at = 0; at < length;) at += writeSync(fd, bytes, at, length - at, this.#synced + at);
+    } finally {
+      closeSync(fd);
+    }
   }
 
   moveTo(path: string): void {

@@ -77,7 +77,7 @@ export class LedgerStore {
     const { path, journalPath } = options;
     // In this order: a ledger that a power cut left without its first lines has its journal beside it.
     const journal = AppendFile.open(journalPath, false);
-    const files = { journal, lines: AppendFile.open(path, true) };
+    const files = { journal, lines: AppendFile.open(path, true, recovery.syncedBytes) };
     const others = [".end", ".channels.json", ".alerts.json"].map((end) => path + end);
     for (const each of [journalPath, ...others]) removeDrafts(each);
     return new LedgerStore(options, files, recovery);

@@ -1,7 +1,7 @@
 // The files of an open ledger: none is closed while it is brought to the disk, and none stays open that is not needed.
 
 import { describe, expect, test } from "bun:test";
-import { fstatSync, statSync } from "node:fs";
+import { fstatSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { AppendFile } from "../../../src/billing/ledger/append-file.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { bill, filesOf, newLedgerPath, optionsFor } from "./ledger-samples.ts";
@@ -47,6 +47,22 @@ describe("a file of the ledger", () => {
     await ledger.close();
     expect(countOpen(path)).toBe(0);
   });
+});
+
+test("bytes that may not be on the disk are written there once more, and nothing is added to the file", () => {
+  const path = newLedgerPath();
+  const long = "x".repeat(9000);
+  for (const syncedBytes of [null, 4000]) {
+    writeFileSync(path, `${long}\n`);
+    utimesSync(path, 1, 1);
+    const file = AppendFile.open(path, true, syncedBytes);
+    file.syncNow();
+    expect(statSync(path).mtimeMs === 1000).toBe(syncedBytes === null);
+    file.write(["a line"]);
+    file.syncNow();
+    file.close();
+    expect(readFileSync(path, "utf8")).toBe(`${long}\na line\n`);
+  }
 });
 
 test("with `sync: always`, the lines are brought to the disk, and not only the journal", async () => {

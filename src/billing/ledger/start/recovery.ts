@@ -33,6 +33,8 @@ export interface Recovery {
   readonly endState: EndState;
   /** What must be marked in the chain. */
   readonly doubts: Doubts;
+  /** How much of the growing file is certainly on the disk; null: not known. */
+  readonly syncedBytes: number | null;
   /** Lines are missing at the end without a reason, and the next line has to show it. */
   readonly hasGap: boolean;
 }
@@ -52,8 +54,16 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     noted: ends[0] ?? null,
     endState,
     doubts,
+    syncedBytes: measureSynced(files, path, ends[0]?.synced ?? null),
     hasGap: missing !== null,
   };
+}
+
+function measureSynced(files: readonly string[], path: string, synced: Position | null): number | null {
+  const place = synced && locate(files, synced);
+  if (place === null || place.file < files.length - 2) return null;
+  // A file that is rotated was brought to the disk before.
+  return files[place.file] === path ? place.offset : 0;
 }
 
 /** How many requests will get a line at the next start. */
