@@ -46,9 +46,8 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<Bu
       {
         name: "changes",
         setup(build) {
-          if (files.size === 0) return;
           build.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
-            contents: files.get(path) ?? readFileSync(path, "utf8"),
+            contents: importNow(files.get(path) ?? readFileSync(path, "utf8")),
             loader: "ts",
           }));
         },
@@ -62,6 +61,17 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<Bu
   for (const other of others)
     assets.set(other.path.replace(/^.*\//, ""), Buffer.from(await other.arrayBuffer()));
   return { text: text.slice(text.indexOf("(function(")), assets };
+}
+
+/** What the source imports when it is needed is there from the beginning: the bundler would wrap all modules otherwise. */
+function importNow(text: string): string {
+  const paths: string[] = [];
+  const body = text.replaceAll(
+    /\bimport\(("\.[^"]+")\)/g,
+    (_, path: string) => `Promise.resolve(later${paths.push(path)})`,
+  );
+  const imports = paths.map((path, index) => `import * as later${index + 1} from ${path};\n`);
+  return imports.join("") + body;
 }
 
 const FUNCTION = /^(?:async )?function\*? [\w$]+\((?:[^\n]*\}$|.*?^\}$)/gms;
