@@ -34,6 +34,7 @@ const HANDLERS: Handlers = {
   "second gateway": (world) => world.startSecond(),
   clock: (world, { byMs }) => {
     world.wallOffset += byMs;
+    world.bends.push(world.scheduler.now);
     world.timeWasBent = true;
   },
   standstill: (world, { ms }) => {
@@ -69,6 +70,13 @@ const HANDLERS: Handlers = {
     later(world, waitMs, "the key is disabled", () => world.change({ keysOff: new Set([client]) }));
     later(world, waitMs + ms, "keys are on again", () => world.change({ keysOff: new Set() }));
   },
+  "credential changed": (world, { channel, ms }) => {
+    const upstream = world.upstreams.get(channel)!;
+    upstream.changes += 1;
+    later(world, ms, "the new credential is in the config", () => world.changeCredential(channel));
+  },
+  "correction forged": (world, { downMs }) =>
+    world.stopGateway(1000, downMs, async () => world.operator.forge()),
   "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
   command: (world, happening) => world.operator.command(happening),
   reprice: (world, happening) => world.operator.reprice(happening),

@@ -1,8 +1,9 @@
 // What an operator does with commands: through the control socket of the running gateway, or while it is stopped.
 
+import { createHash } from "node:crypto";
 import { type Happening, hasBadDisk } from "./plan/plan.ts";
 import type { World } from "./run.ts";
-import { CONFIG } from "./world/config.ts";
+import { CONFIG, LEDGER } from "./world/config.ts";
 import { Killed, SimProcess } from "./world/process.ts";
 
 /** A channel that was disabled by a command. */
@@ -20,6 +21,8 @@ type Reprice = Extract<Happening, { kind: "reprice" }>;
 
 export class Operator {
   readonly pauses: Pause[] = [];
+  /** The ids of corrections that no gateway wrote. */
+  readonly forged: string[] = [];
   readonly #world: World;
   #repricings = 0;
 
@@ -49,22 +52,30 @@ export class Operator {
     if (status !== 200) return;
     if (action === "disable")
       this.pauses.push({ channel, from: scheduler.now, until: Number.POSITIVE_INFINITY, process });
-    if (action === "enable") this.#checkEnabled(process, channel);
+    if (action === "enable" && process === this.#world.process) this.#checkOpen(channel, "was enabled");
     if (action === "enable")
       for (const pause of this.pauses)
         if (pause.channel === channel) pause.until = Math.min(pause.until, scheduler.now);
   }
 
-  /** It ends every cooldown of the channel, those of single models too. */
-  #checkEnabled(process: SimProcess, channel: string): void {
+  /** A new credential begins without the cooldowns of the one before. */
+  checkRenewed(): void {
+    const { renewed, upstreams, served } = this.#world;
+    for (const channel of renewed) {
+      const used = served?.running.gateway.catalog.channels.get(channel)?.credential;
+      if (used !== upstreams.get(channel)?.credential) continue;
+      renewed.delete(channel);
+      this.#checkOpen(channel, "has a new credential");
+    }
+  }
+
+  /** Every cooldown of the channel has ended, those of single models too. */
+  #checkOpen(channel: string, why: string): void {
     const { gateway } = this.#world.served?.running ?? {};
-    if (gateway === undefined || process !== this.#world.process) return;
+    if (gateway === undefined) return;
     const view = gateway.channels.view(gateway.catalog, gateway.now()).find(({ name }) => name === channel);
     if (view?.until)
-      this.#world.accuse(
-        "control",
-        `The channel ${channel} was enabled, but is ${view.state}: ${view.reason}`,
-      );
+      this.#world.accuse("control", `The channel ${channel} ${why}, but is ${view.state}: ${view.reason}`);
   }
 
   /** Enables all channels again that commands have disabled. */
@@ -73,6 +84,43 @@ export class Operator {
     if (gateway === undefined) return;
     for (const { name, state } of gateway.channels.view(gateway.catalog, gateway.now()))
       if (state === "disabled") this.command({ channel: name, action: "enable" });
+  }
+
+  /** Somebody opens a spent limit again: a correction with the right hash says that a request cost nothing. */
+  forge(): void {
+    const inode = this.#world.disk.find(LEDGER);
+    const texts = inode?.content.toString().split("\n").slice(0, -1) ?? [];
+    const lines = texts.map((text): Record<string, unknown> => JSON.parse(text));
+    const target = lines.findLast(
+      ({ charge_usd: charge, corrects }) => Number(charge) > 0 && corrects === undefined,
+    );
+    if (inode === undefined || target === undefined) return;
+    const id = `cor_forged${this.forged.length}`;
+    const { time, key, group, platform, channel, model, multiplier, official_usd, charge_usd } = target;
+    const nothing = {
+      usage: {},
+      prices: {},
+      price_source: null,
+      tier: null,
+      official_usd: "0",
+      multiplier,
+      charge_usd: "0",
+    };
+    const origin = {
+      id,
+      time,
+      corrects: target["id"],
+      request_time: time,
+      key,
+      group,
+      platform,
+      channel,
+      model,
+    };
+    const prev = createHash("sha256").update(texts.at(-1)!).digest("hex");
+    const line = { v: 1, ...origin, ...nothing, was: { official_usd, charge_usd }, prev };
+    inode.write(inode.size, Buffer.from(`${JSON.stringify(line)}\n`));
+    this.forged.push(id);
   }
 
   /** Prices change: the gateway is stopped, earlier amounts are corrected, and the gateway is started again. */

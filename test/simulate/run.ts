@@ -7,6 +7,7 @@ import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "
 import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
 import { checkDelivered } from "./checks/delivered.ts";
 import { checkResent } from "./checks/resent.ts";
+import { checkStops } from "./checks/stops.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
@@ -122,12 +123,16 @@ export class World implements Machine {
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
   /** The keys that each text of the config file disables; null: the text is no config. */
+  /** Channels whose new credential the gateway has not read yet. */
+  readonly renewed = new Set<string>();
   readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();
   /** The clock was changed, or the process was suspended. */
   timeWasBent = false;
   stoodStill = false;
+  /** When the clock was changed. */
+  readonly bends: number[] = [];
   /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
   unasked = false;
   /** The last gateway has stopped, as it does when it is asked to. */
@@ -162,6 +167,7 @@ export class World implements Machine {
     this.scheduler = new Scheduler(new Random(plan.seed, "scheduler"), this.#trace);
     this.scheduler.onThrow = (owner, error) => this.#caught(owner.name, error);
     this.network = new Network(this.scheduler, plan.seed);
+    this.network.wall = () => this.wallOffset + this.scheduler.now / 1000;
     this.network.weatherOf = (name) => this.#weatherOf(name);
     this.disk = new Disk(new Random(plan.seed, "disk"));
     for (const client of plan.clients)
@@ -177,7 +183,7 @@ export class World implements Machine {
       arrivals: this.arrivals,
       bySend: this.bySend,
       byRequest: this.byRequest,
-      messageOf: (send: string) => this.sendsByName.get(send)?.message ?? null,
+      sends: this.sendsByName,
       noteRefused: (channel: string) => void this.refused.add(channel),
       stored: this.stored,
       healed: () => this.#healed,
@@ -324,6 +330,7 @@ export class World implements Machine {
       this.program = this.load(process);
       this.served = this.program.serve(CONFIG, this.#observe(process));
       this.boots.push(this.scheduler.now);
+      this.operator.checkRenewed();
     } catch (error) {
       this.#failedBoot(process, error);
     }
@@ -359,7 +366,8 @@ export class World implements Machine {
         if (process.dead) return;
         this.scheduler.note(`${process.name} says (${level}): ${text}`);
         this.notices.push(text);
-        if (text.includes("failed inside") && !text.includes("this process is dead"))
+        if (text === "config: the changed file is in force") this.operator.checkRenewed();
+        if (/failed inside|does not replace/.test(text) && !text.includes("this process is dead"))
           this.accuse("inside", text);
       },
     };
@@ -462,6 +470,12 @@ export class World implements Machine {
       if (now === text) this.writeConfig(text.slice(0, text.lastIndexOf("  - { name:")));
     });
     this.scheduler.after(waitUs + 30_000, NATURE, "the rest of the config", () => this.writeConfig());
+  }
+
+  changeCredential(channel: string): void {
+    const credentials = new Map(this.#changes.credentials).set(channel, this.upstreams.get(channel)!.changes);
+    this.change({ credentials });
+    this.renewed.add(channel);
   }
 
   changeLimits(client: string, limits: LimitPlan): void {
@@ -579,7 +593,8 @@ export class World implements Machine {
     this.healedAt = this.scheduler.now;
     this.disk.heal();
     this.network.lost.clear();
-    this.#changes = { ...NO_CHANGES, groupsFree: true };
+    const credentials = new Map([...this.upstreams].map(([name, { changes }]) => [name, changes]));
+    this.#changes = { ...NO_CHANGES, groupsFree: true, credentials };
     const right = writeConfig(this.plan, this.#changes);
     if (this.disk.find(CONFIG)?.content.toString() !== right) this.writeConfig(right);
     this.#pass(Math.max(0, (this.process?.frozenUntil ?? 0) - this.scheduler.now));
@@ -728,6 +743,7 @@ export class World implements Machine {
     checkKeysOff(this);
     checkDelivered(this);
     checkResent(this);
+    checkStops(this);
   }
 }
 

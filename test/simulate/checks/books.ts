@@ -22,6 +22,7 @@ interface Line extends Billed {
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
   readonly prev: string;
   readonly corrects?: string;
+  readonly mark?: string;
   readonly limit_usd?: string;
   readonly replaces?: { readonly id: string };
 }
@@ -33,14 +34,15 @@ export function checkBooks(world: World): void {
   const elsewhere = moved.flatMap(
     (name) => world.disk.find(`${HOME}/${name}`)?.content.toString().split("\n").filter(isObject) ?? [],
   );
-  const lines = [...elsewhere, ...texts].map(parseLine);
+  const all = [...elsewhere, ...texts].map(parseLine);
+  const lines = all.filter(({ mark }) => mark === undefined);
   checkChain(world, texts);
   if (world.accusations.every(({ check }) => check !== "chain")) checkVerify(world);
   checkOnce(world, lines);
   checkAmounts(world, lines);
   checkRequests(world, lines);
   checkExtra(world, lines);
-  checkRefused(world, lines);
+  checkRefused(world, all);
   checkDurable(world, new Set(lines.map(({ id }) => id)));
   checkJournal(world, lines);
 }
@@ -122,7 +124,16 @@ function checkVerify(world: World): void {
   if (world.removed.length > 0) return;
   const findings = world.verifyLedger();
   const lost = world.deaths.some(({ how }) => how === "without power") && world.plan.sync !== "always";
-  const bad = findings.filter((finding) => !(lost && finding.includes("lines at the end are missing")));
+  const { forged } = world.operator;
+  const bad = findings.filter(
+    (finding) =>
+      !(lost && finding.includes("lines at the end are missing")) &&
+      !forged.some((id) => finding.includes(id)),
+  );
+  const unseen = forged.find((id) => !findings.some((finding) => finding.includes(id)));
+  // A power cut may take what the gateway noted.
+  if (unseen !== undefined && !world.deaths.some(({ how }) => how === "without power"))
+    world.accuse("verify", `\`gateway ledger verify\` does not find the forged correction ${unseen}.`);
   if (bad.length > 0) world.accuse("verify", `\`gateway ledger verify\` finds: ${bad.join("; ")}`);
 }
 

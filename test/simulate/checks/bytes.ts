@@ -10,7 +10,7 @@ import { type Arrival, CREDENTIAL_END, isByChance, markOf, requestOf } from "../
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
 /** An answer that repeats the credential may be cut inside it. What is left is no secret: see docs/contract.md. */
-const WHOLE = new RegExp(PRIVATE.source.replace(/^[^|]+/, `cred-[a-z]+\\d-${CREDENTIAL_END}`));
+const WHOLE = new RegExp(PRIVATE.source.replace(/^[^|]+/, `cred-[a-z]+\\d-\\d?${CREDENTIAL_END}`));
 
 export function checkBytes(world: World, send: Send): void {
   const { reply } = send;
@@ -180,9 +180,17 @@ function checkConverted(world: World, send: Send, reply: Reply, arrivals: readon
   if (source === undefined)
     accuse(world, send, reply, "has words that its upstream did not say in this order");
   else if (done && wordsOf(source) !== said) accuse(world, send, reply, "looks whole, although it was cut");
-  else if (done) send.whole = source;
+  else if (done) checkUsage(world, send, reply, source);
   else if (ended && !text.includes('"error"'))
     accuse(world, send, reply, "ended without its terminal event and without an error");
+}
+
+/** A chat client learns what it used, however its response ended. */
+function checkUsage(world: World, send: Send, reply: Reply, source: Arrival): void {
+  send.whole = source;
+  const { input, cacheRead, output } = source.counts;
+  const usage = `"usage":{"prompt_tokens":${input + cacheRead},"completion_tokens":${output},`;
+  if (!source.goesOn && !reply.body.includes(usage)) accuse(world, send, reply, `lacks ${usage}…}`);
 }
 
 function isSentWhole({ plan }: Arrival): boolean {

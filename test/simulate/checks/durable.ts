@@ -32,10 +32,10 @@ export function isAtRisk(world: World, written: Written): boolean {
   if (world.removed.some((removal) => removal.inode === inode && at <= removal.at)) return true;
   const cut = world.deaths.find((death) => death.how === "without power" && death.at >= at);
   if (cut === undefined) return false;
-  // A failing disk guarantees nothing.
-  if (hasBadDisk(world.plan)) return true;
   const covering = world.syncs.filter((sync) => sync.inode === inode && sync.made >= made);
   if (covering.some(({ to }) => to <= cut.at)) return false;
+  // A failing disk guarantees nothing else.
+  if (hasBadDisk(world.plan)) return true;
   if (world.plan.sync === "never" || world.stoodStill) return true;
   const begun = covering.find(({ process }) => process === cut.process)?.from ?? cut.at;
   return begun <= findLatestBegin(world, written, cut);

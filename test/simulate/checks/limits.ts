@@ -8,8 +8,8 @@ import { isOneGateway } from "./books.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
-  if (world.timeWasBent) return;
-  checkReset(world);
+  if (world.stoodStill) return;
+  if (!world.timeWasBent) checkReset(world);
   const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
   for (const client of world.plan.clients) {
     if (client.key !== client.name) continue;
@@ -22,10 +22,13 @@ export function checkLimits(world: World): void {
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
     if (limits.strict === true) checkStrict(world, client.key, limits.usdTotal, own);
+    const days = [
+      { limit: limits.usdPerDay, since: (at: number) => dayBegins(world, at) },
+      { limit: limits.usdPerMonth, since: (at: number) => monthBegins(world, at) },
+    ];
     checkSpent(world, client.key, own, [
       { limit: limits.usdTotal, since: () => 0 },
-      { limit: limits.usdPerDay, since: (at) => dayBegins(world, at) },
-      { limit: limits.usdPerMonth, since: (at) => monthBegins(world, at) },
+      ...(world.timeWasBent ? [] : days),
     ]);
     checkSessions(world, limits, own);
   }
@@ -79,6 +82,8 @@ function findLoosest(all: readonly LimitPlan[]): LimitPlan {
   };
 }
 
+/** A request may be on its way to an upstream for this long. */
+const MAY_TRAVEL_US = 15_000_000;
 /** A minute, minus the time that a request may need to reach the upstream. */
 const WINDOW_US = 45_000_000;
 
@@ -100,7 +105,8 @@ function checkRate(
   const times = [...firsts.values()];
   for (const [index, at] of times.entries()) {
     const until = times[index + most];
-    if (until !== undefined && until - at < WINDOW_US) {
+    const isBent = world.bends.some((bend) => bend > at - MAY_TRAVEL_US && bend < (until ?? at));
+    if (until !== undefined && until - at < WINDOW_US && !isBent) {
       world.accuse(
         "limits",
         `${holder} may make ${most} requests a minute, but ${most + 1} reached upstreams within ${(until - at) / 1000} ms.`,

@@ -2,6 +2,7 @@
 // sent at most, and with what the ledger has, also after the clock was changed.
 
 import type { Send } from "../clients/line.ts";
+import { listMarks } from "../upstreams/answers.ts";
 import { platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { hasBadDisk } from "../plan/plan.ts";
@@ -32,7 +33,8 @@ const SPENT =
 export function checkRefused(world: World, lines: readonly Counted[]): void {
   const isWhole = !mayMissLines(world);
   for (const send of world.sends) {
-    const text = send.reply?.body.toString() ?? send.events?.join("\n") ?? "";
+    const text = textOf(send);
+    checkTried(world, send, text);
     if (text.includes("does not know this key") && send.request.bad !== "unknown key")
       world.accuse("refused", `The gateway does not know the key of ${send.name}, which every config has.`);
     const refusal = REFUSAL.exec(text);
@@ -42,6 +44,28 @@ export function checkRefused(world: World, lines: readonly Counted[]): void {
   }
 }
 
+export function textOf({ reply, events }: Send): string {
+  return reply?.body.toString() ?? events?.join("\n") ?? "";
+}
+
+/** During a cooldown, one request at a time tries the channel. When it has ended, or its client has left, another one may. */
+function checkTried(world: World, send: Send, text: string): void {
+  const { plan, boots, bySend } = world;
+  const isRepeated = (send.reply?.status ?? 0) >= 400 && listMarks(text).length > 0;
+  if (bySend.has(send.name) || !(isRepeated || text.includes("No channel of the group"))) return;
+  if (world.timeWasBent || boots.length > 1 || plan.happenings.some(({ kind }) => OFF.has(kind))) return;
+  const platform = platformOf(send.client.dialect);
+  const others = world.sends.filter(({ client }) => platformOf(client.dialect) === platform);
+  const since = send.at - plan.drainMs * 1000 - SECOND / 2;
+  if (others.some((other) => other !== send && other.at <= send.endedAt && other.endedAt >= since)) return;
+  world.accuse(
+    "refused",
+    `Nobody tried a channel of ${platform}, but ${send.name} was not let through: ${text.slice(0, 200)}`,
+  );
+}
+
+const OFF = new Set(["command", "channel off", "standstill"]);
+
 /** What counted once may be gone from the ledger, or wait for it. */
 export function mayMissLines(world: World): boolean {
   const isCut = world.deaths.some(({ how }) => how === "without power");
@@ -50,15 +74,13 @@ export function mayMissLines(world: World): boolean {
 
 function checkCount(world: World, send: Send, refusal: RegExpExecArray): void {
   const [, kind = "", name = "", limit = "", per = ""] = refusal;
-  // Which requests the gateway takes for one session, the plan does not say.
-  if (kind === "session" && name.startsWith("inferred-")) return;
   const isRate = per === "a minute";
   const setBack = isRate ? findSetBack(world, send.at) : null;
   const before = !isRate ? MAY_RUN_ON_US : world.timeWasBent ? BENT_MINUTE_US : MINUTE_US;
   const others = world.sends.filter(
     (other) =>
       other !== send &&
-      isOf(other, kind, name) &&
+      isOf(other, kind, name, send) &&
       other.at <= send.endedAt &&
       (setBack === null || other.endedAt >= setBack.at || other.at <= send.endedAt - setBack.by) &&
       // Requests count when they are let in, and the others while they run.
@@ -88,9 +110,14 @@ function findSetBack(
   return boots.some((boot) => boot >= last.at && boot <= at) ? null : last;
 }
 
-function isOf({ client, request }: Send, kind: string, name: string): boolean {
+/** Those of a key's requests that name no session are one: all clients here are the same tool. */
+function isOf({ client, request }: Send, kind: string, name: string, refused: Send): boolean {
   if (kind === "key") return client.key === name;
-  return kind === "group" ? platformOf(client.dialect) === name : sessionOf(client, request.number) === name;
+  if (kind === "group") return platformOf(client.dialect) === name;
+  const session = sessionOf(client, request.number);
+  return name.startsWith("inferred-")
+    ? session === null && client.key === refused.client.key
+    : session === name;
 }
 
 function checkSpent(world: World, send: Send, all: readonly Counted[], refusal: RegExpExecArray): void {

@@ -26,7 +26,7 @@ export function checkResent(world: World): void {
         `${send} was sent to ${late.channel} when failover.total was over: at ${listTimes(posts)}.`,
       );
     const begun = posts.find(
-      (post) => !isFailure(post) && post.hasBegun() && posts.some(({ sentAt }) => sentAt > post.sentAt),
+      (post) => !isFailure(post) && post.bytesRead() > 0 && posts.some(({ sentAt }) => sentAt > post.sentAt),
     );
     if (begun !== undefined)
       world.accuse(

@@ -1,7 +1,7 @@
 // A request as a client of each dialect sends it.
 
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
+import { agentOf, type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
 
 const MODELS: Readonly<Record<Dialect, string>> = {
   messages: "claude-sonnet-4-5",
@@ -16,6 +16,13 @@ const MODELS: Readonly<Record<Dialect, string>> = {
 export function modelOf(dialect: Dialect, number: number): string {
   return `${MODELS[dialect]}-20${String(number).padStart(6, "0")}`;
 }
+
+/** The name of the model that the client sends. */
+function nameModel(dialect: Dialect, { number, aliased = false }: RequestPlan): string {
+  return aliased ? aliasOf(modelOf(dialect, number)) : modelOf(dialect, number);
+}
+
+export const aliasOf = (model: string): string => `easy-${model}`;
 
 /** The number of the request with this model; null: there is none. */
 export function numberOf(model: string): number | null {
@@ -39,17 +46,18 @@ export interface Ask {
   readonly fetches: string | null;
 }
 
+type Asked = Ask & { readonly client: ClientPlan };
+
 export function writeRequest(client: ClientPlan, { name: send, request, fetches }: Ask): Buffer {
   if (fetches !== null) return writeFetch(client, send, fetches);
   const { bad } = request;
-  const model = modelOf(client.dialect, request.number);
-  const prompt = promptOf(send, request);
-  const body =
-    bad === "bad json" ? "{not json" : JSON.stringify(bodyOf(client.dialect, model, prompt, request));
+  const model = nameModel(client.dialect, request);
+  const body = bad === "bad json" ? "{not json" : writeBody(client.dialect, model, send, request);
   const bytes = encode(Buffer.from(body), request.coding);
   const fields = writeFields(client, request, bytes.length);
   const path = bad === "unknown path" ? "/v9/none" : pathOf(client.dialect, model, request.stream);
-  const lines = [`POST ${path} HTTP/1.1`, `user-agent: sim/${send}`, ...fields];
+  const tool = client.agents === undefined ? "" : "claude-cli/2.1.0 ";
+  const lines = [`POST ${path} HTTP/1.1`, `user-agent: ${tool}sim/${send}`, ...fields];
   const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
   if (bad === "broken chunk") return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
   return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
@@ -83,11 +91,8 @@ export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan, h
 }
 
 /** A request as a message on a WebSocket. The message names its send, because the upgrade cannot. */
-export function writeCreate(
-  { client, name, request }: Ask & { client: ClientPlan },
-  stream: string | null,
-): string {
-  const model = modelOf(client.dialect, request.number);
+export function writeCreate({ client, name, request }: Asked, stream: string | null): string {
+  const model = nameModel(client.dialect, request);
   const { stream: _, ...body } = bodyOf(client.dialect, model, promptOf(name, request), request);
   const metadata = { send: `sim/${name}` };
   return JSON.stringify({
@@ -96,6 +101,16 @@ export function writeCreate(
     ...body,
     metadata,
   });
+}
+
+/** What an upstream gets: an alias is replaced, and nothing else. Null: it gets something else, or nothing. */
+export function bodyAtUpstream({ client: { dialect }, name, request, fetches }: Asked): string | null {
+  if (dialect === "chat" || fetches !== null || request.bad !== null) return null;
+  return writeBody(dialect, modelOf(dialect, request.number), name, request);
+}
+
+function writeBody(dialect: Dialect, model: string, send: string, request: RequestPlan): string {
+  return JSON.stringify(bodyOf(dialect, model, promptOf(send, request), request));
 }
 
 function promptOf(send: string, { promptBytes }: RequestPlan): string {
@@ -121,8 +136,10 @@ function writeKey(dialect: Dialect, secret: string): string {
 }
 
 function writeSession(client: ClientPlan, number: number): string[] {
-  const session = sessionOf(client, number);
-  return session === null ? [] : [`x-session-id: ${session}`];
+  const [session, agent] = [sessionOf(client, number), agentOf(client, number)];
+  const tool = client.agents === undefined ? "" : "claude-code-";
+  const fields = session === null ? [] : [`x-${tool}session-id: ${session}`];
+  return agent === null ? fields : [...fields, `x-claude-code-agent-id: ${agent}`];
 }
 
 function writeFields(client: ClientPlan, request: RequestPlan, length: number): string[] {
@@ -162,25 +179,73 @@ function bodyOf(
   request: RequestPlan,
 ): Record<string, unknown> {
   const { stream, maxTokens } = request;
+  const pairs = writePairs(dialect, request);
   switch (dialect) {
     case "messages":
     case "relay-messages":
-      return { model, max_tokens: maxTokens ?? 100, stream, messages: [{ role: "user", content: prompt }] };
+      return {
+        model,
+        max_tokens: maxTokens ?? 100,
+        stream,
+        messages: [{ role: "user", content: prompt }, ...pairs],
+      };
     case "responses":
-      return { model, input: prompt, stream, ...writeResponsesOptions(request) };
+      return {
+        model,
+        input: pairs.length === 0 ? prompt : [{ role: "user", content: prompt }, ...pairs],
+        stream,
+        ...writeResponsesOptions(request),
+      };
     case "chat":
       return {
         model,
         stream,
-        messages: [{ role: "user", content: prompt }],
+        messages: [{ role: "user", content: prompt }, ...pairs],
         ...(maxTokens === null ? {} : { max_completion_tokens: maxTokens }),
         ...(stream ? { stream_options: { include_usage: true } } : {}),
       };
     case "content":
     case "relay-content":
       return {
-        contents: [{ role: "user", parts: [{ text: prompt }] }],
+        contents: [{ role: "user", parts: [{ text: prompt }] }, ...pairs],
         ...(maxTokens === null ? {} : { generationConfig: { maxOutputTokens: maxTokens } }),
       };
+  }
+}
+
+/** One call of a tool with its result, and then as many equal ones as the plan says. */
+function writePairs(dialect: Dialect, { pairs: count }: RequestPlan): object[] {
+  if (count === undefined) return [];
+  return Array.from({ length: count + 1 }, (_, index) =>
+    writePair(dialect, `call${index}`, index > 0),
+  ).flat();
+}
+
+function writePair(dialect: Dialect, id: string, isEqual: boolean): object[] {
+  const input = { path: isEqual ? "same.txt" : "other.txt" };
+  const [name, args, output] = ["look", JSON.stringify(input), "nothing"];
+  switch (dialect) {
+    case "messages":
+    case "relay-messages":
+      return [
+        { role: "assistant", content: [{ type: "tool_use", id, name, input }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: output }] },
+      ];
+    case "responses":
+      return [
+        { type: "function_call", call_id: id, name, arguments: args },
+        { type: "function_call_output", call_id: id, output },
+      ];
+    case "chat":
+      return [
+        { role: "assistant", tool_calls: [{ id, type: "function", function: { name, arguments: args } }] },
+        { role: "tool", tool_call_id: id, content: output },
+      ];
+    case "content":
+    case "relay-content":
+      return [
+        { role: "model", parts: [{ functionCall: { name, args: input } }] },
+        { role: "user", parts: [{ functionResponse: { name, response: { output } } }] },
+      ];
   }
 }

@@ -195,7 +195,9 @@ export class SocketLine extends Line {
   /** Messages of an upstream have a mark. A message of the gateway belongs to the request that has no answer yet. */
   #find({ type, stream_id: stream }: Event, text: string): Send | undefined {
     const own = this.waiting.filter((send) => (this.#streamOf(send.request) ?? undefined) === stream);
-    if (type !== "error" || listMarks(text).length > 0) return own[0];
+    if (type !== "error") return own[0];
+    const [mark] = listMarks(text);
+    if (mark !== undefined) return own.find(({ name }) => mark.startsWith(`${name}a`)) ?? own[0];
     const isUnanswered = (send: Send): boolean => send.events?.length === 0;
     return own.find(isUnanswered) ?? this.waiting.find(isUnanswered);
   }

@@ -61,6 +61,7 @@ export interface ChannelPlan {
   readonly probeSeconds?: number;
   /** It costs nothing. */
   readonly free?: boolean;
+  readonly tls?: boolean;
   /** What it does with the first requests for a WebSocket. It accepts later ones. Absent: it speaks only HTTP. */
   readonly sockets?: readonly UpgradePlan[];
 }
@@ -85,6 +86,8 @@ export interface LimitPlan {
   readonly usdTotal?: string;
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;
+  readonly sameCall?: number;
+  readonly agents?: number;
   /** Each request reserves the most that it can cost. */
   readonly strict?: boolean;
 }
@@ -107,6 +110,8 @@ export interface ClientPlan {
   readonly limits: LimitPlan;
   /** The number of sessions that its requests name in turn; absent: they name none. */
   readonly sessions?: number;
+  /** The number of agents of each session, which send its requests in turn, as those of Claude Code; absent: it has none. */
+  readonly agents?: number;
   /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
   readonly socket?: SocketPlan | null;
   readonly requests: readonly RequestPlan[];
@@ -116,6 +121,11 @@ export interface ClientPlan {
 export function sessionOf({ name, sessions = 0, socket }: ClientPlan, request: number): string | null {
   if (sessions === 0) return null;
   return `session-${name}-${socket ? 0 : request % sessions}`;
+}
+
+/** The main agent has no name. */
+export function agentOf({ agents = 1 }: ClientPlan, request: number): string | null {
+  return request % agents === 0 ? null : `agent${request % agents}`;
 }
 
 /** How a client uses a WebSocket. */
@@ -145,6 +155,10 @@ export interface RequestPlan {
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
   readonly coding: "gzip" | "zstd" | null;
+  /** Its conversation ends with so many equal pairs of tool call and result; absent: with a text of the user. */
+  readonly pairs?: number;
+  /** It names its model by an alias. */
+  readonly aliased?: boolean;
   /** The upstream continues after its answer, and the client fetches the result; absent: it does not. */
   readonly background?: BackgroundPlan | null;
   /** The answers to the first attempts. Later ones are answered correctly. */
@@ -211,6 +225,10 @@ export interface AnswerPlan {
   readonly padding?: number;
   /** It repeats the channel's credential. */
   readonly echoes?: boolean;
+  /** It is an error that comes before the upstream has read the body of the request. */
+  readonly early?: boolean;
+  /** Its output was ended by a cap. */
+  readonly incomplete?: boolean;
 }
 
 export interface CutPlan {
@@ -218,6 +236,8 @@ export interface CutPlan {
   readonly atPerMille: number;
   readonly how: "fin" | "rst" | "stall";
 }
+
+export type Trouble = "ECONNREFUSED" | "silent" | "ENOTFOUND" | "bad certificate";
 
 export type Happening = { readonly atMs: number } & (
   | {
@@ -248,6 +268,10 @@ export type Happening = { readonly atMs: number } & (
         | "config touched"
         | "config in two pieces";
     }
+  /** The upstream refuses the credential from now on. The config has the new one so much later. */
+  | { readonly kind: "credential changed"; readonly channel: string; readonly ms: number }
+  /** The gateway is stopped, and somebody appends a correction to its ledger. */
+  | { readonly kind: "correction forged"; readonly downMs: number }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
   | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
   | { readonly kind: "command"; readonly channel: string; readonly action: "disable" | "enable" | "probe" }
@@ -261,7 +285,7 @@ export type Happening = { readonly atMs: number } & (
   | {
       readonly kind: "upstream down";
       readonly channel: string;
-      readonly how: "ECONNREFUSED" | "silent" | "ENOTFOUND";
+      readonly how: Trouble;
       readonly ms: number;
     }
   | { readonly kind: "idle connections closed"; readonly channel: string; readonly how: "fin" | "rst" }

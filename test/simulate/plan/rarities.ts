@@ -16,7 +16,125 @@ import {
 export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
-  return addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
+  const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
+  return addRefusedTurns(addStops(addNames(addEarlyErrors(addNaps(addCredentials(addForgery(most)))))));
+}
+
+/** In some runs, upstreams refuse a response on a WebSocket while the one before it runs on the same stream. */
+function addRefusedTurns(plan: Plan): Plan {
+  const random = new Random(plan.seed, "refused turns");
+  if (!random.chance(80)) return plan;
+  const refused: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status: random.pick([400, 429, 500]) };
+  const changed = changeRequests(plan, (request, { socket, requests }) => {
+    if (!socket) return request;
+    const running = { ...GOOD_ANSWER, output: 20, paceMs: random.between(2, 30) };
+    return { ...request, leave: null, answers: [requests.indexOf(request) % 2 === 0 ? running : refused] };
+  });
+  const clients = changed.clients.map((client): ClientPlan =>
+    client.socket
+      ? { ...client, pipelined: true, retries: 0, socket: { ...client.socket, streams: 1 } }
+      : client,
+  );
+  return { ...changed, clients };
+}
+
+/** The requests of a plan that fit, changed. */
+function changeRequests(plan: Plan, change: (request: RequestPlan, client: ClientPlan) => RequestPlan): Plan {
+  const clients = plan.clients.map((client): ClientPlan => {
+    const requests = client.requests.map((request) =>
+      request.background || request.bad !== null ? request : change(request, client),
+    );
+    return { ...client, requests };
+  });
+  return { ...plan, clients };
+}
+
+function addHappenings(plan: Plan, more: readonly Happening[]): Plan {
+  return { ...plan, happenings: [...plan.happenings, ...more].sort((a, b) => a.atMs - b.atMs) };
+}
+
+/** In some runs, agents work in sessions, some in a loop, and their keys have limits for that. */
+function addStops(plan: Plan): Plan {
+  const random = new Random(plan.seed, "stops");
+  if (!random.chance(100)) return plan;
+  const limits = { sameCall: random.between(2, 4), agents: random.between(2, 3) };
+  const loops = changeRequests(plan, (request) =>
+    random.chance(500) ? { ...request, pairs: random.between(1, 5) } : request,
+  );
+  const clients = loops.clients.map((client): ClientPlan => {
+    const changed = { ...client, limits: { ...client.limits, ...limits } };
+    return client.socket ? changed : { ...changed, sessions: 1, agents: random.between(2, 5) };
+  });
+  return { ...loops, clients };
+}
+
+/** In some runs, models have aliases, converted answers end at a cap, and channels speak TLS. */
+function addNames(plan: Plan): Plan {
+  const random = new Random(plan.seed, "names");
+  if (!random.chance(150)) return plan;
+  const channels = plan.channels.map((channel): ChannelPlan => ({ ...channel, tls: random.chance(500) }));
+  const secure = channels.filter(({ tls }) => tls);
+  const expired = secure.slice(0, random.int(2)).map(({ name: channel }): Happening => {
+    const atMs = random.skewed(1, 4000);
+    return { kind: "upstream down", atMs, channel, how: "bad certificate", ms: random.skewed(100, 5000) };
+  });
+  // A config of more than 8 KiB would be checked by another thread.
+  let aliases = 12;
+  const named = changeRequests(plan, (request) => ({
+    ...request,
+    aliased: random.chance(40) && aliases-- > 0,
+    answers: request.answers.map((answer) => ({ ...answer, incomplete: random.chance(300) })),
+  }));
+  return addHappenings({ ...named, channels }, expired);
+}
+
+/** In some runs, upstreams refuse large requests before they have read them. */
+function addEarlyErrors(plan: Plan): Plan {
+  const random = new Random(plan.seed, "early errors");
+  if (!random.chance(60)) return plan;
+  const changed = changeRequests(plan, (request, { socket }) => {
+    if (socket || !random.chance(300)) return request;
+    const status = random.pick([400, 413, 429, 503]);
+    const answer: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status, early: true };
+    return { ...request, promptBytes: random.between(70_000, 150_000), answers: [answer] };
+  });
+  return { ...changed, weather: { ...plan.weather, window: random.pick([1 << 16, 3000]), piece: 0 } };
+}
+
+/** In some runs, the machine sleeps several times, for longer than upstreams keep idle connections. */
+function addNaps(plan: Plan): Plan {
+  const random = new Random(plan.seed, "naps");
+  if (!random.chance(60)) return plan;
+  const channels = plan.channels.map((channel): ChannelPlan => ({
+    ...channel,
+    keepAliveSeconds: random.between(2, 4),
+  }));
+  const naps = Array.from({ length: random.between(2, 8) }, (): Happening => {
+    return { kind: "clock", atMs: random.skewed(500, 9000), byMs: random.between(4500, 9500) };
+  });
+  return addHappenings({ ...plan, channels }, naps);
+}
+
+/** In some runs, an upstream gets a new credential, and the config has it a little later. */
+function addCredentials(plan: Plan): Plan {
+  const random = new Random(plan.seed, "credentials");
+  if (!random.chance(100)) return plan;
+  const { name: channel } = random.pick(plan.channels);
+  const atMs = random.skewed(20, 4000);
+  return addHappenings(plan, [{ kind: "credential changed", atMs, channel, ms: random.between(800, 4500) }]);
+}
+
+/** In some runs, a correction is forged between a stop and the next start, where limits in USD are spent. */
+function addForgery(plan: Plan): Plan {
+  const random = new Random(plan.seed, "forgery");
+  if (!random.chance(60)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => ({
+    ...client,
+    limits: { ...client.limits, usdTotal: random.pick(USD_LIMITS) },
+  }));
+  const forgery = { kind: "correction forged", atMs: random.skewed(300, 4000), downMs: 300 } as const;
+  const kill = { kind: "kill at start", atMs: 1, afterSteps: random.between(1, 40), downMs: 200 } as const;
+  return addHappenings({ ...plan, clients }, random.chance(400) ? [kill, forgery] : [forgery]);
 }
 
 /** In some runs, an editor writes the config in two pieces, just when the gateway looks at it. */
@@ -61,21 +179,27 @@ function addGroupLimits(plan: Plan): Plan {
   return { ...plan, channels, groupLimits: Object.fromEntries(limits) };
 }
 
-/** In some runs, a few answers are larger than what is held without a reservation of memory, and most of these are cut. */
+/** In some runs, a few answers are larger than what is held without a reservation of memory, and most of these are cut, or
+ *  they are streams to slow readers. */
 function addHugeAnswers(plan: Plan): Plan {
   const random = new Random(plan.seed, "huge");
-  if (!random.chance(80)) return plan;
+  if (!random.chance(100)) return plan;
+  const isStream = random.chance(400);
   const clients = plan.clients.map((client): ClientPlan => {
     const requests = client.requests.map((request, index): RequestPlan => {
       if (index !== 2 || request.bad !== null || request.background) return request;
       const padding = random.between(1_100_000, 2_000_000);
-      const plain: AnswerPlan = { ...GOOD_ANSWER, padding, framing: random.pick(["length", "chunked"]) };
-      const answer = random.chance(600) ? { ...cutAnywhere(plain, random), framing: plain.framing } : plain;
-      return { ...request, stream: false, slow: null, answers: [answer] };
+      const framing = random.pick<"length" | "chunked">(["length", "chunked"]);
+      const plain: AnswerPlan = { ...GOOD_ANSWER, padding, framing, echoes: random.chance(300) };
+      const answer = random.chance(isStream ? 100 : 600)
+        ? { ...cutAnywhere(plain, random), framing: plain.framing }
+        : plain;
+      const slow = isStream ? { everyBytes: 60_000, ms: random.between(20, 100) } : null;
+      return { ...request, stream: isStream, leave: null, slow, answers: [answer] };
     });
     return { ...client, piece: 0, requests };
   });
-  const weather = { ...plan.weather, window: 1 << 20, piece: 0 };
+  const weather = { ...plan.weather, window: isStream ? 1 << 16 : 1 << 20, piece: 0 };
   return { ...plan, weather, clients };
 }
 
@@ -264,13 +388,17 @@ function addSlowCut(plan: Plan): Plan {
   return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
 }
 
-/** In some runs, the gateway is stopped while many syncs fail. */
+/** In some runs, many syncs fail. Meanwhile the gateway is stopped, or later the power is cut. */
 function addFailingStop(plan: Plan): Plan {
   const random = new Random(plan.seed, "failing stop");
-  if (plan.sync === "never" || !random.chance(60)) return plan;
+  if (plan.sync === "never" || !random.chance(120)) return plan;
   const atMs = random.skewed(20, 3000);
   const syncs = random.between(400, 1000);
-  const fails = { kind: "disk fails", atMs, writes: 0, syncs, short: 0, ms: 5000 } as const;
+  const ms = random.pick([400, 5000]);
+  const fails = { kind: "disk fails", atMs, writes: 0, syncs, short: 0, ms } as const;
+  const afterMs = atMs + ms + random.between(500, 4000);
+  const cut = { kind: "cut power", atMs: afterMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
+  if (ms < 1000) return addHappenings(plan, [fails, cut]);
   const stopMs = atMs + random.between(50, 2000);
   const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
   return { ...plan, happenings: [...plan.happenings, fails, stop].sort((a, b) => a.atMs - b.atMs) };

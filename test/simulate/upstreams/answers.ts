@@ -28,6 +28,8 @@ export interface Question {
   readonly padding?: number;
   /** Something that the answer must not contain. The gateway masks it. */
   readonly secret?: string | null;
+  /** Its output was ended by a cap. Only the responses dialect says so here. */
+  readonly incomplete?: boolean;
 }
 
 /** Finds the marks in a text. Ids are random letters and digits, so a mark has other characters around it, or a word's number
@@ -47,8 +49,10 @@ export function maskSecret(text: string, secret: string): string {
 }
 
 /** Fields that no dialect knows. */
-function paddingOf({ padding = 0 }: Question): object {
-  return padding === 0 ? {} : { padding: "x".repeat(padding) };
+function paddingOf({ padding = 0, secret = null }: Question): object {
+  // So many that one of them crosses each border.
+  const text = secret === null ? "x" : `${secret} `;
+  return padding === 0 ? {} : { padding: text.repeat(Math.ceil(padding / text.length)) };
 }
 
 function secretOf({ secret = null }: Question): object {
@@ -147,7 +151,8 @@ function writeResponses(question: Question): AnswerText {
     role: "assistant",
     content: [part],
   };
-  const whole = { ...shell, ...paddingOf(question), status: "completed", output: [item], usage };
+  const status = question.incomplete ? "incomplete" : "completed";
+  const whole = { ...shell, ...paddingOf(question), status, output: [item], usage };
   if (!stream) return json(whole);
   let sequence = 0;
   const step = (type: string, more: object): string => named({ type, sequence_number: sequence++, ...more });
@@ -178,7 +183,7 @@ function writeResponses(question: Question): AnswerText {
           step("response.output_text.done", { ...at, text, logprobs: [] }),
           step("response.content_part.done", { ...at, part }),
           step("response.output_item.done", { output_index: 0, item }),
-          step("response.completed", { response: whole }),
+          step(`response.${status}`, { response: whole }),
         ]
       : [...begun, ...deltas.slice(0, failsAfter), step("response.failed", { response: failed })];
   return { type: "text/event-stream; charset=utf-8", pieces };

@@ -9,6 +9,7 @@ import {
   zstdDecompressSync,
 } from "node:zlib";
 import type { AnswerPlan, ChannelPlan, UpgradePlan } from "../plan/plan.ts";
+import { bodyAtUpstream } from "../clients/requests.ts";
 import { acceptKey } from "../world/frames.ts";
 import type { End } from "../world/network.ts";
 import { Pile } from "../pile.ts";
@@ -26,9 +27,9 @@ import { findRecording } from "./recordings.ts";
 import { SocketLine } from "./socket-line.ts";
 import {
   type Arrival,
-  credentialOf,
   extrasOf,
   failsAfter,
+  GOOD_ANSWER,
   isByChance,
   markOf,
   requestOf,
@@ -37,6 +38,11 @@ import {
 } from "./upstream.ts";
 
 const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
+/** The beginning of a stream while another channel can be tried, and what one read brings. */
+const MOST_HELD = 512 * 1024;
+/** The gateway's clock has whole milliseconds, and the answer may have been read before its last byte came. */
+const LATE_MS = 50;
+const REVOKED: UpgradePlan = { kind: "refuse", status: 401, delayMs: 1, early: false };
 const NO_SOCKET: UpgradePlan = { kind: "refuse", status: 426, delayMs: 1, early: false };
 
 export class HttpLine {
@@ -52,12 +58,20 @@ export class HttpLine {
   /** How many bytes it had sent at the end of its last answer. */
   #answered = 0;
   #tainted = false;
+  /** Of the last request. */
+  #credential = "";
+  #answering: Arrival | null = null;
+  /** How long its last answer says that it keeps an idle connection; 0: it does not say. */
+  #keepsMs = 0;
+  /** The answer came before the whole request. */
+  #early = false;
 
   constructor(upstream: Upstream, end: End) {
     this.#upstream = upstream;
     this.#end = end;
     this.#outlet = new Outlet(upstream, end, {
       data: (bytes) => this.#receive(bytes),
+      drained: () => this.#checkHeld(),
       lost: () => void upstream.lines.delete(this),
     });
   }
@@ -88,17 +102,42 @@ export class HttpLine {
     }
     this.#arrival ??= this.#arrive(field("user-agent") ?? "", method, target);
     this.#needed = end + 4 + length;
-    if (came.length < this.#needed) return;
+    if (came.length < this.#needed) {
+      this.#answerEarly(this.#arrival, target, field);
+      return;
+    }
     const request = this.#came.take(this.#needed);
     this.#needed = 0;
     this.#upstream.checkSecrets(request.toString("latin1"), this.#end.name);
+    if (this.#early) {
+      this.#skip(this.#arrival, request.subarray(end + 4));
+      return;
+    }
     const body = request.subarray(end + 4);
     this.#busy = true;
     const arrival = this.#arrival;
     this.#arrival = null;
     arrival.whole = true;
-    this.#upstream.checkCredential(field);
+    this.#credential = this.#upstream.checkCredential(field);
     this.#answer(arrival, { method, target, body: decode(body, field("content-encoding")) });
+  }
+
+  #answerEarly(arrival: Arrival, target: string, field: (name: string) => string | undefined): void {
+    const answer = this.#upstream.choose(arrival);
+    if (this.#early || answer.early !== true) return;
+    this.#early = this.#busy = true;
+    this.#credential = this.#upstream.checkCredential(field);
+    arrival.plan = answer;
+    this.#script(arrival, answer, wireOf(target), this.#credential);
+  }
+
+  /** What was left of a request after its answer. */
+  #skip(arrival: Arrival, body: Buffer): void {
+    this.#early = false;
+    this.#arrival = null;
+    if (body.includes(" HTTP/1.1\r\n"))
+      this.#upstream.watch.accuse("reuse", `A request was sent inside the body of ${arrival.send}.`);
+    this.#read();
   }
 
   #arrive(agent: string, method: string, target: string): Arrival {
@@ -109,7 +148,7 @@ export class HttpLine {
     const before = this.#outlet.total;
     const arrival = this.#upstream.arrive(send, peer.owner, {
       tainted: this.#tainted,
-      hasBegun: () => peer.bytesRead > before,
+      bytesRead: () => peer.bytesRead - before,
       sentAt: peer.wroteAt,
       fetches,
     });
@@ -122,21 +161,59 @@ export class HttpLine {
 
   /** Bytes that came before the request and are not of an answer show that this connection is not safe to use again. */
   #checkReuse({ send }: Arrival): void {
+    const { plan, watch } = this.#upstream;
+    const { idleMs } = this.#end.peer;
+    if (this.#keepsMs > 0 && idleMs > this.#keepsMs + LATE_MS)
+      watch.accuse(
+        "reuse",
+        `${send} was sent on ${this.#end.name} after ${idleMs} ms, but ${plan.name} keeps idle connections for ${this.#keepsMs} ms.`,
+      );
     if (this.#end.peer.takeReadBefore() <= this.#answered) return;
-    this.#upstream.watch.accuse(
+    watch.accuse(
       "reuse",
       `The gateway had read bytes that it did not request from ${this.#end.name}, and sent ${send} on it.`,
     );
+  }
+
+  /** While a client reads slowly, the gateway must not read on. */
+  #checkHeld(): void {
+    const { watch } = this.#upstream;
+    const send = watch.sends.get(this.#answering?.send ?? "");
+    if (
+      !this.#answering?.stream ||
+      send?.end !== "open" ||
+      send.client.dialect === "chat" ||
+      send.client.pipelined
+    )
+      return;
+    const held = this.#answering.bytesRead() - (send.reply?.body.length ?? 0) - watch.plan.weather.window;
+    if (held > MOST_HELD)
+      watch.accuse("memory", `The gateway holds ${held} bytes of a stream that ${send.name} reads slowly.`);
+  }
+
+  get #isRevoked(): boolean {
+    return this.#credential !== this.#upstream.credential;
+  }
+
+  /** Nothing but an alias is changed on the way. */
+  #checkBody({ send, tainted }: Arrival, body: Buffer): void {
+    const { watch } = this.#upstream;
+    const asked = watch.sends.get(send);
+    const whole = asked && bodyAtUpstream(asked);
+    if (typeof whole === "string" && !tainted && body.toString() !== whole)
+      watch.accuse("bytes", `The body of ${send} was changed on its way: ${body.toString().slice(0, 200)}`);
   }
 
   /** A request for a WebSocket. */
   #upgrade(field: (name: string) => string | undefined): void {
     const upstream = this.#upstream;
     const { plan, watch, scheduler } = upstream;
-    upstream.checkCredential(field);
+    this.#credential = upstream.checkCredential(field);
     this.#busy = true;
     const planned = watch.healed() ? undefined : plan.sockets?.[upstream.upgrades++];
-    const upgrade = planned ?? (plan.sockets === undefined ? NO_SOCKET : GOOD_UPGRADE);
+    const upgrade = this.#isRevoked
+      ? REVOKED
+      : (planned ?? (plan.sockets === undefined ? NO_SOCKET : GOOD_UPGRADE));
     scheduler.note(`${plan.name} gets a request for a WebSocket: ${upgrade.kind}`);
     this.#outlet.after(upgrade.delayMs, () => this.#answerUpgrade(upgrade, field("sec-websocket-key") ?? ""));
   }
@@ -151,7 +228,7 @@ export class HttpLine {
         return;
       case "refuse": {
         watch.noteRefused(plan.name);
-        const { pieces } = writeError("responses", status, "nobody", credentialOf(plan.name));
+        const { pieces } = writeError("responses", status, "nobody", this.#credential);
         const body = pieces.join("");
         this.#outlet.send(
           Buffer.from(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\n\r\n${body}`),
@@ -175,27 +252,30 @@ export class HttpLine {
     ];
     this.#outlet.leave();
     const head = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fields.join("\r\n")}\r\n\r\n`);
-    const line = new SocketLine(this.#upstream, this.#end);
+    const line = new SocketLine(this.#upstream, this.#end, this.#credential);
     line.begin(head, early, isValid);
     if (this.#came.length > 0) line.receive(this.#came.bytes);
   }
 
   #answer(arrival: Arrival, request: { method: string; target: string; body: Buffer }): void {
-    const { plan } = this.#upstream;
-    if (arrival.send === "") {
+    if (arrival.send === "" && !this.#isRevoked) {
       this.#answerList(arrival, request.target);
       return;
     }
-    const answer = this.#upstream.choose(arrival);
+    const planned = this.#upstream.choose(arrival);
+    const answer: AnswerPlan = this.#isRevoked
+      ? { ...GOOD_ANSWER, kind: "error status", status: 401 }
+      : planned;
     arrival.plan = answer;
     const { target, body } = request;
+    this.#checkBody(arrival, body);
     const text = body.toString();
     arrival.stream = target.includes(":streamGenerateContent") || /"stream": ?true/.test(text);
     arrival.model = /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "";
     arrival.estimated = Math.ceil(body.length / 4);
     const cached = Math.min(answer.cacheRead, arrival.estimated);
     arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output: answer.output };
-    this.#script(arrival, answer, wireOf(target), credentialOf(plan.name));
+    this.#script(arrival, answer, wireOf(target), this.#credential);
   }
 
   #answerList(arrival: Arrival, target: string): void {
@@ -224,6 +304,7 @@ export class HttpLine {
         };
     const text = JSON.stringify(body);
     arrival.status = 200;
+    this.#keepsMs = 0;
     this.#outlet.after(1, () => {
       this.#outlet.send(
         Buffer.from(
@@ -237,6 +318,7 @@ export class HttpLine {
   #script(arrival: Arrival, answer: AnswerPlan, wire: Wire, secret: string): void {
     const { scheduler } = this.#upstream;
     const mark = markOf(arrival);
+    this.#answering = arrival;
     scheduler.note(
       `${arrival.channel} answers ${mark} with ${answer.kind} ${answer.status}${describeCut(answer)}`,
     );
@@ -258,6 +340,7 @@ export class HttpLine {
     { mark, secret }: { mark: string; secret: string },
   ): void {
     const failed = answer.kind === "error status";
+    this.#keepsMs = this.#upstream.plan.keepAliveSeconds * 1000;
     arrival.status = answer.status;
     const { model, counts, stream } = arrival;
     const question: Question = {

@@ -8,6 +8,8 @@ import type { Arrival, Upstream } from "./upstream.ts";
 
 interface Ears {
   readonly data: (bytes: Buffer) => void;
+  /** The gateway has taken more. */
+  readonly drained?: () => void;
   /** Once, however the connection ends. */
   readonly lost: () => void;
 }
@@ -22,13 +24,16 @@ export class Outlet {
   /** In bytes, sent or waiting. */
   total = 0;
 
-  constructor(upstream: Upstream, end: End, { data, lost }: Ears) {
+  constructor(upstream: Upstream, end: End, { data, drained, lost }: Ears) {
     this.#upstream = upstream;
     this.#end = end;
     this.#lost = lost;
     end.ears = {
       data,
-      drain: () => this.#flush(),
+      drain: () => {
+        this.#flush();
+        drained?.();
+      },
       finished: () => this.close("fin"),
       lost: () => this.leave(),
     };

@@ -6,15 +6,7 @@ import type { End } from "../world/network.ts";
 import { listEvents, maskSecret, type Question, writeErrorEvent } from "./answers.ts";
 import { Outlet } from "./outlet.ts";
 import { findRecording, listRecordedEvents } from "./recordings.ts";
-import {
-  type Arrival,
-  credentialOf,
-  extrasOf,
-  failsAfter,
-  markOf,
-  type Upstream,
-  useRecording,
-} from "./upstream.ts";
+import { type Arrival, extrasOf, failsAfter, markOf, type Upstream, useRecording } from "./upstream.ts";
 
 /** The code of the close frame for each status of an answer. */
 const CODES = [1000, 1001, null, 1008, 1011, 1012, 4000];
@@ -35,6 +27,7 @@ export class SocketLine {
   readonly #end: End;
   readonly #outlet: Outlet;
   readonly #hearing = new Hearing(true);
+  readonly #credential: string;
   readonly #waiting: Job[] = [];
   readonly #running = new Map<string | null, Job>();
   /** It sends nothing more: it has closed, or it stopped inside a frame. */
@@ -42,9 +35,11 @@ export class SocketLine {
   #tainted = false;
   #isValid = true;
 
-  constructor(upstream: Upstream, end: End) {
+  /** `credential`: that of its upgrade. */
+  constructor(upstream: Upstream, end: End, credential: string) {
     this.#upstream = upstream;
     this.#end = end;
+    this.#credential = credential;
     this.#outlet = new Outlet(upstream, end, {
       data: (bytes) => this.receive(bytes),
       lost: () => this.#lose(),
@@ -82,15 +77,21 @@ export class SocketLine {
     }
   }
 
-  #takeMessage(text: string): void {
-    const { watch, scheduler, plan } = this.#upstream;
+  #checkMessage(send: string, text: string): void {
+    const { watch, plan } = this.#upstream;
     this.#upstream.checkSecrets(text, this.#end.name);
     if (!this.#isValid)
       watch.accuse("bytes", `The gateway uses a WebSocket that ${plan.name} accepted with a wrong key.`);
-    const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
     // A message that names its type twice is still a request.
-    if (watch.messageOf(send) !== text && !text.startsWith('{"Type"'))
+    const message = watch.sends.get(send)?.message;
+    if (message?.replace(/"easy-/, '"') !== text && !text.startsWith('{"Type"'))
       watch.accuse("bytes", `A message of ${send || "nobody"} was changed on its way: ${text.slice(0, 200)}`);
+  }
+
+  #takeMessage(text: string): void {
+    const { scheduler, plan } = this.#upstream;
+    const send = /"send":"sim\/(c\d+r\d+s\d+)"/.exec(text)?.[1] ?? "";
+    this.#checkMessage(send, text);
     const arrival = this.#upstream.arrive(send, this.#end.peer.owner, {
       tainted: this.#tainted,
       whole: true,
@@ -101,7 +102,10 @@ export class SocketLine {
     });
     scheduler.note(`${plan.name} gets a message of ${send || "nobody"}, attempt ${arrival.attempt}`);
     const stream = /"stream_id":"([^"]+)"/.exec(text)?.[1] ?? null;
-    this.#waiting.push({ arrival, stream });
+    // A refusal does not wait for the response that runs on its stream.
+    const isRefused = this.#running.has(stream) && this.#upstream.choose(arrival).kind === "error status";
+    if (isRefused) this.#script({ arrival, stream });
+    else this.#waiting.push({ arrival, stream });
     this.#next(stream);
   }
 
@@ -134,7 +138,7 @@ export class SocketLine {
 
   #closeWithCode({ arrival }: Job): void {
     const code = CODES[arrival.counts.output % CODES.length] ?? null;
-    this.#close(code, code === null ? "" : `Bye ${credentialOf(this.#upstream.plan.name)}`);
+    this.#close(code, code === null ? "" : `Bye ${this.#credential}`);
   }
 
   #respond(job: Job, answer: AnswerPlan): void {
@@ -143,7 +147,7 @@ export class SocketLine {
     const mark = markOf(arrival);
     const isRefusal = answer.kind === "error status";
     arrival.status = isRefusal ? answer.status : 200;
-    const secret = answer.status === 400 ? "nothing" : credentialOf(this.#upstream.plan.name);
+    const secret = answer.status === 400 ? "nothing" : this.#credential;
     const fails = failsAfter(arrival, answer);
     const question: Question = {
       wire: "responses",
@@ -217,7 +221,7 @@ export class SocketLine {
       const { arrival, stream } = job;
       // After a close frame, nothing has left.
       arrival.sent = !this.#mute;
-      this.#running.delete(stream);
+      if (this.#running.get(stream) === job) this.#running.delete(stream);
       if (answer.closes || answer.framing === "close") {
         this.#close(answer.closes ? 1000 : 1001, "enough");
         return;

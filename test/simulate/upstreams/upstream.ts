@@ -3,6 +3,7 @@
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { End, Network } from "../world/network.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
+import type { Send } from "../clients/line.ts";
 import { SECRET } from "../clients/requests.ts";
 import type { Counts, Question } from "./answers.ts";
 import type { Recording } from "./recordings.ts";
@@ -37,8 +38,8 @@ export interface Arrival {
   estimated: number;
   /** It followed an answer that nobody requested, on the same connection: which request gets which answer is chance. */
   tainted: boolean;
-  /** The gateway has read a byte of its answer. */
-  readonly hasBegun: () => boolean;
+  /** How much of its answer the gateway has read. */
+  readonly bytesRead: () => number;
   /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
   readonly sentAt: number;
   /** The id of the response that it fetches; null: it requests a new one. */
@@ -67,8 +68,7 @@ export interface UpstreamWatch {
   readonly byRequest: Map<string, Arrival[]>;
   readonly stored: Map<string, Stored>;
   readonly healed: () => boolean;
-  /** The message of a send on a WebSocket, as its client wrote it. */
-  readonly messageOf: (send: string) => string | null;
+  readonly sends: ReadonlyMap<string, Send>;
   /** An upstream has refused a WebSocket. */
   noteRefused(channel: string): void;
   /** An upstream has sent an answer that nobody requested. */
@@ -95,8 +95,9 @@ export const GOOD_ANSWER: AnswerPlan = {
 
 export const CREDENTIAL_END = "4fJ7qLx2VbN8sKw3";
 
-export function credentialOf(channel: string): string {
-  return `cred-${channel}-${CREDENTIAL_END}`;
+/** `change`: how often it was changed. */
+export function credentialOf(channel: string, change = 0): string {
+  return `cred-${channel}-${change === 0 ? "" : change}${CREDENTIAL_END}`;
 }
 
 export interface Line {
@@ -111,6 +112,8 @@ export class Upstream {
   readonly lines = new Set<Line>();
   /** Requests for a WebSocket. */
   upgrades = 0;
+  /** How often its credential was changed. */
+  changes = 0;
 
   /** `accept` takes a connection of the gateway. */
   constructor(
@@ -123,7 +126,15 @@ export class Upstream {
     this.network = network;
     this.scheduler = network.scheduler;
     this.watch = watch;
-    network.listen(`${plan.name}.test:80`, NATURE, (end) => void this.lines.add(accept(this, end)));
+    network.listen(
+      `${plan.name}.test:${plan.tls ? 443 : 80}`,
+      NATURE,
+      (end) => void this.lines.add(accept(this, end)),
+    );
+  }
+
+  get credential(): string {
+    return credentialOf(this.plan.name, this.changes);
   }
 
   closeIdle(how: "fin" | "rst"): void {
@@ -152,7 +163,7 @@ export class Upstream {
       stream: false,
       estimated: 0,
       tainted: false,
-      hasBegun: () => false,
+      bytesRead: () => 0,
       sentAt: 0,
       fetches: null,
       goesOn: false,
@@ -177,14 +188,17 @@ export class Upstream {
     return planned ?? { ...GOOD_ANSWER, output: 3 + (before % 5) };
   }
 
-  checkCredential(field: (name: string) => string | undefined): void {
-    const own = credentialOf(this.plan.name);
+  /** Returns the credential of a request. It may be an earlier one. */
+  checkCredential(field: (name: string) => string | undefined): string {
+    const all = Array.from({ length: this.changes + 1 }, (_, change) => credentialOf(this.plan.name, change));
     const shown = [field("authorization"), field("x-api-key"), field("x-goog-api-key")].join(" ");
-    if (!shown.includes(own))
+    const used = all.find((each) => shown.includes(each));
+    if (used === undefined)
       this.watch.accuse(
         "secrets",
         `The upstream ${this.plan.name} did not get its own credential, but: ${shown}`,
       );
+    return used ?? this.credential;
   }
 
   checkSecrets(text: string, name: string): void {
@@ -216,10 +230,10 @@ export function failsAfter({ stream }: Arrival, { kind, output }: AnswerPlan): n
 
 /** What an answer has beside its dialect. The gateway removes more from an error than the length of a secret. */
 export function extrasOf(
-  { kind, padding = 0, echoes }: AnswerPlan,
+  { kind, padding = 0, echoes, incomplete = false }: AnswerPlan,
   secret: string,
-): Pick<Question, "padding" | "secret"> {
-  return { padding, secret: echoes && kind === "answer" ? secret : null };
+): Pick<Question, "padding" | "secret" | "incomplete"> {
+  return { padding, secret: echoes && kind === "answer" ? secret : null, incomplete };
 }
 
 export function useRecording(arrival: Arrival, recording: Recording): Recording {

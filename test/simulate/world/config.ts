@@ -1,6 +1,6 @@
 // The config file of a simulated gateway, written from the plan.
 
-import { secretOf } from "../clients/requests.ts";
+import { aliasOf, modelOf, secretOf } from "../clients/requests.ts";
 import { type ClientPlan, type LimitPlan, type Plan, type Platform, platformOf } from "../plan/plan.ts";
 import { credentialOf } from "../upstreams/upstream.ts";
 
@@ -22,6 +22,8 @@ export const totalOf = ({ totalSeconds = TOTAL_SECONDS }: Plan): number => total
 export interface Changes {
   readonly keysOff: ReadonlySet<string>;
   readonly channelsOff: ReadonlySet<string>;
+  /** How often the credential of each channel was changed. */
+  readonly credentials: ReadonlyMap<string, number>;
   readonly comment: string;
   /** Every model costs twice as much. */
   readonly dearer: boolean;
@@ -36,6 +38,7 @@ export interface Changes {
 export const NO_CHANGES: Changes = {
   keysOff: new Set(),
   channelsOff: new Set(),
+  credentials: new Map(),
   comment: "",
   dearer: false,
   raised: false,
@@ -59,8 +62,8 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     `failover: { attempts: ${plan.attempts}, total: ${totalOf(plan)}s }`,
     "channels:",
     ...plan.channels.map(
-      ({ name, platform, priority, weight = 1, free = false, probeSeconds = 0 }) =>
-        `  ${name}: { platform: ${platform}, base_url: "http://${name}.test", credential: ${credentialOf(name)}, priority: ${priority}, weight: ${weight}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
+      ({ name, platform, priority, weight = 1, free = false, tls = false, probeSeconds = 0 }) =>
+        `  ${name}: { platform: ${platform}, base_url: "http${tls ? "s" : ""}://${name}.test", credential: ${credentialOf(name, changes.credentials.get(name))}, aliases: { ${listAliases(plan, platform)} }, priority: ${priority}, weight: ${weight}, disabled: ${changes.channelsOff.has(name)}, free: ${free}, timeouts: { connect: 4s, first_byte: ${FIRST_BYTE_SECONDS}s, idle: 15s }${probeSeconds > 0 ? `, probe: ${probeSeconds}s` : ""} }`,
     ),
     "groups:",
     ...platforms.map((platform) => {
@@ -98,6 +101,14 @@ const RAISED: typeof MULTIPLIERS = {
   relay: "0.75",
 };
 
+function listAliases({ clients }: Plan, platform: Platform): string {
+  const aliases = clients.flatMap(({ dialect, requests }) => {
+    const models = requests.flatMap(({ aliased, number }) => (aliased ? [modelOf(dialect, number)] : []));
+    return platformOf(dialect) === platform ? models.map((model) => `"${aliasOf(model)}": ${model}`) : [];
+  });
+  return aliases.join(", ");
+}
+
 function listKeys(plan: Plan): ClientPlan[] {
   return plan.clients.filter((client) => client.key === client.name);
 }
@@ -112,6 +123,8 @@ function writeLimits(limits: LimitPlan): string {
       ? []
       : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),
     ...(limits.usdPerSession === undefined ? [] : [`usd_per_session: "${limits.usdPerSession}"`]),
+    ...(limits.sameCall === undefined ? [] : [`same_call: ${limits.sameCall}`]),
+    ...(limits.agents === undefined ? [] : [`agents: ${limits.agents}`]),
     ...(limits.strict === true ? ["strict: true"] : []),
     ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
   ].join(", ");

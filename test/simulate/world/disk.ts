@@ -7,7 +7,9 @@ import type { Random } from "./random.ts";
 export type Kind = "file" | "folder" | "socket" | "device";
 
 /** A change that is not safe yet. */
-type Change = { readonly at: number; readonly bytes: Buffer } | { readonly size: number };
+type Change = ({ readonly at: number; readonly bytes: Buffer } | { readonly size: number }) & {
+  isForgotten?: true;
+};
 
 export class Inode {
   readonly number: number;
@@ -66,10 +68,11 @@ export class Inode {
     this.#made += 1;
   }
 
-  /** SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last one. */
-  commit(bytes: Uint8Array): void {
-    this.#commits = [Buffer.from(this.content), Buffer.from(bytes)];
-    this.#bytes = Buffer.from(bytes);
+  /** SQLite's journal keeps a commit whole. Without a sync, a power cut may take the last one. Nobody may change `bytes`, and
+   *  nothing else writes into a database. */
+  commit(bytes: Buffer): void {
+    this.#commits = [this.content, bytes];
+    this.#bytes = bytes;
     this.#size = bytes.length;
   }
 
@@ -78,11 +81,20 @@ export class Inode {
     return this.#made;
   }
 
-  /** Makes the first `made` of all changes safe: those before the sync began. */
+  /** Makes the first `made` of all changes safe: those before the sync began. What a failed sync has forgotten becomes
+   *  safe only in pages that were written again. */
   sync(made = this.#made): void {
     const count = Math.max(0, made - (this.#made - this.#changes.length));
-    for (const change of this.#changes.slice(0, count)) this.#makeSafe(change);
+    const begun = this.#changes.slice(0, count);
+    const written = new Set(begun.filter(({ isForgotten }) => !isForgotten).flatMap(listPages));
+    for (const change of begun) this.#makeSafe(change.isForgotten ? keepPages(change, written) : change);
     this.#changes = this.#changes.slice(count);
+  }
+
+  /** A sync has failed. As in Linux, its pages count as clean, and no later sync brings them to the disk. */
+  forget(made: number): void {
+    const count = Math.max(0, made - (this.#made - this.#changes.length));
+    for (const change of this.#changes.slice(0, count)) change.isForgotten = true;
   }
 
   /** Of the bytes that were not safe, a part stays: each page is old, new, or half of each, and any length is possible. */
@@ -118,6 +130,23 @@ export class Inode {
     grown.set(this.content);
     this.#bytes = grown;
   }
+}
+
+function listPages(change: Change): number[] {
+  if ("size" in change) return [];
+  const first = Math.floor(change.at / PAGE);
+  return Array.from(
+    { length: Math.floor((change.at + change.bytes.length) / PAGE) - first + 1 },
+    (_, at) => first + at,
+  );
+}
+
+/** The other pages have a length, and no bytes. */
+function keepPages(change: Change, written: ReadonlySet<number>): Change {
+  if ("size" in change) return change;
+  const { at, bytes } = change;
+  const kept = bytes.map((byte, index) => (written.has(Math.floor((at + index) / PAGE)) ? byte : 0));
+  return { at, bytes: Buffer.from(kept) };
 }
 
 function apply(bytes: Buffer, change: Change): Buffer {
@@ -251,10 +280,11 @@ export class Disk {
   }
 
   /** A sync takes time. What is written meanwhile may be safe or not, so it is not. Returns what to call at its end. */
-  beginSync(inode: Inode): () => void {
+  beginSync(inode: Inode): (fails?: boolean) => void {
     const { made } = inode;
     const names = this.#namesChanged;
-    return () => {
+    return (fails = false) => {
+      if (fails) return inode.forget(made);
       inode.sync(made);
       const count = Math.max(0, names - (this.#namesChanged - this.#nameChanges.length));
       for (const change of this.#nameChanges.slice(0, count)) change(this.#safeNames);

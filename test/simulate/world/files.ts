@@ -20,8 +20,8 @@ export interface FileHost extends Owner {
   socketAt(fd: number): { readByte(): number } | undefined;
   /** Called after each write, so that checks know what was written when. */
   wrote(path: string, inode: Inode, bytes: Uint8Array): void;
-  /** Begins a sync, and lets checks know of it. Returns what to call if it ends well. */
-  beginSync(inode: Inode): () => void;
+  /** Begins a sync, and lets checks know of it. Returns what to call at its end. */
+  beginSync(inode: Inode): (fails?: boolean) => void;
 }
 
 export interface OpenFile {
@@ -230,8 +230,15 @@ class Files {
     return bytes.length;
   }
 
-  writeSync(fd: number, bytes: Uint8Array | string, offset = 0, length?: number): number {
+  writeSync(
+    fd: number,
+    bytes: Uint8Array | string,
+    offset = 0,
+    length?: number,
+    position: number | null = null,
+  ): number {
     const file = this.#take(fd, "write");
+    if (position !== null) file.position = position;
     const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
     return this.#write(file, whole.subarray(offset, offset + (length ?? whole.length - offset)));
   }
@@ -267,8 +274,9 @@ class Files {
     const { inode, path } = this.#take(fd, "fdatasync");
     this.#host.step(`sync ${path}`);
     const { disk } = this.#host;
-    if (disk.random.chance(disk.trouble.failingSyncs)) throw fail("EIO", "fdatasync");
-    this.#host.beginSync(inode)();
+    const fails = disk.random.chance(disk.trouble.failingSyncs);
+    this.#host.beginSync(inode)(fails);
+    if (fails) throw fail("EIO", "fdatasync");
   }
 
   fsyncSync(fd: number): void {
@@ -285,12 +293,9 @@ class Files {
     scheduler.after(takes, this.#host, `synced ${path}`, () => {
       // On a real disk, the sync of this descriptor may not have begun, and would be that of the file that has it now.
       if (this.#host.files.get(fd) !== file) throw new Error(`${path} was closed while its sync ran`);
-      if (disk.random.chance(disk.trouble.failingSyncs)) {
-        done(fail("EIO", "fdatasync"));
-        return;
-      }
-      end();
-      done(null);
+      const fails = disk.random.chance(disk.trouble.failingSyncs);
+      end(fails);
+      done(fails ? fail("EIO", "fdatasync") : null);
     });
   }
 

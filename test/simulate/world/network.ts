@@ -1,6 +1,7 @@
 // Connections as in TCP: bytes in order, cut into pieces anywhere, a limited number of them in flight, and a clean end
 // (FIN) or a reset (RST). sockets.ts has the form in which the gateway sees a socket.
 
+import type { Trouble } from "../plan/plan.ts";
 import { Random } from "./random.ts";
 import type { Owner, Scheduler } from "./scheduler.ts";
 
@@ -33,6 +34,8 @@ export class End {
   ears: Ears | null = null;
   /** Set by `Network.connect`. */
   peer!: End;
+  /** The other side can show that it has its name. */
+  hasCertificate = true;
   /** It can neither send nor receive. */
   closed = false;
   #weather: Weather;
@@ -53,6 +56,9 @@ export class End {
   #written = 0;
   #wroteAt = 0;
   #read = 0;
+  /** By the wall clock of the gateway's machine. */
+  #usedAt = 0;
+  #idleMs = 0;
   /** How many bytes it had read when each of its requests began. */
   readonly #readBefore: number[] = [];
 
@@ -157,9 +163,15 @@ export class End {
   /** A request begins here. Returns what had come to this side's system before, although nobody had read it. */
   beginRequest(): "bytes" | "end" | "nothing" {
     this.#readBefore.push(this.#read);
+    this.#idleMs = this.net.wall() - this.#usedAt;
     const { now } = this.net.scheduler;
     if (this.#queued > 0 && this.#arrivesAt <= now) return "bytes";
     return this.#finArrivesAt <= now || this.#resetArrivesAt <= now ? "end" : "nothing";
+  }
+
+  /** For how long nothing had come when its last request began. */
+  get idleMs(): number {
+    return this.#idleMs;
   }
 
   /** How many bytes this side had read before it sent its next request. To be called once for each request. */
@@ -189,6 +201,7 @@ export class End {
     if (this.#queued > 0) {
       const bytes = this.#take();
       this.#read += bytes.length;
+      this.#usedAt = this.net.wall();
       this.peer.#noticeRoom();
       this.net.note(`${this.name} got ${bytes.length} bytes`);
       this.ears?.data(bytes);
@@ -284,10 +297,11 @@ export class Network {
   /** Connections that their listener has not accepted yet. */
   readonly #arriving = new Set<End>();
   /** Names that cannot be resolved, or whose address does not respond. */
-  readonly lost = new Map<string, "ENOTFOUND" | "silent" | "ECONNREFUSED">();
+  readonly lost = new Map<string, Trouble>();
   readonly #names = new Map<string, string>();
   /** How often the gateway's machine has changed its network. */
   moves = 0;
+  wall: () => number = () => 0;
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
 
@@ -345,7 +359,8 @@ export class Network {
     if (place === SILENT_ADDRESS) return;
     const host = this.#names.get(place) ?? place;
     const address = host + port;
-    const trouble = this.lost.get(address) ?? this.lost.get(host);
+    const found = this.lost.get(host);
+    const trouble = found === "bad certificate" ? undefined : found;
     if (trouble === "silent") return;
     const { scheduler } = this;
     scheduler.after(2 * weather.latency, from.owner, `${from.name} dials ${address}`, () => {
@@ -354,8 +369,9 @@ export class Network {
         done(trouble ?? "ECONNREFUSED");
         return;
       }
-      const near = new End(this, `${from.name}#${number}`, from.owner, weather);
+      const near: End = new End(this, `${from.name}#${number}`, from.owner, weather);
       const far = new End(this, `${address}#${number}`, there.owner, weather);
+      near.hasCertificate = found === undefined;
       near.peer = far;
       far.peer = near;
       this.#arriving.add(far);

@@ -241,12 +241,12 @@ export class SimProcess implements FileHost, SocketHost {
     this.machine.wrote(this, path, inode, bytes);
   }
 
-  beginSync(inode: Inode): () => void {
+  beginSync(inode: Inode): (fails?: boolean) => void {
     const endOnDisk = this.disk.beginSync(inode);
     const end = this.machine.beginSync(this, inode);
-    return () => {
-      endOnDisk();
-      end();
+    return (fails = false) => {
+      endOnDisk(fails);
+      if (!fails) end();
     };
   }
 

@@ -8,6 +8,7 @@ import type { Owner } from "./scheduler.ts";
 /** Those of Bun's handlers that the gateway uses. */
 export interface Handlers {
   open?(socket: SimSocket): void;
+  handshake?(socket: SimSocket, authorized: boolean, error: Error | null): void;
   data?(socket: SimSocket, bytes: Buffer): void;
   drain?(socket: SimSocket): void;
   end?(socket: SimSocket): void;
@@ -32,7 +33,7 @@ export interface SocketHost extends Owner {
 export class SimSocket {
   data: unknown = undefined;
   readonly fd: number;
-  readonly authorized = false;
+  authorized = false;
   readonly remoteAddress = "192.0.2.1";
   readonly #host: SocketHost;
   readonly #end: End;
@@ -121,6 +122,24 @@ export class SimSocket {
     this.#end.setReading(true);
   }
 
+  /** Both sides go on in plain text: what TLS does to bytes is not simulated. */
+  shakeHands(): void {
+    if (!this.#open) return;
+    this.authorized = this.#end.hasCertificate;
+    const error = this.authorized ? null : new Error("certificate has expired");
+    this.#handlers.handshake?.(this, this.authorized, error);
+  }
+
+  getTLSTicket(): Buffer | undefined {
+    return this.authorized ? this.getSession() : undefined;
+  }
+
+  getSession(): Buffer {
+    return Buffer.from(this.name);
+  }
+
+  setSession(): void {}
+
   setKeepAlive(): boolean {
     return true;
   }
@@ -197,6 +216,8 @@ export function makeListen(host: SocketHost) {
   };
 }
 
+const HANDSHAKE_US = 4000;
+
 interface ConnectOptions {
   readonly hostname: string;
   readonly port: number;
@@ -207,7 +228,6 @@ interface ConnectOptions {
 
 export function makeConnect(host: SocketHost) {
   return ({ hostname, port, data, socket, tls }: ConnectOptions): Promise<SimSocket> => {
-    if (tls !== undefined) throw new Error("the simulator has no TLS");
     const { promise, resolve, reject } = Promise.withResolvers<SimSocket>();
     const fail = (code: string): void => {
       const error = Object.assign(new Error(`Failed to connect (${code})`), { code });
@@ -232,6 +252,8 @@ export function makeConnect(host: SocketHost) {
       connected.data = data;
       socket.open?.(connected);
       resolve(connected);
+      if (tls !== undefined)
+        host.network.scheduler.after(HANDSHAKE_US, host, "TLS handshake", () => connected.shakeHands());
     });
     return promise;
   };
