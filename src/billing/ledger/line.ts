@@ -187,49 +187,9 @@ export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {
 
 export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
-/** The line's text without its newline. The field order is that of docs/contract.md. */
-export function encodeLine(draft: LineDraft, prev: string): string {
-  const line: Record<string, unknown> = {
-    v: 1,
-    id: draft.id,
-    time: draft.time,
-    key: draft.key,
-    group: draft.group,
-    platform: draft.platform,
-    channel: draft.channel,
-    endpoint: draft.endpoint,
-    model: draft.model,
-    upstream_model: draft.upstream_model,
-    stream: draft.stream,
-    status: draft.status,
-    outcome: draft.outcome,
-    basis: draft.basis,
-    usage: draft.usage,
-    parts: draft.parts,
-    raw_usage: draft.raw_usage ?? null,
-    prices: draft.prices,
-    price_source: draft.price_source,
-    tier: draft.tier,
-    official_usd: draft.official_usd,
-    multiplier: draft.multiplier,
-    charge_usd: draft.charge_usd,
-    provider_usd: draft.provider_usd,
-    paid_by: draft.paid_by,
-    windows: draft.windows,
-    first_byte_ms: draft.first_byte_ms,
-    duration_ms: draft.duration_ms,
-    attempts: draft.attempts,
-    client: draft.client,
-    upstream_request_id: draft.upstream_request_id,
-    converted: draft.converted,
-    cache: draft.cache,
-    suspect: draft.suspect,
-    limit_usd: draft.limit_usd,
-    replaces: draft.replaces,
-  };
-  if (draft.extra !== undefined) Object.assign(line, draft.extra);
-  line["prev"] = prev;
-  return JSON.stringify(line);
+/** The line's text without its newline. Its fields are in the order of the draft. */
+export function encodeLine({ extra, ...fields }: LineDraft, prev: string): string {
+  return JSON.stringify({ v: 1, ...fields, ...extra, prev });
 }
 
 export function encodeCorrection(draft: CorrectionDraft, prev: string): string {

@@ -40,8 +40,9 @@ export function intentOf(id: string, more: Partial<Intent> = {}): Intent {
 }
 
 export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
+  const { multiplier, ...intent } = intentOf(id);
   return {
-    ...intentOf(id),
+    ...intent,
     upstream_model: "claude-sonnet-4-5-20250929",
     status: 200,
     outcome: "complete",
@@ -54,11 +55,13 @@ export function draftOf(id: string, more: Partial<LineDraft> = {}): LineDraft {
       output: 350,
       reasoning: 120,
     },
+    parts: undefined,
     raw_usage: { input_tokens: 12, cache_read_input_tokens: 11000, output_tokens: 350 },
     prices: { input: "3", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6", output: "15" },
     price_source: "test",
     tier: "standard",
     official_usd: "0.011106",
+    multiplier,
     charge_usd: "0.011106",
     first_byte_ms: 340,
     duration_ms: 4120,

@@ -56,7 +56,7 @@ function countsOf(path: string): Array<[string, number]> {
 }
 
 describe("a line", () => {
-  test("has the fields of docs/contract.md in its order, and the schema accepts it", async () => {
+  test("has the fields of its draft in their order, and the schema accepts it", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1", { suspect: "x", extra: { requested_model: "y" } });

@@ -107,6 +107,17 @@ async function repriceAfter(
   };
 }
 
+test("a line has the fields of docs/contract.md in its order", async () => {
+  await inWorld(async (world) => {
+    const { lines } = await world.trace(makeRequest("messages"));
+    expect(Object.keys(lines[0] ?? {}).join(" ")).toBe(
+      "v id time key group platform channel endpoint model upstream_model stream status outcome basis usage raw_usage " +
+        "prices price_source tier official_usd multiplier charge_usd first_byte_ms duration_ms attempts client " +
+        "upstream_request_id prev",
+    );
+  });
+});
+
 test("reprice adds missing amounts, with the tier of the answer and the requested name", async () => {
   const upstream = startDemoUpstream({ credential: CREDENTIAL });
   const config = withMultiplier(makeConfig(upstream), "0.5");
