@@ -134,6 +134,18 @@ export function listNames(model: string, provider: string | null): ModelNames {
   return { names: [...names], maker };
 }
 
+/** Whether two names mean one model: they differ in their decorations only, or in the order of their words
+ *  (`anthropic/claude-4.5-sonnet-20250929`). */
+export function isSameModel(one: string, other: string): boolean {
+  const names = new Set(listNames(one, null).names.map(sortWords));
+  return listNames(other, null).names.some((name) => names.has(sortWords(name)));
+}
+
+function sortWords(name: string): string {
+  const words = name.toLowerCase().split(/[^a-z0-9]+/);
+  return words.sort().join(" ");
+}
+
 /** The name, and what is left of it after each rule that applies, one after the other. */
 function peel(model: string, rules: readonly Rule[], provider: string | null): ModelNames {
   const names = [model];

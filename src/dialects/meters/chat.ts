@@ -39,13 +39,15 @@ class ChatReader implements UsageReader {
   #finished = false;
   /** An answer ended, and no usage has come with its end or since. */
   #awaitsUsage = false;
+  /** Other usage came after the end. */
+  #isChanged = false;
   #end: Reading["end"] = "open";
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "model")) ?? this.#model;
     this.#tier = getName(getField(chunk, "service_tier")) ?? this.#tier;
     const usage = getField(chunk, "usage");
-    if (isObject(usage)) this.#raw = usage;
+    if (isObject(usage)) this.#learnUsage(usage);
     this.#awaitsUsage &&= !isObject(usage);
     if (
       getList(getField(chunk, "choices")).some(
@@ -56,6 +58,11 @@ class ChatReader implements UsageReader {
       this.#awaitsUsage = !isObject(usage);
     }
     if (isObject(getField(chunk, "error"))) this.#end = "error";
+  }
+
+  #learnUsage(usage: Readonly<Record<string, unknown>>): void {
+    if (this.#end !== "open") this.#isChanged ||= !Bun.deepEquals(usage, this.#raw);
+    this.#raw = usage;
   }
 
   learnWord(word: string): void {
@@ -84,6 +91,7 @@ class ChatReader implements UsageReader {
     const counts = new CountReader();
     const usage = readOpenaiUsage(this.#raw, "chat", counts);
     if (usage !== null && this.#awaitsUsage) counts.note("usage_early", "usage");
+    if (usage !== null && this.#isChanged) counts.note("usage_changed", "usage");
     const done = this.#end === "complete" || (this.#finished && usage !== null);
     return {
       model: this.#model,

@@ -34,7 +34,12 @@ const SHAPE = {
           },
         ],
       },
-      groundingMetadata: { webSearchQueries: true, groundingChunks: [{ maps: { placeId: true } }] },
+      groundingMetadata: {
+        webSearchQueries: true,
+        imageSearchQueries: true,
+        groundingChunks: [{ maps: { placeId: true }, web: { title: "size" } }],
+      },
+      urlContextMetadata: "size",
     },
   ],
 } as const;
@@ -50,6 +55,11 @@ class ContentReader implements UsageReader {
   #finished = false;
   #failed = false;
   #mapped = false;
+  /** Pages or pictures were found, and no search that would be charged was reported. */
+  #foundWeb = false;
+  #soughtImages = false;
+  /** The request named pages to read, which cost only their tokens. */
+  #hasRead = false;
   /** An answer ended, and no usage has come with its end or since. */
   #awaitsUsage = false;
   /** There was output that is not a thought. */
@@ -68,6 +78,7 @@ class ContentReader implements UsageReader {
         this.#finished = true;
         this.#awaitsUsage = !isObject(usage);
       }
+      if (getField(candidate, "urlContextMetadata") !== undefined) this.#hasRead = true;
       this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }
   }
@@ -104,6 +115,10 @@ class ContentReader implements UsageReader {
 
   #doubt({ output = 0 }: Usage, counts: CountReader): void {
     if (this.#awaitsUsage) counts.note("usage_early", "usageMetadata");
+    // No page says what these cost.
+    if (this.#soughtImages) counts.note("unknown", "groundingMetadata.imageSearchQueries");
+    if (this.#foundWeb && !this.#hasRead && this.#queries.size === 0)
+      counts.note("unknown", "groundingMetadata.groundingChunks");
     // Thoughts alone were counted.
     const isMissing = (getField(this.#raw, "candidatesTokenCount") ?? null) === null;
     if (this.#hasSpoken && isMissing && output > 0) counts.note("output_missing", "candidatesTokenCount");
@@ -115,8 +130,10 @@ class ContentReader implements UsageReader {
       if (typeof query !== "string" || query.trim() === "") continue;
       if (this.#queries.size < MAX_QUERIES) this.#queries.add(query.slice(0, MAX_QUERY_LENGTH));
     }
-    if (getList(getField(grounding, "groundingChunks")).some((piece) => isObject(getField(piece, "maps"))))
-      this.#mapped = true;
+    if (getList(getField(grounding, "imageSearchQueries")).length > 0) this.#soughtImages = true;
+    const chunks = getList(getField(grounding, "groundingChunks"));
+    if (chunks.some((piece) => isObject(getField(piece, "maps")))) this.#mapped = true;
+    if (chunks.some((piece) => isObject(getField(piece, "web")))) this.#foundWeb = true;
   }
 
   /** Models before Gemini 3 cost a fee per grounded prompt, later ones per query. Both are counted; the price decides. */
@@ -158,6 +175,32 @@ const MEDIA = [
 
 const TOTALS = ["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"];
 
+const DETAILS = [
+  "promptTokensDetails",
+  "promptTokenDetails",
+  "cacheTokensDetails",
+  "candidatesTokensDetails",
+  "toolUsePromptTokensDetails",
+];
+const COUNTS: ReadonlySet<string> = new Set([...TOTALS, "totalTokenCount", "cachedContentTokenCount"]);
+const KNOWN_COUNTS = { has: (name: string): boolean => COUNTS.has(name) || !name.endsWith("TokenCount") };
+const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set(["TEXT", "DOCUMENT", 1, 5]);
+
+function noteUnknown(snapshot: unknown, counts: CountReader): void {
+  if (isObject(snapshot)) counts.noteMember(snapshot, KNOWN_COUNTS, null);
+  for (const name of DETAILS) {
+    const listed = getField(snapshot, name) ?? null;
+    if (listed !== null && !Array.isArray(listed)) counts.note("detail_unreadable", name);
+    for (const detail of getList(listed)) {
+      const modality = getField(detail, "modality");
+      const isKnown =
+        KNOWN_MODALITIES.has(modality) || MEDIA.some((each) => isModality(modality, each.modality));
+      if (!isKnown && counts.readDetail(detail, "tokenCount") > 0)
+        counts.note("unknown", `${name} of ${String(modality).slice(0, 60)}`);
+    }
+  }
+}
+
 /** Null if nothing was counted. */
 function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
   if (!TOTALS.some((name) => (getField(snapshot, name) ?? null) !== null)) return null;
@@ -167,6 +210,7 @@ function readUsage(snapshot: unknown, counts: CountReader): Usage | null {
   if ((getField(snapshot, "promptTokenCount") ?? null) === null)
     counts.note("total_missing", "promptTokenCount");
   counts.compareTotal(snapshot, "totalTokenCount", totals);
+  noteUnknown(snapshot, counts);
   const produced = getField(snapshot, "candidatesTokensDetails");
   const outputs = {
     output_image: countModality(produced, "IMAGE", counts),
@@ -215,12 +259,14 @@ function readInputs(snapshot: unknown, prompt: number, counts: CountReader): Usa
   return { input: Math.max(0, text - textCached), cache_read: textCached, ...usage };
 }
 
+function isModality(listed: unknown, modality: keyof typeof NUMBER_OF): boolean {
+  return listed === modality || listed === NUMBER_OF[modality];
+}
+
 function countModality(details: unknown, modality: keyof typeof NUMBER_OF, counts: CountReader): number {
   let count = 0;
   for (const detail of getList(details)) {
-    const listed = getField(detail, "modality");
-    if (listed === modality || listed === NUMBER_OF[modality])
-      count += counts.readDetail(detail, "tokenCount");
+    if (isModality(getField(detail, "modality"), modality)) count += counts.readDetail(detail, "tokenCount");
   }
   return count;
 }

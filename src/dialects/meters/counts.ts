@@ -11,13 +11,30 @@ const FAULTS = {
   output_missing: { basis: "suspect", text: "is missing beside the other counts", lacksOutput: true },
   usage_early: { basis: "suspect", text: "did not come again when the output ended", lacksOutput: true },
   detail_unreadable: { basis: "suspect", text: "cannot be read" },
-  total_differs: { basis: "suspect", text: "is far from the sum of the other counts" },
-  unknown_calls: { basis: "suspect", text: "counts something whose price is not known" },
+  usage_changed: { basis: "suspect", text: "changed after the end" },
+  total_differs: { basis: "suspect", text: "is not the sum of the other counts" },
+  shrank: { basis: "suspect", text: "was larger before: the larger count is charged" },
+  unknown: { basis: "suspect", text: "is something whose price is not known" },
   detail_too_large: { basis: "suspect", text: "is more than the total that includes it" },
+  refused: { basis: "suspect", text: "has no output: it may have been refused, and cost nothing" },
 } as const;
 
 /** A name from elsewhere is cut. */
 const MAX_NAME_LENGTH = 60;
+
+const MAX_DEPTH = 8;
+
+interface KnownNames {
+  has(name: string): boolean;
+}
+
+/** A number above 0, also as text or in an object. */
+function countsSome(value: unknown, depth: number): boolean {
+  if (typeof value === "number") return value !== 0;
+  if (typeof value === "string") return Number(value) > 0;
+  if (typeof value !== "object" || value === null) return false;
+  return depth === 0 || Object.values(value).some((each) => countsSome(each, depth - 1));
+}
 
 export class CountReader {
   readonly #faults: CountFault[] = [];
@@ -37,25 +54,31 @@ export class CountReader {
     return this.#read(from, name, "detail_unreadable") ?? 0;
   }
 
-  /** A total beside its parts. A small difference can be a matter of rounding; a large one is usage that is in no part. */
+  /** A total beside its parts: a difference is usage that is in no part. */
   compareTotal(from: unknown, name: string, parts: readonly (number | undefined)[]): void {
     const total = this.readDetail(from, name);
     // A fault of a part is reported already.
     if (this.#faults.length > 0) return;
     let sum = 0;
     for (const part of parts) sum += part ?? 0;
-    if (total > 0 && Math.abs(total - sum) > total / 10) this.note("total_differs", name);
+    if (total > 0 && total !== sum) this.note("total_differs", name);
   }
 
-  /** A tool that is newer than this program may have a fee. */
-  noteUnknownCalls(from: unknown, name: string, known: { has(tool: string): boolean }): void {
-    const called = getField(from, name);
-    if (!isObject(called)) return;
-    for (const tool in called) {
-      const count = called[tool];
-      if (known.has(tool) || typeof count !== "number" || count === 0) continue;
-      this.note("unknown_calls", `${name}.${tool.slice(0, MAX_NAME_LENGTH)}`);
-      return;
+  /** What is newer than this program may have a price: a tool, a kind of tokens, a lifetime in a cache. */
+  noteUnknown(from: unknown, name: string, known: KnownNames): void {
+    const counted = getField(from, name);
+    if (isObject(counted)) this.noteMember(counted, known, name);
+    // Some languages write an empty object as an empty list.
+    else if ((counted ?? null) !== null && !(Array.isArray(counted) && counted.length === 0))
+      this.note("detail_unreadable", name);
+  }
+
+  /** Notes the first unknown member that counts something. `place`: whose members they are. */
+  noteMember(counted: Readonly<Record<string, unknown>>, known: KnownNames, place: string | null): void {
+    for (const member in counted) {
+      if (known.has(member) || !countsSome(counted[member], MAX_DEPTH)) continue;
+      const name = member.slice(0, MAX_NAME_LENGTH);
+      return this.note("unknown", place === null ? name : `${place}.${name}`);
     }
   }
 

@@ -66,6 +66,10 @@ class MessagesReader implements UsageReader {
   #refusal: Reading["refusal"];
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
+  /** The usage before its prompt shrank. */
+  #most: Counters | null = null;
+  /** Whether the last report has come, and whether another one followed that differs from it. */
+  #report: "awaited" | "given" | "changed" = "awaited";
 
   learn(event: unknown): void {
     const type = getField(event, "type");
@@ -74,7 +78,7 @@ class MessagesReader implements UsageReader {
       this.#awaitsReport = true;
     } else if (type === "message_delta") {
       const delta = getField(event, "delta");
-      this.#report(getField(event, "usage"), getName(getField(delta, "stop_reason")) !== undefined);
+      this.#learnReport(getField(event, "usage"), getName(getField(delta, "stop_reason")) !== undefined);
       this.#learnStop(delta);
     } else if (type === "content_block_start") this.#beginBlock();
     else if (type === "message_stop") this.#end = "complete";
@@ -98,7 +102,9 @@ class MessagesReader implements UsageReader {
 
   report(): UsageReport {
     const counts = new CountReader();
-    const parts = readParts(this.#usage, counts);
+    const parts = readParts(this.#most === null ? this.#usage : this.#keepPrompt(this.#most, counts), counts);
+    if (this.#report === "changed") counts.note("usage_changed", "usage");
+    noteUnknown(this.#usage, counts);
     const awaited = parts.length > 0 && this.#awaitsReport;
     const unreported = awaited && this.#hasContent && this.#end === "complete";
     if (this.#lacksOutput || unreported) counts.note("output_missing", "output_tokens");
@@ -116,6 +122,14 @@ class MessagesReader implements UsageReader {
     };
   }
 
+  /** A prompt does not shrink, but in an answer of several passes, whose totals leave some out. */
+  #keepPrompt(most: Counters, counts: CountReader): Counters {
+    if (getList(this.#usage["iterations"]).length > 0) return this.#usage;
+    counts.note("shrank", "prompt");
+    const kept = PROMPT.filter((name) => most[name] !== undefined);
+    return { ...this.#usage, ...Object.fromEntries(kept.map((name) => [name, most[name]])) };
+  }
+
   #learnStop(delta: unknown): void {
     if (getField(delta, "stop_reason") !== "refusal") return;
     this.#refusal = { category: getName(getField(getField(delta, "stop_details"), "category")) ?? null };
@@ -128,10 +142,15 @@ class MessagesReader implements UsageReader {
     this.#final = this.#end === "complete";
   }
 
-  #report(usage: unknown, isLast: boolean): void {
-    this.#final = (this.#merge(usage) && isLast) || this.#final;
+  #learnReport(usage: unknown, isLast: boolean): void {
+    const before = this.#usage;
+    const isReport = this.#merge(usage);
+    this.#final = (isReport && isLast) || this.#final;
     if (!isObject(usage)) return;
     this.#lacksOutput = (usage["output_tokens"] ?? null) === null;
+    const isLate = this.#report !== "awaited" || this.#end === "complete";
+    if (isLate && !Bun.deepEquals(before, this.#usage)) this.#report = "changed";
+    else if (isLast && !this.#lacksOutput && this.#report === "awaited") this.#report = "given";
     this.#awaitsReport = false;
   }
 
@@ -150,8 +169,14 @@ class MessagesReader implements UsageReader {
     const isOutdated = total !== undefined && total < sumLifetimes(this.#usage);
     const earlier = isOutdated ? { ...this.#usage, cache_creation: undefined } : this.#usage;
     const values = dropNulls(reported);
-    this.#usage = isEmpty(earlier) ? values : { ...earlier, ...values };
+    this.#usage = isEmpty(earlier) ? values : this.#join({ ...earlier, ...values });
     return !isEmpty(values);
+  }
+
+  #join(joined: Counters): Counters {
+    const most = this.#most ?? this.#usage;
+    this.#most = countPrompt(joined) < countPrompt(most) ? most : null;
+    return joined;
   }
 }
 
@@ -194,11 +219,24 @@ function dropNulls(counters: Counters): Counters {
   return counters;
 }
 
-/** The written tokens whose lifetime is known. */
-function sumLifetimes(counters: Counters): number {
-  const split = counters["cache_creation"];
-  const short = getCount(getField(split, "ephemeral_5m_input_tokens")) ?? 0;
-  return short + (getCount(getField(split, "ephemeral_1h_input_tokens")) ?? 0);
+const PROMPT = [
+  "input_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+  "cache_creation",
+] as const;
+
+/** The tokens of a prompt: written ones have a total, which `cache_creation` divides. */
+function countPrompt(counters: Counters): number {
+  const count = (name: string): number => getCount(counters[name]) ?? 0;
+  return count(PROMPT[0]) + count(PROMPT[1]) + count(PROMPT[2]);
+}
+
+/** The written tokens whose lifetime is named. */
+function sumLifetimes({ cache_creation: split }: Counters): number {
+  let sum = 0;
+  if (isObject(split)) for (const name in split) sum += getCount(split[name]) ?? 0;
+  return sum;
 }
 
 /**
@@ -208,13 +246,40 @@ function sumLifetimes(counters: Counters): number {
 function readParts(counters: Counters, counts: CountReader): readonly Part[] {
   const whole = readUsage(counters, counts);
   if (whole === null) return [];
-  const iterations = getList(counters["iterations"]).filter(isObject);
+  if ("iterations" in counters) return readIterations(counters, whole, counts);
+  return [{ model: null, pass: "message", usage: addExtras(whole, counters, counts) }];
+}
+
+function readIterations(counters: Counters, whole: Usage, counts: CountReader): readonly Part[] {
+  const iterations = listIterations(counters, counts);
   if (iterations.some((pass) => pass["type"] !== "message" || getName(pass["model"]) !== undefined))
     return readPasses(iterations, counters, counts);
-  const [first, ...others] = readEqualCalls(iterations, whole);
+  const calls = readEqualCalls(iterations, whole);
+  if (calls === null) counts.note("total_differs", "iterations");
+  const [first, ...others] = calls ?? [];
   const part: Part = { model: null, pass: "message", usage: addExtras(whole, counters, counts) };
   if (first === undefined) return [part];
   return [{ ...part, calls: [addExtras(first, counters, new CountReader()), ...others] }];
+}
+
+const KNOWN_PASSES: ReadonlySet<unknown> = new Set([
+  "message",
+  "compaction",
+  "advisor_message",
+  "fallback_message",
+]);
+
+function listIterations({ iterations: listed }: Counters, counts: CountReader): Counters[] {
+  const iterations = getList(listed).filter(isObject);
+  if ((listed ?? null) !== null && (!Array.isArray(listed) || iterations.length < listed.length))
+    counts.note("detail_unreadable", "iterations");
+  for (const [index, pass] of iterations.entries()) {
+    const { type, output_tokens: output } = pass;
+    const isCounted = TOTALS.some((name) => (getCount(pass[name]) ?? 0) > 0);
+    if (isCounted && !KNOWN_PASSES.has(type)) counts.note("unknown", `iterations[${index}]`);
+    else if (output === 0 && index < iterations.length - 1) counts.note("refused", `iterations[${index}]`);
+  }
+  return iterations;
 }
 
 /** Counts of the whole answer go to its own largest pass. */
@@ -236,12 +301,12 @@ function readPasses(
   return parts;
 }
 
-/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. */
-function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] {
-  if (iterations.length < 2) return [];
+/** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. Null: they do not. */
+function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
-  return Bun.deepEquals(dropZeros(sum), dropZeros(whole)) ? calls : [];
+  if (calls.length > 0 && !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return null;
+  return calls.length < 2 ? [] : calls;
 }
 
 /** What each call of a server tool's loop used, from the usage that a ledger line has; none if it is of one call. */
@@ -264,9 +329,10 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
   const split = counters["cache_creation"];
   const short = counts.readDetail(split, "ephemeral_5m_input_tokens");
   const long = counts.readDetail(split, "ephemeral_1h_input_tokens");
-  if (written !== undefined && short + long > written) counts.note("detail_too_large", "cache_creation");
+  const named = sumLifetimes(counters);
+  if (written !== undefined && named > written) counts.note("detail_too_large", "cache_creation");
   // Writes without a lifetime (of server tools, of old API versions) last five minutes.
-  const other = Math.max(0, (written ?? 0) - short - long);
+  const other = Math.max(named, written ?? 0) - short - long;
   const usage: Usage = { input: input ?? 0 };
   if (read) usage.cache_read = read;
   if (short + other > 0) usage.cache_write_5m = short + other;
@@ -277,20 +343,38 @@ function readUsage(counters: Counters, counts: CountReader): Usage | null {
 
 /** Thinking, and tool calls with a fee. */
 function addExtras(usage: Usage, counters: Counters, counts: CountReader): Usage {
-  counts.noteUnknownCalls(counters, "server_tool_use", KNOWN_CALLS);
   const reasoning = counts.readDetail(counters["output_tokens_details"], "thinking_tokens");
   const searches = counts.readDetail(counters["server_tool_use"], "web_search_requests");
   if (reasoning > 0) usage.reasoning = reasoning;
+  if (reasoning > Math.max(0, Number(counters["output_tokens"])))
+    counts.note("detail_too_large", "output_tokens_details");
   if (searches > 0) usage.web_search = searches;
   return usage;
 }
 
-/** Web fetches and tool searches are free: https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
-const KNOWN_CALLS: ReadonlySet<string> = new Set([
-  "web_search_requests",
-  "web_fetch_requests",
-  "tool_search_requests",
+/** What is known inside of a member; null: it is a count. Web fetches and tool searches are free:
+ *  https://docs.digitalocean.com/notes/2026/inference-tool-search/ */
+const KNOWN: ReadonlyMap<string, ReadonlySet<string> | null> = new Map([
+  ...[...TOTALS, "prompt_tokens", "completion_tokens", "total_tokens"].map((name) => [name, null] as const),
+  ["cache_creation", new Set(["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"])],
+  ["output_tokens_details", new Set(["thinking_tokens"])],
+  ["server_tool_use", new Set(["web_search_requests", "web_fetch_requests", "tool_search_requests"])],
 ]);
+/** https://platform.claude.com/docs/en/manage-claude/data-residency. A word in brackets is none. */
+const KNOWN_PLACES = /^(?:us|global|not_available)?$|[^\w-]/;
+
+function noteUnknown(counters: Counters, counts: CountReader): void {
+  for (const name in counters) {
+    const known = KNOWN.get(name);
+    if (known) counts.noteUnknown(counters, name, known);
+    else if (known === undefined && name.endsWith("_tokens")) counts.noteMember(counters, KNOWN_TOKENS, null);
+  }
+  const place = getName(counters["inference_geo"]) ?? "";
+  if (!KNOWN_PLACES.test(place)) counts.note("unknown", `inference_geo (${place})`);
+}
+
+/** Some relays add the names of Chat Completions. */
+const KNOWN_TOKENS = { has: (name: string): boolean => KNOWN.has(name) || !name.endsWith("_tokens") };
 
 function readTariff(counters: Counters): Tariff {
   const service_tier = getName(counters["service_tier"]);

@@ -2,7 +2,7 @@
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { type CountReader, dropZeros } from "./counts.ts";
+import { CountReader, dropZeros } from "./counts.ts";
 
 interface Names {
   readonly input: string;
@@ -16,7 +16,7 @@ interface Names {
 const NAMES = {
   responses: { input: "input_tokens", output: "output_tokens", hasTotal: true },
   chat: { input: "prompt_tokens", output: "completion_tokens" },
-  embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true },
+  embeddings: { input: "prompt_tokens", output: "completion_tokens", hasNoOutput: true, hasTotal: true },
 } as const satisfies Record<string, Names>;
 
 /** Null if nothing was counted. Some relays report the usage of one dialect under the names of the other one: those names
@@ -36,43 +36,88 @@ function isCounted(usage: unknown, ...names: string[]): boolean {
   return names.some((name) => (getField(usage, name) ?? null) !== null);
 }
 
+/** `text_tokens` and the parts of a prediction are ordinary tokens, and so are those of a video. */
+const INPUT_DETAILS: ReadonlySet<string> = new Set([
+  "cached_tokens",
+  "cache_write_tokens",
+  "cache_write_tokens_details",
+  "audio_tokens",
+  "image_tokens",
+  "video_tokens",
+  "text_tokens",
+]);
+const LIFETIMES: ReadonlySet<string> = new Set(["ttl_12h_tokens", "ttl_30m_tokens"]);
+const OUTPUT_DETAILS: ReadonlySet<string> = new Set([
+  "reasoning_tokens",
+  "audio_tokens",
+  "image_tokens",
+  "text_tokens",
+  "accepted_prediction_tokens",
+  "rejected_prediction_tokens",
+]);
+
 /** The totals include cached, written and special tokens: they are subtracted here. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
-  const { input, output } = names;
-  const total = counts.readTotal(usage, input);
-  const produced = counts.readTotal(usage, output);
+  const total = counts.readTotal(usage, names.input);
+  const produced = counts.readTotal(usage, names.output);
   noteMissing(usage, names, counts);
-  const inside = getField(usage, `${input}_details`);
-  const outside = getField(usage, `${output}_details`);
-  const read = counts.readDetail(inside, "cached_tokens");
-  const written = counts.readDetail(inside, "cache_write_tokens");
+  const prompt = readPrompt(usage, `${names.input}_details`, total ?? 0, counts);
+  const answer = readAnswer(usage, names, { prompt: total ?? 0, produced: produced ?? 0 }, counts);
+  return dropZeros({ ...prompt, ...answer, ...readServerTools(usage, counts) });
+}
+
+function readPrompt(usage: unknown, name: string, total: number, counts: CountReader): Usage {
+  const details = getField(usage, name);
+  const cached = counts.readDetail(details, "cached_tokens");
+  const written = counts.readDetail(details, "cache_write_tokens");
   // A part of those that were written; the others are kept for half an hour.
-  const lifetimes = getField(inside, "cache_write_tokens_details");
-  const kept = Math.min(written, counts.readDetail(lifetimes, "ttl_12h_tokens"));
-  const audioIn = counts.readDetail(inside, "audio_tokens");
-  const imageIn = counts.readDetail(inside, "image_tokens");
-  const special = read + written + audioIn + imageIn;
-  if (total !== undefined && special > total) counts.note("detail_too_large", `${input}_details`);
-  const reasoning = counts.readDetail(outside, "reasoning_tokens");
-  const audioOut = counts.readDetail(outside, "audio_tokens");
+  const lifetimes = getField(details, "cache_write_tokens_details");
+  const kept = counts.readDetail(lifetimes, "ttl_12h_tokens");
+  const audio = counts.readDetail(details, "audio_tokens");
+  const images = counts.readDetail(details, "image_tokens");
+  counts.noteUnknown(usage, name, INPUT_DETAILS);
+  counts.noteUnknown(details, "cache_write_tokens_details", LIFETIMES);
+  if (Math.max(cached + written, images) + audio > total) counts.note("detail_too_large", name);
+  if (kept > written) counts.note("detail_too_large", "cache_write_tokens_details");
+  // OpenRouter may count the same tokens as read and as written.
+  const isTwice = Math.max(cached, written) <= total && cached + written > total;
+  const read = isTwice ? total - written : cached;
+  const rest = Math.max(0, total - read - written - audio);
+  // xAI and OpenRouter count a picture that is cached in both details.
+  const fresh = Math.min(images, rest);
+  return {
+    input: rest - fresh,
+    cache_read: read,
+    cache_write: written - Math.min(written, kept),
+    cache_write_12h: Math.min(written, kept),
+    input_audio: audio,
+    input_image: fresh,
+  };
+}
+
+function readAnswer(
+  usage: unknown,
+  { output, hasTotal }: Names,
+  { prompt, produced }: { readonly prompt: number; readonly produced: number },
+  counts: CountReader,
+): Usage {
+  const name = `${output}_details`;
+  const details = getField(usage, name);
+  const reasoning = counts.readDetail(details, "reasoning_tokens");
+  const audio = counts.readDetail(details, "audio_tokens");
+  const images = counts.readDetail(details, "image_tokens");
+  counts.noteUnknown(usage, name, OUTPUT_DETAILS);
   // Some compatible platforms do not include reasoning in the output. Their total shows that.
   const all = counts.readDetail(usage, "total_tokens");
-  const beside = all === (total ?? 0) + (produced ?? 0) + reasoning ? reasoning : 0;
-  const made = (produced ?? 0) + beside;
-  if (names.hasTotal === true) counts.compareTotal(usage, "total_tokens", [total, made]);
-  if (Math.max(reasoning, audioOut) > made) counts.note("detail_too_large", `${output}_details`);
-  return dropZeros({
-    input: Math.max(0, (total ?? 0) - special),
-    cache_read: read,
-    cache_write: written - kept,
-    cache_write_12h: kept,
-    input_audio: audioIn,
-    input_image: imageIn,
-    output: Math.max(0, made - audioOut),
-    output_audio: audioOut,
+  const made = produced + (all === prompt + produced + reasoning ? reasoning : 0);
+  if (hasTotal === true) counts.compareTotal(usage, "total_tokens", [prompt, made]);
+  if (Math.max(reasoning, audio + images) > made) counts.note("detail_too_large", name);
+  return {
+    output: Math.max(0, made - audio - images),
+    output_audio: audio,
+    output_image: images,
     reasoning,
-    ...readServerTools(usage, counts),
-  });
+  };
 }
 
 const SERVER_TOOLS = "server_side_tool_usage_details";
@@ -96,15 +141,54 @@ export function countsServerTools(usage: unknown): boolean {
 }
 
 function readServerTools(usage: unknown, counts: CountReader): Usage {
+  counts.noteUnknown(usage, SERVER_TOOLS, SERVER_TOOL_KINDS);
   if (!countsServerTools(usage)) return {};
   const details = getField(usage, SERVER_TOOLS);
-  counts.noteUnknownCalls(usage, SERVER_TOOLS, SERVER_TOOL_KINDS);
   const calls: Usage = {};
   for (const [name, kind] of SERVER_TOOL_KINDS)
     if (kind !== null) calls[kind] = counts.readDetail(details, name);
   // Since 2026-09-21, a search on X costs what it fetched: https://docs.x.ai/developers/pricing
   const isByItem = getField(details, "x_posts_fetched") !== undefined;
   return isByItem ? { ...calls, x_search: 0 } : calls;
+}
+
+/** The tool that makes pictures, and the pass in which it does. */
+export const PAINTING = "image_generation";
+const COUNTED_TOOLS: ReadonlySet<string> = new Set(["web_search", "image_gen"]);
+const SEARCH_COUNTS: ReadonlySet<string> = new Set(["num_requests"]);
+
+interface ToolUsage {
+  readonly calls: Usage;
+  /** The tokens of another model; null: none. */
+  readonly pictures: Usage | null;
+}
+
+/** OpenAI counts its searches and the tokens of its pictures itself. `calls`: those that the answer shows. */
+export function readToolUsage(
+  tools: unknown,
+  { calls, search }: { readonly calls: Usage; readonly search: CallKind },
+  counts: CountReader,
+): ToolUsage {
+  if (!isObject(tools)) return { calls, pictures: null };
+  counts.noteMember(tools, COUNTED_TOOLS, "tool_usage");
+  counts.noteUnknown(tools, "web_search", SEARCH_COUNTS);
+  const searches = counts.readDetail(tools["web_search"], "num_requests");
+  const shown = calls[search] ?? 0;
+  // More are what OpenAI bills. Less contradict the answer, and the larger number is charged.
+  if (searches < shown) counts.note("total_differs", "tool_usage.web_search");
+  const counted = searches > shown ? { ...calls, [search]: searches } : calls;
+  const pictures = readPictures(tools["image_gen"], counts);
+  if (pictures === null) return { calls: counted, pictures };
+  const { image_generation: _priced, ...others } = counted;
+  return { calls: others, pictures };
+}
+
+/** Null: none were made. */
+function readPictures(painted: unknown, counts: CountReader): Usage | null {
+  const own = new CountReader();
+  const usage = readOpenaiUsage(painted, "responses", own);
+  if (own.faults !== undefined) counts.note("detail_unreadable", "tool_usage.image_gen");
+  return usage !== null && Object.values(usage).some((count) => count > 0) ? usage : null;
 }
 
 function noteMissing(usage: unknown, { input, output, hasNoOutput }: Names, counts: CountReader): void {

@@ -1,11 +1,11 @@
 // Reads the usage of an answer in the responses dialect, and counts the tool calls, which the usage leaves out.
 
-import type { CallKind, CallListener, Meter, Reading, Usage } from "../../billing/usage.ts";
+import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
 import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
-import { countsServerTools, readOpenaiUsage } from "./openai.ts";
+import { countsServerTools, PAINTING, readOpenaiUsage, readToolUsage } from "./openai.ts";
 
 export function openResponsesMeter(contentType: string, calls?: CallListener): Meter {
   return openMeter(contentType, new ResponsesReader(calls));
@@ -14,6 +14,7 @@ export function openResponsesMeter(contentType: string, calls?: CallListener): M
 const ITEM_SHAPE = {
   id: true,
   type: true,
+  call_id: "size",
   name: "size",
   // Of a shell; a search has its type there.
   action: { type: true, command: "size", commands: "size" },
@@ -44,7 +45,8 @@ const RESPONSE_SHAPE = {
   usage: true,
   error: { code: true },
   prompt_cache_diagnostics: true,
-  tools: [{ type: true }],
+  tool_usage: true,
+  tools: [{ type: true, model: true }],
   output: [ITEM_SHAPE],
 } as const;
 
@@ -107,6 +109,14 @@ class ResponsesReader implements UsageReader {
   #stored: Reading["stored"];
   #cacheReason: Reading["cacheReason"];
   #preview = false;
+  /** Which model makes pictures. */
+  #painter: string | null = null;
+  /** What OpenAI counts of its own tools. */
+  #toolUsage: unknown;
+  /** The type of an item that no line of this program knows. */
+  #unknownItem: string | null = null;
+  /** Other usage came after the end. */
+  #isChanged = false;
   /** Pieces of output have come: what follows them repeats it. */
   #sawDeltas = false;
   /** Without them, the bytes of text in each type of event. Several types repeat the same text. */
@@ -164,11 +174,11 @@ class ResponsesReader implements UsageReader {
     const counts = new CountReader();
     const tokens = readOpenaiUsage(this.#raw, "responses", counts);
     if (tokens !== null && this.#lacksUsage) counts.note("usage_early", "usage");
-    const calls = tokens !== null && countsServerTools(this.#raw) ? {} : this.#countCalls();
-    const counted = tokens !== null || Object.keys(calls).length > 0;
+    if (tokens !== null && this.#isChanged) counts.note("usage_changed", "usage");
+    const parts = this.#listParts(tokens, counts);
     return {
       model: this.#model,
-      parts: counted ? [{ model: null, pass: "message", usage: { ...tokens, ...calls } }] : [],
+      parts,
       faults: counts.faults,
       raw: this.#raw,
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
@@ -179,10 +189,23 @@ class ResponsesReader implements UsageReader {
     };
   }
 
+  #listParts(tokens: Usage | null, counts: CountReader): Part[] {
+    const isCounted = tokens !== null && countsServerTools(this.#raw);
+    const search = this.#preview ? "web_search_preview" : "web_search";
+    const calls = isCounted ? {} : this.#countCalls(search);
+    const tools = readToolUsage(this.#toolUsage, { calls, search }, counts);
+    if (!isCounted && this.#unknownItem !== null) counts.note("unknown", this.#unknownItem);
+    if (tokens === null && Object.keys(tools.calls).length === 0) return [];
+    const part: Part = { model: null, pass: "message", usage: { ...tokens, ...tools.calls } };
+    if (tools.pictures === null) return [part];
+    return [part, { model: this.#painter ?? PAINTING, pass: PAINTING, usage: tools.pictures }];
+  }
+
   /** False if there is none. */
   #learnUsage(holder: unknown): boolean {
     const usage = getField(holder, "usage");
     if (!isObject(usage)) return false;
+    if (this.#end !== "open" && this.#raw !== null) this.#isChanged ||= !Bun.deepEquals(usage, this.#raw);
     this.#raw = usage;
     return true;
   }
@@ -197,15 +220,22 @@ class ResponsesReader implements UsageReader {
     if (id !== undefined) this.#stored = { id, goesOn: status === "queued" || status === "in_progress" };
     if (status === "failed") this.#end = "error";
     this.#cacheReason = readCacheReason(getField(response, "prompt_cache_diagnostics")) ?? this.#cacheReason;
-    const tools = getList(getField(response, "tools")).map((tool) => getName(getField(tool, "type")));
-    if (tools.some((tool) => tool?.startsWith("web_search_preview") === true)) this.#preview = true;
+    this.#toolUsage = getField(response, "tool_usage") ?? this.#toolUsage;
+    for (const tool of getList(getField(response, "tools"))) this.#learnTool(tool);
     for (const [index, item] of getList(getField(response, "output")).entries()) this.#learnItem(item, index);
     return hasUsage;
+  }
+
+  #learnTool(tool: unknown): void {
+    const type = getName(getField(tool, "type"));
+    if (type?.startsWith("web_search_preview") === true) this.#preview = true;
+    if (type === PAINTING) this.#painter = getName(getField(tool, "model")) ?? this.#painter;
   }
 
   /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
     if (this.#listener !== null) reportToolCall(item, this.#listener);
+    if (isUnknownCall(item)) this.#unknownItem ??= shorten(getField(item, "type"));
     const call = readBilledCall(item);
     if (call === null || this.#calls.size >= MAX_CALLS || this.#positions.size >= MAX_CALLS) return;
     const id = shorten(getField(item, "id")) || String(index);
@@ -215,14 +245,14 @@ class ResponsesReader implements UsageReader {
     this.#calls.set(key, call);
   }
 
-  #countCalls(): Usage {
+  #countCalls(search: CallKind): Usage {
     const counts: Usage = {};
     const fees = new Set<string>();
     for (const [key, { kind, feeKey }] of this.#calls) {
       const fee = `${kind} ${feeKey === "" ? key : feeKey}`;
       if (fees.has(fee)) continue;
       fees.add(fee);
-      const named = kind === "web_search" && this.#preview ? "web_search_preview" : kind;
+      const named = kind === "web_search" ? search : kind;
       counts[named] = (counts[named] ?? 0) + 1;
     }
     return counts;
@@ -263,6 +293,25 @@ function readCacheReason(reported: unknown): Reading["cacheReason"] {
   const because = getName(getField(reported, "reason"));
   if (because === undefined || getField(reported, "type") !== "cache_miss") return undefined;
   return { because, missed: getCount(getField(reported, "cache_missed_tokens")) ?? null };
+}
+
+const KNOWN_CALLS: ReadonlySet<string> = new Set([
+  ...ACTING_CALLS,
+  "function_call",
+  "custom_tool_call",
+  "tool_search_call",
+  "mcp_call",
+  "web_search_call",
+  "x_search_call",
+  "file_search_call",
+  "image_generation_call",
+  "code_interpreter_call",
+]);
+
+/** A call that the client does not answer: the upstream has made it, and may have a fee for it. */
+function isUnknownCall(item: unknown): boolean {
+  const type = getName(getField(item, "type")) ?? "";
+  return type.endsWith("_call") && !KNOWN_CALLS.has(type) && getField(item, "call_id") === undefined;
 }
 
 /** An id, which an upstream chooses. */

@@ -1,8 +1,12 @@
-// The amount that a seller puts into its answer: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. It is kept in
-// the line and compared with ours, or it is what is charged (`bill: reported`).
+// What an answer itself says of its price. The amount that a seller puts into it (xAI's ticks, the `cost` of OpenRouter,
+// Vercel and Perplexity) is kept in the line and compared with ours, or it is what is charged (`bill: reported`). And the
+// model that it names may be another one than the one whose price is known.
 
+import type { Reading } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";
 import { type Charge, chargeAmount, differsFromSeller } from "../../billing/charge.ts";
+import { isSameModel } from "../../billing/prices/names.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
 import { formatDecimal, parseNumber } from "../../lib/money.ts";
 import { readNumberText } from "../../lib/json/exact-json.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
@@ -10,22 +14,23 @@ import { getField, isObject } from "../../lib/json/json.ts";
 interface ReportedAmount {
   /** A decimal in USD; null: it cannot be read. */
   readonly usd: string | null;
-  /** The seller's bill has more than this: OpenRouter with a provider's key of the user's own. */
-  readonly isPart: boolean;
+  /** False if the bill has more: the answer has not ended, or a provider bills the user, too. */
+  readonly isWhole: boolean;
 }
 
 /** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
 const TICK_PLACES = 10;
 
-/** `raw`: the upstream's own usage. Null: it names no amount. */
-function readReportedAmount(raw: unknown): ReportedAmount | null {
+/** Null: the answer names no amount. */
+function readReportedAmount(reading: Reading | null): ReportedAmount | null {
+  const raw = reading?.raw;
   if (!isObject(raw)) return null;
   const ticks = raw["cost_in_usd_ticks"] ?? null;
   const cost = raw["cost"] ?? null;
   if (ticks === null && cost === null) return null;
   const amount = ticks === null ? readAmount(readTotalCost(cost), 0) : readAmount(ticks, TICK_PLACES);
   // https://openrouter.ai/docs/use-cases/usage-accounting
-  return { usd: amount, isPart: raw["is_byok"] === true };
+  return { usd: amount, isWhole: reading?.final === true && raw["is_byok"] !== true };
 }
 
 function readAmount(value: unknown, places: number): string | null {
@@ -40,60 +45,72 @@ function readTotalCost(cost: unknown): unknown {
   return total === undefined || currency !== "USD" ? cost : total;
 }
 
-export interface Billing {
+export interface Bill {
+  readonly assessment: Assessment;
   /** By the prices that are known here. */
   readonly charge: Charge;
-  readonly assessment: Assessment;
-  /** The upstream's own usage, and whether all of it has been reported. */
-  readonly raw: unknown;
-  readonly isFinal: boolean;
-  /** The channel's seller is believed. */
-  readonly isBelieved: boolean;
-  readonly multiplier: string;
+  readonly reading: Reading | null;
+  /** The channel that has answered. */
+  readonly channel: Pick<Channel, "bill"> | undefined;
 }
 
-export interface ReportedBill {
-  /** Null: the seller's amount is not what is charged. */
-  readonly charge: Charge | null;
-  readonly providerUsd: string | undefined;
-  /** Why a person should look at the amounts. */
-  readonly suspect: string | null;
+export interface JudgedBill extends Pick<Bill, "assessment" | "charge"> {
+  readonly providerUsd?: string | undefined;
 }
 
 const UNREADABLE = "the seller's own amount cannot be read";
 const MISSING = "the seller named no amount for all of it: the price book's counts";
 
-export function billReported(billing: Billing): ReportedBill {
-  const { raw, isBelieved } = billing;
-  const reported = readReportedAmount(raw);
+/** The answer says nothing of its price, as most do, and is of a model that has one. */
+export function isPlain({ reading, channel, charge }: Bill): boolean {
+  const raw = reading?.raw;
+  if (isObject(raw) && ("cost" in raw || "cost_in_usd_ticks" in raw)) return false;
+  return channel?.bill !== "reported" && charge.pricedAs === null;
+}
+
+/** The bill as the line has it. */
+export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">): JudgedBill {
+  const { assessment, charge, reading, channel } = bill;
+  const isBelieved = channel?.bill === "reported";
+  const reported = readReportedAmount(reading);
   const providerUsd = reported?.usd ?? undefined;
-  if (isBelieved) return { ...believe(billing, reported), providerUsd };
-  return { charge: null, providerUsd, suspect: reported === null ? null : compare(billing, reported) };
+  if (isBelieved && providerUsd !== undefined && reported?.isWhole) {
+    const { lacksOutput: _counted, ...known } = assessment;
+    const own = chargeAmount(charge, providerUsd, multiplier);
+    return { assessment: { ...known, basis: "exact" }, charge: own, providerUsd };
+  }
+  const doubt = isBelieved ? doubtMissing(assessment, reported) : compare(bill, reported);
+  const doubts = [assessment.suspect, doubt, doubtModel(bill)].filter((each) => each !== null);
+  return { assessment: { ...assessment, suspect: doubts.join("; ") || null }, charge, providerUsd };
 }
 
-function believe(
-  { charge, assessment, isFinal, multiplier }: Billing,
+function doubtMissing(
+  { basis, parts, unbilled }: Assessment,
   reported: ReportedAmount | null,
-): Pick<ReportedBill, "charge" | "suspect"> {
-  if (reported === null) return { charge: null, suspect: isUnused(assessment) ? null : MISSING };
-  const { usd, isPart } = reported;
-  if (usd === null) return { charge: null, suspect: UNREADABLE };
-  if (isPart || !isFinal) return { charge: null, suspect: MISSING };
-  return { charge: chargeAmount(charge, usd, multiplier), suspect: null };
-}
-
-/** An error, or a refusal that nobody bills. */
-function isUnused({ basis, parts, unbilled }: Assessment): boolean {
-  return basis === "exact" && (parts.length === 0 || unbilled !== undefined);
+): string | null {
+  // An error, or a refusal that nobody bills.
+  const isUnused = basis === "exact" && (parts.length === 0 || unbilled !== undefined);
+  if (reported === null) return isUnused ? null : MISSING;
+  return reported.usd === null ? UNREADABLE : MISSING;
 }
 
 /** Only what the book has priced: an owner's own prices may differ. */
-function compare({ charge, assessment }: Billing, { usd, isPart }: ReportedAmount): string | null {
+function compare({ charge, assessment }: Bill, reported: ReportedAmount | null): string | null {
   const { official, priceSource } = charge;
+  if (reported === null) return null;
+  const { usd, isWhole } = reported;
   if (usd === null) return UNREADABLE;
-  if (isPart || official === null || assessment.basis !== "exact") return null;
+  if (!isWhole || official === null || assessment.basis !== "exact") return null;
   if (priceSource?.split(", ").every((source) => source.startsWith("book ")) !== true) return null;
   return differsFromSeller(official, usd)
     ? `the seller says that it cost $${usd}, and the price book makes it $${official}`
     : null;
+}
+
+/** Another model may have answered than the one whose price is paid. An owner's own price is for what the owner has. */
+function doubtModel({ reading, charge: { pricedAs, priceSource } }: Bill): string | null {
+  if (pricedAs === null || priceSource === "config") return null;
+  const model = reading?.model ?? pricedAs;
+  if (isSameModel(model, pricedAs)) return null;
+  return `${model} has answered, which has no price: it is charged as ${pricedAs}`;
 }

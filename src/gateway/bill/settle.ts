@@ -5,7 +5,7 @@ import { secretHolderOf } from "../upstream/login.ts";
 import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
-import { billReported } from "./reported.ts";
+import { isPlain, judgeBill, type JudgedBill } from "./reported.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
@@ -260,35 +260,27 @@ function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway): 
 }
 
 function computeKnownAmounts(r: Request, reading: Reading | null, gateway: Gateway): LineAmounts {
-  const assessment = assess({
+  const assessed = assess({
     outcome: r.ending.outcome,
     status: judgeStatus(r),
     reading,
     streamed: r.stream,
     estimatedInput: r.estimatedInput,
   });
-  const booked = chargeFor(r, assessment, reading, gateway);
-  const reported = billReported({
-    charge: booked,
-    assessment,
-    raw: reading?.raw,
-    isFinal: reading?.final === true,
-    isBelieved: findLastTried(r)?.channel.bill === "reported",
-    multiplier: r.group.multiplier,
-  });
-  const charge = reported.charge ?? booked;
-  const basis = reported.charge === null ? chooseBasis(assessment, charge) : "exact";
+  const booked = chargeFor(r, assessed, reading, gateway);
+  const bill = { assessment: assessed, charge: booked, reading, channel: findLastTried(r)?.channel };
+  const { assessment, charge, providerUsd }: JudgedBill = isPlain(bill) ? bill : judgeBill(bill, r.group);
+  const basis = chooseBasis(assessment, charge);
   // Limits count what a plan pays for, which is not charged.
   const payer = payerOf(r);
   const counted = payer === undefined ? charge : multiplyCharge(charge, limitMultiplier(r.group));
-  const known = { assessment, basis, charge: counted, reading };
-  const estimate = reported.charge === null ? estimateForLimits(r, known, gateway) : null;
+  const estimate = estimateForLimits(r, { assessment, basis, charge: counted, reading }, gateway);
   const limitUsd = estimate ?? (payer === undefined ? null : counted.charge);
   return {
     basis,
     charge,
-    providerUsd: reported.providerUsd,
-    suspect: explainSuspicion(r, [assessment.suspect, reported.suspect]),
+    providerUsd,
+    suspect: explainSuspicion(r, assessment),
     limitUsd: addEarlier(r, limitUsd ?? counted.charge, gateway) ?? limitUsd,
     extra: describeExtra(r, assessment, charge, reading),
   };
@@ -420,11 +412,11 @@ function quoteFor(r: Request, channel: string | undefined, usage: Usage, gateway
   return candidate === undefined ? null : quoteAt(candidate, r, r.overrides, gateway)(usage, {});
 }
 
-function explainSuspicion(r: Request, found: readonly (string | null)[]): string | undefined {
-  if (found.every((reason) => reason === null) && r.attempts.length < 2) return undefined;
+function explainSuspicion(r: Request, { suspect }: Assessment): string | undefined {
+  if (suspect === null && r.attempts.length < 2) return undefined;
   const paid = listPaid(r);
   const twice = paid.length > 1 ? describePaidTwice(paid.map(({ channel }) => channel)) : null;
-  const reasons = [...found, twice].filter((reason) => reason !== null);
+  const reasons = [suspect, twice].filter((reason) => reason !== null);
   return reasons.length > 0 ? reasons.join("; ") : undefined;
 }
 

@@ -146,6 +146,7 @@ responses(
       [100, "2.5"],
       [7, "15"],
     ],
+    suspect: true,
   },
 );
 responses(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { ANY_SELLER, findPrice, loadPriceBook } from "../../../src/billing/prices.ts";
-import { isMovingName, listNames, NAME_RULES } from "../../../src/billing/prices/names.ts";
+import { isSameModel, isMovingName, listNames, NAME_RULES } from "../../../src/billing/prices/names.ts";
 
 const book = loadPriceBook();
 const AT = new Date("2026-11-20T12:00:00Z");
@@ -152,4 +152,18 @@ test("names are few, end, and begin with the name itself, whatever the name", ()
   );
   const long = listNames(`${"models/".repeat(500)}x${":free".repeat(500)}`, null);
   expect(long.names.length).toBeLessThanOrEqual(49);
+});
+
+describe("two names mean one model", () => {
+  test.each([
+    ["claude-sonnet-4-5", "anthropic/claude-4.5-sonnet-20250929", true],
+    ["gpt-5-mini", "openai/gpt-5-mini-2025-08-07", true],
+    ["us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5", true],
+    ["Grok-4.1-Fast", "x-ai/grok-4-1-fast", true],
+    ["gpt-5", "gpt-5-ultra", false],
+    ["claude-opus-4-8", "claude-nova-9", false],
+    ["gpt-5-mini", "deployment-7", false],
+  ])("%s and %s: %p", (one, other, isSame) => {
+    expect([isSameModel(one, other), isSameModel(other, one)]).toEqual([isSame, isSame]);
+  });
 });

@@ -247,9 +247,9 @@ describe("the messages dialect", () => {
         cache_creation_input_tokens: 40,
         cache_creation: { ephemeral_1h_input_tokens: 40 },
       }),
-      delta({ cache_creation_input_tokens: 0, output_tokens: 2 }),
+      delta({ input_tokens: 41, cache_creation_input_tokens: 0, output_tokens: 2 }),
     );
-    expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 1, output: 2 }]);
+    expect(usage(read(openMessagesMeter, void_))).toEqual([{ input: 41, output: 2 }]);
   });
 
   test("passes of other kinds and models are parts; otherwise the totals count", () => {

@@ -87,6 +87,16 @@ describe("responses", () => {
     },
   );
 
+  test("count a picture that is cached once, with the cached tokens", () => {
+    const input_tokens_details = { cached_tokens: 9950, image_tokens: 700 };
+    const shown = readJson(
+      openResponsesMeter,
+      answer({ usage: { input_tokens: 10_000, input_tokens_details, output_tokens: 10 } }),
+    );
+    expect(shown.parts[0]?.usage).toEqual({ input: 0, cache_read: 9950, input_image: 50, output: 10 });
+    expect(shown.faults).toBeUndefined();
+  });
+
   test("never count more tokens than were written", () => {
     const shown = readJson(openResponsesMeter, answer({ usage: usage(100, { ttl_12h_tokens: 9000 }) }));
     expect(shown.parts[0]?.usage).toEqual({ input: 9900, cache_write_12h: 100, output: 10 });

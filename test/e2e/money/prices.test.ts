@@ -72,7 +72,24 @@ test("an answer whose model has no price has that of the requested model", async
     upstream_model: "deployment-7",
     official_usd: "0.25",
     priced_as: "gpt-5-mini",
+    // Nobody knows whether that is the same model.
+    suspect: "deployment-7 has answered, which has no price: it is charged as gpt-5-mini",
   });
+});
+
+test("an answer whose model has another name of the requested model, or the owner's own price, is not suspect", async () => {
+  const reordered = await billOf({}, "claude-sonnet-4-5", answer("anthropic/claude-4.5-sonnet-20250929"));
+  expect(reordered).toMatchObject({ priced_as: "claude-sonnet-4-5", official_usd: "3" });
+  expect(reordered).not.toHaveProperty("suspect");
+  await inWorld(
+    async (world) => {
+      world.upstream.next({ answer: answer("qwen3-8b.gguf") });
+      const { lines } = await world.trace(ask("mine"));
+      expect(lines[0]).toMatchObject({ priced_as: "mine", price_source: "config", official_usd: "1" });
+      expect(lines[0]).not.toHaveProperty("suspect");
+    },
+    () => ({ prices: { mine: { input: "1", output: "1" } } }),
+  );
 });
 
 /** It runs at the provider, and no answer says for how long. */

@@ -3,9 +3,9 @@
 import { describe, expect, test } from "bun:test";
 
 import { assess } from "../../../src/billing/assess.ts";
-import { type Charge, computeCharge } from "../../../src/billing/charge.ts";
+import { computeCharge } from "../../../src/billing/charge.ts";
 import { loadPriceBook, type Overrides } from "../../../src/billing/prices.ts";
-import { billReported } from "../../../src/gateway/bill/reported.ts";
+import { isPlain, judgeBill, type JudgedBill } from "../../../src/gateway/bill/reported.ts";
 import type { Meter, Reading } from "../../../src/billing/usage.ts";
 import { openEmbeddingsMeter } from "../../../src/dialects/meters/calls.ts";
 import { openChatMeter } from "../../../src/dialects/meters/chat.ts";
@@ -36,11 +36,16 @@ function bill(reading: Reading, { isBelieved = false, overrides = new Map(), ...
     at: new Date("2026-11-20T12:00:00Z"),
     multiplier,
   });
-  const { raw, final: isFinal } = reading;
-  const reported = billReported({ charge, assessment, raw, isFinal, isBelieved, multiplier });
-  const { official, charge: charged, priceSource }: Charge = reported.charge ?? charge;
-  const { providerUsd = null, suspect } = reported;
-  return { providerUsd, suspect, official, charged, priceSource };
+  const own = { assessment, charge, reading, channel: { bill: isBelieved ? "reported" : "book" } } as const;
+  const judged: JudgedBill = isPlain(own) ? own : judgeBill(own, { multiplier });
+  const { official, charge: charged, priceSource } = judged.charge;
+  return {
+    providerUsd: judged.providerUsd ?? null,
+    suspect: judged.assessment.suspect,
+    official,
+    charged,
+    priceSource,
+  };
 }
 
 function read(
