@@ -16,11 +16,11 @@ import {
   type Decimal,
 } from "../lib/money.ts";
 import { splitMissed } from "./miss.ts";
-import { type BilledAnswer, type PricedPart, priceParts } from "./price-parts.ts";
+import { type BilledAnswer, type PricedPart, priceParts } from "./prices/price-parts.ts";
 import { FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
 
-export type { BilledAnswer } from "./price-parts.ts";
+export type { BilledAnswer } from "./prices/price-parts.ts";
 
 /** One pass, as a ledger line shows it. A type, not an interface: a line takes it as a record. */
 export type ChargedPart = {

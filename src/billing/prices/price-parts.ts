@@ -1,8 +1,8 @@
 // Which prices each part of an answer pays, and whose they are. What that comes to is charge.ts.
 
-import { findPrice, type Overrides, type Price, type PriceBook, type Seller } from "./prices.ts";
-import { type TariffChoice, chooseNothing, chooseTariff } from "./tariff.ts";
-import type { Part, Tariff, Usage } from "./usage.ts";
+import { findPrice, type Overrides, type Price, type PriceBook, type Seller } from "../prices.ts";
+import { type TariffChoice, chooseNothing, chooseTariff } from "../tariff.ts";
+import type { Part, Tariff, Usage } from "../usage.ts";
 
 export interface BilledAnswer {
   readonly parts: readonly Part[];
