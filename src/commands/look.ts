@@ -1,6 +1,7 @@
 // `gateway top`, `usage`, `sessions`, `cache`, `statusline`, `models` and `ledger`.
 
 import type { CacheFlags } from "../cli/money/cache/cache.ts";
+import type { HistoryFlags } from "../cli/money/history/history.ts";
 import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
@@ -17,7 +18,7 @@ const OF_CHANNEL: Parameter = ["--channel <name>", "only requests through this c
 const OF_LABEL: Parameter = ["--label <text>", "only requests with this label"];
 const OF_LEDGER: readonly Parameter[] = [LEDGER, CONFIG, ["--json", "JSON on stdout"]];
 
-const DIMENSIONS = "hour day week month key group model channel tool session agent label".split(" ");
+const DIMENSIONS = "hour day week month key group model channel tool session agent label project".split(" ");
 
 function addPeriod<T extends object>(period: string | undefined, flags: T): T & { readonly period?: string } {
   return period === undefined ? flags : { ...flags, period };
@@ -60,6 +61,11 @@ export const LOOK: CommandTable = {
       ["--session <id>", "only requests of this session; its beginning is enough, or `last`"],
       OF_LABEL,
       ["--as <model>", "compare with what the same usage would have cost on this model"],
+      [
+        "--history",
+        "read the logs that Claude Code, Codex, Gemini CLI and opencode leave on this machine, in place of the ledger",
+      ],
+      ["--both", "with --history: the ledger beside the logs, each request once"],
       ["--without-cache", "compare with what it would have cost without a prompt cache"],
       ["--tier <name>", "compare with another service tier: standard, flex, batch, priority, fast, …"],
       ...SPAN,
@@ -69,7 +75,7 @@ export const LOOK: CommandTable = {
     ],
     remark:
       "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
-    json: ["usage", "usage-as"],
+    json: ["usage", "usage-as", "usage-history"],
     examples: [
       ["gateway usage 7d", "the last week, day by day"],
       ["gateway usage today --by hour --key laptop", "when a key was used today"],
@@ -80,13 +86,16 @@ export const LOOK: CommandTable = {
       ],
       ["gateway usage today --by label,tool", "which project and which tool spent it"],
       ["gateway usage 2026-11 --without-cache", "what the prompt cache saved in November"],
+      ["gateway usage --history --by project,model", "what agents have used so far, without a gateway"],
       [
         "gateway usage --by model --csv > usage.csv",
         "for a spreadsheet, with a column for every kind of token",
       ],
     ],
-    run: async (period: string | undefined, flags: WhatIfFlags) => {
+    run: async (period: string | undefined, flags: WhatIfFlags & HistoryFlags) => {
       const all = addPeriod(period, flags);
+      if (flags.history === true || flags.both === true)
+        return (await import("../cli/money/history/history.ts")).showHistory(all);
       return flags.as === undefined && flags.withoutCache === undefined && flags.tier === undefined
         ? (await import("../cli/money/usage/usage.ts")).showUsage(all)
         : (await import("../cli/money/usage/what-if.ts")).showWhatIf(all);

@@ -263,6 +263,7 @@ const PLACES: Readonly<Record<string, string>> = {
   "gateway/intake/conversation.ts": "names of fields in request bodies",
   "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
   "cli/tools/programs/continue.ts": "Continue's names of a model's roles",
+  "billing/history/gemini.ts": "a field of Gemini CLI's chats",
   "billing/limits/client-tools.ts": "the member of a request that has its conversation",
 };
 

@@ -121,10 +121,10 @@ function nameGroup({ traits, sender, span }: Named, dimension: Dimension): strin
 }
 
 /** Sums items by the names that they have in these dimensions. */
-export function sumRows<T extends WithCharge, Item>(
+export function sumRows<T extends WithCharge, Item, Name extends string>(
   items: Iterable<Item>,
-  by: readonly Dimension[],
-  nameItem: (item: Item, dimension: Dimension) => string,
+  by: readonly Name[],
+  nameItem: (item: Item, dimension: Name) => string,
   summing: Summing<T, Item>,
 ): Pick<Report<T>, "rows" | "total"> {
   const rows = new NestedRows(summing.open);
@@ -164,18 +164,18 @@ class NestedRows<T extends WithCharge> {
   }
 }
 
-export function isSpan(dimension: Dimension): dimension is TimeSpan {
+export function isSpan(dimension: string): dimension is TimeSpan {
   return SPANS.some((span) => span === dimension);
 }
 
 /** Not every request has a name of this kind. */
-export function isClientName(name: Dimension): name is (typeof CLIENT_NAMES)[number] {
+export function isClientName(name: string): name is (typeof CLIENT_NAMES)[number] {
   return CLIENT_NAMES.some((each) => each === name);
 }
 
 /** Times first, whichever place they have. */
 function byNames(
-  by: readonly Dimension[],
+  by: readonly string[],
 ): (a: Pick<ReportRow, "names">, b: Pick<ReportRow, "names">) => number {
   const order = [...by.keys()].sort(
     (a, b) => Number(isSpan(by[b] ?? "key")) - Number(isSpan(by[a] ?? "key")),

@@ -68,7 +68,7 @@ export function compareLedger(path: string, query: ReportQuery, whatIf: WhatIf):
   const leftOut = new Map<string, LeftOut>();
   const priceSources = new Set<string>();
   const lines = new WantedLines(path, query);
-  const report = sumRows<Comparison, Row>(lines.list(), query.by, lines.name, {
+  const report = sumRows<Comparison, Row, Dimension>(lines.list(), query.by, lines.name, {
     open: openComparison,
     addTotals,
     add(sum, row) {

@@ -44,6 +44,12 @@ const SHAPE = {
   ],
 } as const;
 
+export function readContentUsage(usage: unknown): UsageReport {
+  const reader = new ContentReader();
+  reader.learn({ usageMetadata: usage });
+  return reader.report();
+}
+
 class ContentReader implements UsageReader {
   readonly needles = NEEDLES;
   readonly shape = SHAPE;

@@ -17,6 +17,13 @@ export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
 }
 
+/** The usage that an answer reported in the end. */
+export function readMessagesUsage(usage: unknown): UsageReport {
+  const reader = new MessagesReader();
+  reader.learn({ type: "message", usage });
+  return reader.report();
+}
+
 type Counters = Readonly<Record<string, unknown>>;
 
 // Results of server tools (in content_block_start) and signatures of thoughts are long, but they are not output.

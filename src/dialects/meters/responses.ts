@@ -11,6 +11,12 @@ export function openResponsesMeter(contentType: string, calls?: CallListener): M
   return openMeter(contentType, new ResponsesReader(calls));
 }
 
+export function readResponsesUsage(usage: unknown): UsageReport {
+  const reader = new ResponsesReader();
+  reader.learn({ object: "response", usage });
+  return reader.report();
+}
+
 const ITEM_SHAPE = {
   id: true,
   type: true,

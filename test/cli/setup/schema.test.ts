@@ -102,6 +102,7 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["prices-diff", "prices", "update", "--yes", "--from", "data.json"],
   ["usage", "usage", "--by", "key,model"],
   ["usage-as", "usage", "--as", "claude-opus-4-8"],
+  ["usage-history", "usage", "--history", "--both", "--by", "tool,session"],
   ["sessions", "sessions"],
   ["sessions-show", "sessions", "show", "last", "--turns"],
   ["sessions-diff", "sessions", "diff", "last", "last"],

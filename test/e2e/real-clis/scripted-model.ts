@@ -1,7 +1,8 @@
 // A simulated model that does what the user's text says. `[spawn 2]`: it starts a subagent, which starts another one.
-// `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window.
+// `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window. `[slow]`:
+// it takes ten seconds for an answer. `[cut]`: its connection ends within an answer.
 
-import { answerJson, answerStream, type Answer } from "../../../src/demo/answers/answer.ts";
+import { answerJson, answerStream, type Answer, replaceFields } from "../../../src/demo/answers/answer.ts";
 import { chat } from "../../../src/demo/answers/chat.ts";
 import {
   composeCompletion,
@@ -13,6 +14,7 @@ import type { Family } from "../../../src/demo/answers/family.ts";
 import { messages } from "../../../src/demo/answers/messages.ts";
 import { responses } from "../../../src/demo/answers/responses.ts";
 import { pick, pickList, pickText } from "../../../src/demo/json.ts";
+import { cutHalf, listSteps, planSteps } from "../../../src/demo/script.ts";
 import {
   type DemoUpstream,
   type ReceivedRequest,
@@ -61,20 +63,41 @@ interface Offered {
   readonly schema: unknown;
 }
 
-export function startScriptedModel(): DemoUpstream {
+/** What the model reports for a request. */
+export interface Reported extends Pick<Completion, "model" | "counts"> {
+  /** The id of the request, in a header of the answer. */
+  readonly id: string;
+  readonly prompt: string;
+}
+
+export interface ScriptedModel extends DemoUpstream {
+  readonly reported: readonly Reported[];
+}
+
+const SLOW_PIECE_MS = 500;
+
+export function startScriptedModel(): ScriptedModel {
   let serial = 0;
   const memory = { next: () => (serial += 1), cached: new Set<string>() };
   const upstream = startDemoUpstream();
+  const reported: Reported[] = [];
   upstream.always({
     when: (request) => findFamily(request) !== undefined,
-    answer: (request) => {
+    steps: (request) => {
       const family = findFamily(request) ?? messages;
       const ask = readModelRequest(family, request);
       const plain = composeCompletion({ ...ask, choice: "none" }, memory);
-      return write(family, ask, follow(ask, request.json, plain));
+      const completion = follow(ask, request.json, plain);
+      const { model, counts } = completion;
+      const id = `req_model${completion.serial}`;
+      reported.push({ id, model, counts, prompt: ask.prompt });
+      const name = family.name === "messages" ? "request-id" : "x-request-id";
+      const answer = replaceFields(write(family, ask, completion), [[name, id]]);
+      const plan = planSteps(answer, ask.prompt.includes("[slow]") ? { paceMs: SLOW_PIECE_MS } : {});
+      return ask.prompt.includes("[cut]") ? [plan.head, ...cutHalf(plan.body), "reset"] : listSteps(plan);
     },
   });
-  return upstream;
+  return { ...upstream, reported };
 }
 
 function findFamily({ method, target }: ReceivedRequest): Family | undefined {

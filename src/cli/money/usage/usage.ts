@@ -85,7 +85,7 @@ export interface UsageQuery {
 
 export function readUsageQuery(flags: UsageFlags): UsageQuery {
   if (flags.csv === true && flags.json === true) refuseUsage("--csv and --json cannot be combined.");
-  const by = readDimensions(flags.by);
+  const by = readDimensions(flags.by, DIMENSIONS);
   const path = findLedgerOrEmpty(flags);
   const clock = { zone: findZone(flags), now: new Date() };
   const period = readUsagePeriod(flags, clock);
@@ -105,21 +105,19 @@ export function reportUnreadable({ unreadable }: Pick<Report, "unreadable">): vo
     printNote(`${formatCount(unreadable, "line")} could not be read. \`gateway ledger verify\` shows why.`);
 }
 
-function readDimensions(text: string): Dimension[] {
+export function readDimensions<T extends string>(text: string, known: readonly T[]): T[] {
   const names = text.split(",").map((name) => name.trim());
   const by = names.map(
     (name) =>
-      DIMENSIONS.find((dimension) => dimension === name) ??
-      refuseUsage(
-        `--by: there is no "${name}"${suggestNearest(name, DIMENSIONS)}. Known: ${DIMENSIONS.join(", ")}.`,
-      ),
+      known.find((dimension) => dimension === name) ??
+      refuseUsage(`--by: there is no "${name}"${suggestNearest(name, known)}. Known: ${known.join(", ")}.`),
   );
   if (by.length > 2 || new Set(by).size < by.length)
     refuseUsage("--by: expected one or two different words, such as key,model.");
   return by;
 }
 
-function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
+export function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
   if (flags.period === undefined) return readPeriod(flags, clock);
   if (flags.since !== undefined || flags.until !== undefined)
     refuseUsage("A period cannot be combined with --since and --until.");
@@ -150,7 +148,7 @@ export function findSession(index: LedgerIndex, words: string): string {
 
 /** For scripts: the names of a row. Null: its requests do not have it. */
 export function describeNames(
-  by: readonly Dimension[],
+  by: readonly string[],
   names: readonly string[],
 ): Record<string, string | null> {
   return Object.fromEntries(
@@ -161,7 +159,9 @@ export function describeNames(
   );
 }
 
-type Frame = Pick<UsageQuery, "by" | "period" | "clock">;
+interface Frame extends Pick<UsageQuery, "period" | "clock"> {
+  readonly by: readonly string[];
+}
 
 /** A picture of spending over time needs the days without requests too. */
 export function addEmptySpans<T extends WithCharge>(
@@ -222,7 +222,7 @@ export function describeQuery({ by, period, only, clock }: UsageQuery): Record<s
   return { by: by.join(","), ...period, timezone: clock.zone.name, ...filter };
 }
 
-const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
+export const KINDS = [...USAGE_KINDS, ...CALL_KINDS];
 
 /** Kinds that are newer than version 0.1. Their columns stand at the end, because scripts may read columns by number. */
 const LATER_KINDS = new Set<string>(["x_search", "x_posts", "x_users", "document_search", "call"]);
@@ -271,24 +271,35 @@ const KIND_COLUMNS: ReadonlyArray<{ title: string; kinds: readonly string[]; spa
   })),
 ];
 
-function printUsage(by: readonly Dimension[], { rows, total }: Report): void {
-  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
-  const table = createTable<ReportRow>([
-    ...listNameColumns(by),
-    number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 1),
-    ...kinds.map(({ title, kinds, spare }) =>
-      number<ReportRow>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
-    ),
-    number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
+function printUsage(by: readonly Dimension[], report: Report): void {
+  printTotals(by, report, [
     number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official)), 2),
     number("CHARGED $", ({ totals }) => formatAmount(formatUsd(totals.charge))),
-    ...listPlanColumns([{ totals: total }]),
+    ...listPlanColumns([{ totals: report.total }]),
+  ]);
+  reportGaps(countGaps(report.total));
+}
+
+/** A table with bars. `money`: the columns of amounts. */
+export function printTotals<T extends Totals>(
+  by: readonly string[],
+  { rows, total }: Pick<Report<T>, "rows" | "total">,
+  money: ReadonlyArray<Column<ReportRow<T>>>,
+): void {
+  const kinds = KIND_COLUMNS.filter(({ kinds }) => countOf(total, kinds) > 0);
+  const table = createTable<ReportRow<T>>([
+    ...listNameColumns<T>(by),
+    number("REQUESTS", ({ totals }) => totals.requests.toLocaleString("en-US"), 1),
+    ...kinds.map(({ title, kinds, spare }) =>
+      number<ReportRow<T>>(title, ({ totals }) => countOf(totals, kinds).toLocaleString("en-US"), spare),
+    ),
+    number("CACHED", ({ totals }) => formatRate(computeHitRate(totals)), 4),
+    ...money,
   ]);
   const [head = "", ...lines] = table.draw(addTotalRow(rows, total), readRoom());
   const charges = rows.map(({ totals }) => totals.charge);
   const body = process.stdout.isTTY ? appendBars(lines, charges, readRoom()) : lines;
   printLines([head, ...body]);
-  reportGaps(countGaps(total));
 }
 
 const PLAN_COLUMNS = [
@@ -307,7 +318,7 @@ export function listPlanColumns<T extends { readonly totals: Totals | null }>(
 }
 
 export function listNameColumns<T extends WithCharge>(
-  by: readonly Dimension[],
+  by: readonly string[],
 ): ReadonlyArray<Column<ReportRow<T>>> {
   return by.map((dimension, index) => ({
     title: dimension.toUpperCase(),
@@ -315,7 +326,7 @@ export function listNameColumns<T extends WithCharge>(
     read: ({ names }) => {
       const name = names[index] ?? "";
       // The row of the total has one name.
-      return name === "" && names.length === by.length && isClientName(dimension) ? `no ${dimension}` : name;
+      return name === "" && index < names.length && isClientName(dimension) ? `no ${dimension}` : name;
     },
   }));
 }
@@ -324,7 +335,7 @@ export function addTotalRow<T extends WithCharge>(
   rows: ReadonlyArray<ReportRow<T>>,
   total: T,
 ): Array<ReportRow<T>> {
-  return [...rows, { names: ["total", ""], totals: total }];
+  return [...rows, { names: ["total"], totals: total }];
 }
 
 /** Rounded down: 100% means all of it. */

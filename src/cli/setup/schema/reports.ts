@@ -69,6 +69,33 @@ const query = { timezone: z.string(), since: z.string().nullable(), until: z.str
 const report = { by: z.string(), ...query, unreadable: z.int() };
 export const usage = z.looseObject({ ...report, rows: z.array(totals), total: totals });
 
+const historyTotals = z.looseObject({
+  requests: z.int(),
+  usage: z.record(z.string(), z.int()),
+  official_usd: decimal,
+  /** What sessions used beyond the requests that their logs list. */
+  unlisted_usd: decimal,
+  only_logs_usd: decimal.optional(),
+  only_ledger_usd: decimal.optional(),
+  both_usd: decimal.optional(),
+  cache_hit_rate: z.number().nullable(),
+  unpriced: z.int(),
+  unknown: z.int(),
+  partial: z.int(),
+});
+export const usageHistory = z.looseObject({
+  by: z.string(),
+  ...query,
+  rows: z.array(historyTotals),
+  total: historyTotals,
+  unpriced: z.array(z.looseObject({ because: z.string(), requests: z.int() })),
+  /** Tool → what its logs do not have. */
+  lacks: z.record(z.string(), z.string()),
+  unread: z.array(z.string()),
+  damaged: z.int(),
+  too_long: z.int(),
+});
+
 const comparison = z.looseObject({
   requests: z.int(),
   compared: z.int(),

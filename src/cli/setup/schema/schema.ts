@@ -25,6 +25,7 @@ import {
   shownSession,
   unpriced,
   usage,
+  usageHistory,
   verification,
   whatIf,
 } from "./reports.ts";
@@ -182,6 +183,7 @@ const OUTPUTS = {
   "prices-diff": priceChanges,
   usage,
   "usage-as": whatIf,
+  "usage-history": usageHistory,
   sessions,
   "sessions-diff": sessionsDiff,
   "sessions-show": shownSession,

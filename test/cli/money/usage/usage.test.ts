@@ -52,6 +52,11 @@ test("usage shows what a plan paid beside what was charged, and never adds them"
   expect(explained.stdout).toContain("the plan was used up, and its account is billed");
 });
 
+test("a report by two names of clients calls its last row only total", async () => {
+  const { stdout } = await run("usage", "--ledger", path, "--by", "session,tool");
+  expect(stdout).toMatch(/\ntotal {2,}3 /);
+});
+
 test("usage --json is one document with exact amounts", async () => {
   const { stdout } = await run(
     "usage",

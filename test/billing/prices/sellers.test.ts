@@ -1,11 +1,11 @@
 import { findProvider as packageProvider } from "@pydantic/genai-prices";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../src/billing/prices.ts";
-import { openBook } from "../../src/billing/prices/book.ts";
-import overlay from "../../src/billing/prices/overlay.json";
-import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../src/billing/prices/sellers.ts";
-import { checkConfigText } from "../../src/config/file/load.ts";
+import { ANY_SELLER, findPrice, loadPriceBook, type Seller } from "../../../src/billing/prices.ts";
+import { openBook } from "../../../src/billing/prices/book.ts";
+import overlay from "../../../src/billing/prices/overlay.json";
+import { findProvider, KNOWN_PROVIDERS, sellerOf } from "../../../src/billing/prices/sellers.ts";
+import { checkConfigText } from "../../../src/config/file/load.ts";
 
 const book = loadPriceBook();
 const AT = new Date("2026-11-20T12:00:00Z");

@@ -1,0 +1,141 @@
+// Codex' rollouts: a file for each thread. Its counts are cumulative, and an event may repeat them without new usage. Newer
+// versions write a record for each response, with its id. A fork begins with a copy of its parent's events, with new times
+// and the parent's turns.
+
+import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { type History, readText, readTime } from "./entry.ts";
+import { type LogReader, type LogListener, scanLines } from "./files.ts";
+
+const TYPES = ["session_meta", "turn_context", "task_started", "token_count", "token_usage_record"];
+const NEEDLES = TYPES.map((type) => Buffer.from(`"${type}"`));
+
+const COUNTS = [
+  "input_tokens",
+  "cached_input_tokens",
+  "cache_write_input_tokens",
+  "output_tokens",
+  "reasoning_output_tokens",
+  "total_tokens",
+] as const;
+type Counts = Readonly<Record<string, unknown>>;
+
+export function openCodex(history: History, listener: LogListener): LogReader {
+  return {
+    read({ path }) {
+      const thread = new Thread(history);
+      scanLines(path, NEEDLES, listener, (line, whole) => {
+        const row = parseJson(line.toString());
+        if (isObject(row)) thread.learn(row);
+        else if (whole) history.damaged += 1;
+      });
+    },
+  };
+}
+
+class Thread {
+  readonly #history: History;
+  #id = "";
+  /** That of the main agent's thread. */
+  #session = "";
+  #provider = "";
+  #project = "";
+  #model = "";
+  /** Of the events that come now. A copy has the parent's. */
+  #turn = "";
+  #total: Counts | null = null;
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  learn({ type, payload, timestamp }: Readonly<Record<string, unknown>>): void {
+    if (type === "session_meta") this.#open(payload);
+    else if (type === "turn_context") {
+      this.#model = readText(getField(payload, "model")) || this.#model;
+      this.#project = readText(getField(payload, "cwd")) || this.#project;
+      this.#turn = readText(getField(payload, "turn_id")) || this.#turn;
+    } else if (type === "token_usage_record") this.#learnRecord(payload, timestamp);
+    else if (type === "event_msg") {
+      const kind = getField(payload, "type");
+      if (kind === "task_started") this.#turn = readText(getField(payload, "turn_id")) || this.#turn;
+      else if (kind === "token_count") this.#learnCount(getField(payload, "info"), timestamp);
+    }
+  }
+
+  /** A second one is the parent's. */
+  #open(meta: unknown): void {
+    if (this.#id !== "") return;
+    this.#id = readText(getField(meta, "id"));
+    const spawned = getField(getField(getField(meta, "source"), "subagent"), "thread_spawn");
+    this.#session =
+      readText(getField(meta, "session_id")) || readText(getField(spawned, "parent_thread_id")) || this.#id;
+    this.#provider = readText(getField(meta, "model_provider"));
+    this.#project = readText(getField(meta, "cwd"));
+  }
+
+  /** It may come several times while a response runs. */
+  #learnRecord(record: unknown, timestamp: unknown): void {
+    const usage = getField(record, "usage");
+    const total = getField(record, "thread_token_usage");
+    if (isObject(total)) this.#total = total;
+    if (isObject(usage)) this.#add(readText(getField(record, "response_id")), usage, timestamp);
+  }
+
+  #learnCount(info: unknown, timestamp: unknown): void {
+    const total = getField(info, "total_token_usage");
+    if (!isObject(total) || isSame(total, this.#total)) return;
+    const id = JSON.stringify([this.#turn || this.#session, COUNTS.map((name) => total[name] ?? 0)]);
+    const last = getField(info, "last_token_usage");
+    const grown = this.#total === null ? null : subtract(total, this.#total);
+    this.#total = total;
+    this.#add(id, grown ?? (isObject(last) ? last : total), timestamp);
+  }
+
+  #add(id: string, usage: Counts, timestamp: unknown): void {
+    const time = readTime(timestamp);
+    if (time === null || id === "") {
+      this.#history.damaged += 1;
+      return;
+    }
+    this.#history.add(`codex ${id}`, {
+      tool: "codex",
+      requestId: null,
+      session: this.#session,
+      agent: this.#id === this.#session ? "" : this.#id,
+      project: this.#project,
+      time,
+      model: this.#model,
+      provider: this.#provider,
+      words: "openai",
+      reported: translate(usage),
+    });
+  }
+}
+
+function isSame(one: Counts, other: Counts | null): boolean {
+  return other !== null && COUNTS.every((name) => (one[name] ?? 0) === (other[name] ?? 0));
+}
+
+/** Null where a count is smaller than before, or cannot be read: the total has begun anew. */
+function subtract(total: Counts, before: Counts): Counts | null {
+  const grown: Record<string, number> = {};
+  for (const name of COUNTS) {
+    const more = (getCount(total[name] ?? 0) ?? Number.NaN) - (getCount(before[name] ?? 0) ?? Number.NaN);
+    if (!(more >= 0)) return null;
+    grown[name] = more;
+  }
+  return grown;
+}
+
+/** As the upstream reported it. */
+function translate(usage: Counts): unknown {
+  return {
+    input_tokens: usage["input_tokens"],
+    input_tokens_details: {
+      cached_tokens: usage["cached_input_tokens"],
+      cache_write_tokens: usage["cache_write_input_tokens"],
+    },
+    output_tokens: usage["output_tokens"],
+    output_tokens_details: { reasoning_tokens: usage["reasoning_output_tokens"] },
+  };
+}

@@ -1,0 +1,141 @@
+// Which entry of a log and which line of the ledger are the same request. First by the upstream's id of it, then by session,
+// model, counts and time. What a log only knows as a session's total is compared with the lines that remain of the session.
+
+import {
+  countTokens,
+  OUTPUT_KINDS,
+  PROMPT_KINDS,
+  CACHE_READ_KINDS,
+  type Usage,
+  USAGE_KINDS,
+} from "../usage.ts";
+import { listNames } from "../prices/names.ts";
+import type { LogEntry } from "./entry.ts";
+import type { OurLine } from "./our-lines.ts";
+
+/** The same request, or the same requests, in both. */
+export interface Pair {
+  readonly entries: readonly LogEntry[];
+  readonly lines: readonly OurLine[];
+  /** They count the same tokens. */
+  readonly agrees: boolean;
+}
+
+export interface Joined {
+  readonly pairs: readonly Pair[];
+  readonly onlyEntries: readonly LogEntry[];
+  readonly onlyLines: readonly OurLine[];
+}
+
+/** A row is written when the response has ended; a clock may be wrong by a little. */
+const MAX_APART_MS = 120_000;
+/** Where the counts differ, only a request that ended just then can be the same. */
+const MAX_APART_OTHERWISE_MS = 5000;
+
+/** Of a request that takes longer, only its beginning is looked at. */
+const MAX_SLOTS = 1000;
+
+export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]): Joined {
+  const join = new Join(entries, lines);
+  join.byRequestId();
+  join.byCounts(countAll, MAX_APART_MS);
+  join.byCounts(() => "", MAX_APART_OTHERWISE_MS);
+  join.byTotal();
+  return join.finish();
+}
+
+class Join {
+  readonly #entries: Set<LogEntry>;
+  readonly #lines: Set<OurLine>;
+  readonly #pairs: Pair[] = [];
+
+  constructor(entries: readonly LogEntry[], lines: readonly OurLine[]) {
+    this.#entries = new Set(entries);
+    this.#lines = new Set(lines);
+  }
+
+  /** An id that comes twice is none: some upstreams send the same one for all. */
+  byRequestId(): void {
+    const lines = Map.groupBy(this.#lines, ({ requestId }) => requestId);
+    for (const [id, own] of Map.groupBy(this.#entries, ({ requestId }) => requestId)) {
+      const [entry, other] = own;
+      const [line, next] = lines.get(id ?? "") ?? [];
+      if (id === null || entry === undefined || line === undefined) continue;
+      if (other === undefined && next === undefined) this.#pair([entry], [line]);
+    }
+  }
+
+  /** The nearest in time first. Times are divided into slots, so that few lines are compared with an entry. */
+  byCounts(countKey: (usage: Usage) => string, mostMs: number): void {
+    const slotOf = (ms: number): number => Math.floor(ms / mostMs);
+    const slots = new Map<string, OurLine[]>();
+    for (const line of this.#lines) {
+      const key = `${line.tool} ${countKey(line.usage)}`;
+      const last = Math.min(slotOf(line.ended), slotOf(line.time) + MAX_SLOTS) + 1;
+      for (let slot = slotOf(line.time) - 1; slot <= last; slot += 1)
+        slots.set(`${key} ${slot}`, [...(slots.get(`${key} ${slot}`) ?? []), line]);
+    }
+    const near = [...this.#entries].flatMap((entry) => {
+      const key = `${entry.tool} ${countKey(entry.usage)} ${slotOf(entry.time)}`;
+      const lines = entry.isRest === true ? [] : (slots.get(key) ?? []);
+      return lines.flatMap((line) => {
+        const apart = measureApart(entry, line);
+        return apart <= mostMs && mayBeSame(entry, line) ? [{ entry, line, apart }] : [];
+      });
+    });
+    for (const { entry, line } of near.toSorted((a, b) => a.apart - b.apart))
+      if (this.#entries.has(entry) && this.#lines.has(line)) this.#pair([entry], [line]);
+  }
+
+  byTotal(): void {
+    const rests = [...this.#entries].filter(({ isRest }) => isRest === true);
+    for (const some of Map.groupBy(rests, ({ session, model }) => `${session} ${model}`).values()) {
+      const [rest] = some;
+      const lines = rest === undefined ? [] : [...this.#lines].filter((line) => mayBeSame(rest, line));
+      if (lines.length > 0) this.#pair(some, lines);
+    }
+  }
+
+  #pair(entries: readonly LogEntry[], lines: readonly OurLine[]): void {
+    for (const entry of entries) this.#entries.delete(entry);
+    for (const line of lines) this.#lines.delete(line);
+    const agrees = countAll(addUsage(entries)) === countAll(addUsage(lines));
+    this.#pairs.push({ entries, lines, agrees });
+  }
+
+  finish(): Joined {
+    return { pairs: this.#pairs, onlyEntries: [...this.#entries], onlyLines: [...this.#lines] };
+  }
+}
+
+/** Where a request is converted, the kinds differ, and their sums do not. */
+function countAll(usage: Usage): string {
+  const kinds = [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS];
+  return kinds.map((each) => countTokens(usage, each)).join(" ");
+}
+
+function addUsage(counted: ReadonlyArray<{ readonly usage: Usage }>): Usage {
+  const sum: Usage = {};
+  for (const kind of USAGE_KINDS)
+    for (const { usage } of counted)
+      if (usage[kind] !== undefined) sum[kind] = (sum[kind] ?? 0) + usage[kind];
+  return sum;
+}
+
+function measureApart({ time }: LogEntry, line: OurLine): number {
+  if (time < line.time) return line.time - time;
+  return Math.max(0, time - line.ended);
+}
+
+function mayBeSame(entry: LogEntry, line: OurLine): boolean {
+  if (entry.tool !== line.tool) return false;
+  if (!line.isInferred && line.session !== "" && entry.session !== line.session) return false;
+  return [line.model, line.answeredBy].some((model) => isSameModel(entry.model, model));
+}
+
+/** Tools and gateways decorate names, and leave out dates. */
+function isSameModel(one: string, other: string): boolean {
+  if (one === other) return true;
+  const names = new Set(listNames(one, null).names);
+  return listNames(other, null).names.some((name) => names.has(name));
+}

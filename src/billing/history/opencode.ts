@@ -1,0 +1,115 @@
+// opencode's messages: a database, and in older versions a file for each message. A fork copies its parent's messages under
+// new ids. Titles, and answers that were stopped, are not in them. A prompt's tokens are divided as the ledger divides them.
+
+import { constants, Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { readPlain } from "../../lib/files/own-file.ts";
+import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { type History, type LogRow, readText, readTime } from "./entry.ts";
+import type { LogReader, LogListener } from "./files.ts";
+
+/** A message without its text is short. */
+const MAX_MESSAGE_BYTES = 1 << 20;
+
+export function openOpencode(history: History, listener: LogListener): LogReader {
+  return {
+    read({ path, size }) {
+      if (path.endsWith(".db")) readDatabase(path, history);
+      else if (size > MAX_MESSAGE_BYTES) listener.onTooLong();
+      else learnText(readPlain(path), null, history);
+      listener.onBytes(size);
+    },
+  };
+}
+
+function readDatabase(path: string, history: History): void {
+  // Opened like any other, a database whose owner is away would get new files beside it.
+  const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
+  const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
+  using database = new Database(uri, flags);
+  database.run("PRAGMA trusted_schema = OFF");
+  const sql = `SELECT session_id, data FROM message WHERE length(data) < ${MAX_MESSAGE_BYTES} AND data LIKE '%"tokens"%'`;
+  for (const row of database.query(sql).iterate()) {
+    const data = getField(row, "data");
+    learnText(typeof data === "string" ? data : "", readText(getField(row, "session_id")), history);
+  }
+}
+
+/** `session`: null if the message itself names it. */
+function learnText(text: string, session: string | null, history: History): void {
+  const message = parseJson(text);
+  if (message === undefined) history.damaged += 1;
+  else learnMessage(message, session ?? readText(getField(message, "sessionID")), history);
+}
+
+function learnMessage(message: unknown, session: string, history: History): void {
+  const tokens = getField(message, "tokens");
+  if (getField(message, "role") !== "assistant" || !isObject(tokens)) return;
+  const [created, completed] = ["created", "completed"].map((name) =>
+    getField(getField(message, "time"), name),
+  );
+  const time = readTime(created);
+  if (time === null) {
+    history.damaged += 1;
+    return;
+  }
+  const [model, provider] = [
+    readText(getField(message, "modelID")),
+    readText(getField(message, "providerID")),
+  ];
+  // A copy has another id. No two messages of a model begin and end in the same milliseconds with the same counts.
+  const id = JSON.stringify([created, completed, model, tokens]);
+  const counted = describeUsage(tokens, provider);
+  // It stopped, or failed, before anything was counted.
+  if (counted === null) return;
+  history.add(`opencode ${id}`, {
+    tool: "opencode",
+    requestId: null,
+    session,
+    agent: "",
+    project: readText(getField(getField(message, "path"), "cwd")),
+    time,
+    model,
+    provider,
+    isCut: completed === undefined,
+    ...counted,
+  });
+}
+
+/** As the provider reported it. Null: nothing was counted. */
+function describeUsage(
+  tokens: Readonly<Record<string, unknown>>,
+  provider: string,
+): Pick<LogRow, "words" | "reported"> | null {
+  const [read, written] = ["read", "write"].map((name) => getField(tokens["cache"], name) ?? 0);
+  const { input = 0, output = 0, reasoning = 0 } = tokens;
+  if ([read, written, input, output, reasoning].every((count) => count === 0)) return null;
+  const made = sum(output, reasoning);
+  if (provider.includes("anthropic"))
+    return {
+      words: "anthropic",
+      reported: {
+        input_tokens: input,
+        cache_read_input_tokens: read,
+        cache_creation_input_tokens: written,
+        output_tokens: made,
+        output_tokens_details: { thinking_tokens: reasoning },
+      },
+    };
+  return {
+    words: "openai",
+    reported: {
+      input_tokens: sum(input, read, written),
+      input_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+      output_tokens: made,
+      output_tokens_details: { reasoning_tokens: reasoning },
+    },
+  };
+}
+
+/** What cannot be read stays as it is, so that it is found later. */
+function sum(...counts: readonly unknown[]): unknown {
+  const bad = counts.find((count) => getCount(count) === undefined);
+  return bad === undefined ? counts.reduce<number>((total, count) => total + (getCount(count) ?? 0), 0) : bad;
+}

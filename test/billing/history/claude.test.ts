@@ -1,0 +1,142 @@
+import { describe, expect, test } from "bun:test";
+import { CLAUDE, claudeRow, claudeTotal, PROJECT, readEntries, usages } from "./made-logs.ts";
+
+const usage = (output_tokens: number): Record<string, number> => ({
+  input_tokens: 3,
+  cache_read_input_tokens: 100,
+  cache_creation_input_tokens: 0,
+  output_tokens,
+});
+
+describe("answers of Claude Code", () => {
+  test("the rows of one answer count once, with the output of the last one", () => {
+    const rows = [1, 15, 20].map((output) =>
+      claudeRow({ usage: usage(output), stop_reason: output < 20 ? null : "end_turn" }),
+    );
+    const [entry, ...others] = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });
+    expect(others).toEqual([]);
+    expect(entry).toMatchObject({
+      tool: "claude-code",
+      requestId: "req_msg_1",
+      project: PROJECT,
+      model: "claude-opus-4-5",
+      basis: "exact",
+      usage: { input: 3, cache_read: 100, output: 20 },
+    });
+  });
+
+  test("an answer whose last row was written before it ended is partial", () => {
+    const rows = [claudeRow({ usage: usage(1), stop_reason: null })];
+    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).map(({ basis }) => basis)).toEqual(["partial"]);
+  });
+
+  test("subagents count, in their own files and in those of the session, and belong to its session", () => {
+    const sub = claudeRow({ id: "msg_2", agentId: "a1", isSidechain: true });
+    const entries = readEntries({
+      [`${CLAUDE}/a.jsonl`]: [claudeRow()],
+      [`${CLAUDE}/a/subagents/agent-a1.jsonl`]: [sub],
+      [`${CLAUDE}/agent-a2.jsonl`]: [claudeRow({ id: "msg_3", agentId: "a2" })],
+    });
+    expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set(["", "a1", "a2"]));
+    expect(new Set(entries.map(({ session }) => session)).size).toBe(1);
+  });
+
+  test("a fork repeats its parent's answers, and they count once, for the parent", () => {
+    const own = claudeRow({ id: "msg_2", sessionId: "fork" });
+    const entries = readEntries({
+      [`${CLAUDE}/fork.jsonl`]: [claudeRow({ sessionId: "fork", requestSessionId: "parent" }), own],
+      [`${CLAUDE}/parent.jsonl`]: [claudeRow({ sessionId: "parent" })],
+    });
+    expect(entries.map(({ session, requestId }) => [session, requestId])).toEqual([
+      ["parent", "req_msg_1"],
+      ["fork", "req_msg_2"],
+    ]);
+  });
+
+  test("writes to the cache for an hour and for five minutes are two kinds", () => {
+    const written = {
+      cache_creation_input_tokens: 30,
+      cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+    };
+    const rows = [claudeRow({ usage: { ...usage(5), ...written } })];
+    expect(usages(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }))).toEqual([
+      { input: 3, cache_read: 100, cache_write_5m: 10, cache_write_1h: 20, output: 5 },
+    ]);
+  });
+
+  test("how an answer was served is known: its tier, speed and place", () => {
+    const served = { ...usage(5), service_tier: "priority", speed: "fast", inference_geo: "us" };
+    const [entry] = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ usage: served })] });
+    expect(entry?.tariff).toEqual({ service_tier: "priority", speed: "fast", inference_geo: "us" });
+  });
+
+  test.each([
+    ["a message that Claude Code wrote itself", claudeRow({ model: "<synthetic>", usage: usage(9) })],
+    [
+      "a tool's result with the usage of a subagent",
+      { ...claudeRow(), type: "user", toolUseResult: { usage: usage(9) } },
+    ],
+    ["the progress of a subagent", { type: "progress", data: { message: claudeRow() } }],
+    ["text that looks like a row", { type: "user", message: { content: JSON.stringify(claudeRow()) } }],
+  ])("%s counts nothing", (_, row) => {
+    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [row] })).toEqual([]);
+  });
+});
+
+describe("what Claude Code counts and does not list", () => {
+  const total = { inputTokens: 53, outputTokens: 70, cacheReadInputTokens: 300 };
+  const rest = { input: 50, cache_read: 200, output: 50 };
+
+  test("is the rest of the session's total", () => {
+    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(total)] });
+    expect(entries.map(({ isRest, usage: counted }) => [isRest, counted])).toEqual([
+      [undefined, { input: 3, cache_read: 100, output: 20 }],
+      [true, rest],
+    ]);
+  });
+
+  test("is nothing if the answers are all, those of subagents included", () => {
+    const agent = claudeRow({ id: "msg_2", agentId: "a1" });
+    const all = { inputTokens: 6, outputTokens: 40, cacheReadInputTokens: 200 };
+    const files = {
+      [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(all)],
+      [`${CLAUDE}/a/subagents/agent-a1.jsonl`]: [agent],
+    };
+    expect(readEntries(files).map(({ isRest }) => isRest)).toEqual([undefined, undefined]);
+  });
+
+  test("is counted once, though each run writes the total of all runs", () => {
+    const later = claudeRow({ id: "msg_2", timestamp: "2026-11-20T12:00:00.000Z" });
+    const second = claudeTotal({ inputTokens: 56, outputTokens: 90, cacheReadInputTokens: 400 });
+    const rows = [claudeRow(), claudeTotal(total), later, second, second];
+    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: rows });
+    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest]);
+  });
+
+  test("is counted once, though a fork goes on from its parent's total", () => {
+    const copied = claudeRow({ sessionId: "fork", requestSessionId: "11111111-1111-4111-8111-111111111111" });
+    const own = claudeRow({ id: "msg_2", sessionId: "fork", timestamp: "2026-11-20T12:00:00.000Z" });
+    const forked = claudeTotal(
+      { inputTokens: 56, outputTokens: 91, cacheReadInputTokens: 400 },
+      { sessionId: "fork" },
+    );
+    const entries = readEntries({
+      [`${CLAUDE}/a.jsonl`]: [claudeRow(), claudeTotal(total)],
+      [`${CLAUDE}/fork.jsonl`]: [copied, own, forked],
+    });
+    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([rest, { input: 0, output: 1 }]);
+  });
+
+  test("is never negative: a run that was killed has answers and no total", () => {
+    const killed = claudeRow({ id: "msg_2", usage: usage(500) });
+    const entries = readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow(), killed, claudeTotal(total)] });
+    expect(usages(entries.filter(({ isRest }) => isRest))).toEqual([
+      { input: 47, cache_read: 100, output: 0 },
+    ]);
+  });
+
+  test("is not known if a total cannot be read", () => {
+    const rows = [claudeRow(), claudeTotal({ ...total, outputTokens: -1 })];
+    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: rows }).length).toBe(1);
+  });
+});

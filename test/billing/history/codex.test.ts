@@ -1,0 +1,125 @@
+import { expect, test } from "bun:test";
+import { CODEX, codexRows, PROJECT, readEntries, usages } from "./made-logs.ts";
+
+const { meta, turn, count, record } = codexRows;
+
+test("Codex' counts are cumulative: each response is what they grew by", () => {
+  const rows = [
+    meta("t1"),
+    turn("u1"),
+    count([100, 0, 10], [100, 0, 10]),
+    count([250, 90, 30], [150, 90, 20]),
+  ];
+  const entries = readEntries({ [`${CODEX}/rollout-a.jsonl`]: rows });
+  expect(usages(entries)).toEqual([
+    { input: 100, output: 10 },
+    { input: 60, cache_read: 90, output: 20 },
+  ]);
+  expect(entries[0]).toMatchObject({
+    tool: "codex",
+    session: "t1",
+    agent: "",
+    model: "gpt-5.5",
+    project: PROJECT,
+  });
+});
+
+test("counts that come again without new usage are counted once, also beside an empty last response", () => {
+  const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [100, 0, 10])];
+  const again = [turn("u2"), count([100, 0, 10], [100, 0, 10]), count([100, 0, 10], [0, 0, 0])];
+  expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [...rows, ...again] }))).toEqual([
+    { input: 100, output: 10 },
+  ]);
+});
+
+test("a count that begins anew is not a negative response", () => {
+  const rows = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10]), count([40, 0, 5], [40, 0, 5])];
+  expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: rows }))).toEqual([
+    { input: 100, output: 10 },
+    { input: 40, output: 5 },
+  ]);
+});
+
+test("records of a response while it runs count once, with the last one, and not beside the cumulative counts", () => {
+  const rows = [
+    meta("t1"),
+    turn("u1"),
+    record("resp_1", [100, 0, 2], [100, 0, 2]),
+    record("resp_1", [100, 0, 10], [100, 0, 10]),
+    count([100, 0, 10], [100, 0, 10]),
+    record("resp_2", [150, 90, 20], [250, 90, 30]),
+    count([250, 90, 30], [150, 90, 20]),
+  ];
+  expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: rows }))).toEqual([
+    { input: 100, output: 10 },
+    { input: 60, cache_read: 90, output: 20 },
+  ]);
+});
+
+test("a fork repeats its parent with new times, and the parent's responses count once, for the parent", () => {
+  const parent = [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10])];
+  const later = "2026-11-21T09:00:00.000Z";
+  const copy = [
+    meta("t2", { forked_from_id: "t1" }),
+    meta("t1"),
+    turn("u1"),
+    count([100, 0, 10], [100, 0, 10], later),
+  ];
+  const own = [turn("u2"), count([130, 0, 17], [30, 0, 7], later)];
+  const entries = readEntries({ [`${CODEX}/a.jsonl`]: parent, [`${CODEX}/b.jsonl`]: [...copy, ...own] });
+  expect(
+    entries.map(({ session, time, usage }) => [session, new Date(time).getUTCDate(), usage.output]),
+  ).toEqual([
+    ["t1", 20, 10],
+    ["t2", 21, 7],
+  ]);
+});
+
+test("two forks with equal turns are two responses", () => {
+  const fork = (id: string, own: string) => [
+    meta(id, { forked_from_id: "t1" }),
+    turn("u1"),
+    count([9, 0, 1], [9, 0, 1]),
+    turn(own),
+    count([19, 0, 2], [10, 0, 1]),
+  ];
+  const entries = readEntries({
+    [`${CODEX}/a.jsonl`]: fork("t2", "u2"),
+    [`${CODEX}/b.jsonl`]: fork("t3", "u3"),
+  });
+  expect(entries.map(({ usage }) => usage.input)).toEqual([9, 10, 10]);
+});
+
+test("a subagent's thread belongs to the session that started it, and archived sessions count", () => {
+  const source = { subagent: { thread_spawn: { parent_thread_id: "t1" } } };
+  const entries = readEntries({
+    [`${CODEX}/a.jsonl`]: [meta("t2", { source }), turn("u1"), count([1, 0, 1], [1, 0, 1])],
+    ".codex/archived_sessions/b.jsonl": [
+      meta("t4", { session_id: "t3" }),
+      turn("u2"),
+      count([2, 0, 2], [2, 0, 2]),
+    ],
+  });
+  expect(entries.map(({ session, agent }) => [session, agent])).toEqual([
+    ["t1", "t2"],
+    ["t3", "t4"],
+  ]);
+});
+
+test("the parts of a response are charged once: what was read from the cache and written to it is not plain input", () => {
+  const usage = {
+    input_tokens: 100,
+    cached_input_tokens: 60,
+    cache_write_input_tokens: 30,
+    output_tokens: 9,
+    reasoning_output_tokens: 4,
+  };
+  const row = {
+    timestamp: "2026-11-20T10:00:01.000Z",
+    type: "token_usage_record",
+    payload: { response_id: "r", usage },
+  };
+  expect(usages(readEntries({ [`${CODEX}/a.jsonl`]: [meta("t1"), turn("u1"), row] }))).toEqual([
+    { input: 10, cache_read: 60, cache_write: 30, output: 9, reasoning: 4 },
+  ]);
+});

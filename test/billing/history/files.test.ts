@@ -1,0 +1,128 @@
+// Logs belong to other programs: they may be anything.
+
+import { describe, expect, test } from "bun:test";
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { scanLines } from "../../../src/billing/history/files.ts";
+import { CLAUDE, claudeRow, CODEX, codexRows, makeHome, read, readEntries } from "./made-logs.ts";
+
+const { meta, turn, record } = codexRows;
+
+describe("hostile logs", () => {
+  test("a line that is no JSON is counted as damaged, and the next one is read", () => {
+    const text = `{"type":"assistant","message":{"usage":{}\n${JSON.stringify(claudeRow())}\n`;
+    const history = read(makeHome({ [`${CLAUDE}/a.jsonl`]: text }));
+    expect([history.entries.size, history.damaged]).toEqual([1, 1]);
+  });
+
+  test("a line that is being written is left out, and counts when it is whole", () => {
+    const line = `${JSON.stringify(claudeRow())}\n`;
+    const home = makeHome({ [`${CLAUDE}/a.jsonl`]: line.slice(0, -40) });
+    expect(read(home)).toMatchObject({ damaged: 0, entries: new Map() });
+    appendFileSync(join(home, CLAUDE, "a.jsonl"), line.slice(-40));
+    expect(read(home).entries.size).toBe(1);
+  });
+
+  test("a line of 40 MB is left out, and counted as too long", () => {
+    const huge = JSON.stringify(claudeRow({ id: "msg_9", padding: "x".repeat(40 << 20) }));
+    const home = makeHome({ [`${CLAUDE}/a.jsonl`]: `${huge}\n${JSON.stringify(claudeRow())}\n` });
+    const history = read(home);
+    expect([[...history.entries.values()].map(({ requestId }) => requestId), history.tooLong]).toEqual([
+      ["req_msg_1"],
+      1,
+    ]);
+  });
+
+  test.each([
+    ["a negative count", { input_tokens: 10, output_tokens: -5 }],
+    ["a count in words", { input_tokens: "many", output_tokens: 5 }],
+    ["a count beyond 2^53", { input_tokens: 1e300, output_tokens: 5 }],
+    ["a fraction", { input_tokens: 1.5, output_tokens: 5 }],
+  ])("%s is not taken for 0: the usage is not known", (_, usage) => {
+    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [claudeRow({ usage })] })).toMatchObject([
+      { basis: "unknown", usage: {} },
+    ]);
+  });
+
+  test("Codex' negative counts make no amount", () => {
+    const rows = [meta("t1"), turn("u1"), record("r1", [10, 0, -5], [10, 0, -5])];
+    expect(readEntries({ [`${CODEX}/a.jsonl`]: rows })).toMatchObject([{ basis: "unknown" }]);
+  });
+
+  test.each([
+    ["no time", { timestamp: undefined }],
+    ["a time that is none", { timestamp: { $date: 1 } }],
+    ["a time long ago", { timestamp: "0001-01-01T00:00:00Z" }],
+  ])("an answer with %s is damaged", (_, row) => {
+    expect(read(makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow(row)] }))).toMatchObject({
+      damaged: 1,
+      entries: new Map(),
+    });
+  });
+
+  test("fields of other types, and names of a megabyte, are missing names", () => {
+    const odd = claudeRow({
+      sessionId: 7,
+      cwd: ["/"],
+      agentId: "x".repeat(1 << 20),
+      requestId: {},
+      model: 5,
+    });
+    expect(readEntries({ [`${CLAUDE}/a.jsonl`]: [odd, [], null, 7, "text"].map(Object) })).toMatchObject([
+      { session: "", project: "", agent: "", model: "", requestId: null },
+    ]);
+  });
+
+  test("links below a folder are not followed, and named; the folder itself may be one", () => {
+    const home = makeHome({
+      "elsewhere/a.jsonl": [claudeRow()],
+      "real/p/b.jsonl": [claudeRow({ id: "msg_2" })],
+    });
+    mkdirSync(join(home, ".claude"));
+    symlinkSync(join(home, "real"), join(home, ".claude/projects"));
+    symlinkSync(join(home, "elsewhere"), join(home, "real/link"));
+    symlinkSync(join(home, "real"), join(home, "real/circle"));
+    const history = read(home);
+    expect([history.entries.size, history.unread.length]).toEqual([1, 2]);
+  });
+
+  test.skipIf(process.platform === "win32")("a pipe with the name of a log does not stop the reading", () => {
+    const home = makeHome({ [`${CLAUDE}/a.jsonl`]: [claudeRow()] });
+    expect(Bun.spawnSync(["mkfifo", join(home, CLAUDE, "b.jsonl")]).exitCode).toBe(0);
+    mkdirSync(join(home, ".gemini/tmp/app/chats"), { recursive: true });
+    expect(Bun.spawnSync(["mkfifo", join(home, ".gemini/tmp/app/.project_root")]).exitCode).toBe(0);
+    writeFileSync(join(home, ".gemini/tmp/app/chats/session-1.jsonl"), "{}\n");
+    expect(read(home).entries.size).toBe(1);
+  });
+
+  test("a machine without logs has none", () => {
+    expect(read("/nonexistent")).toMatchObject({ damaged: 0, unread: [], entries: new Map() });
+  });
+});
+
+describe("scanning", () => {
+  const scan = (text: string, ...needles: string[]): string[] => {
+    const home = makeHome({ log: text });
+    const lines: string[] = [];
+    const reading = { onTooLong: () => {}, onBytes: () => {} };
+    scanLines(
+      join(home, "log"),
+      needles.map((each) => Buffer.from(each)),
+      reading,
+      (line, whole) => void lines.push(`${whole ? "" : "…"}${line.toString()}`),
+    );
+    return lines;
+  };
+
+  test("each line with one of the needles comes once, in the order of the file", () => {
+    expect(scan("a\nxb\nyxy\n\ny\nxx", "x", "y")).toEqual(["xb", "yxy", "y", "…xx"]);
+  });
+
+  test("lines are whole wherever the file is divided", () => {
+    const rows = Array.from(
+      { length: 300 },
+      (_, index) => `${index} ${"-".repeat((index * 7919) % 20_000)} ${index % 3 === 0 ? "x" : ""}`,
+    );
+    expect(scan(`${rows.join("\n")}\n`, "x")).toEqual(rows.filter((row) => row.endsWith("x")));
+  });
+});

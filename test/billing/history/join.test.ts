@@ -1,0 +1,140 @@
+import { expect, test } from "bun:test";
+import type { LogEntry } from "../../../src/billing/history/entry.ts";
+import { joinHistory } from "../../../src/billing/history/join.ts";
+import { type OurLine, readOurLines } from "../../../src/billing/history/our-lines.ts";
+import { formatDecimal } from "../../../src/lib/money.ts";
+import { writeLedger } from "../../cli/money/ledger/ledger-runs.ts";
+
+const T = Date.parse("2026-11-20T10:00:00.000Z");
+
+function entryOf(more: Partial<LogEntry> = {}): LogEntry {
+  return {
+    tool: "codex",
+    requestId: null,
+    session: "s1",
+    agent: "",
+    project: "/home/user/project",
+    time: T + 4000,
+    model: "gpt-5.5",
+    provider: null,
+    usage: { input: 100, cache_read: 50, output: 10 },
+    tariff: {},
+    basis: "exact",
+    ...more,
+  };
+}
+
+function lineOf(more: Partial<OurLine> = {}): OurLine {
+  return {
+    id: "req_1",
+    time: T,
+    ended: T + 4000,
+    tool: "codex",
+    session: "s1",
+    agent: "",
+    label: "project",
+    isInferred: false,
+    channel: "openai",
+    platform: "responses",
+    model: "gpt-5.5",
+    answeredBy: "gpt-5.5-2026-04-24",
+    requestId: "",
+    usage: { input: 100, cache_read: 50, output: 10 },
+    official: null,
+    basis: "exact",
+    outcome: "complete",
+    priceSource: "",
+    providerUsd: null,
+    ...more,
+  };
+}
+
+/** [in both and equal, in both and different, only in the log, only in the ledger] */
+function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[] {
+  const { pairs, onlyEntries, onlyLines } = joinHistory(entries, lines);
+  const equal = pairs.filter(({ agrees }) => agrees).length;
+  return [equal, pairs.length - equal, onlyEntries.length, onlyLines.length];
+}
+
+test("the upstream's id joins a request, whatever else differs", () => {
+  const entry = entryOf({ requestId: "req_x", session: "other", time: T + 9e6, usage: { input: 1 } });
+  expect(count([entry], [lineOf({ requestId: "req_x" })])).toEqual([0, 1, 0, 0]);
+});
+
+test("an id that an upstream sends for every request joins nothing", () => {
+  const entries = [
+    entryOf({ requestId: "req_demo" }),
+    entryOf({ requestId: "req_demo", usage: { input: 7 } }),
+  ];
+  const lines = [
+    lineOf({ requestId: "req_demo", usage: { input: 7 } }),
+    lineOf({ id: "2", requestId: "req_demo" }),
+  ];
+  expect(count(entries, lines)).toEqual([2, 0, 0, 0]);
+});
+
+test.each<[string, Partial<LogEntry>, Partial<OurLine>, number[]]>([
+  ["the same counts, model and session", {}, {}, [1, 0, 0, 0]],
+  [
+    "a model's name without its date",
+    { model: "claude-opus-4-5[1m]" },
+    { model: "x", answeredBy: "claude-opus-4-5-20251101" },
+    [1, 0, 0, 0],
+  ],
+  [
+    "kinds that a conversion changed, with equal sums",
+    { usage: { input: 100, cache_read: 50, output: 10 } },
+    { usage: { input: 70, cache_write: 30, cache_read: 50, output: 10 } },
+    [1, 0, 0, 0],
+  ],
+  ["a session that the gateway inferred", {}, { session: "inferred-1", isInferred: true }, [1, 0, 0, 0]],
+  ["other counts at the same time", { usage: { input: 100, output: 1 } }, {}, [0, 1, 0, 0]],
+  ["other counts at another time", { usage: { input: 100, output: 1 }, time: T + 20_000 }, {}, [0, 0, 1, 1]],
+  ["another session", { session: "s2" }, {}, [0, 0, 1, 1]],
+  ["another model", { model: "gpt-5" }, {}, [0, 0, 1, 1]],
+  ["another tool", { tool: "opencode" }, {}, [0, 0, 1, 1]],
+  ["an hour later", { time: T + 3_600_000 }, {}, [0, 0, 1, 1]],
+  ["an entry of the request's beginning", { time: T }, { ended: T + 1_800_000 }, [1, 0, 0, 0]],
+])("without an id, %s", (_, entry, line, expected) => {
+  expect(count([entryOf(entry)], [lineOf(line)])).toEqual(expected);
+});
+
+test("equal requests are joined by the nearest time, each once", () => {
+  const entries = [0, 30, 60].map((seconds) => entryOf({ time: T + seconds * 1000 }));
+  const lines = [31, 1].map((seconds) =>
+    lineOf({ id: String(seconds), time: T + seconds * 1000, ended: T + seconds * 1000 }),
+  );
+  const { pairs, onlyEntries } = joinHistory(entries, lines);
+  expect(pairs.map(({ entries: [entry], lines: [line] }) => [entry?.time, line?.id])).toEqual([
+    [T, "1"],
+    [T + 30_000, "31"],
+  ]);
+  expect(onlyEntries.map(({ time }) => time)).toEqual([T + 60_000]);
+});
+
+test("what a session used beyond its listed answers is compared with the lines that remain of it", () => {
+  const listed = entryOf({ requestId: "req_1" });
+  const rest = entryOf({ isRest: true, usage: { input: 30, output: 6 } });
+  const hidden = [10, 20].map((input) => lineOf({ id: String(input), usage: { input, output: 3 } }));
+  const other = lineOf({ id: "9", session: "s2", usage: { input: 5 } });
+  const lines = [lineOf({ requestId: "req_1" }), ...hidden, other];
+  expect(count([listed, rest], lines)).toEqual([2, 0, 0, 1]);
+  expect(count([listed, rest], lines.slice(0, 2))).toEqual([1, 1, 0, 0]);
+  expect(count([rest], [])).toEqual([0, 0, 1, 0]);
+});
+
+test("the ledger's lines have their latest amounts, and marks are none", () => {
+  const was = { official_usd: null, charge_usd: null };
+  const correction = { corrects: "1", request_time: "2026-11-19T10:00:00.000Z", was };
+  const mark = { mark: "lines were added", request_time: "2026-11-19T11:00:00.000Z" };
+  const path = writeLedger([
+    { id: "1", time: "2026-11-19T10:00:00.000Z", official_usd: null, basis: "unpriced", duration_ms: 5000 },
+    { id: "2", time: "2026-11-20T10:00:00.000Z" },
+    { id: "3", time: "2026-11-20T11:00:00.000Z", official_usd: "2.5", extra: correction },
+    { id: "4", time: "2026-11-19T11:00:00.000Z", extra: mark },
+  ]);
+  const lines = readOurLines(path, 0, Date.parse("2026-11-20T00:00:00Z"));
+  expect(
+    lines.map(({ id, official, ended, time }) => [id, official && formatDecimal(official), ended - time]),
+  ).toEqual([["1", "2.5", 5000]]);
+});

@@ -1,0 +1,121 @@
+// Logs as agents write them, with invented text, and what is read from them.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { LogEntry, History, LoggingTool } from "../../../src/billing/history/entry.ts";
+import { readHistory } from "../../../src/billing/history/read-history.ts";
+import { readLoggedUsage } from "../../../src/dialects/meters/logged.ts";
+import { makeSweptFolder } from "../../harness/temp.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** A home folder with these files. A list is written as one JSON document for each line. */
+export function makeHome(files: Readonly<Record<string, string | readonly Row[]>>): string {
+  const home = makeSweptFolder();
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(home, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(
+      path,
+      typeof content === "string" ? content : content.map((row) => `${JSON.stringify(row)}\n`).join(""),
+    );
+  }
+  return home;
+}
+
+export function read(home: string, ...tools: readonly LoggingTool[]): History {
+  return readHistory({ ...(tools.length > 0 && { tools }), env: { HOME: home }, usageOf: readLoggedUsage });
+}
+
+export function readEntries(files: Parameters<typeof makeHome>[0]): LogEntry[] {
+  return [...read(makeHome(files)).entries.values()];
+}
+
+/** What a test looks at. */
+export function usages(entries: readonly LogEntry[]): unknown[] {
+  return entries.map(({ usage }) => usage);
+}
+
+export const PROJECT = "/home/user/project";
+const SESSION = "11111111-1111-4111-8111-111111111111";
+
+/** A row of an answer in a transcript of Claude Code. */
+export function claudeRow(more: Row & { readonly id?: string; readonly usage?: unknown } = {}): Row {
+  const { id = "msg_1", usage, model = "claude-opus-4-5", stop_reason = "end_turn", ...row } = more;
+  const counts = {
+    input_tokens: 3,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 100,
+    output_tokens: 20,
+  };
+  return {
+    type: "assistant",
+    requestId: `req_${id}`,
+    sessionId: SESSION,
+    cwd: PROJECT,
+    timestamp: "2026-11-20T10:00:00.000Z",
+    message: {
+      id,
+      role: "assistant",
+      model,
+      content: [{ type: "text", text: "Hello." }],
+      stop_reason,
+      usage: usage ?? counts,
+    },
+    ...row,
+  };
+}
+
+/** What Claude Code writes at the end of a run: what the session has used in all. */
+export function claudeTotal(counts: Row, more: Row = {}): Row {
+  const none = {
+    inputTokens: 0,
+    outputTokens: 0,
+    thinkingTokens: 0,
+    cacheReadInputTokens: 0,
+    cacheCreationInputTokens: 0,
+    cacheCreationEphemeral5mInputTokens: 0,
+    cacheCreationEphemeral1hInputTokens: 0,
+    webSearchRequests: 0,
+    costUSD: 0.1,
+  };
+  const modelUsage = { "claude-opus-4-5": { ...none, ...counts } };
+  return { type: "cost-state", sessionId: SESSION, totalCostUSD: 0.1, startTime: 1, modelUsage, ...more };
+}
+
+export const CLAUDE = ".claude/projects/-home-user-project";
+export const CODEX = ".codex/sessions/2026/11/20";
+
+const at = (timestamp: string, type: string, payload: Row): Row => ({ timestamp, type, payload });
+
+/** The events of a thread of Codex. */
+export const codexRows = {
+  meta: (id: string, more: Row = {}): Row =>
+    at("2026-11-20T10:00:00.000Z", "session_meta", { id, cwd: PROJECT, model_provider: "openai", ...more }),
+  turn: (turn_id: string, model = "gpt-5.5"): Row =>
+    at("2026-11-20T10:00:00.000Z", "turn_context", { turn_id, cwd: PROJECT, model }),
+  /** The totals of the thread, and of its last response. */
+  count: (total: readonly number[], last: readonly number[] | null, time = "2026-11-20T10:00:01.000Z"): Row =>
+    at(time, "event_msg", {
+      type: "token_count",
+      info: { total_token_usage: codexCounts(total), last_token_usage: last && codexCounts(last) },
+    }),
+  record: (response_id: string, usage: readonly number[], total: readonly number[]): Row =>
+    at("2026-11-20T10:00:01.000Z", "token_usage_record", {
+      response_id,
+      usage: codexCounts(usage),
+      thread_token_usage: codexCounts(total),
+    }),
+};
+
+/** Input, the part of it that was cached, and output. */
+function codexCounts([input = 0, cached = 0, output = 0]: readonly number[]): Row {
+  const rest = { cache_write_input_tokens: 0, reasoning_output_tokens: 0 };
+  return {
+    input_tokens: input,
+    cached_input_tokens: cached,
+    output_tokens: output,
+    total_tokens: input + output,
+    ...rest,
+  };
+}
