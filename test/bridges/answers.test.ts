@@ -4,7 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { type Any, convert, type Converted, readDirection, sse, stream, whole } from "./calls.ts";
-import { formAnswer, formRequest, formUser } from "./session.ts";
+import { formAnswer } from "./provider.ts";
+import { formRequest, formUser } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const TURN = { thought: null, text: "Hello", calls: [] };

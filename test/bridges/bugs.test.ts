@@ -13,7 +13,8 @@ import {
   type Streamed,
   whole,
 } from "./calls.ts";
-import { formAnswer, formRequest, keepAnswer, TOOLS } from "./session.ts";
+import { formAnswer } from "./provider.ts";
+import { formRequest, keepAnswer, TOOLS } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const READ = { id: "c1", name: "Read", args: { path: "x" } };

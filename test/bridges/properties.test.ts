@@ -14,19 +14,8 @@ import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { DIALECTS } from "../../src/dialects/endpoints.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
 import { type Any, convert, sse, stream, whole } from "./calls.ts";
-import {
-  flatten,
-  formAnswer,
-  formRequest,
-  formUser,
-  joinAnswer,
-  judge,
-  keepAnswer,
-  type ModelTurn,
-  PIXEL,
-  TOOLS,
-  type UserTurn,
-} from "./session.ts";
+import { flatten, formAnswer, joinAnswer, judge } from "./provider.ts";
+import { formRequest, formUser, keepAnswer, type ModelTurn, PIXEL, TOOLS, type UserTurn } from "./session.ts";
 
 const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   DIALECT_NAMES.filter((upstream) => upstream !== client && `${client}>${upstream}` !== "chat>responses").map(

@@ -4,15 +4,8 @@ import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import { type Any, convert, sse, stream, whole } from "./calls.ts";
 import { findFaults, listFields, schemasAbsent } from "./responses-to-chat/schemas.ts";
-import {
-  formAnswer,
-  formRequest,
-  formUser,
-  joinAnswer,
-  keepAnswer,
-  type ModelTurn,
-  type UserTurn,
-} from "./session.ts";
+import { formAnswer, joinAnswer } from "./provider.ts";
+import { formRequest, formUser, keepAnswer, type ModelTurn, type UserTurn } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const CALL = { id: "call_1", name: "Read", args: { path: "x" } };

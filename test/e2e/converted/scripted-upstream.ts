@@ -3,7 +3,8 @@
 
 import type { DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, sse } from "../../bridges/calls.ts";
-import { formAnswer, joinAnswer, judge, type ModelTurn } from "../../bridges/session.ts";
+import { formAnswer, joinAnswer, judge } from "../../bridges/provider.ts";
+import { type ModelTurn } from "../../bridges/session.ts";
 
 export const COUNTS = { prompt: 100, read: 40, output: 20, reasoning: 5 };
 
