@@ -20,7 +20,8 @@ export interface SseParser {
 
 /** A final event repeats the whole answer and the request's tools. No real one comes near this size. */
 const MAX_EVENT_SIZE = 64 * 1024 * 1024;
-const COLON = ":";
+const COLON = 0x3a;
+const SPACE = 0x20;
 
 /** The event whose blank line has not arrived yet. */
 interface Draft {
@@ -43,10 +44,13 @@ export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
     const events: SseEvent[] = [];
     let start = 0;
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
-      const piece = text.slice(start, end);
-      draft.size += piece.length + 1;
-      readLine(draft, pieces.length === 0 ? piece : pieces.join("") + piece, events);
-      pieces = [];
+      draft.size += end - start + 1;
+      if (pieces.length === 0) readLine(draft, text, start, end, events);
+      else {
+        const line = pieces.join("") + text.slice(start, end);
+        readLine(draft, line, 0, line.length, events);
+        pieces = [];
+      }
       start = end + 1;
     }
     draft.size += text.length - start;
@@ -70,28 +74,27 @@ export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
   };
 }
 
-function readLine(draft: Draft, line: string, events: SseEvent[]): void {
-  if (line === "") {
+/** The line is a part of the text: a copy of each line would cost more than the rest of the parser. */
+function readLine(draft: Draft, text: string, start: number, end: number, events: SseEvent[]): void {
+  if (start === end) {
     if (draft.data !== null) events.push({ name: draft.name, data: draft.data });
     draft.name = "";
     draft.data = null;
     draft.size = 0;
     return;
   }
-  const data = readField(line, "data");
-  if (data !== null) {
-    draft.data = draft.data === null ? data : `${draft.data}\n${data}`;
-    return;
-  }
-  draft.name = readField(line, "event") ?? draft.name;
+  const data = readField(text, start, end, "data");
+  if (data === null) draft.name = readField(text, start, end, "event") ?? draft.name;
+  else draft.data = draft.data === null ? data : `${draft.data}\n${data}`;
 }
 
 /** The value of a field. Null if the line is another field or a comment. A line without a colon is a field without a value. */
-function readField(line: string, field: string): string | null {
-  if (!line.startsWith(field)) return null;
-  if (line.length === field.length) return "";
-  if (line[field.length] !== COLON) return null;
-  return line.slice(field.length + (line.charCodeAt(field.length + 1) === 0x20 ? 2 : 1));
+function readField(text: string, start: number, end: number, field: string): string | null {
+  const colon = start + field.length;
+  if (colon > end || !text.startsWith(field, start)) return null;
+  if (colon === end) return "";
+  if (text.charCodeAt(colon) !== COLON) return null;
+  return text.slice(colon + (text.charCodeAt(colon + 1) === SPACE ? 2 : 1), end);
 }
 
 /** True if the text is empty or ends with a blank line, so that another event can follow. */
