@@ -26,12 +26,17 @@ import type { Conversation, Destination } from "./turn/conversation.ts";
 import { type Envelopes, openEnvelopes } from "./turn/envelope.ts";
 import { blameAnswer, explainFailure, type Failure, readFailure } from "./turn/failure.ts";
 import { indexTools } from "./turn/names.ts";
-import { Collector, Sequence } from "./turn/sequence.ts";
+import { Sequence } from "./turn/sequence.ts";
 import { ChatAnswerWriter, writeWholeChat } from "./write-answer/chat.ts";
 import { ContentAnswerWriter, writeWholeContent } from "./write-answer/content.ts";
 import { MessagesAnswerWriter, writeWholeMessages } from "./write-answer/messages.ts";
 import { ResponsesAnswerWriter, writeWholeResponses } from "./write-answer/responses.ts";
-import type { AnswerContext, AnswerWriter, WholeAnswer } from "./write-answer/writing.ts";
+import {
+  type AnswerContext,
+  type AnswerWriter,
+  nameAnswer,
+  type WholeAnswer,
+} from "./write-answer/writing.ts";
 import { writeChatRequest } from "./write-request/chat.ts";
 import { writeContentRequest } from "./write-request/content.ts";
 import { writeMessagesRequest } from "./write-request/messages.ts";
@@ -171,11 +176,9 @@ export class Conversion {
   }
 
   openStream(count: Count): ChatStream {
-    const { from, upstream, client } = this.#sides;
-    const writer = new from.Writer({ ...this.#context, count });
-    return new AnswerStream(writer, upstream.Reader, (failure) =>
-      formError(failure, client, this.#sides.stamp),
-    );
+    const { from, upstream } = this.#sides;
+    const context = { ...this.#context, count };
+    return new AnswerStream(new from.Writer(context), upstream.Reader, context);
   }
 
   /** The value, or the events of a stream that came where none was requested. */
@@ -189,15 +192,14 @@ export class Conversion {
 
   convertReply(reply: unknown, count: Count): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
-    const collector = new Collector();
-    const sequence = new Sequence(collector);
+    const sequence = new Sequence(nameAnswer(this.#context));
     const reader = new upstream.Reader(sequence);
     if (reply instanceof StreamedReply) for (const event of reply.events) readEvent(reader, sequence, event);
     else reader.read(reply, "");
     reader.finish();
-    const { ended, failure } = collector;
+    const { ended, failure } = sequence;
     if (ended === null) return formError(failure ?? blameAnswer(NO_ANSWER), client, stamp);
-    const answer = { id: sequence.id, blocks: sequence.blocks, end: ended };
+    const answer = { blocks: sequence.blocks, end: ended };
     return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
   }
 
@@ -233,45 +235,24 @@ function formError(
 }
 
 function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
+  if (reader.skips?.(name) === true) return;
   const event = parseJson(data);
   if (event !== undefined) reader.read(event, name);
   else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
 }
 
-/** Gives a failure that came before anything was sent to the gateway, which answers with a status. */
+/** A failure before the answer's beginning goes to the gateway, which answers with a status. */
 class AnswerStream implements ChatStream {
   readonly #writer: AnswerWriter;
   readonly #sequence: Sequence;
   readonly #reader: AnswerReader;
   readonly #parser = openSseParser();
-  readonly #refuse: (failure: Failure) => { status: number; body: string };
-  #phase: ChatOutput["phase"] = "held";
-  #refusal: ChatOutput["refusal"] = null;
+  readonly #context: AnswerContext;
 
-  constructor(
-    writer: AnswerWriter,
-    Reader: UpstreamSide["Reader"],
-    refuse: (failure: Failure) => { status: number; body: string },
-  ) {
+  constructor(writer: AnswerWriter, Reader: UpstreamSide["Reader"], context: AnswerContext) {
     this.#writer = writer;
-    this.#refuse = refuse;
-    this.#sequence = new Sequence({
-      begin: (id) => {
-        this.#phase = "open";
-        writer.begin(id);
-      },
-      open: (block) => writer.open(block),
-      delta: (block, piece) => writer.delta(block, piece),
-      close: (block) => writer.close(block),
-      idle: () => {
-        if (this.#phase === "open") writer.idle();
-      },
-      end: (end) => {
-        writer.end(end);
-        this.#phase = "done";
-      },
-      fail: (failure) => this.#fail(failure),
-    });
+    this.#context = context;
+    this.#sequence = new Sequence(nameAnswer(context), writer);
     this.#reader = new Reader(this.#sequence);
   }
 
@@ -280,7 +261,9 @@ class AnswerStream implements ChatStream {
   }
 
   idle(): ChatOutput {
-    return this.#emit(() => this.#sequence.idle());
+    return this.#emit(() => {
+      if (this.#sequence.hasBegun) this.#writer.idle();
+    });
   }
 
   end(fault?: ChatError): ChatOutput {
@@ -295,27 +278,24 @@ class AnswerStream implements ChatStream {
 
   #read(events: readonly SseEvent[]): void {
     for (const event of events) {
-      if (this.#sequence.over) return;
+      if (this.#sequence.isOver) return;
       readEvent(this.#reader, this.#sequence, event);
     }
   }
 
   #emit(work: () => void): ChatOutput {
     try {
-      if (!this.#sequence.over) work();
+      if (!this.#sequence.isOver) work();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       this.#sequence.fail(blameAnswer(error.message, error.status));
     }
-    return { text: this.#writer.take(), phase: this.#phase, refusal: this.#refusal };
-  }
-
-  #fail(failure: Failure): void {
-    this.#refusal = this.#refuse(failure);
-    if (this.#phase === "held") this.#phase = "refused";
-    else {
-      this.#phase = "broken";
-      this.#writer.fail(failure);
+    const { hasBegun, ended, failure } = this.#sequence;
+    const text = this.#writer.take();
+    if (failure !== null) {
+      const { client, stamp } = this.#context;
+      return { text, phase: hasBegun ? "broken" : "refused", refusal: formError(failure, client, stamp) };
     }
+    return { text, phase: ended !== null ? "done" : hasBegun ? "open" : "held", refusal: null };
   }
 }

@@ -271,11 +271,6 @@ test("a stream where a whole answer was requested becomes one answer", () => {
   expect([status, body.content]).toEqual([200, [{ type: "text", text: "Hello" }]]);
 });
 
-test("a ping of the upstream keeps the client waiting in its own way", () => {
-  const { text } = stream(ask("responses>messages"), [sse(formAnswer("messages", TURN, COUNTS))]);
-  expect(text.split("event: response.in_progress").length - 1).toBe(2);
-});
-
 test("a client of an upstream that says nothing sees that the answer goes on, and nothing before it has begun", () => {
   const beats: [string, string][] = [
     ["messages>chat", "event: ping"],

@@ -14,7 +14,7 @@ import {
   whole,
 } from "./calls.ts";
 import { formAnswer } from "./provider.ts";
-import { formRequest, keepAnswer, TOOLS } from "./session.ts";
+import { formRequest, formUser, keepAnswer, TOOLS } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
 const READ = { id: "c1", name: "Read", args: { path: "x" } };
@@ -72,28 +72,13 @@ const more = (index: number, args: string): Any => ({
 /** The history after one answer, and the next request of the client. */
 function next(direction: string, turn: Any = TURN, second: Setting = {}): Any {
   const [client, upstream] = readDirection(direction);
-  const first =
-    client === "messages"
-      ? [USER]
-      : client === "chat"
-        ? [USER]
-        : client === "content"
-          ? [{ role: "user", parts: [{ text: "Hi" }] }]
-          : [said("Hi")];
-  const events = answer(
-    direction,
-    formRequest(client, first, true),
-    sse(formAnswer(upstream, turn, COUNTS)),
-  ).events;
-  const kept = keepAnswer(client, events);
-  const results: Any[] = turn.calls.map(({ id, name }: Any) => {
-    if (client === "messages")
-      return { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: "ok" }] };
-    if (client === "responses") return { type: "function_call_output", call_id: id, output: "ok" };
-    if (client === "chat") return { role: "tool", tool_call_id: id, content: "ok" };
-    return { role: "user", parts: [{ functionResponse: { id, name, response: { output: "ok" } } }] };
-  });
-  return convert(direction, formRequest(client, [...first, ...kept, ...results], true), second).body;
+  const say = (text: string | null, calls: Any[]): Any[] =>
+    formUser(client, { results: [], text, image: false }, calls);
+  const first = say("Hi", []);
+  const sent = sse(formAnswer(upstream, turn, COUNTS));
+  const kept = keepAnswer(client, answer(direction, formRequest(client, first, true), sent).events);
+  const more = say(turn.calls.length === 0 ? "More" : null, turn.calls);
+  return convert(direction, formRequest(client, [...first, ...kept, ...more], true), second).body;
 }
 
 const types = (events: Any[]): string[] => events.map(({ type }) => type);
@@ -154,7 +139,7 @@ const ROWS: readonly Row[] = [
       expect(kept.at(-2)).toMatchObject({ role: "assistant", reasoning_content: "hm" });
       const lost = next(direction, TURN, { quirks: { replay: true }, secret: "other" }).messages;
       expect(lost.at(-2)).toMatchObject({ role: "assistant", reasoning_content: " " });
-      expect(next(direction, { ...TURN, calls: [] }, { secret: "other" }).messages.at(-1)).not.toHaveProperty(
+      expect(next(direction, { ...TURN, calls: [] }, { secret: "other" }).messages.at(-2)).not.toHaveProperty(
         "reasoning_content",
       );
     },

@@ -14,7 +14,8 @@ import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { DIALECTS } from "../../src/dialects/endpoints.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
 import { type Any, convert, sse, stream, whole } from "./calls.ts";
-import { flatten, formAnswer, joinAnswer, judge } from "./provider.ts";
+import { flatten, judge } from "./judge.ts";
+import { formAnswer, joinAnswer } from "./provider.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn, PIXEL, TOOLS, type UserTurn } from "./session.ts";
 
 const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>

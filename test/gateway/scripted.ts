@@ -101,6 +101,11 @@ export class ScriptedResponse implements UpstreamResponse, SentRequest {
     return this.#chunks.length === 0;
   }
 
+  /** Sends more on a response without an end. */
+  send(chunk: string): void {
+    this.#listener.receive(Buffer.from(chunk));
+  }
+
   pause(): void {
     this.#isPaused = true;
   }

@@ -1,10 +1,11 @@
 // An answer of a chat server → blocks. Servers differ much: thoughts have three names, a call may come whole or in pieces,
 // indices may be missing or repeated, and usage may come anywhere.
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { Seal } from "../turn/conversation.ts";
-import { blameAnswer, isFailure, readFailure } from "../turn/failure.ts";
-import type { EndReason, Sequence } from "../turn/sequence.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
+import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT } from "./reading.ts";
 
 /** An unknown reason is a failure, and no end. `function_call` is an old word for calls. */
@@ -21,12 +22,14 @@ const REASONS: Readonly<Record<string, EndReason>> = {
   refusal: "refusal",
 };
 
+type Spoken = "text" | "reasoning" | "refusal";
+
 export class ChatAnswerReader implements AnswerReader {
   readonly #to: Sequence;
   /** Of text, thoughts and refusal: only one is open. */
-  #open: "text" | "reasoning" | "refusal" | null = null;
+  #open: Block | null = null;
   #seal: Seal | null = null;
-  #details: unknown[] = [];
+  #details: Json[] = [];
   readonly #calls: StreamedCall[] = [];
   #finish: EndReason | null = null;
   #unknown: string | null = null;
@@ -39,11 +42,10 @@ export class ChatAnswerReader implements AnswerReader {
   read(chunk: unknown): void {
     if (isFailure(chunk)) return this.#to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
-    const { id, model } = chunk;
     const choices = getList(chunk["choices"]);
     if (isObject(chunk["usage"])) this.#hasUsage = true;
     if (choices.length === 0 && chunk["usage"] === undefined) return;
-    this.#to.begin(typeof id === "string" ? id : "", typeof model === "string" ? model : "");
+    this.#to.begin();
     // Nobody has asked for a second choice.
     for (const choice of choices) if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice);
   }
@@ -51,7 +53,10 @@ export class ChatAnswerReader implements AnswerReader {
   #readChoice(choice: unknown): void {
     const delta = getField(choice, "delta") ?? getField(choice, "message");
     if (isObject(delta)) this.#readDelta(delta);
-    this.#readReason(getField(choice, "finish_reason"));
+    const reason = getField(choice, "finish_reason");
+    if (typeof reason !== "string" || reason === "") return;
+    this.#finish = lookUp(REASONS, reason) ?? null;
+    this.#unknown = this.#finish === null ? reason : null;
   }
 
   readWord(word: string): boolean {
@@ -61,10 +66,7 @@ export class ChatAnswerReader implements AnswerReader {
   }
 
   finish(): void {
-    if (this.#unknown !== null)
-      return this.#to.fail(
-        blameAnswer(`The upstream ended its answer for an unknown reason: ${this.#unknown}.`),
-      );
+    if (this.#unknown !== null) return this.#to.fail(blameEnd(this.#unknown));
     if (this.#finish === null) return this.#to.fail(blameAnswer(CUT));
     this.#close();
     this.#to.end(this.#finish);
@@ -74,29 +76,17 @@ export class ChatAnswerReader implements AnswerReader {
     return this.#finish !== null && this.#hasUsage;
   }
 
-  #readReason(reason: unknown): void {
-    if (typeof reason !== "string" || reason === "") return;
-    const known = REASONS[reason];
-    if (known === undefined) this.#unknown = reason.slice(0, 40).replaceAll(/\W/g, "_");
-    else this.#finish = known;
-  }
-
   #readDelta(delta: Readonly<Record<string, unknown>>): void {
-    const { reasoning_content: thoughts, reasoning, reasoning_details: details } = delta;
-    this.#readDetails(details);
+    const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
+    const details = getList(delta["reasoning_details"]).filter(isObject);
+    for (const detail of details) joinDetail(this.#details, detail);
     if (isFilled(thoughts)) this.#think("reasoning_content", thoughts);
     else if (isFilled(reasoning)) this.#think("reasoning", reasoning);
-    else for (const detail of getList(details)) this.#think("reasoning", readDetail(detail));
-    this.#say("text", readContent(delta["content"]));
-    this.#say("refusal", delta["refusal"]);
+    else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);
+    this.#say("text", readContent(content));
+    this.#say("refusal", refusal);
     for (const call of getList(delta["tool_calls"])) this.#readCall(call);
     if (isObject(delta["function_call"])) this.#readCall({ index: 0, function: delta["function_call"] });
-  }
-
-  /** They are given back whole, in their order. */
-  #readDetails(details: unknown): void {
-    const list = getList(details);
-    if (list.length > 0) this.#details = [...this.#details, ...list];
   }
 
   #think(field: string, text: unknown): void {
@@ -105,19 +95,16 @@ export class ChatAnswerReader implements AnswerReader {
     this.#say("reasoning", text);
   }
 
-  #say(kind: "text" | "reasoning" | "refusal", text: unknown): void {
+  #say(kind: Spoken, text: unknown): void {
     if (!isFilled(text)) return;
-    if (this.#open !== kind) {
-      this.#close();
-      this.#open = kind;
-      this.#to.open(kind, { kind });
-    }
-    this.#to.delta(kind, text);
+    if (this.#open?.kind !== kind) this.#close();
+    this.#open ??= this.#to.open(kind);
+    this.#to.delta(this.#open, text);
   }
 
   #close(): void {
-    if (this.#open === "reasoning") this.#to.close("reasoning", this.#takeSeal());
-    else if (this.#open !== null) this.#to.close(this.#open);
+    if (this.#open !== null)
+      this.#to.close(this.#open, this.#open.kind === "reasoning" ? this.#takeSeal() : null);
     this.#open = null;
   }
 
@@ -131,8 +118,7 @@ export class ChatAnswerReader implements AnswerReader {
 
   #readCall(call: unknown): void {
     const declared = getField(call, "function") ?? getField(call, "custom");
-    const name = getField(declared, "name");
-    const id = getField(call, "id");
+    const [id, name] = [getField(call, "id"), getField(declared, "name")];
     const named = {
       index: getField(call, "index"),
       id: isFilled(id) ? id : "",
@@ -140,20 +126,15 @@ export class ChatAnswerReader implements AnswerReader {
     };
     const text = getField(declared, "arguments") ?? getField(declared, "input");
     const piece = isObject(text) ? JSON.stringify(text) : isFilled(text) ? text : "";
-    const known = this.#findCall(named) ?? this.#openCall(named);
-    if (isSnapshot(known.text, piece)) this.#to.complete(known.key, piece);
-    else this.#to.delta(known.key, piece);
-    known.text = isSnapshot(known.text, piece) ? piece : known.text + piece;
+    const { block } = this.#findCall(named) ?? this.#openCall(named);
+    if (isSnapshot(block.text, piece)) this.#to.complete(block, piece);
+    else this.#to.delta(block, piece);
   }
 
   #openCall({ index, id, name }: CallName): StreamedCall {
     this.#close();
-    const count = this.#calls.length;
-    const call: StreamedCall = { index, id, key: `call ${count}`, text: "" };
+    const call = { index, id, block: this.#to.open("call", id, name) };
     this.#calls.push(call);
-    // An id that follows from the answer's is the same each time.
-    const made = `call_${this.#to.id.replaceAll(/\W/g, "").slice(-40)}_${count}`;
-    this.#to.open(call.key, { kind: "call", id: id || made, name });
     return call;
   }
 
@@ -173,8 +154,16 @@ interface CallName {
 }
 
 interface StreamedCall extends Omit<CallName, "name"> {
-  readonly key: string;
-  text: string;
+  readonly block: Block;
+}
+
+/** Details go back whole, in their order. A stream has each in pieces. */
+function joinDetail(details: Json[], detail: Json): void {
+  const last = details.at(-1);
+  const isPiece = last !== undefined && last["type"] === detail["type"] && last["index"] === detail["index"];
+  const field = ["text", "summary"].find((name) => isFilled(detail[name]) && isFilled(last?.[name]));
+  if (last === undefined || !isPiece || field === undefined) details.push({ ...detail });
+  else Object.assign(last, detail, { [field]: `${String(last[field])}${String(detail[field])}` });
 }
 
 /** Some servers send all of the arguments so far with each piece. A real piece never begins so, but for a member that has
@@ -194,8 +183,4 @@ function readContent(content: unknown): string {
     .map((part) => getField(part, "text"))
     .filter(isFilled)
     .join("");
-}
-
-function readDetail(detail: unknown): unknown {
-  return getField(detail, "text") ?? getField(detail, "summary");
 }

@@ -1,9 +1,10 @@
 // An answer of a content upstream → blocks. It has no last event: it ends with the stream, after a reason was given.
 // https://ai.google.dev/api/generate-content
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
-import { blameAnswer, isFailure, readFailure } from "../turn/failure.ts";
-import type { EndReason, Sequence } from "../turn/sequence.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import type { Seal } from "../turn/conversation.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
+import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT } from "./reading.ts";
 
 /** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
@@ -22,10 +23,9 @@ type Spoken = "text" | "reasoning";
 
 export class ContentAnswerReader implements AnswerReader {
   readonly #to: Sequence;
-  #open: Spoken | null = null;
-  #calls = 0;
+  #open: Block | null = null;
   #reason: string | null = null;
-  #blocked = false;
+  #isBlocked = false;
   #hasUsage = false;
 
   constructor(to: Sequence) {
@@ -41,13 +41,9 @@ export class ContentAnswerReader implements AnswerReader {
   #read(chunk: unknown): void {
     if (isFailure(chunk)) return this.#to.fail(readFailure(200, chunk));
     if (!isObject(chunk)) return;
-    const { responseId, modelVersion } = chunk;
-    this.#to.begin(
-      typeof responseId === "string" ? responseId : "",
-      typeof modelVersion === "string" ? modelVersion : "",
-    );
+    this.#to.begin();
     if (isObject(chunk["usageMetadata"])) this.#hasUsage = true;
-    if (typeof getField(chunk["promptFeedback"], "blockReason") === "string") this.#blocked = true;
+    if (typeof getField(chunk["promptFeedback"], "blockReason") === "string") this.#isBlocked = true;
     const [candidate] = getList(chunk["candidates"]);
     for (const part of getList(getField(getField(candidate, "content"), "parts"))) this.#readPart(part);
     const reason = getField(candidate, "finishReason");
@@ -59,12 +55,11 @@ export class ContentAnswerReader implements AnswerReader {
   }
 
   finish(): void {
-    if (this.#blocked && this.#reason === null) return this.#to.end("refusal");
+    if (this.#isBlocked && this.#reason === null) return this.#to.end("refusal");
     if (this.#reason === null) return this.#to.fail(blameAnswer(CUT));
-    const end = REASONS[this.#reason];
-    if (end !== undefined) return this.#to.end(end);
-    const word = this.#reason.slice(0, 40).replaceAll(/\W/g, "_");
-    this.#to.fail(blameAnswer(`The upstream ended its answer for another reason: ${word}.`));
+    const end = lookUp(REASONS, this.#reason);
+    if (end === undefined) this.#to.fail(blameEnd(this.#reason));
+    else this.#to.end(end);
   }
 
   survives(): boolean {
@@ -75,8 +70,6 @@ export class ContentAnswerReader implements AnswerReader {
     const signature = getField(part, "thoughtSignature");
     const text = getField(part, "text");
     const call = getField(part, "functionCall");
-    if (isObject(call) && call["partialArgs"] !== undefined)
-      return this.#to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (isObject(call)) return this.#addCall(call, signature);
     if (typeof text === "string" && text !== "")
       this.#say(getField(part, "thought") === true ? "reasoning" : "text", text);
@@ -85,45 +78,34 @@ export class ContentAnswerReader implements AnswerReader {
   }
 
   #say(kind: Spoken, text: string): void {
-    if (this.#open !== kind) {
-      this.#close();
-      this.#open = kind;
-      this.#to.open(kind, { kind });
-    }
-    this.#to.delta(kind, text);
+    if (this.#open?.kind !== kind) this.#close();
+    this.#open ??= this.#to.open(kind);
+    this.#to.delta(this.#open, text);
   }
 
-  #close(): void {
-    if (this.#open !== null) this.#to.close(this.#open);
+  #close(seal: Seal | null = null): void {
+    if (this.#open !== null) this.#to.close(this.#open, seal);
     this.#open = null;
   }
 
   /** A signature closes the thought before it, or stands as a thought without a text. */
   #sign(seal: { readonly signature: string; readonly after?: true }): void {
-    if (this.#open === "reasoning" && seal.after !== true) {
-      this.#to.close("reasoning", seal);
-      this.#open = null;
-      return;
-    }
+    if (this.#open?.kind === "reasoning" && seal.after !== true) return this.#close(seal);
     this.#close();
-    this.#to.open("signature", { kind: "reasoning" });
-    this.#to.close("signature", seal);
+    this.#to.close(this.#to.open("reasoning"), seal);
   }
 
-  #addCall(call: Readonly<Record<string, unknown>>, signature: unknown): void {
+  #addCall({ id, name, args, partialArgs }: Readonly<Record<string, unknown>>, signature: unknown): void {
+    if (partialArgs !== undefined)
+      return this.#to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (typeof signature === "string") this.#sign({ signature });
     this.#close();
-    const { id, name, args } = call;
-    const key = `call ${this.#calls}`;
-    // An id that follows from the answer's is the same each time.
-    const made = `call_${this.#to.id.replaceAll(/\W/g, "").slice(-40)}_${this.#calls}`;
-    this.#calls += 1;
-    this.#to.open(key, {
-      kind: "call",
-      id: typeof id === "string" && id !== "" ? id : made,
-      name: typeof name === "string" ? name : "",
-    });
-    this.#to.delta(key, JSON.stringify(args ?? {}));
-    this.#to.close(key);
+    const call = this.#to.open(
+      "call",
+      typeof id === "string" ? id : "",
+      typeof name === "string" ? name : "",
+    );
+    this.#to.delta(call, JSON.stringify(args ?? {}));
+    this.#to.close(call);
   }
 }

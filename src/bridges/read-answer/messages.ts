@@ -1,11 +1,10 @@
 // An answer of a messages upstream → blocks.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Seal } from "../turn/conversation.ts";
-import { blameAnswer, readFailure } from "../turn/failure.ts";
-import type { EndReason, Sequence, Source } from "../turn/sequence.ts";
-import { type AnswerReader, CUT } from "./reading.ts";
+import { getField, getList, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
+import { blameAnswer, blameEnd, readFailure } from "../turn/failure.ts";
+import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 /** An unknown reason is a failure, and so is `pause_turn`: only its own clients can continue it. */
 const REASONS: Readonly<Record<string, EndReason>> = {
@@ -17,47 +16,53 @@ const REASONS: Readonly<Record<string, EndReason>> = {
   model_context_window_exceeded: "context",
 };
 
-type Block = Readonly<Record<string, unknown>>;
+type Members = Readonly<Record<string, unknown>>;
+
+/** A block that is open at the upstream. */
+interface OpenBlock {
+  readonly type: unknown;
+  /** Null: it has no place in an answer. */
+  readonly block: Block | null;
+  /** What came with its beginning and not in deltas. */
+  readonly start: Members;
+  /** The text of its deltas, for those that are read at their end. */
+  text: string;
+  signature: string;
+}
 
 export class MessagesAnswerReader implements AnswerReader {
   readonly #to: Sequence;
+  readonly #open = new Map<unknown, OpenBlock>();
   #reason: unknown = null;
   #stop: unknown = null;
-  /** The block that is open at the upstream. */
-  #type: unknown = null;
-  #thinking = "";
-  #signature = "";
-  /** The input came with the block and not in deltas. */
-  #input: unknown = null;
-  #search: string | null = null;
-  #query = "";
+  /** Its result comes in a block of its own. */
+  #search: Block | null = null;
 
   constructor(to: Sequence) {
     this.#to = to;
   }
 
   read(event: unknown, name: string): void {
-    const type = getField(event, "type") ?? name;
-    switch (type) {
+    if (!isObject(event)) return;
+    switch (event["type"] ?? name) {
       case "message_start":
-        return this.#begin(getField(event, "message"));
+        return this.#begin(event["message"]);
       case "message":
         this.#begin(event);
         return this.#end();
       case "content_block_start":
-        return this.#open(getField(event, "content_block"), getField(event, "index"));
+        return this.#openBlock(event["content_block"], event["index"]);
       case "content_block_delta":
-        return this.#delta(getField(event, "delta"), keyOf(event));
+        return this.#addDelta(event["delta"], event["index"]);
       case "content_block_stop":
-        return this.#close(keyOf(event));
+        return this.#closeBlock(event["index"]);
       case "message_delta":
-        return this.#note(getField(event, "delta"));
+        return this.#note(event["delta"]);
       case "message_stop":
         return this.#end();
-      case "ping":
-        return this.#to.idle();
       default:
-        if (type === "error" || isObject(getField(event, "error"))) this.#to.fail(readFailure(200, event));
+        if (event["type"] === "error" || name === "error" || isObject(event["error"]))
+          this.#to.fail(readFailure(200, event));
     }
   }
 
@@ -75,11 +80,10 @@ export class MessagesAnswerReader implements AnswerReader {
 
   /** Some messages come with their content. */
   #begin(message: unknown): void {
-    const [id, model] = [getField(message, "id"), getField(message, "model")];
-    this.#to.begin(typeof id === "string" ? id : "", typeof model === "string" ? model : "");
+    this.#to.begin();
     for (const [index, block] of getList(getField(message, "content")).entries()) {
-      this.#open(block, index);
-      this.#close(`block ${index}`);
+      this.#openBlock(block, index);
+      this.#closeBlock(index);
     }
     this.#note(message);
   }
@@ -90,105 +94,64 @@ export class MessagesAnswerReader implements AnswerReader {
   }
 
   #end(): void {
-    const reason = typeof this.#reason === "string" ? REASONS[this.#reason] : undefined;
-    if (reason !== undefined) return this.#to.end(reason, typeof this.#stop === "string" ? this.#stop : null);
-    const word = String(this.#reason).slice(0, 40).replaceAll(/\W/g, "_");
-    this.#to.fail(blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`));
+    const reason = lookUp(REASONS, this.#reason);
+    if (reason === undefined) this.#to.fail(blameEnd(this.#reason));
+    else this.#to.end(reason, typeof this.#stop === "string" ? this.#stop : null);
   }
 
-  #open(block: unknown, index: unknown): void {
-    if (!isObject(block)) return;
-    const key = `block ${String(index)}`;
-    this.#type = block["type"];
-    this.#input = null;
-    if (this.#type === "text") this.#openText(block, key);
-    else if (this.#type === "thinking") this.#openThought(block, key);
-    else if (this.#type === "redacted_thinking") {
-      this.#to.open(key, { kind: "reasoning" });
-      this.#to.close(key, { type: "redacted_thinking", data: block["data"] });
-    } else if (this.#type === "tool_use") {
-      this.#to.open(key, { kind: "call", id: String(block["id"]), name: String(block["name"]) });
-      this.#input = block["input"];
-    } else if (this.#type === "server_tool_use" && block["name"] === "web_search") this.#openSearch(block);
-    else if (this.#type === "web_search_tool_result") this.#closeSearch(block);
+  #openBlock(start: unknown, index: unknown): void {
+    if (!isObject(start)) return;
+    const { type, id, name, thinking, signature, text } = start;
+    const block = this.#place(type, String(id ?? ""), String(name ?? ""));
+    const open: OpenBlock = { type, block, start, text: "", signature: "" };
+    this.#open.set(index, open);
+    if (type === "web_search_tool_result") this.#closeSearch(start);
+    this.#grow(open, { text, thinking, signature });
   }
 
-  #openText(block: Block, key: string): void {
-    this.#to.open(key, { kind: "text" });
-    if (typeof block["text"] === "string") this.#to.delta(key, block["text"]);
-  }
-
-  #openThought(block: Block, key: string): void {
-    const { thinking, signature } = block;
-    this.#thinking = typeof thinking === "string" ? thinking : "";
-    this.#signature = typeof signature === "string" ? signature : "";
-    this.#to.open(key, { kind: "reasoning" });
-    this.#to.delta(key, this.#thinking);
-  }
-
-  #openSearch(block: Block): void {
-    this.#search = String(block["id"]);
-    this.#query = "";
-    this.#input = block["input"];
-    this.#to.open(this.#search, { kind: "search", id: this.#search });
-  }
-
-  #closeSearch(block: Block): void {
-    if (this.#search === null) return;
-    this.#to.close(this.#search, null, getList(block["content"]).flatMap(readSource));
-    this.#search = null;
-  }
-
-  #delta(delta: unknown, key: string): void {
-    const { text, thinking, signature, partial_json: input } = isObject(delta) ? delta : ({} as Block);
-    if (typeof thinking === "string") {
-      this.#thinking += thinking;
-      this.#to.delta(key, thinking);
-    } else if (typeof signature === "string") this.#signature += signature;
-    else if (typeof text === "string") this.#to.delta(key, text);
-    else if (typeof input === "string") {
-      if (this.#type === "server_tool_use") this.#query += input;
-      else this.#to.delta(key, input);
-      if (input !== "") this.#input = null;
-    }
-  }
-
-  #close(key: string): void {
-    if (this.#type === "thinking") this.#to.close(key, this.#seal());
-    else if (this.#type === "server_tool_use") this.#nameSearch();
-    else {
-      if (isObject(this.#input)) this.#to.delta(key, JSON.stringify(this.#input));
-      this.#to.close(key);
-    }
-    this.#type = null;
-  }
-
-  /** Its upstream wants the block back as it was. */
-  #seal(): Seal {
-    return { type: "thinking", thinking: this.#thinking, signature: this.#signature };
-  }
-
-  #nameSearch(): void {
-    if (this.#search === null) return;
-    const input: unknown = this.#query === "" ? this.#input : parse(this.#query);
-    const query = getField(input, "query");
-    if (typeof query === "string") this.#to.delta(this.#search, query);
-  }
-}
-
-function keyOf(event: unknown): string {
-  return `block ${String(getField(event, "index"))}`;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
+  #place(type: unknown, id: string, name: string): Block | null {
+    if (type === "text") return this.#to.open("text");
+    if (type === "thinking" || type === "redacted_thinking") return this.#to.open("reasoning");
+    if (type === "tool_use") return this.#to.open("call", id, name);
+    if (type === "server_tool_use" && name === "web_search") this.#search = this.#to.open("search", id);
     return null;
   }
-}
 
-function readSource(result: unknown): Source[] {
-  const [url, title] = [getField(result, "url"), getField(result, "title")];
-  return typeof url === "string" ? [{ url, title: typeof title === "string" ? title : url }] : [];
+  #addDelta(delta: unknown, index: unknown): void {
+    const open = this.#open.get(index);
+    if (open !== undefined && isObject(delta)) this.#grow(open, delta);
+  }
+
+  #grow(open: OpenBlock, { text, thinking, signature, partial_json: input }: Members): void {
+    if (typeof signature === "string") open.signature += signature;
+    const piece = text ?? thinking ?? input;
+    if (typeof piece !== "string") return;
+    if (open.block === null) open.text += piece;
+    else this.#to.delta(open.block, piece);
+  }
+
+  #closeBlock(index: unknown): void {
+    const open = this.#open.get(index);
+    if (open === undefined) return;
+    this.#open.delete(index);
+    const { type, block, start, signature } = open;
+    if (type === "server_tool_use" && this.#search !== null) this.#nameSearch(this.#search, open);
+    if (block === null) return;
+    if (type === "tool_use" && block.text === "" && isObject(start["input"]))
+      this.#to.delta(block, JSON.stringify(start["input"]));
+    // Its upstream wants the block back as it was.
+    if (type === "thinking") this.#to.close(block, { type, thinking: block.text, signature });
+    else this.#to.close(block, type === "redacted_thinking" ? { type, data: start["data"] } : null);
+  }
+
+  #nameSearch(search: Block, { text, start }: OpenBlock): void {
+    const query = getField(text === "" ? start["input"] : parseJson(text), "query");
+    if (typeof query === "string") this.#to.delta(search, query);
+  }
+
+  #closeSearch(result: Members): void {
+    if (this.#search !== null)
+      this.#to.close(this.#search, null, getList(result["content"]).flatMap(readSource));
+    this.#search = null;
+  }
 }

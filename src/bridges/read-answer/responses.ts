@@ -1,26 +1,25 @@
 // An answer of a responses upstream → blocks. Its last event repeats the whole answer; what has come before is not sent again.
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { blameAnswer, readFailure } from "../turn/failure.ts";
-import type { BlockKind, EndReason, Sequence, Source } from "../turn/sequence.ts";
-import { type AnswerReader, CUT } from "./reading.ts";
+import type { Block, BlockKind, EndReason, Sequence } from "../turn/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
 const RULES: Readonly<Record<string, EventRule>> = {
-  "response.created": (reader, event) => reader.begin(event["response"]),
-  "response.in_progress": (reader, event) => reader.begin(event["response"]),
-  "response.queued": (reader, event) => reader.begin(event["response"]),
+  "response.created": (reader) => reader.begin(),
+  "response.in_progress": (reader) => reader.begin(),
+  "response.queued": (reader) => reader.begin(),
   "response.output_item.added": (reader, event) => reader.openItem(event),
-  "response.output_item.done": (reader, event) => reader.finishItem(event["item"], keyOf(event)),
-  "response.output_text.delta": (reader, event) => reader.addText(event, "text"),
-  "response.refusal.delta": (reader, event) => reader.addText(event, "refusal"),
-  "response.reasoning_summary_text.delta": (reader, event) => reader.addThought(event),
-  "response.reasoning_text.delta": (reader, event) => reader.addThought(event),
-  "response.function_call_arguments.delta": (reader, event) => reader.addInput(event),
-  "response.custom_tool_call_input.delta": (reader, event) => reader.addInput(event),
+  "response.output_item.done": (reader, event) => reader.finishItem(event["item"], readKey(event)),
+  "response.output_text.delta": (reader, event) => reader.grow("text", event),
+  "response.refusal.delta": (reader, event) => reader.grow("refusal", event),
+  "response.reasoning_summary_text.delta": (reader, event) => reader.think(event),
+  "response.reasoning_text.delta": (reader, event) => reader.think(event),
+  "response.function_call_arguments.delta": (reader, event) => reader.grow("call", event),
+  "response.custom_tool_call_input.delta": (reader, event) => reader.grow("call", event),
   "response.completed": (reader, event) => reader.end(event["response"]),
   "response.incomplete": (reader, event) => reader.end(event["response"]),
   "response.failed": (reader, event) => reader.fail(event),
@@ -28,12 +27,20 @@ const RULES: Readonly<Record<string, EventRule>> = {
   error: (reader, event) => reader.fail(event),
 };
 
+/** The blocks of an item: a message may have a text and a refusal. */
+type ItemBlocks = { [Kind in BlockKind]?: Block } & {
+  /** Nothing more of it is to be sent. */
+  isDone?: true;
+  /** The part of a thought that came last. */
+  part?: unknown;
+};
+
 export class ResponsesAnswerReader implements AnswerReader {
   readonly #to: Sequence;
-  /** Items of which nothing more is to be sent, by position and by call. */
-  readonly #done = new Set<string>();
-  /** The part of each thought that came last. */
-  readonly #parts = new Map<string, unknown>();
+  /** By position; by id where there is none. */
+  readonly #items = new Map<unknown, ItemBlocks>();
+  /** Calls of which nothing more is to be sent, by their ids. */
+  readonly #called = new Set<unknown>();
 
   constructor(to: Sequence) {
     this.#to = to;
@@ -42,11 +49,16 @@ export class ResponsesAnswerReader implements AnswerReader {
   read(value: unknown, name: string): void {
     if (!isObject(value)) return;
     const { type } = value;
-    const rule = RULES[typeof type === "string" ? type : name];
+    // By far the most frequent one.
+    if (type === "response.output_text.delta") return this.grow("text", value);
+    const rule = lookUp(RULES, type ?? name);
     if (rule !== undefined) rule(this, value);
     else if (type === undefined && Array.isArray(value["output"])) this.end(value);
     else if (isObject(value["error"])) this.fail(value);
-    else if (type === "keepalive") this.#to.idle();
+  }
+
+  skips(name: string): boolean {
+    return name.startsWith("response.") && !Object.hasOwn(RULES, name);
   }
 
   readWord(word: string): boolean {
@@ -61,55 +73,51 @@ export class ResponsesAnswerReader implements AnswerReader {
     return false;
   }
 
-  begin(response: unknown): void {
-    const [id, model] = [getField(response, "id"), getField(response, "model")];
-    this.#to.begin(typeof id === "string" ? id : "", typeof model === "string" ? model : "");
+  begin(): void {
+    this.#to.begin();
   }
 
   openItem(event: Event): void {
     const { item } = event;
-    const key = keyOf(event);
-    const type = getField(item, "type");
-    if (isCall(type)) this.#openCall(item, key);
+    if (isCall(getField(item, "type"))) this.#openCall(item, this.#find(readKey(event)));
   }
 
-  addText(event: Event, kind: "text" | "refusal"): void {
-    const key = `${keyOf(event)} ${kind}`;
-    if (typeof event["delta"] !== "string" || event["delta"] === "") return;
-    this.#ensure(key, kind);
-    this.#to.delta(key, event["delta"]);
+  /** A delta of a call whose item was not announced has no name. */
+  grow(kind: "text" | "refusal" | "call", event: Event): void {
+    const { delta } = event;
+    if (typeof delta !== "string" || delta === "") return;
+    const item = this.#find(readKey(event));
+    const block = kind === "call" ? item.call : (item[kind] ??= this.#to.open(kind));
+    if (block !== undefined) this.#to.delta(block, delta);
   }
 
-  addThought(event: Event): void {
-    const key = keyOf(event);
+  think(event: Event): void {
     const { delta } = event;
     if (typeof delta !== "string") return;
-    this.#ensure(key, "reasoning");
+    const item = this.#find(readKey(event));
+    const block = (item.reasoning ??= this.#to.open("reasoning"));
     const part = event["summary_index"] ?? event["content_index"] ?? 0;
-    if (this.#parts.has(key) && this.#parts.get(key) !== part) this.#to.delta(key, "\n\n");
-    this.#parts.set(key, part);
-    this.#to.delta(key, delta);
-  }
-
-  addInput(event: Event): void {
-    if (typeof event["delta"] === "string") this.#to.delta(keyOf(event), event["delta"]);
+    if (item.part !== undefined && item.part !== part) this.#to.delta(block, PARAGRAPH);
+    item.part = part;
+    this.#to.delta(block, delta);
   }
 
   /** An item is whole: what no delta has brought is sent now. */
-  finishItem(item: unknown, key: string): void {
-    const type = getField(item, "type");
+  finishItem(item: unknown, key: unknown): void {
+    const blocks = this.#find(key);
     const call = getField(item, "call_id");
-    if (this.#done.has(key) || (typeof call === "string" && this.#done.has(call))) return;
-    this.#done.add(key);
-    if (typeof call === "string") this.#done.add(call);
-    if (type === "message") this.#finishMessage(item, key);
-    else if (type === "reasoning") this.#finishThought(item, key);
-    else if (type === "web_search_call") this.#addSearch(item, key);
+    if (blocks.isDone === true || this.#called.has(call)) return;
+    blocks.isDone = true;
+    if (typeof call === "string") this.#called.add(call);
+    const type = getField(item, "type");
+    if (type === "message") this.#finishMessage(item, blocks);
+    else if (type === "reasoning") this.#finishThought(item, blocks);
+    else if (type === "web_search_call") this.#addSearch(item);
     else if (isCall(type)) {
-      if (!this.#to.has(key)) this.#openCall(item, key);
+      const block = blocks.call ?? this.#openCall(item, blocks);
       const input = getField(item, "arguments") ?? getField(item, "input");
-      if (typeof input === "string") this.#to.complete(key, input);
-      this.#to.close(key);
+      if (typeof input === "string") this.#to.complete(block, input);
+      this.#to.close(block);
     }
   }
 
@@ -117,17 +125,15 @@ export class ResponsesAnswerReader implements AnswerReader {
     const status = getField(response, "status");
     if (status === "failed" || status === "cancelled" || isObject(getField(response, "error")))
       return this.fail({ response });
-    this.begin(response);
-    const output = getList(getField(response, "output"));
+    this.begin();
     const reason = chooseReason(status, getField(getField(response, "incomplete_details"), "reason"));
     if (reason === null)
       return this.#to.fail(blameAnswer(`The upstream's response is ${String(status).slice(0, 20)}.`));
     // Some upstreams give their items other positions here. Only calls have names that stay.
     const isWhole = this.#to.blocks.length === 0;
-    for (const [index, item] of output.entries()) {
-      const key = `item ${index}`;
-      const isOpen = [key, `${key} text`, `${key} refusal`].some((each) => this.#to.has(each));
-      if (isWhole || isOpen || isCall(getField(item, "type"))) this.finishItem(item, key);
+    for (const [index, item] of getList(getField(response, "output")).entries()) {
+      const isOpen = this.#items.has(index) && this.#find(index).isDone !== true;
+      if (isWhole || isOpen || isCall(getField(item, "type"))) this.finishItem(item, index);
     }
     this.#to.end(reason);
   }
@@ -136,55 +142,58 @@ export class ResponsesAnswerReader implements AnswerReader {
     this.#to.fail(readFailure(200, event));
   }
 
-  #ensure(key: string, kind: BlockKind): void {
-    if (!this.#to.has(key)) this.#to.open(key, { kind });
+  #find(key: unknown): ItemBlocks {
+    const known = this.#items.get(key);
+    if (known !== undefined) return known;
+    const item: ItemBlocks = {};
+    this.#items.set(key, item);
+    return item;
   }
 
-  #openCall(item: unknown, key: string): void {
+  #openCall(item: unknown, blocks: ItemBlocks): Block {
     const [id, name] = [getField(item, "call_id"), getField(item, "name")];
-    this.#to.open(key, {
-      kind: "call",
-      id: typeof id === "string" ? id : key,
-      name: typeof name === "string" ? name : "",
-    });
+    const text = (value: unknown): string => (typeof value === "string" ? value : "");
+    return (blocks.call = this.#to.open("call", text(id), text(name)));
   }
 
-  #finishMessage(item: unknown, key: string): void {
+  #finishMessage(item: unknown, blocks: ItemBlocks): void {
     const parts = getList(getField(item, "content"));
     for (const kind of ["text", "refusal"] as const) {
-      const texts = parts.map((part) => getField(part, kind)).filter((text) => typeof text === "string");
-      const own = `${key} ${kind}`;
-      const whole = texts.join("");
-      if (whole !== "") {
-        this.#ensure(own, kind);
-        this.#to.complete(own, whole);
-      }
-      this.#to.close(own);
+      const whole = readTexts(parts, kind).join("");
+      if (whole === "" && blocks[kind] === undefined) continue;
+      const block = (blocks[kind] ??= this.#to.open(kind));
+      this.#to.complete(block, whole);
+      this.#to.close(block);
     }
   }
 
-  #finishThought(item: unknown, key: string): void {
-    const { id, encrypted_content } = isObject(item) ? item : ({} as Json);
-    const parts = [...getList(getField(item, "summary")), ...getList(getField(item, "content"))];
-    const texts = parts.map((part) => getField(part, "text")).filter((text) => typeof text === "string");
-    const hasSeal = typeof encrypted_content === "string" && encrypted_content !== "";
-    if (texts.length > 0 || hasSeal) this.#ensure(key, "reasoning");
-    if (!this.#parts.has(key)) this.#to.complete(key, texts.join("\n\n"));
-    this.#to.close(key, hasSeal ? { id, encrypted_content } : null);
+  #finishThought(item: unknown, blocks: ItemBlocks): void {
+    const [id, blob] = [getField(item, "id"), getField(item, "encrypted_content")];
+    const texts = readTexts([...getList(getField(item, "summary")), ...getList(getField(item, "content"))]);
+    const seal = typeof blob === "string" && blob !== "" ? { id, encrypted_content: blob } : null;
+    if (texts.length === 0 && seal === null && blocks.reasoning === undefined) return;
+    const block = (blocks.reasoning ??= this.#to.open("reasoning"));
+    if (blocks.part === undefined) this.#to.complete(block, texts.join(PARAGRAPH));
+    this.#to.close(block, seal);
   }
 
-  #addSearch(item: unknown, key: string): void {
-    const action = getField(item, "action");
+  #addSearch(item: unknown): void {
+    const [id, action] = [getField(item, "id"), getField(item, "action")];
+    const search = this.#to.open("search", typeof id === "string" ? id : "");
     const query = getField(action, "query");
-    const id = getField(item, "id");
-    this.#to.open(key, { kind: "search", id: typeof id === "string" ? id : key });
-    this.#to.delta(key, typeof query === "string" ? query : "");
-    this.#to.close(key, null, getList(getField(action, "sources")).flatMap(readSource));
+    this.#to.delta(search, typeof query === "string" ? query : "");
+    this.#to.close(search, null, getList(getField(action, "sources")).flatMap(readSource));
   }
 }
 
-function keyOf({ output_index: index, item_id: id, item }: Event): string {
-  return `item ${String(index ?? id ?? getField(item, "id"))}`;
+const PARAGRAPH = "\n\n";
+
+function readKey({ output_index: index, item_id: id, item }: Event): unknown {
+  return index ?? id ?? getField(item, "id");
+}
+
+function readTexts(parts: readonly unknown[], field = "text"): string[] {
+  return parts.map((part) => getField(part, field)).filter((text) => typeof text === "string");
 }
 
 function isCall(type: unknown): boolean {
@@ -197,10 +206,4 @@ function chooseReason(status: unknown, why: unknown): EndReason | null {
   if (status !== "incomplete") return null;
   if (why === "content_filter") return "refusal";
   return why === "max_output_tokens" ? "cap" : null;
-}
-
-function readSource(source: unknown): Source[] {
-  const url = getField(source, "url");
-  const title = getField(source, "title");
-  return typeof url === "string" ? [{ url, title: typeof title === "string" ? title : url }] : [];
 }

@@ -1,7 +1,7 @@
 // A request of a chat client → a conversation.
 // https://platform.openai.com/docs/api-reference/chat/create
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -107,10 +107,10 @@ const CHOICES: Readonly<Record<string, Choice>> = {
 };
 
 function readChoice(value: unknown): Choice | undefined {
-  if (typeof value === "string") return CHOICES[value];
+  if (typeof value === "string") return lookUp(CHOICES, value);
   if (!isObject(value)) return undefined;
   const allowed = getField(value["allowed_tools"], "mode");
-  if (typeof allowed === "string") return CHOICES[allowed];
+  if (typeof allowed === "string") return lookUp(CHOICES, allowed);
   const named = getField(value["function"] ?? value["custom"], "name");
   return { kind: "tool", name: readName(named, "tool_choice.function.name") };
 }

@@ -1,7 +1,7 @@
 // A request of a content client → a conversation. Its path names the model.
 // https://ai.google.dev/api/generate-content
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -52,7 +52,7 @@ const SPELLINGS: Readonly<Record<string, string>> = {
 
 export function readContentRequest(sent: Json, openSeal: OpenSeal): Conversation {
   const body: Json = Object.fromEntries(
-    Object.entries(sent).map(([name, value]) => [SPELLINGS[name] ?? name, value]),
+    Object.entries(sent).map(([name, value]) => [lookUp(SPELLINGS, name) ?? name, value]),
   );
   const { generationConfig, ...others } = body;
   const reading = new Reading(openSeal);
@@ -108,8 +108,7 @@ function readChoice(config: unknown): Choice | undefined {
   const names = getList(getField(config, "allowedFunctionNames"));
   const [name] = names;
   if (names.length === 1 && typeof name === "string") return { kind: "tool", name };
-  const mode = getField(config, "mode");
-  return typeof mode === "string" ? MODES[mode] : undefined;
+  return lookUp(MODES, getField(config, "mode"));
 }
 
 /** The provider's own schemas have types in capitals. */

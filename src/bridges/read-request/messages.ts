@@ -1,7 +1,7 @@
 // A request of a messages client → a conversation.
 // https://platform.claude.com/docs/en/api/messages
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -54,6 +54,12 @@ export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversatio
     const path = `messages[${index}]`;
     addMessage(reading, requireRecord(value, path), path);
   }
+  const last = getList(body["messages"]).at(-1);
+  if (getField(last, "role") === "assistant")
+    refuseBody(
+      "messages",
+      "the last one is the beginning of an answer, which the channels of this group cannot continue.",
+    );
   return reading.finish("messages", MESSAGES_FIELDS, body);
 }
 
@@ -116,7 +122,7 @@ const CHOICES: Readonly<Record<string, Choice>> = {
 function readChoice(value: unknown): Choice | undefined {
   const type = getField(value, "type");
   if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
-  return typeof type === "string" ? CHOICES[type] : undefined;
+  return lookUp(CHOICES, type);
 }
 
 // Tools.
@@ -195,7 +201,7 @@ function addMessage(reading: Reading, message: Json, path: string): void {
   for (const [index, block] of content.entries()) {
     const at = `${path}.content[${index}]`;
     const type = getField(block, "type");
-    const rule = typeof type === "string" && Object.hasOwn(ITEMS, type) ? ITEMS[type] : undefined;
+    const rule = lookUp(ITEMS, type);
     if (rule === undefined) {
       parts.push(...readBlock(reading, requireRecord(block, at), at));
       continue;

@@ -1,7 +1,7 @@
 // A request of a responses client → a conversation.
 // https://platform.openai.com/docs/api-reference/responses/create
 
-import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -104,14 +104,13 @@ const CHOICES: Readonly<Record<string, Choice>> = {
 };
 
 function readChoice(value: unknown): Choice | undefined {
-  if (typeof value === "string") return CHOICES[value];
+  if (typeof value === "string") return lookUp(CHOICES, value);
   const name = getField(value, "name");
   if (typeof name === "string") return { kind: "tool", name };
   const type = getField(value, "type");
   if (typeof type !== "string") return undefined;
   if (type !== "allowed_tools") return { kind: "tool", name: nameHosted(type) };
-  const mode = getField(value, "mode");
-  return typeof mode === "string" ? CHOICES[mode] : undefined;
+  return lookUp(CHOICES, getField(value, "mode"));
 }
 
 // Tools.
@@ -226,7 +225,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
 function addItem(reading: Reading, value: unknown, path: string): void {
   const item = requireRecord(value, path);
   const type = readType(item, "message");
-  const rule = Object.hasOwn(ITEMS, type) ? ITEMS[type] : undefined;
+  const rule = lookUp(ITEMS, type);
   if (rule === undefined) reading.notes.add(`input:${type}`);
   else rule(reading, item, path);
 }
@@ -239,7 +238,7 @@ const ROLES: Readonly<Record<string, Message["role"]>> = {
 };
 
 function addMessage(reading: Reading, item: Json, path: string): void {
-  const role = ROLES[String(item["role"])];
+  const role = lookUp(ROLES, item["role"]);
   if (role === undefined)
     refuseBody(`${path}.role`, "expected `user`, `assistant`, `system` or `developer`.");
   reading.say(role, readParts(reading, item["content"], `${path}.content`));

@@ -34,7 +34,8 @@ export interface Message {
   readonly parts: readonly ContentPart[];
 }
 
-/** What an upstream needs back unchanged. Only the reader and the writer of its own dialect know its members. */
+/** What an upstream needs back unchanged. Only the reader and the writer of its own dialect know its members, but for `after`:
+ *  it belongs to what was said before it. Other thoughts belong to what follows them. */
 export type Seal = Json;
 
 export interface Reasoning {

@@ -1,5 +1,6 @@
 // How much a model thinks, in the words of each dialect, and what a model's name says about its limits.
 
+import { lookUp } from "../../lib/json/json.ts";
 import { type Effort, EFFORTS } from "./conversation.ts";
 
 /** Tokens of thinking, for models and platforms that count them. */
@@ -27,7 +28,7 @@ const WORDS: Readonly<Record<string, Effort>> = {
 
 /** A client's word, or its number of tokens. Undefined if it says nothing. */
 export function readEffort(value: unknown): Effort | undefined {
-  if (typeof value === "string") return WORDS[value.toLowerCase()] ?? "medium";
+  if (typeof value === "string") return lookUp(WORDS, value.toLowerCase()) ?? "medium";
   if (typeof value !== "number") return undefined;
   if (value === 0) return "none";
   // A negative budget leaves it to the model.

@@ -3,7 +3,7 @@
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
 
 export type FailureKind =
   | "overflow"
@@ -88,6 +88,12 @@ export function blameAnswer(message: string, status = 502): Failure {
   return { kind: "server", status, message, tokens: null };
 }
 
+/** A reason that is not known is a failure: it may be anything but a normal end. */
+export function blameEnd(reason: unknown): Failure {
+  const word = String(reason).slice(0, 40).replaceAll(/\W/g, "_");
+  return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
+}
+
 function readMessage(value: unknown): string {
   if (typeof value === "string") return value;
   const inside = getField(getField(value, "base_resp"), "status_msg");
@@ -97,7 +103,7 @@ function readMessage(value: unknown): string {
 
 function chooseKind(status: number, error: unknown, message: string): FailureKind {
   for (const name of [getField(error, "code"), getField(error, "type"), getField(error, "status")]) {
-    const kind = typeof name === "string" ? CODES[name.toLowerCase()] : undefined;
+    const kind = readCodeWord(name);
     // A refusal says more in its text.
     if (kind !== undefined && kind !== "refused") return kind;
   }
@@ -113,7 +119,11 @@ function readCode(error: unknown): number | null {
 
 function nameless(error: unknown): number {
   const type = getField(error, "type");
-  return typeof type === "string" && CODES[type.toLowerCase()] === "refused" ? 400 : 500;
+  return readCodeWord(type) === "refused" ? 400 : 500;
+}
+
+function readCodeWord(word: unknown): FailureKind | undefined {
+  return typeof word === "string" ? lookUp(CODES, word.toLowerCase()) : undefined;
 }
 
 function kindOf(status: number): FailureKind {

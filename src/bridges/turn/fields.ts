@@ -1,7 +1,7 @@
 // What becomes of each field of a client's request, and of each option at an upstream. The readers and writers have tables
 // of these, which the code obeys and docs/bridges.md shows.
 
-import { isObject } from "../../lib/json/json.ts";
+import { isObject, lookUp } from "../../lib/json/json.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
@@ -17,9 +17,9 @@ export type FieldRules = Readonly<Record<string, FieldRule>>;
 export function checkFields(body: Json, rules: FieldRules, notes: Notes, harmless: Json = {}): void {
   for (const name of Object.keys(body)) {
     const value = body[name];
-    const rule = Object.hasOwn(rules, name) ? rules[name] : findInside(rules, name);
+    const rule = lookUp(rules, name) ?? findInside(rules, name);
     if (typeof rule === "object" || rule === "kept" || rule === "silent") continue;
-    if (isIdle(value) || value === harmless[name]) continue;
+    if (isIdle(value) || value === lookUp(harmless, name)) continue;
     if (rule === "refused")
       refuseField(name, "this group's channels speak another dialect, which has no such field.");
     notes.add(name);

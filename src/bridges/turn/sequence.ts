@@ -21,6 +21,7 @@ export interface Block {
   readonly name: string;
   /** All of it so far. */
   text: string;
+  isClosed: boolean;
   seal: Seal | null;
   /** What a search found. */
   sources: readonly Source[];
@@ -37,133 +38,99 @@ export interface AnswerEnd {
 }
 
 export interface AnswerListener {
-  begin(id: string, model: string): void;
+  begin(): void;
   open(block: Block): void;
   delta(block: Block, piece: string): void;
   close(block: Block): void;
   end(end: AnswerEnd): void;
+  /** It breaks after its beginning. */
   fail(failure: Failure): void;
-  /** The upstream works, and has nothing to say. */
-  idle(): void;
 }
-
-type Key = string | number;
-type Opening = Pick<Block, "kind"> & Partial<Pick<Block, "id" | "name">>;
 
 export class Sequence {
   /** Of the answer, in their order. */
   readonly blocks: Block[] = [];
-  id = "";
-  model = "";
-  over = false;
-  readonly #listener: AnswerListener;
-  /** Those that have not been closed for the listener. It sees the first one. */
-  readonly #queue: Block[] = [];
-  readonly #open = new Map<Key, Block>();
-  readonly #closed = new Set<Block>();
-  #begun = false;
+  hasBegun = false;
+  ended: AnswerEnd | null = null;
+  failure: Failure | null = null;
+  readonly #listener: AnswerListener | null;
+  readonly #name: string;
+  /** The listener sees this block. Those before it are closed. */
+  #shown = 0;
 
-  constructor(listener: AnswerListener) {
+  /** `name`: of the answer. Calls without an id get one that is unique in their session. */
+  constructor(name: string, listener: AnswerListener | null = null) {
     this.#listener = listener;
+    this.#name = name;
+  }
+
+  get isOver(): boolean {
+    return this.ended !== null || this.failure !== null;
   }
 
   /** Many upstreams repeat this with every event: the first one counts. */
-  begin(id: string, model: string): void {
-    if (this.#begun || this.over) return;
-    this.#begun = true;
-    this.id = id;
-    this.model = model;
-    this.#listener.begin(id, model);
+  begin(): void {
+    if (this.hasBegun || this.isOver) return;
+    this.hasBegun = true;
+    this.#listener?.begin();
   }
 
-  has(key: Key): boolean {
-    return this.#open.has(key);
-  }
-
-  open(key: Key, { kind, id = "", name = "" }: Opening): void {
-    if (this.over) return;
-    this.begin("", "");
-    const block: Block = { kind, index: this.blocks.length, id, name, text: "", seal: null, sources: [] };
+  open(kind: BlockKind, id = "", name = ""): Block {
+    this.begin();
+    const index = this.blocks.length;
+    const own = id === "" && kind === "call" ? `call_${this.#name}_${index}` : id;
+    const block: Block = { kind, index, id: own, name, text: "", isClosed: false, seal: null, sources: [] };
+    if (this.isOver) return block;
     this.blocks.push(block);
-    this.#open.set(key, block);
-    this.#queue.push(block);
-    if (this.#queue.length === 1) this.#listener.open(block);
+    if (index === this.#shown) this.#listener?.open(block);
+    return block;
   }
 
-  delta(key: Key, piece: string): void {
-    const block = this.#open.get(key);
-    if (block === undefined || piece === "" || this.over) return;
+  delta(block: Block, piece: string): void {
+    if (piece === "" || block.isClosed || this.isOver) return;
     block.text += piece;
-    if (block === this.#queue[0]) this.#listener.delta(block, piece);
+    if (block.index === this.#shown) this.#listener?.delta(block, piece);
   }
 
   /** The rest of a text of which an upstream sends all at the end. What has been sent of it is not sent again. */
-  complete(key: Key, whole: string): void {
-    const known = this.#open.get(key)?.text ?? "";
-    if (whole.startsWith(known)) this.delta(key, whole.slice(known.length));
+  complete(block: Block, whole: string): void {
+    if (whole.startsWith(block.text)) this.delta(block, whole.slice(block.text.length));
   }
 
-  close(key: Key, seal: Seal | null = null, sources: readonly Source[] = []): void {
-    const block = this.#open.get(key);
-    if (block === undefined || this.over) return;
-    this.#open.delete(key);
+  close(block: Block, seal: Seal | null = null, sources: readonly Source[] = []): void {
+    if (block.isClosed || this.isOver) return;
+    block.isClosed = true;
     block.seal = seal;
     block.sources = sources;
-    this.#closed.add(block);
     this.#advance();
-  }
-
-  idle(): void {
-    if (!this.over) this.#listener.idle();
   }
 
   /** An upstream's own word for calls is not believed: what it has sent decides. */
   end(reason: EndReason, stop: string | null = null): void {
-    if (this.over) return;
-    this.begin("", "");
-    for (const key of this.#open.keys()) this.close(key);
-    const called = reason === "done" && this.blocks.some(({ kind }) => kind === "call");
-    const refused = reason === "done" && this.blocks.some(({ kind }) => kind === "refusal");
-    this.over = true;
-    this.#listener.end({ reason: called ? "calls" : refused ? "refusal" : reason, stop });
+    if (this.isOver) return;
+    this.begin();
+    for (const block of this.blocks.slice(this.#shown)) this.close(block);
+    const has = (kind: BlockKind): boolean => this.blocks.some((block) => block.kind === kind);
+    const own = reason !== "done" ? reason : has("call") ? "calls" : has("refusal") ? "refusal" : "done";
+    this.ended = { reason: own, stop };
+    this.#listener?.end(this.ended);
   }
 
   fail(failure: Failure): void {
-    if (this.over) return;
-    this.over = true;
-    this.#listener.fail(failure);
+    if (this.isOver) return;
+    this.failure = failure;
+    if (this.hasBegun) this.#listener?.fail(failure);
   }
 
   /** Closes what can be closed for the listener, and shows it the next block. */
   #advance(): void {
-    for (let head = this.#queue[0]; head !== undefined && this.#closed.has(head); head = this.#queue[0]) {
-      this.#listener.close(head);
-      this.#closed.delete(head);
-      this.#queue.shift();
-      const [next] = this.#queue;
+    for (let shown = this.blocks[this.#shown]; shown?.isClosed === true; shown = this.blocks[this.#shown]) {
+      this.#listener?.close(shown);
+      this.#shown += 1;
+      const next = this.blocks[this.#shown];
       if (next === undefined) return;
-      this.#listener.open(next);
-      if (next.text !== "") this.#listener.delta(next, next.text);
+      this.#listener?.open(next);
+      if (next.text !== "") this.#listener?.delta(next, next.text);
     }
-  }
-}
-
-/** Only the blocks are of interest: they become a whole answer. */
-export class Collector implements AnswerListener {
-  ended: AnswerEnd | null = null;
-  failure: Failure | null = null;
-
-  begin(): void {}
-  open(): void {}
-  delta(): void {}
-  close(): void {}
-  idle(): void {}
-
-  end(end: AnswerEnd): void {
-    this.ended = end;
-  }
-
-  fail(failure: Failure): void {
-    this.failure = failure;
   }
 }

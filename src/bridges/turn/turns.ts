@@ -1,8 +1,8 @@
 // Items → turns: the model and the user take turns, and the results of a turn's calls come directly after it, in the order
 // of the calls. Every upstream refuses a call without a result and a result without a call.
 
-import type { Call, Item, Message, Reasoning, Result } from "./conversation.ts";
-import type { Notes } from "./notes.ts";
+import type { Call, Conversation, Item, Message, Reasoning, Result } from "./conversation.ts";
+import { type Notes, refuseBody } from "./notes.ts";
 
 export type ModelItem = Reasoning | Call | Message;
 
@@ -18,6 +18,13 @@ export interface Turns {
 }
 
 const NO_RESULT = "[no result]";
+/** The user begins and the user ends: most upstreams refuse anything else, or take a model's last words for the beginning of
+ *  its answer. */
+const CONTINUED: Message = {
+  type: "message",
+  role: "user",
+  parts: [{ kind: "text", text: "[conversation continues]" }],
+};
 
 interface OpenTurn {
   readonly model: ModelItem[];
@@ -39,7 +46,17 @@ export function arrange(items: readonly Item[], notes: Notes): Turns {
   const first = leading < 0 ? items.length : leading;
   const draft = new Draft(notes);
   for (const item of items.slice(first)) draft.add(item);
-  return { system: items.slice(0, first).filter((item) => item.type === "message"), turns: draft.finish() };
+  const turns = draft.finish();
+  const continued: Turn = { side: "user", results: [], messages: [CONTINUED] };
+  if (turns[0]?.side === "model") turns.unshift(continued);
+  if (turns.at(-1)?.side === "model") turns.push(continued);
+  return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
+}
+
+/** Some upstreams answer nothing else. */
+export function requireUser({ turns }: Turns, { client }: Pick<Conversation, "client">): void {
+  if (turns.length > 0) return;
+  refuseBody(client === "responses" ? "input" : "messages", "there is no message of the user.");
 }
 
 class Draft {
@@ -48,21 +65,37 @@ class Draft {
   /** By the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
+  /** What the model thought before its next word or call. Upstreams refuse thoughts that led to nothing, as they are left
+   *  over from an answer that broke off. */
+  #thoughts: Reasoning[] = [];
 
   constructor(notes: Notes) {
     this.#notes = notes;
   }
 
   add(item: Item): void {
-    if (item.type === "reasoning") {
-      // What its upstream did not write cannot be given back.
-      if (item.seal !== null) this.#modelTurn().model.push(item);
-    } else if (item.type === "call") this.#addCall(item);
+    if (item.type === "reasoning") this.#addThought(item);
+    else if (item.type === "call") this.#addCall(item);
     else if (item.type === "result") this.#addResult(item);
-    else if (item.parts.length > 0) {
-      if (item.role === "assistant") this.#modelTurn().model.push(item);
-      else this.#lastTurn().messages.push(item);
+    else if (item.parts.length === 0) return;
+    else if (item.role === "assistant") this.#addSpoken(this.#modelTurn(), item);
+    else {
+      this.#thoughts = [];
+      this.#lastTurn().messages.push(item);
     }
+  }
+
+  /** What its upstream did not write cannot be given back. */
+  #addThought(thought: Reasoning): void {
+    if (thought.seal === null) return;
+    const turn = this.#openTurn();
+    if (thought.seal["after"] === true && turn !== null) turn.model.push(thought);
+    else this.#thoughts.push(thought);
+  }
+
+  #addSpoken(turn: OpenTurn, item: Call | Message): void {
+    turn.model.push(...this.#thoughts, item);
+    this.#thoughts = [];
   }
 
   /** Each turn of the model with what the user sent after it. */
@@ -87,10 +120,11 @@ class Draft {
     const state: CallState = { turn, id, result: null };
     this.#open.set(call.id, state);
     turn.calls.push(state);
-    turn.model.push({ ...call, id: state.id });
+    this.#addSpoken(turn, { ...call, id });
   }
 
   #addResult(result: Result): void {
+    this.#thoughts = [];
     const state = this.#open.get(result.id);
     if (state !== undefined) {
       state.result = result;
@@ -105,9 +139,13 @@ class Draft {
 
   /** The turn that the model's next item belongs to. */
   #modelTurn(): OpenTurn {
+    return this.#openTurn() ?? this.#begin();
+  }
+
+  /** Null if the user has said something since. */
+  #openTurn(): OpenTurn | null {
     const last = this.#turns.at(-1);
-    const isOpen = last !== undefined && last.messages.length === 0 && !last.isAnswered;
-    return isOpen ? last : this.#begin();
+    return last !== undefined && last.messages.length === 0 && !last.isAnswered ? last : null;
   }
 
   #lastTurn(): OpenTurn {

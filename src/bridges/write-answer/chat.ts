@@ -3,8 +3,6 @@
 
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { isHeld } from "../turn/tool-input.ts";
-import { findTool } from "../turn/names.ts";
 import { writeChatUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
 
@@ -25,11 +23,13 @@ export class ChatAnswerWriter extends AnswerWriter {
   #end = "";
   #head: Json = {};
   #calls = 0;
+  /** The input of the open call. */
+  #field = "";
   readonly #spoken = new Set<Block["kind"]>();
 
-  begin(id: string): void {
+  begin(): void {
     const { context } = this;
-    this.#head = formHead(id, "chat.completion.chunk", context);
+    this.#head = formHead("chat.completion.chunk", context);
     this.#start = `data: ${JSON.stringify(this.#head).slice(0, -1)},"choices":[{"index":0,"delta":`;
     this.#end = `,"finish_reason":null}]${context.wantsUsage ? ',"usage":null' : ""}}\n\n`;
     this.#chunk('{"role":"assistant","content":"","refusal":null}');
@@ -39,26 +39,28 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.put(": keepalive\n\n");
   }
 
-  open(block: Block): void {
-    const { kind, id } = block;
+  protected start(block: Block): void {
+    const { kind, id, name } = block;
     if (kind === "call") {
-      const { tool, name } = readCall(block, this.context);
-      const call = { index: this.#calls, id, ...formCall(tool?.kind === "custom", name, "") };
-      this.#chunk(JSON.stringify({ tool_calls: [call] }));
+      this.#field = this.tool?.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
+      const call = formCall(this.tool?.kind === "custom", this.tool?.name ?? name, "");
+      this.#chunk(JSON.stringify({ tool_calls: [{ index: this.#calls, id, ...call }] }));
       this.#calls += 1;
     } else if (kind !== "search" && this.#spoken.has(kind)) this.#chunk(writeDelta(kind, SEPARATOR));
     this.#spoken.add(kind);
   }
 
-  delta({ kind, name }: Block, piece: string): void {
-    if (kind === "search") return;
-    if (kind !== "call") return this.#chunk(writeDelta(kind, piece));
-    if (!isHeld(findTool(this.context.tools, name))) this.#addInput("function", "arguments", piece);
+  protected grow({ kind }: Block, piece: string): void {
+    if (kind === "call") {
+      const index = this.#calls - 1;
+      this.#chunk(`{"tool_calls":[{"index":${index},${this.#field}${JSON.stringify(piece)}}}]}`);
+    } else if (kind !== "search") this.#chunk(writeDelta(kind, piece));
   }
 
   close(block: Block): void {
     const { kind, seal } = block;
-    if (kind === "call") this.#finishCall(block);
+    const rest = kind === "call" ? this.readRest(block) : null;
+    if (rest !== null) this.grow(block, rest);
     if (kind === "reasoning" && seal !== null)
       this.#chunk(JSON.stringify({ reasoning_details: [formDetail(block, this.context)] }));
   }
@@ -73,18 +75,6 @@ export class ChatAnswerWriter extends AnswerWriter {
     this.put("data: [DONE]\n\n");
   }
 
-  #finishCall(block: Block): void {
-    const { tool, input } = readCall(block, this.context);
-    if (tool?.kind === "custom") this.#addInput("custom", "input", input);
-    else if (block.text === "" || isHeld(tool)) this.#addInput("function", "arguments", input);
-  }
-
-  #addInput(kind: string, field: string, piece: string): void {
-    this.#chunk(
-      `{"tool_calls":[{"index":${this.#calls - 1},"${kind}":{"${field}":${JSON.stringify(piece)}}}]}`,
-    );
-  }
-
   #chunk(delta: string): void {
     this.put(this.#start + delta + this.#end);
   }
@@ -96,7 +86,7 @@ function writeDelta(kind: keyof typeof FIELDS, text: string): string {
   return `{"${FIELDS[kind]}":${JSON.stringify(text)}}`;
 }
 
-export function writeWholeChat({ id, blocks, end }: WholeAnswer, context: AnswerContext): string {
+export function writeWholeChat({ blocks, end }: WholeAnswer, context: AnswerContext): string {
   const calls = blocks.filter(({ kind }) => kind === "call");
   const sealed = blocks.filter(({ kind, seal }) => kind === "reasoning" && seal !== null);
   const thoughts = joinBlocks(blocks, "reasoning");
@@ -111,7 +101,7 @@ export function writeWholeChat({ id, blocks, end }: WholeAnswer, context: Answer
     ...(calls.length === 0 ? {} : { tool_calls: calls.map((block) => formWholeCall(block, context)) }),
   };
   return JSON.stringify({
-    ...formHead(id, "chat.completion", context),
+    ...formHead("chat.completion", context),
     choices: [{ index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[end.reason] }],
     usage: writeChatUsage(context.count()),
   });
@@ -124,9 +114,9 @@ function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
     .join(SEPARATOR);
 }
 
-function formHead(id: string, object: string, context: AnswerContext): Json {
+function formHead(object: string, context: AnswerContext): Json {
   return {
-    id: nameAnswer("chatcmpl-", id, context),
+    id: `chatcmpl-${nameAnswer(context)}`,
     object,
     created: Math.floor(context.stamp.time / 1000),
     model: context.model,

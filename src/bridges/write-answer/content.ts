@@ -46,43 +46,46 @@ class Thoughts {
 
 export class ContentAnswerWriter extends AnswerWriter {
   readonly #thoughts = new Thoughts(this.context);
-  #id = "";
+  /** What every chunk ends with. */
+  readonly #name = JSON.stringify(nameAnswer(this.context)).slice(1, -1);
 
-  begin(id: string): void {
-    this.#id = id || this.context.stamp.id;
-  }
+  begin(): void {}
 
   /** Comments would break the parser of Gemini CLI. */
   idle(): void {
     this.put("data: {}\r\n\r\n");
   }
 
-  open(): void {}
+  protected start(): void {}
 
-  delta(block: Block, piece: string): void {
-    const part = formSpoken(block, piece);
-    if (part !== null) this.#chunk([block.kind === "reasoning" ? part : this.#thoughts.sign(part)], {});
+  protected grow({ kind }: Block, piece: string): void {
+    if (kind === "call") return;
+    if (kind === "reasoning") this.#chunk(`{"text":${JSON.stringify(piece)},"thought":true}`);
+    else if (this.#thoughts.isEmpty) this.#chunk(`{"text":${JSON.stringify(piece)}}`);
+    else this.#chunk(JSON.stringify(this.#thoughts.sign({ text: piece })));
   }
 
   close(block: Block): void {
     this.#thoughts.add(block);
-    if (block.kind === "call") this.#chunk([this.#thoughts.sign(formCall(block, this.context))], {});
+    if (block.kind === "call")
+      this.#chunk(JSON.stringify(this.#thoughts.sign(formCall(block, this.context))));
   }
 
   end({ reason }: AnswerEnd): void {
-    const last = this.#thoughts.isEmpty ? [] : [this.#thoughts.sign({ text: "" })];
-    this.#chunk(last, { finishReason: CONTENT_REASONS[reason] }, writeContentUsage(this.context.count()));
+    const last = this.#thoughts.isEmpty ? "" : JSON.stringify(this.#thoughts.sign({ text: "" }));
+    const usage = JSON.stringify(writeContentUsage(this.context.count()));
+    this.#chunk(last, `,"finishReason":"${CONTENT_REASONS[reason]}"`, `,"usageMetadata":${usage}`);
   }
 
-  #chunk(parts: readonly Json[], more: Json, usage?: Json): void {
-    const answer = formAnswer(parts, more, { id: this.#id, model: this.context.model });
+  #chunk(part: string, reason = "", usage = ""): void {
+    const content = `{"role":"model","parts":[${part}]}`;
     this.put(
-      `data: ${JSON.stringify(usage === undefined ? answer : { ...answer, usageMetadata: usage })}\r\n\r\n`,
+      `data: {"candidates":[{"content":${content}${reason},"index":0}],${this.#name}${usage}}\r\n\r\n`,
     );
   }
 }
 
-export function writeWholeContent({ id, blocks, end }: WholeAnswer, context: AnswerContext): string {
+export function writeWholeContent({ blocks, end }: WholeAnswer, context: AnswerContext): string {
   const thoughts = new Thoughts(context);
   const parts: Json[] = [];
   for (const block of blocks) {
@@ -93,18 +96,17 @@ export function writeWholeContent({ id, blocks, end }: WholeAnswer, context: Ans
     if (block.kind === "call") parts.push(thoughts.sign(formCall(block, context)));
   }
   if (!thoughts.isEmpty) parts.push(thoughts.sign({ text: "" }));
-  const more = { finishReason: CONTENT_REASONS[end.reason] };
-  const answer = formAnswer(parts, more, { id: id || context.stamp.id, model: context.model });
-  return JSON.stringify({ ...answer, usageMetadata: writeContentUsage(context.count()) });
+  const candidate = {
+    content: { role: "model", parts },
+    finishReason: CONTENT_REASONS[end.reason],
+    index: 0,
+  };
+  const usageMetadata = writeContentUsage(context.count());
+  return JSON.stringify({ candidates: [candidate], ...nameAnswer(context), usageMetadata });
 }
 
-function formAnswer(
-  parts: readonly Json[],
-  more: Json,
-  { id, model }: { readonly id: string; readonly model: string },
-): Json {
-  const content = { role: "model", parts };
-  return { candidates: [{ content, ...more, index: 0 }], modelVersion: model, responseId: id };
+function nameAnswer({ model, stamp }: AnswerContext): Json {
+  return { modelVersion: model, responseId: stamp.id };
 }
 
 /** Null for what is no text. */

@@ -1,11 +1,10 @@
 // Blocks → an answer for a messages client.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
+import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { isHeld } from "../turn/tool-input.ts";
-import { findTool } from "../turn/names.ts";
 import { writeMessagesUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
 
@@ -18,13 +17,23 @@ export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   context: "model_context_window_exceeded",
 };
 
+/** The beginning of a delta. */
+const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, string>> = {
+  text: '{"type":"text_delta","text":',
+  refusal: '{"type":"text_delta","text":',
+  reasoning: '{"type":"thinking_delta","thinking":',
+  call: '{"type":"input_json_delta","partial_json":',
+};
+
 export class MessagesAnswerWriter extends AnswerWriter {
   /** A search is two blocks for the client. */
   #index = 0;
+  /** What each delta of the open block begins with. */
+  #delta = "";
 
-  begin(id: string): void {
+  begin(): void {
     const { context } = this;
-    const message = writeMessage(id, context, { content: [], stop: null, usage: writeMessagesUsage({}) });
+    const message = writeMessage(context, { content: [], stop: null, usage: writeMessagesUsage({}) });
     this.#event("message_start", { message });
     this.idle();
   }
@@ -33,29 +42,26 @@ export class MessagesAnswerWriter extends AnswerWriter {
     this.#event("ping", {});
   }
 
-  open(block: Block): void {
+  protected start(block: Block): void {
     if (block.kind === "search") return;
-    const start = this.#formBlock(block, false);
-    this.#event("content_block_start", { index: this.#index, content_block: start });
+    const content_block = formBlock(block, this.context, false);
+    this.#event("content_block_start", { index: this.#index, content_block });
+    const head = `{"type":"content_block_delta","index":${this.#index},"delta":${DELTAS[block.kind]}`;
+    this.#delta = `event: content_block_delta\ndata: ${head}`;
   }
 
-  delta(block: Block, piece: string): void {
-    if (block.kind === "call" && isHeld(findTool(this.context.tools, block.name))) return;
-    if (block.kind === "search") return;
-    this.put(
-      `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${START[block.kind]}${JSON.stringify(piece)}}}\n\n`,
-    );
+  protected grow(_block: Block, piece: string): void {
+    this.put(`${this.#delta}${JSON.stringify(piece)}}}\n\n`);
   }
 
   close(block: Block): void {
     if (block.kind === "search") return this.#writeSearch(block);
-    if (block.kind === "call") this.#finishCall(block);
+    // Clients read the input from deltas only, so there is always one.
+    const rest = block.kind === "call" ? this.readRest(block) : null;
+    if (rest !== null) this.grow(block, rest);
     if (block.kind === "reasoning") {
-      const signature = writeSignature(block, this.context);
-      this.#event("content_block_delta", {
-        index: this.#index,
-        delta: { type: "signature_delta", signature },
-      });
+      const delta = { type: "signature_delta", signature: writeSignature(block, this.context) };
+      this.#event("content_block_delta", { index: this.#index, delta });
     }
     this.#stop();
   }
@@ -64,16 +70,6 @@ export class MessagesAnswerWriter extends AnswerWriter {
     const delta = { stop_reason: STOP_REASONS[reason], stop_sequence: stop };
     this.#event("message_delta", { delta, usage: writeMessagesUsage(this.context.count()) });
     this.#event("message_stop", {});
-  }
-
-  /** Clients read the input from deltas only, so there is always one. */
-  #finishCall(block: Block): void {
-    const tool = findTool(this.context.tools, block.name);
-    if (block.text !== "" && !isHeld(tool)) return;
-    const { input } = readCall(block, this.context);
-    this.put(
-      `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":${START.call}${JSON.stringify(input)}}}\n\n`,
-    );
   }
 
   #writeSearch(block: Block): void {
@@ -88,29 +84,17 @@ export class MessagesAnswerWriter extends AnswerWriter {
     this.#index += 1;
   }
 
-  #formBlock(block: Block, whole: boolean): Json {
-    return formBlock(block, this.context, whole);
-  }
-
   #event(type: string, data: Json): void {
     this.put(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
   }
 }
 
-/** The beginning of a delta. */
-const START: Readonly<Record<Exclude<Block["kind"], "search">, string>> = {
-  text: '{"type":"text_delta","text":',
-  refusal: '{"type":"text_delta","text":',
-  reasoning: '{"type":"thinking_delta","thinking":',
-  call: '{"type":"input_json_delta","partial_json":',
-};
-
-export function writeWholeMessages({ id, blocks, end }: WholeAnswer, context: AnswerContext): string {
+export function writeWholeMessages({ blocks, end }: WholeAnswer, context: AnswerContext): string {
   const content = blocks.flatMap((block) =>
     block.kind === "search" ? writeSearch(block) : [formBlock(block, context, true)],
   );
   const usage = writeMessagesUsage(context.count());
-  return JSON.stringify(writeMessage(id, context, { content, stop: end, usage }));
+  return JSON.stringify(writeMessage(context, { content, stop: end, usage }));
 }
 
 interface MessageParts {
@@ -119,9 +103,9 @@ interface MessageParts {
   readonly usage: Json;
 }
 
-function writeMessage(id: string, context: AnswerContext, { content, stop, usage }: MessageParts): Json {
+function writeMessage(context: AnswerContext, { content, stop, usage }: MessageParts): Json {
   return {
-    id: nameAnswer("msg_", id, context),
+    id: `msg_${nameAnswer(context)}`,
     type: "message",
     role: "assistant",
     model: context.model,
@@ -138,15 +122,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
     return { type: "thinking", thinking: text, signature: whole ? writeSignature(block, context) : "" };
   if (block.kind !== "call") return { type: "text", text };
   const { name, input } = readCall(block, context);
-  return { type: "tool_use", id: block.id, name, input: whole ? parseInput(input) : {} };
-}
-
-function parseInput(input: string): unknown {
-  try {
-    return JSON.parse(input);
-  } catch {
-    return {};
-  }
+  return { type: "tool_use", id: block.id, name, input: whole ? (parseJson(input) ?? {}) : {} };
 }
 
 /** Without anything to give back, an empty text: the block is dropped when it returns. */

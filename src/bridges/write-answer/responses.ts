@@ -7,7 +7,6 @@ import { GatewayError } from "../../lib/errors.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
-import { isHeld } from "../turn/tool-input.ts";
 import { findTool } from "../turn/names.ts";
 import { writeResponsesUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
@@ -22,15 +21,31 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   context: "max_output_tokens",
 };
 
+interface DeltaForm {
+  readonly type: string;
+  /** Where in its item the text belongs. */
+  readonly more: Json;
+  readonly end: string;
+}
+
+const IN_CONTENT = { content_index: 0 };
+const DELTAS: Readonly<Record<Exclude<Block["kind"], "search">, DeltaForm>> = {
+  text: { type: "response.output_text.delta", more: IN_CONTENT, end: ',"logprobs":[]' },
+  refusal: { type: "response.refusal.delta", more: IN_CONTENT, end: "" },
+  reasoning: { type: "response.reasoning_summary_text.delta", more: { summary_index: 0 }, end: "" },
+  call: { type: "response.function_call_arguments.delta", more: {}, end: "" },
+};
+const CUSTOM_DELTA: DeltaForm = { type: "response.custom_tool_call_input.delta", more: {}, end: "" };
+
 export class ResponsesAnswerWriter extends AnswerWriter {
   #sequence = 0;
-  #id = "";
+  readonly #id = `resp_${nameAnswer(this.context)}`;
   #items: Json[] = [];
+  #delta: [string, string, string] = ["", "", ""];
   /** The part of the summary has been announced. */
   #hasPart = false;
 
-  begin(id: string): void {
-    this.#id = nameAnswer("resp_", id, this.context);
+  begin(): void {
     const response = this.#form("in_progress", []);
     this.#event("response.created", { response });
     this.#event("response.in_progress", { response });
@@ -41,26 +56,30 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     this.#event("response.in_progress", { response: this.#form("in_progress", []) });
   }
 
-  open(block: Block): void {
+  protected start(block: Block): void {
     this.#hasPart = false;
     const item = formItem({ ...block, text: "", seal: null }, this.#id, this.context, "in_progress");
     this.#event("response.output_item.added", { output_index: block.index, item });
+    const kind = block.kind === "refusal" && this.context.isCodex ? "text" : block.kind;
+    const isCustom = this.tool?.kind === "custom";
+    if (kind !== "search") this.#delta = this.#formDelta(block, isCustom ? CUSTOM_DELTA : DELTAS[kind]);
     if (!isSpoken(block)) return;
     const part = formPart(block, "", this.context);
     this.#event("response.content_part.added", { ...this.#place(block), content_index: 0, part });
   }
 
-  delta(block: Block, piece: string): void {
-    if (block.kind === "search") return;
-    if (block.kind === "call") {
-      if (isHeld(findTool(this.context.tools, block.name))) return;
-      return this.#event("response.function_call_arguments.delta", { ...this.#place(block), delta: piece });
-    }
-    if (block.kind === "reasoning") return this.#think(block, piece);
-    const isRefusal = this.#isRefusal(block);
-    const type = isRefusal ? "response.refusal.delta" : "response.output_text.delta";
-    const extra = isRefusal ? {} : { logprobs: [] };
-    this.#event(type, { ...this.#place(block), content_index: 0, delta: piece, ...extra });
+  protected grow(block: Block, piece: string): void {
+    if (block.kind === "reasoning") this.#announceSummary(block);
+    const [type, place, end] = this.#delta;
+    this.put(`${type}${this.#sequence}${place}${JSON.stringify(piece)}${end}`);
+    this.#sequence += 1;
+  }
+
+  /** What is around the sequence number and the text of each delta. */
+  #formDelta(block: Block, { type, more, end }: DeltaForm): [string, string, string] {
+    const place = JSON.stringify({ ...this.#place(block), ...more }).slice(1, -1);
+    const head = `event: ${type}\ndata: {"type":"${type}","sequence_number":`;
+    return [head, `,${place},"delta":`, `${end}}\n\n`];
   }
 
   close(block: Block): void {
@@ -95,16 +114,11 @@ export class ResponsesAnswerWriter extends AnswerWriter {
     return { item_id: nameItem(block, this.#id, this.context), output_index: block.index };
   }
 
-  #think(block: Block, piece: string): void {
-    const place = { ...this.#place(block), summary_index: 0 };
-    if (!this.#hasPart) {
-      this.#hasPart = true;
-      this.#event("response.reasoning_summary_part.added", {
-        ...place,
-        part: { type: "summary_text", text: "" },
-      });
-    }
-    this.#event("response.reasoning_summary_text.delta", { ...place, delta: piece });
+  #announceSummary(block: Block): void {
+    if (this.#hasPart) return;
+    this.#hasPart = true;
+    const part = { type: "summary_text", text: "" };
+    this.#event("response.reasoning_summary_part.added", { ...this.#place(block), summary_index: 0, part });
   }
 
   #finishThought(block: Block): void {
@@ -124,20 +138,16 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   }
 
   #finishCall(block: Block): void {
-    const place = this.#place(block);
-    const { tool, input, name } = readCall(block, this.context);
-    if (tool?.kind === "custom") {
-      this.#event("response.custom_tool_call_input.delta", { ...place, delta: input });
-      return this.#event("response.custom_tool_call_input.done", { ...place, input });
-    }
+    const { tool } = this;
     if (tool?.form !== undefined) return;
-    if (block.text === "" || isHeld(tool))
-      this.#event("response.function_call_arguments.delta", { ...place, delta: input });
-    this.#event("response.function_call_arguments.done", {
-      ...place,
-      name: tool?.inside?.name ?? name,
-      arguments: input,
-    });
+    const rest = this.readRest(block);
+    if (rest !== null) this.grow(block, rest);
+    const place = this.#place(block);
+    const { input, name } = readCall(block, this.context);
+    if (tool?.kind === "custom")
+      return this.#event("response.custom_tool_call_input.done", { ...place, input });
+    const done = { ...place, name: tool?.inside?.name ?? name, arguments: input };
+    this.#event("response.function_call_arguments.done", done);
   }
 
   #form(status: string, output: readonly Json[]): Json {
@@ -154,8 +164,8 @@ export class ResponsesAnswerWriter extends AnswerWriter {
 
 const REFUSED = "The model refused to answer.";
 
-export function writeWholeResponses({ id, blocks, end }: WholeAnswer, context: AnswerContext): string {
-  const name = nameAnswer("resp_", id, context);
+export function writeWholeResponses({ blocks, end }: WholeAnswer, context: AnswerContext): string {
+  const name = `resp_${nameAnswer(context)}`;
   const items = blocks.map((block) => formItem(block, name, context, "completed"));
   return JSON.stringify(formResponse(name, items, end.reason, context));
 }
@@ -249,7 +259,9 @@ function formCall(block: Block, id: string, context: AnswerContext, status: stri
   const { tool, name, input } = readCall(block, context);
   const call_id = block.id;
   const whole = status === "completed" ? input : "";
-  if (tool?.kind === "custom") return { id, type: "custom_tool_call", status, call_id, name, input: whole };
+  const { inside } = tool ?? {};
+  const own = inside === undefined ? { name } : { name: inside.name, namespace: inside.namespace };
+  if (tool?.kind === "custom") return { id, type: "custom_tool_call", status, call_id, ...own, input: whole };
   if (tool?.form === "tool_search")
     return {
       id,
@@ -263,7 +275,5 @@ function formCall(block: Block, id: string, context: AnswerContext, status: stri
     const action = { type: "exec", env: {}, command: getField(parseJson(input), "command") ?? [] };
     return { id, type: "local_shell_call", status, call_id, action };
   }
-  const { inside } = tool ?? {};
-  const own = inside === undefined ? { name } : { name: inside.name, namespace: inside.namespace };
   return { id, type: "function_call", status, call_id, ...own, arguments: whole };
 }

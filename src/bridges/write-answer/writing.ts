@@ -8,7 +8,7 @@ import type { Seal, Tool } from "../turn/conversation.ts";
 import { explainFailure, type Failure } from "../turn/failure.ts";
 import { findTool, type ToolTable } from "../turn/names.ts";
 import type { AnswerEnd, AnswerListener, Block } from "../turn/sequence.ts";
-import { finishInput } from "../turn/tool-input.ts";
+import { finishInput, isHeld as isHeldInput } from "../turn/tool-input.ts";
 
 /** What an answer needs from its request. */
 export interface AnswerContext {
@@ -27,7 +27,6 @@ export interface AnswerContext {
 
 /** The end of an answer that has all of its blocks. */
 export interface WholeAnswer {
-  readonly id: string;
   readonly blocks: readonly Block[];
   readonly end: AnswerEnd;
 }
@@ -35,6 +34,10 @@ export interface WholeAnswer {
 /** Writes the stream of a client's dialect. */
 export abstract class AnswerWriter implements AnswerListener {
   protected readonly context: AnswerContext;
+  /** The client's tool of the call that is open. */
+  protected tool: Tool | null = null;
+  /** Nothing of the open block is written before its end. */
+  protected isHeld = false;
   #text = "";
 
   constructor(context: AnswerContext) {
@@ -46,6 +49,17 @@ export abstract class AnswerWriter implements AnswerListener {
     const text = this.#text;
     this.#text = "";
     return text;
+  }
+
+  open(block: Block): void {
+    const isCall = block.kind === "call";
+    this.tool = isCall ? findTool(this.context.tools, block.name) : null;
+    this.isHeld = block.kind === "search" || isHeldInput(this.tool);
+    this.start(block);
+  }
+
+  delta(block: Block, piece: string): void {
+    if (!this.isHeld) this.grow(block, piece);
   }
 
   fail(failure: Failure): void {
@@ -62,9 +76,14 @@ export abstract class AnswerWriter implements AnswerListener {
     return {};
   }
 
-  abstract begin(id: string): void;
-  abstract open(block: Block): void;
-  abstract delta(block: Block, piece: string): void;
+  /** What is still to be written of a call: its input, where clients have seen nothing of it. */
+  protected readRest(block: Block): string | null {
+    return this.isHeld || block.text === "" ? finishInput(this.tool, block.text) : null;
+  }
+
+  abstract begin(): void;
+  protected abstract start(block: Block): void;
+  protected abstract grow(block: Block, piece: string): void;
   abstract close(block: Block): void;
   abstract end(end: AnswerEnd): void;
   abstract idle(): void;
@@ -79,8 +98,8 @@ export function readCall(
   return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block.text) };
 }
 
-/** An answer's id with the prefix of the client's dialect. Clients need one. */
-export function nameAnswer(prefix: string, id: string, { stamp }: AnswerContext): string {
-  const plain = (id || stamp.id).replace(/^(?:msg|resp|chatcmpl|req|gen)[_-]/, "").replaceAll(/[^\w-]/g, "_");
-  return `${prefix}${plain}`;
+/** An answer's name in its client's session. An upstream's own id will not do: some servers use the same one again, and then
+ *  Claude Code takes two answers for one. */
+export function nameAnswer({ stamp }: Pick<AnswerContext, "stamp">): string {
+  return stamp.id.replace(/^req_/, "");
 }

@@ -1,6 +1,7 @@
 // A conversation → a request for a server of the chat dialect. The messages come last: a longer conversation begins with the
 // bytes of a shorter one.
 
+import { lookUp } from "../../lib/json/json.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type {
   Choice,
@@ -180,11 +181,17 @@ function writeMessage({ role, parts }: Message, to: Destination): Json {
   return { role: "user", content: parts.map((each) => writePart(each, to)) };
 }
 
+/** Responses has a word more, for the image as it is. */
+const DETAILS: Readonly<Record<string, string>> = { auto: "auto", low: "low", high: "high" };
+
 function writePart(part: ContentPart, { quirks }: Destination): Json {
   if (part.kind === "text") return { type: "text", text: part.text };
   const { url, name, detail } = part;
   if (part.kind === "image")
-    return { type: "image_url", image_url: detail === undefined ? { url } : { url, detail } };
+    return {
+      type: "image_url",
+      image_url: detail === undefined ? { url } : { url, detail: lookUp(DETAILS, detail) ?? "high" },
+    };
   if (!quirks.files || !url.startsWith("data:"))
     refuseField("messages", "the channels of this group take no files of this kind.");
   return { type: "file", file: { filename: name ?? "document.pdf", file_data: url } };

@@ -15,9 +15,8 @@ import type {
 import { BUDGETS, findOutputCap } from "../turn/effort.ts";
 import { settleOptions, type Support } from "../turn/fields.ts";
 import { nameTool } from "../turn/names.ts";
-import { refuseBody } from "../turn/notes.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
+import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
 import { clampCap, joinTexts, keepFunctions, readDataUrl } from "./writing.ts";
 
 export const CONTENT_SUPPORT: Support = {
@@ -41,16 +40,14 @@ export const CONTENT_SUPPORT: Support = {
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 export function writeContentRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, client } = conversation;
+  const { items, notes } = conversation;
   const options = settleOptions(conversation, CONTENT_SUPPORT);
-  const { system, turns } = arrange(items, notes);
-  if (!turns.some(({ side }) => side === "user"))
-    refuseBody(client === "responses" ? "input" : "messages", "there is no message of the user.");
+  const arranged = arrange(items, notes);
+  requireUser(arranged, conversation);
+  const { system, turns } = arranged;
   const names = new Map(items.flatMap((item) => (item.type === "call" ? [[item.id, item.name]] : [])));
   const config = writeConfig(conversation, options, to);
   const contents = turns.map((turn) => writeTurn(turn, names, to));
-  if (turns[0]?.side === "model")
-    contents.unshift({ role: "user", parts: [{ text: "[conversation continues]" }] });
   return {
     ...(Object.keys(config).length === 0 ? {} : { generationConfig: config }),
     ...writeTools(conversation, options),

@@ -14,9 +14,9 @@ import type {
 import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../turn/effort.ts";
 import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
-import { refuseBody, refuseField } from "../turn/notes.ts";
+import { refuseField } from "../turn/notes.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
-import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
+import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
 import { clampCap, joinTexts, pick, readDataUrl } from "./writing.ts";
 
 export const MESSAGES_SUPPORT: Support = {
@@ -45,14 +45,10 @@ const MARKED_TURNS = 2;
 export function writeMessagesRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream, tools } = conversation;
   const options = settleOptions(conversation, MESSAGES_SUPPORT);
-  const { system, turns } = arrange(items, notes);
-  if (!turns.some(({ side }) => side === "user"))
-    refuseBody(
-      conversation.client === "responses" ? "input" : "messages",
-      "there is no message of the user.",
-    );
+  const arranged = arrange(items, notes);
+  requireUser(arranged, conversation);
+  const { system, turns } = arranged;
   const messages = turns.map(writeTurn);
-  if (turns[0]?.side === "model") messages.unshift({ role: "user", content: [{ ...CONTINUED }] });
   for (const message of messages.filter(({ role }) => role === "user").slice(-MARKED_TURNS))
     markLast(message["content"]);
   const instructions = system.flatMap(({ parts }) => parts.map(writePart));
@@ -67,8 +63,6 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     messages,
   };
 }
-
-const CONTINUED = { type: "text", text: "[conversation continues]" };
 
 /** The last block of a list: without marks, every turn would pay the full price. */
 function markLast(content: unknown): void {

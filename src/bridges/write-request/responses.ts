@@ -183,10 +183,7 @@ function writeTurn(turn: Turn, marks: boolean): Json[] {
       ...turn.messages.map((message) => writeMessage(message, marks)),
     ];
   }
-  const { items } = turn;
-  // Reasoning without the item that it led to is refused.
-  const last = items.findLastIndex(({ type }) => type !== "reasoning");
-  return items.slice(0, last + 1).flatMap(writeModelItem);
+  return turn.items.flatMap(writeModelItem);
 }
 
 function writeModelItem(item: ModelItem): Json[] {

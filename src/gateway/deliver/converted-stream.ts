@@ -90,7 +90,8 @@ export class ConvertedStream extends ResponseStream {
   #write({ text, phase, refusal }: ChatOutput): boolean {
     const { exchange } = this.r;
     if (exchange.gone || phase === "held") return true;
-    this.#quiet = 0;
+    // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
+    if (text !== "") this.#quiet = 0;
     noteFirstByte(this.r);
     if (phase === "refused") {
       if (refusal !== null && !exchange.begun) this.#refuse(refusal);

@@ -4,6 +4,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** What a table has for a word from outside, which may be a name that every object has (`constructor`). */
+export function lookUp<Value>(table: Readonly<Record<string, Value>>, word: unknown): Value | undefined {
+  return typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;
+}
+
 /** A member of an object. Undefined for everything else. */
 export function getField(value: unknown, name: string): unknown {
   return isObject(value) ? value[name] : undefined;

@@ -1,6 +1,6 @@
 // A stream that a bridge converts: how it ends, and how fast it is read.
 
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, jest, test } from "bun:test";
 import { responseEvents } from "../../harness/web-socket.ts";
 import { openScripted, type Scripted, type ScriptedHead } from "../scripted.ts";
 
@@ -50,4 +50,29 @@ test("an error that ends it quotes no piece of the credential", async () => {
   expect(exchange.text).toContain("no capacity for [credential removed]");
   expect(exchange.text).not.toContain("credential-of-the");
   expect(scripted.records()).toMatchObject([{ outcome: "upstream_error" }]);
+});
+
+test("its client hears something every fifteen seconds, also while the upstream sends what the client cannot see", async () => {
+  jest.useFakeTimers();
+  try {
+    const channel = { platform: "responses", base_url: "http://127.0.0.1:1", credential: "x".repeat(20) };
+    const groups = { g: { platform: "messages", channels: ["a"], convert: true } };
+    const channels = { a: [{ fields: SSE, chunks: EVENTS.slice(0, 1), isEndless: true }] };
+    scripted = await openScripted({ channels, stream: true, more: { channels: { a: channel }, groups } });
+    const { exchange, responses, run } = scripted;
+    const done = run();
+    while (exchange.text === "") await Promise.resolve();
+    const sent = exchange.text.length;
+    for (let second = 1; second < 15; second += 1) {
+      responses[0]?.send(write({ type: "response.in_progress" }));
+      jest.advanceTimersByTime(1000);
+    }
+    expect(exchange.text.slice(sent)).toBe("");
+    jest.advanceTimersByTime(1000);
+    expect(exchange.text.slice(sent)).toStartWith("event: ping");
+    responses[0]?.cancel();
+    await done;
+  } finally {
+    jest.useRealTimers();
+  }
 });

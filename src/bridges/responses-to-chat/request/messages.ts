@@ -1,6 +1,7 @@
 // messages → input items, in order, with the origin of each item. Tool calls and their outputs are matched here, so that
 // the error for a call without output uses the client's names.
 
+import { lookUp } from "../../../lib/json/json.ts";
 import { sha256Hex } from "../../../lib/secret.ts";
 import type { ItemOrigin } from "../context.ts";
 import {
@@ -73,7 +74,7 @@ export function convertMessages(messages: unknown): InputItems {
     const path = `messages[${index}]`;
     const message = requireRecord(value, path);
     const role = requireString(message["role"], `${path}.role`);
-    const rule = Object.hasOwn(ROLES, role) ? ROLES[role] : undefined;
+    const rule = lookUp(ROLES, role);
     if (rule === undefined) refuseValue(`${path}.role`, role, Object.keys(ROLES));
     if (role !== "tool" && role !== "function") requireToolOutputs(draft, path);
     rule(draft, message, path);

@@ -1,6 +1,6 @@
 // Content parts of chat messages → content parts of input items, one to one: a part has the same index on both sides.
 
-import { isObject } from "../../../lib/json/json.ts";
+import { isObject, lookUp } from "../../../lib/json/json.ts";
 import {
   isAbsent,
   type Json,
@@ -80,7 +80,7 @@ function convertContent(content: unknown, path: string, rules: PartRules): strin
 function convertPart(value: unknown, path: string, rules: PartRules): Json {
   const part = requireRecord(value, path);
   const type = requireString(part["type"], `${path}.type`);
-  const rule = Object.hasOwn(rules, type) ? rules[type] : undefined;
+  const rule = lookUp(rules, type);
   if (rule === undefined) refuseValue(`${path}.type`, type, Object.keys(rules));
   return rule(part, path);
 }
