@@ -1,14 +1,20 @@
 // What it costs to turn one API's stream into another's: CPU of the gateway for each event of an upstream's
-// Responses stream, passed on as it is and converted to chat chunks, beside one JSON.parse of the event.
+// Responses stream, passed on as it is, converted to chat chunks, and converted for a messages client by a group that
+// converts, beside one JSON.parse of the event.
 
 import { startLoad } from "../wire/ends.ts";
 import { readCpu } from "../machine.ts";
 import { EVENTS } from "../wire/requests.ts";
 import { type Bench, describeRequest, type Sample } from "../bench.ts";
-import type { Target } from "../targets/targets.ts";
+import { SECRET, type Target } from "../targets/targets.ts";
 
-const PATHS = { passthrough: "/v1/responses", bridge: "/v1/chat/completions" } as const;
+const PATHS = {
+  passthrough: "/v1/responses",
+  bridge: "/v1/chat/completions",
+  converted: "/v1/messages",
+} as const;
 type Way = keyof typeof PATHS;
+const WAYS = ["passthrough", "bridge", "converted"] as const satisfies readonly Way[];
 type Tempo = keyof typeof STREAMS;
 
 /** The same work at every speed of the machine: parallel streams, repeated in proportion to the measurement's length. */
@@ -26,17 +32,21 @@ export async function measureBridge(target: Target, bench: Bench): Promise<Sampl
   return {
     "bridge cost": events.bridge.micros / (events.passthrough.micros + parse),
     "bridge cost, burst": burst.bridge.micros / (burst.passthrough.micros + parse),
+    "converted cost": events.converted.micros / events.passthrough.micros,
+    "converted cost, burst": burst.converted.micros / burst.passthrough.micros,
     "CPU µs an event, passthrough": events.passthrough.micros,
     "CPU µs an event, bridge": events.bridge.micros,
+    "CPU µs an event, converted": events.converted.micros,
     "CPU µs an event, passthrough, burst": burst.passthrough.micros,
     "CPU µs an event, bridge, burst": burst.bridge.micros,
+    "CPU µs an event, converted, burst": burst.converted.micros,
     "CPU µs an event, JSON.parse": parse,
     "events a packet, passthrough": events.passthrough.packed,
     "events a packet, bridge": events.bridge.packed,
     "events a packet, passthrough, burst": burst.passthrough.packed,
     "events a packet, bridge, burst": burst.bridge.packed,
     errors: [events, burst].reduce(
-      (sum, { passthrough, bridge }) => sum + passthrough.errors + bridge.errors,
+      (sum, costs) => sum + WAYS.reduce((so, way) => so + costs[way].errors, 0),
       0,
     ),
   };
@@ -44,10 +54,11 @@ export async function measureBridge(target: Target, bench: Bench): Promise<Sampl
 
 /** In both orders, so that a machine that becomes slower or faster affects both alike. */
 async function measureTempo(target: Target, bench: Bench, tempo: Tempo): Promise<Record<Way, Cost>> {
-  const measure = (way: Way): Promise<Cost> => measureWay(target, bench, tempo, way);
-  const there = await measure("passthrough");
-  const bridge = [await measure("bridge"), await measure("bridge")];
-  return { passthrough: joinCosts([there, await measure("passthrough")]), bridge: joinCosts(bridge) };
+  const costs: Record<Way, Cost[]> = { passthrough: [], bridge: [], converted: [] };
+  for (const way of [...WAYS, ...WAYS.toReversed()])
+    costs[way].push(await measureWay(target, bench, tempo, way));
+  const { passthrough, bridge, converted } = costs;
+  return { passthrough: joinCosts(passthrough), bridge: joinCosts(bridge), converted: joinCosts(converted) };
 }
 
 function joinCosts(costs: readonly Cost[]): Cost {
@@ -68,7 +79,14 @@ interface Cost {
 
 async function measureWay(target: Target, { load, ms }: Bench, tempo: Tempo, way: Way): Promise<Cost> {
   const { connections, msEach } = STREAMS[tempo];
-  const request = { ...describeRequest(target, tempo), ...target.openai, path: PATHS[way] };
+  const fields =
+    way === "converted" ? { authorization: `Bearer ${SECRET}-converted` } : target.openai?.fields;
+  const request = {
+    ...describeRequest(target, tempo),
+    ...target.openai,
+    ...(fields && { fields }),
+    path: PATHS[way],
+  };
   const before = readCpu(target.pid ?? 0) ?? 0;
   const { served, reads, errors } = await load.run({
     do: "stream",

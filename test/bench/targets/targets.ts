@@ -140,10 +140,12 @@ export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 
     groups: {
       messages: { platform: "messages", multiplier: "0.8", channels: ["first", "second"] },
       responses: { platform: "responses", multiplier: "0.8", channels: ["responses"] },
+      converted: { platform: "messages", multiplier: "0.8", channels: ["responses"], convert: true },
     },
     keys: [
       { name: "bench", group: "messages", secret: SECRET },
       { name: "responses", group: "responses", secret: `${SECRET}-responses` },
+      { name: "converted", group: "converted", secret: `${SECRET}-converted` },
     ],
   };
   writeFileSync(file, JSON.stringify(config, null, 2), { mode: 0o600 });

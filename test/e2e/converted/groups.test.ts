@@ -7,7 +7,7 @@ import { type Any, readEvents } from "../../bridges/calls.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { flushLedger } from "../world.ts";
-import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
+import { playList, type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 
 const SCRIPT: readonly ModelTurn[] = [{ thought: "hm", text: "Hello", calls: [] }];
 const HELLO = formUser("messages", { results: [], text: "Hello", image: false }, []);
@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 function openUpstream(dialect: DialectName): ScriptedUpstream {
-  const upstream = startScriptedUpstream(dialect, SCRIPT);
+  const upstream = startScriptedUpstream(dialect, playList(SCRIPT));
   stops.push(() => upstream.stop());
   return upstream;
 }

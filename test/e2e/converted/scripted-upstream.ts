@@ -1,10 +1,11 @@
-// An upstream of any dialect that plays a model's turns from a script and is as strict as a provider: it notes each rule that
-// a request breaks.
+// An upstream of any dialect whose model's turns come from a script, and that is as strict as a provider: it notes each rule
+// that a request breaks. It counts tokens and what its cache has as a provider does.
 
 import type { DialectName } from "../../../src/dialects/dialect.ts";
 import { type Any, sse } from "../../bridges/calls.ts";
-import { formAnswer, joinAnswer, judge } from "../../bridges/provider.ts";
-import { type ModelTurn } from "../../bridges/session.ts";
+import { judge } from "../../bridges/judge.ts";
+import { type Counts, formAnswer, joinAnswer } from "../../bridges/provider.ts";
+import type { ModelTurn } from "../../bridges/session.ts";
 
 export const COUNTS = { prompt: 100, read: 40, output: 20, reasoning: 5 };
 
@@ -14,6 +15,11 @@ export interface Asked {
   readonly body: Any;
   readonly text: string;
 }
+
+/** A turn of the model, or one that breaks: its connection is cut in the middle, or nothing more comes. */
+export type Played =
+  | Response
+  | { readonly turn: ModelTurn; readonly counts?: Counts; readonly breaks?: "cut" | "stalls" };
 
 export interface ScriptedUpstream {
   readonly url: string;
@@ -31,10 +37,23 @@ const PATHS: Readonly<Record<DialectName, RegExp>> = {
   content: /^\/v1beta\/models\/[^/]+:(streamG|g)enerateContent$/,
 };
 
-export function startScriptedUpstream(dialect: DialectName, script: readonly ModelTurn[]): ScriptedUpstream {
+/** The turns of a list, one after the other. */
+export function playList(script: readonly ModelTurn[]): (asked: Asked, at: number) => Played {
+  return (_asked, at) => {
+    const turn = script[at % script.length];
+    if (turn === undefined) throw new Error("the script is empty");
+    return { turn };
+  };
+}
+
+export function startScriptedUpstream(
+  dialect: DialectName,
+  play: (asked: Asked, at: number) => Played,
+): ScriptedUpstream {
   const server = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
+    idleTimeout: 0,
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
       if (request.method === "GET") return Response.json({ data: [], models: [] });
@@ -46,13 +65,7 @@ export function startScriptedUpstream(dialect: DialectName, script: readonly Mod
       upstream.problems.push(...judge(dialect, body));
       const { next } = upstream;
       upstream.next = null;
-      if (next !== null) return next(asked);
-      const turn = script[(upstream.asked.length - 1) % script.length];
-      if (turn === undefined) throw new Error("the script is empty");
-      const events = formAnswer(dialect, turn, COUNTS, (each) => each.match(/.{1,7}/gsu) ?? [each]);
-      const isStream = body.stream === true || pathname.includes(":stream");
-      if (!isStream) return Response.json(joinAnswer(dialect, formAnswer(dialect, turn, COUNTS)));
-      return new Response(sse(events), { headers: { "content-type": "text/event-stream" } });
+      return next === null ? answer(dialect, asked, play(asked, upstream.asked.length - 1)) : next(asked);
     },
   });
   const upstream: ScriptedUpstream = {
@@ -63,4 +76,25 @@ export function startScriptedUpstream(dialect: DialectName, script: readonly Mod
     stop: () => void server.stop(true),
   };
   return upstream;
+}
+
+function answer(dialect: DialectName, { body, path }: Asked, played: Played): Response {
+  if (played instanceof Response) return played;
+  const { turn, counts = COUNTS, breaks } = played;
+  const isStream = body.stream === true || path.includes(":stream");
+  if (!isStream) return Response.json(joinAnswer(dialect, formAnswer(dialect, turn, counts)));
+  const events = sse(formAnswer(dialect, turn, counts, (each) => each.match(/.{1,7}/gsu) ?? [each]));
+  return new Response(breaks === undefined ? events : breakOff(events, breaks), {
+    headers: { "content-type": "text/event-stream" },
+  });
+}
+
+/** The connection ends in the middle of the answer, or stays open without another byte. */
+function breakOff(events: string, breaks: "cut" | "stalls"): ReadableStream {
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(Buffer.from(events.slice(0, events.length / 2)));
+      if (breaks === "cut") controller.close();
+    },
+  });
 }

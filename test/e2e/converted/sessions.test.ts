@@ -9,7 +9,7 @@ import { type Any, readEvents } from "../../bridges/calls.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn } from "../../bridges/session.ts";
 import { type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { flushLedger } from "../world.ts";
-import { COUNTS, type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
+import { COUNTS, playList, type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.ts";
 
 const READ = { name: "Read", args: { path: "a" } };
 const SCRIPT: readonly ModelTurn[] = [
@@ -49,7 +49,7 @@ interface World {
 const stops: (() => unknown)[] = [];
 
 function openWorld(client: DialectName, dialect: DialectName, script: readonly ModelTurn[] = SCRIPT): World {
-  const upstream = startScriptedUpstream(dialect, script);
+  const upstream = startScriptedUpstream(dialect, playList(script));
   const gateway = startGatewayHere({
     config: {
       channels: {

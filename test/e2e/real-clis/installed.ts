@@ -20,6 +20,8 @@ export interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
   /** The tool is ended after this time. */
   readonly mostMs?: number;
+  /** Its user stops it then. */
+  readonly stopped?: Promise<void>;
 }
 
 export interface Finished {
@@ -31,7 +33,7 @@ export interface Finished {
 }
 
 export async function startProgram(command: readonly string[], around: Surroundings): Promise<Finished> {
-  const { folder, env = {}, mostMs } = around;
+  const { folder, env = {}, mostMs, stopped } = around;
   const [work, home] = [join(folder, "work"), join(folder, "home")];
   mkdirSync(work, { recursive: true });
   mkdirSync(home, { recursive: true });
@@ -56,6 +58,7 @@ export async function startProgram(command: readonly string[], around: Surroundi
     wasEnded = true;
     process.kill(-child.pid, "SIGKILL");
   };
+  void stopped?.then(() => child.exitCode ?? process.kill(-child.pid, "SIGINT"));
   const timer = mostMs === undefined ? undefined : setTimeout(end, mostMs);
   const [stdout, stderr, status] = await Promise.all([
     child.stdout.text(),

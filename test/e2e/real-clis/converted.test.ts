@@ -1,0 +1,226 @@
+// Released agents on models of other providers: each does a task of many turns in each direction that it can take, against an
+// upstream that is as strict as the provider. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/converted.test.ts` prints how much of each
+// turn's input the next one repeats.
+
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { DialectName } from "../../../src/dialects/dialect.ts";
+import { DIALECTS } from "../../../src/dialects/endpoints.ts";
+import { sumUsage } from "../../../src/billing/usage.ts";
+import type { Any } from "../../bridges/calls.ts";
+import { flatten } from "../../bridges/judge.ts";
+import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
+import { PROGRAM } from "../../harness/program.ts";
+import { checkPublishedTypes } from "../../harness/published-types.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type ScriptedUpstream, startScriptedUpstream } from "../converted/scripted-upstream.ts";
+import { measureShare, ScriptedTask, SITTINGS, writeFiles } from "../converted/task.ts";
+import { type Front, startFront } from "./front.ts";
+import { type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+
+const PATIENCE_MS = 900_000;
+const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
+
+interface Agent {
+  readonly tool: string;
+  readonly client: DialectName;
+  /** The arguments of the first sitting, and of the others. */
+  readonly first: readonly string[];
+  readonly next: readonly string[];
+  /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
+  readonly compact?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Files of the home. */
+  readonly files?: Readonly<Record<string, unknown>>;
+}
+
+const TASK = "Change the first number.";
+const GO_ON = "Go on.";
+
+const codex = (model: readonly string[]): Pick<Agent, "first" | "next"> => {
+  const exec = ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", ...model];
+  return { first: [...exec, TASK], next: [...exec, "resume", "--last", GO_ON] };
+};
+
+const CLAUDE = ["-p", "--allowedTools=Read,Edit,Bash"];
+
+const AGENTS: readonly Agent[] = [
+  {
+    tool: "claude",
+    client: "messages",
+    first: [...CLAUDE, "--session-id", UUID, TASK],
+    next: [...CLAUDE, "--resume", UUID, GO_ON],
+    compact: [...CLAUDE, "--resume", UUID, "/compact"],
+    env: { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_TELEMETRY: "1", DISABLE_AUTOUPDATER: "1" },
+  },
+  { tool: "codex", client: "responses", ...codex([]) },
+  { tool: "codex", client: "responses", ...codex(["-m", "gpt-5.5-terra"]) },
+  ...(["messages", "responses", "content"] as const).map((client): Agent => ({
+    tool: "opencode",
+    client,
+    first: ["run", TASK],
+    next: ["run", "-c", GO_ON],
+  })),
+  {
+    tool: "gemini",
+    client: "content",
+    first: ["-y", "-p", TASK],
+    next: ["-y", "--resume", "latest", "-p", GO_ON],
+    files: { ".gemini/settings.json": { security: { auth: { selectedType: "gemini-api-key" } } } },
+  },
+];
+
+const UPSTREAMS: readonly DialectName[] = ["chat", "responses", "messages", "content"];
+const MODEL_OF: Readonly<Record<DialectName, string>> = {
+  messages: "claude-opus-4-8",
+  responses: "gpt-5.6",
+  chat: "qwen3-coder",
+  content: "gemini-3.5-pro",
+};
+
+/** An image as a part of a request. */
+const IMAGE = /"(?:input_image|image_url|image|inlineData)"/;
+
+const only = process.env["DIRECTION"] ?? "";
+const CASES = AGENTS.filter(({ tool }) => hasTool(tool)).flatMap((agent) =>
+  UPSTREAMS.filter((upstream) => upstream !== agent.client).flatMap((upstream) => {
+    const model = agent.first[agent.first.indexOf("-m") + 1];
+    const title = `${agent.tool}${agent.first.includes("-m") ? ` ${model}` : ""}: ${agent.client} → ${upstream}`;
+    return title.includes(only) ? [[title, agent, upstream] as const] : [];
+  }),
+);
+
+interface World {
+  readonly folder: TempFolder;
+  readonly task: ScriptedTask;
+  readonly upstream: ScriptedUpstream;
+  readonly gateway: ChildGateway;
+  readonly front: Front;
+}
+
+async function openWorld({ client, files = {} }: Agent, dialect: DialectName): Promise<World> {
+  const folder = makeTempFolder();
+  const work = folder.join("work");
+  mkdirSync(work, { recursive: true });
+  writeFiles(work);
+  for (const [name, content] of Object.entries(files))
+    await Bun.write(folder.join("home", name), JSON.stringify(content));
+  const task = new ScriptedTask(dialect, work);
+  const upstream = startScriptedUpstream(dialect, (asked) => task.play(asked));
+  const channel = {
+    platform: dialect,
+    base_url: upstream.url,
+    credential: "credential-of-far",
+    aliases: { "*": MODEL_OF[dialect] },
+    price_provider: "openai",
+  };
+  const gateway = await startGateway({
+    config: {
+      channels: { far: channel },
+      groups: { g: { platform: client, channels: ["far"], convert: true } },
+      keys: [{ name: "k", group: "g", secret: "sk-test-converted" }],
+    },
+    env: { XDG_RUNTIME_DIR: folder.path },
+    command: PROGRAM,
+  });
+  return { folder, task, upstream, gateway, front: startFront(() => gateway.url) };
+}
+
+function runAgent(agent: Agent, world: World, args: readonly string[]): Promise<Finished> {
+  const { gateway, front, folder, task } = world;
+  const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];
+  return startProgram([...PROGRAM, ...where, "--secret", "sk-test-converted", agent.tool, ...args], {
+    folder: folder.path,
+    env: agent.env ?? {},
+    mostMs: PATIENCE_MS / 2,
+    // The user cancels a turn that does not go on.
+    ...(task.isStalled ? {} : { stopped: task.stalled }),
+  });
+}
+
+/** Runs until the sitting has ended: some agents give up at an error, and their user goes on. */
+async function playSitting(agent: Agent, world: World, at: number): Promise<void> {
+  const { task } = world;
+  for (let tries = 0; task.sitting === at && tries < 4; tries += 1) {
+    const args = at === 0 && tries === 0 ? agent.first : agent.next;
+    const done = await runAgent(agent, world, args);
+    if (task.sitting === at)
+      console.log(`again: ${agent.tool} ended with ${done.status}\n${done.stderr.slice(-300)}`);
+  }
+  // Some agents go on by themselves after a compaction.
+  expect(task.sitting).toBeGreaterThan(at);
+}
+
+const rows: string[] = [];
+
+describe.skipIf(WANTED === "")("released agents", () => {
+  afterAll(() => console.log(rows.join("\n")));
+
+  test.each(CASES)(
+    "%s does a task of many turns",
+    async (title, agent, dialect) => {
+      const world = await openWorld(agent, dialect);
+      const { task, upstream, folder, gateway, front } = world;
+      try {
+        for (const at of SITTINGS.keys()) {
+          if (at === 2 && agent.compact !== undefined) await runAgent(agent, world, agent.compact);
+          await playSitting(agent, world, at);
+        }
+        const bodies = upstream.asked.map(({ body }) => body);
+        expect([...new Set(upstream.problems)]).toEqual([]);
+        expect(await checkPublishedTypes(dialect, bodies)).toBe("");
+        const seen = bodies.flatMap((body) => flatten(dialect, body).map((event) => JSON.stringify(event)));
+        expect(seen.some((event) => /wrong/.test(event) && /"result"/.test(event))).toBe(true);
+        expect(upstream.asked.some(({ text }) => IMAGE.test(text))).toBe(true);
+        expect(readFileSync(join(folder.path, "work/a.txt"), "utf8")).toBe("two\n");
+        expect(task.summaries).toBeGreaterThan(0);
+        const share = measureShare(task.turns);
+        rows.push(`${title}: ${(100 * share).toFixed(1)} %, ${upstream.asked.length} requests`);
+        rows.push(...new Set(front.exchanged.map(({ adjusted }) => `  ${adjusted}`)));
+        expect(share).toBeGreaterThanOrEqual(0.9);
+        compareMoney(agent, gateway, front);
+      } finally {
+        if (process.env["KEEP"] !== undefined) await keep(title, world);
+        front.stop();
+        upstream.stop();
+        await gateway.stop();
+        folder.remove();
+      }
+    },
+    PATIENCE_MS,
+  );
+});
+
+async function keep(title: string, { upstream, front }: World): Promise<void> {
+  const folder = join(process.env["KEEP"] ?? "", title.replaceAll(/[^\w.]+/g, "-"));
+  for (const [at, { body, path, headers }] of upstream.asked.entries())
+    await Bun.write(
+      join(folder, `${at}-up.json`),
+      JSON.stringify({ path, headers: [...headers], body }, null, 1),
+    );
+  for (const [at, { body, path, headers, answer, status }] of front.exchanged.entries()) {
+    const sent = { path, headers: [...headers], body: JSON.parse(body) };
+    await Bun.write(join(folder, `${at}-client.json`), JSON.stringify(sent, null, 1));
+    await Bun.write(join(folder, `${at}-answer.txt`), `${status}\n${answer}`);
+  }
+}
+
+/** What the agent was told that it used is what it pays. */
+function compareMoney({ client }: Agent, gateway: ChildGateway, { exchanged }: Front): void {
+  const told = exchanged.flatMap(({ status, type, answer }): Any[] => {
+    if (status !== 200) return [];
+    const meter = DIALECTS[client].openMeter(type);
+    meter.see(Buffer.from(answer));
+    const reading = meter.read();
+    return reading.end === "complete" ? [sumUsage(reading.parts)] : [];
+  });
+  const billed = gateway
+    .ledger()
+    .flatMap((line): Any[] => (line["outcome"] === "complete" ? [line["usage"]] : []));
+  expect(told.map(total)).toEqual(billed.map(total));
+}
+
+function total({ input = 0, cache_read = 0, output = 0 }: Any): Any {
+  return { input, cache_read, output };
+}

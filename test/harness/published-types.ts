@@ -1,0 +1,53 @@
+// The types that each provider publishes with its SDK, as a check of request bodies.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DialectName } from "../../src/dialects/dialect.ts";
+
+const MODULES = join(import.meta.dir, "../../node_modules");
+
+/** `Body`: what a request may be. The content dialect's SDK has other names at the top than the wire. */
+const TYPES: Readonly<Record<DialectName, string>> = {
+  messages: `export type { MessageCreateParams as Body } from "${MODULES}/@anthropic-ai/sdk/resources/messages/messages.mjs";`,
+  responses: `export type { ResponseCreateParams as Body } from "${MODULES}/openai/resources/responses/responses.mjs";`,
+  // The thoughts of an answer, as DeepSeek and others want them back.
+  chat: `import type { ChatCompletionAssistantMessageParam, ChatCompletionCreateParams, ChatCompletionMessageParam } from "${MODULES}/openai/resources/chat/completions/completions.mjs";
+interface Thinking extends ChatCompletionAssistantMessageParam { reasoning_content: string }
+export type Body = Omit<ChatCompletionCreateParams, "messages"> & { messages: (ChatCompletionMessageParam | Thinking)[] };`,
+  content: `import type { Content, GenerationConfig, Tool } from "${MODULES}/@google/genai";
+export interface Body {
+  contents: Content[];
+  systemInstruction?: Content;
+  tools?: Tool[];
+  toolConfig?: { functionCallingConfig: { mode: "AUTO" | "ANY" | "NONE"; allowedFunctionNames?: string[] } };
+  generationConfig?: Omit<GenerationConfig, "thinkingConfig"> & {
+    thinkingConfig?: { includeThoughts?: boolean; thinkingBudget?: number; thinkingLevel?: string };
+  };
+}`,
+};
+
+const OPTIONS = ["--noEmit", "--strict", "--skipLibCheck", "--target", "esnext", "--module", "esnext"];
+const MORE_OPTIONS = ["--moduleResolution", "bundler", "--lib", "esnext,dom", "--types", ""];
+const MAX_TEXT = 80;
+
+/** What the compiler says about the bodies; empty if all of them fit. */
+export async function checkPublishedTypes(dialect: DialectName, bodies: readonly unknown[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "gateway-types-"));
+  try {
+    writeFileSync(join(folder, "body.ts"), TYPES[dialect]);
+    const texts = bodies.map((body) => `(${JSON.stringify(body, shorten, 1)}) satisfies Body;`);
+    writeFileSync(join(folder, "bodies.ts"), ['import type { Body } from "./body.ts";', ...texts].join("\n"));
+    const command = [join(MODULES, ".bin/tsc"), ...OPTIONS, ...MORE_OPTIONS, "--allowImportingTsExtensions"];
+    const child = Bun.spawn([...command, join(folder, "bodies.ts")], { cwd: folder, stdout: "pipe" });
+    const [said] = await Promise.all([child.stdout.text(), child.exited]);
+    return said;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The compiler needs no long texts. */
+function shorten(_name: string, value: unknown): unknown {
+  return typeof value === "string" ? value.slice(0, MAX_TEXT) : value;
+}
