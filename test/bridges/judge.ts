@@ -68,7 +68,7 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
 };
 
 interface Problems {
-  note(problem: string, isFound: boolean): void;
+  readonly note: (problem: string, isFound: boolean) => void;
 }
 
 type Rule = (body: Any, problems: Problems) => void;
@@ -136,11 +136,12 @@ function judgeMessages(body: Any, problems: Problems): void {
   const { messages, thinking, tool_choice: choice } = body;
   judgeRoles(messages, problems);
   note("more than four cache marks", JSON.stringify(body).split('"cache_control"').length - 1 > 4);
-  const budget = thinking?.budget_tokens ?? 1024;
-  note("budget", budget < 1024 || budget >= body.max_tokens);
-  const isForced = choice?.type === "any" || choice?.type === "tool";
-  note("a forced call beside thinking", thinking !== undefined && isForced);
-  note("sampling beside thinking", thinking !== undefined && ("temperature" in body || "top_p" in body));
+  if (thinking !== undefined) {
+    const { budget_tokens: budget = 1024 } = thinking;
+    note("budget", budget < 1024 || budget >= body.max_tokens);
+    note("a forced call beside thinking", /any|tool/.test(choice?.type));
+    note("sampling beside thinking", "temperature" in body || "top_p" in body);
+  }
   for (const tool of body.tools ?? [])
     note(`the schema of ${tool.name}`, "input_schema" in tool && tool.input_schema.type !== "object");
   for (const { content } of [...messages, { content: body.system ?? [{ type: "text", text: "x" }] }]) {
@@ -160,20 +161,25 @@ function judgeBlock(block: Any, { note }: Problems): void {
 }
 
 function judgeResponses(body: Any, { note }: Problems): void {
-  const { input, reasoning } = body;
+  const { input, reasoning = {}, max_output_tokens: cap = 16, prompt_cache_key: key = "" } = body;
   note("the request is stored", body.store !== false);
-  note("too small a cap", (body.max_output_tokens ?? 16) < 16);
-  note("the key of the cache is too long", (body.prompt_cache_key ?? "").length > 64);
-  note("sampling beside reasoning", (reasoning?.effort ?? "none") !== "none" && "temperature" in body);
-  for (const [at, item] of input.entries()) {
-    note("an id is too long", (item.call_id ?? "").length > 64);
-    if (item.type !== "reasoning") continue;
-    const next = input.slice(at).find(({ type }: Any) => type !== "reasoning");
-    const isLed = next?.type === "function_call" || next?.role === "assistant";
-    note("reasoning without the item that it led to", !isLed);
-    note("changed reasoning", !/^blob\(/.test(item.encrypted_content) || item.id !== "rs_up");
-  }
+  note("too small a cap", cap < 16);
+  note("the key of the cache is too long", key.length > 64);
+  note("sampling beside reasoning", /^(?!none)/.test(reasoning.effort ?? "none") && "temperature" in body);
+  for (const at of input.keys()) judgeItem(input, at, note);
   note("the last item is the model's", input.at(-1)?.role === "assistant");
+}
+
+function judgeItem(input: readonly Any[], at: number, note: Problems["note"]): void {
+  const item = input[at];
+  note("an id is too long", (item.call_id ?? "").length > 64);
+  if (item.type !== "reasoning") return;
+  const next = input.slice(at).find(({ type }) => type !== "reasoning");
+  note(
+    "reasoning without the item that it led to",
+    next?.type !== "function_call" && next?.role !== "assistant",
+  );
+  note("changed reasoning", !item.encrypted_content.startsWith("blob(") || item.id !== "rs_up");
 }
 
 function judgeChat({ messages }: Any, { note }: Problems): void {

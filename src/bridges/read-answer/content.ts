@@ -1,7 +1,7 @@
 // An answer of a content upstream → blocks. It has no last event: it ends with the stream, after a reason was given.
 // https://ai.google.dev/api/generate-content
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Seal } from "../turn/conversation.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
 import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
@@ -100,11 +100,7 @@ export class ContentAnswerReader implements AnswerReader {
       return this.#to.fail(blameAnswer("The upstream sent a call in pieces, which it was not asked for."));
     if (typeof signature === "string") this.#sign({ signature });
     this.#close();
-    const call = this.#to.open(
-      "call",
-      typeof id === "string" ? id : "",
-      typeof name === "string" ? name : "",
-    );
+    const call = this.#to.open("call", getText(id), getText(name));
     this.#to.delta(call, JSON.stringify(args ?? {}));
     this.#to.close(call);
   }

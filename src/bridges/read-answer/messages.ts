@@ -1,8 +1,8 @@
 // An answer of a messages upstream → blocks.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import { getField, getList, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
-import { blameAnswer, blameEnd, readFailure } from "../turn/failure.ts";
+import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
+import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
 import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
@@ -43,26 +43,25 @@ export class MessagesAnswerReader implements AnswerReader {
   }
 
   read(event: unknown, name: string): void {
-    if (!isObject(event)) return;
-    switch (event["type"] ?? name) {
+    const type = getField(event, "type") ?? name;
+    switch (type) {
       case "message_start":
-        return this.#begin(event["message"]);
+        return this.#begin(getField(event, "message"));
       case "message":
         this.#begin(event);
         return this.#end();
       case "content_block_start":
-        return this.#openBlock(event["content_block"], event["index"]);
+        return this.#openBlock(getField(event, "content_block"), getField(event, "index"));
       case "content_block_delta":
-        return this.#addDelta(event["delta"], event["index"]);
+        return this.#addDelta(getField(event, "delta"), getField(event, "index"));
       case "content_block_stop":
-        return this.#closeBlock(event["index"]);
+        return this.#closeBlock(getField(event, "index"));
       case "message_delta":
-        return this.#note(event["delta"]);
+        return this.#note(getField(event, "delta"));
       case "message_stop":
         return this.#end();
       default:
-        if (event["type"] === "error" || name === "error" || isObject(event["error"]))
-          this.#to.fail(readFailure(200, event));
+        if (type === "error" || isFailure(event)) this.#to.fail(readFailure(200, event));
     }
   }
 
@@ -102,7 +101,7 @@ export class MessagesAnswerReader implements AnswerReader {
   #openBlock(start: unknown, index: unknown): void {
     if (!isObject(start)) return;
     const { type, id, name, thinking, signature, text } = start;
-    const block = this.#place(type, String(id ?? ""), String(name ?? ""));
+    const block = this.#place(type, getText(id), getText(name));
     const open: OpenBlock = { type, block, start, text: "", signature: "" };
     this.#open.set(index, open);
     if (type === "web_search_tool_result") this.#closeSearch(start);

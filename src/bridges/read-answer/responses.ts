@@ -1,6 +1,6 @@
 // An answer of a responses upstream → blocks. Its last event repeats the whole answer; what has come before is not sent again.
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { blameAnswer, readFailure } from "../turn/failure.ts";
 import type { Block, BlockKind, EndReason, Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT, readSource } from "./reading.ts";
@@ -151,9 +151,8 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   #openCall(item: unknown, blocks: ItemBlocks): Block {
-    const [id, name] = [getField(item, "call_id"), getField(item, "name")];
-    const text = (value: unknown): string => (typeof value === "string" ? value : "");
-    return (blocks.call = this.#to.open("call", text(id), text(name)));
+    const [id, name] = [getText(getField(item, "call_id")), getText(getField(item, "name"))];
+    return (blocks.call = this.#to.open("call", id, name));
   }
 
   #finishMessage(item: unknown, blocks: ItemBlocks): void {
@@ -179,9 +178,8 @@ export class ResponsesAnswerReader implements AnswerReader {
 
   #addSearch(item: unknown): void {
     const [id, action] = [getField(item, "id"), getField(item, "action")];
-    const search = this.#to.open("search", typeof id === "string" ? id : "");
-    const query = getField(action, "query");
-    this.#to.delta(search, typeof query === "string" ? query : "");
+    const search = this.#to.open("search", getText(id));
+    this.#to.delta(search, getText(getField(action, "query")));
     this.#to.close(search, null, getList(getField(action, "sources")).flatMap(readSource));
   }
 }

@@ -1,7 +1,7 @@
 // A request of a chat client → a conversation.
 // https://platform.openai.com/docs/api-reference/chat/create
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -123,11 +123,10 @@ function addTool(reading: Reading, value: unknown, path: string): void {
   if (type !== "function" && type !== "custom")
     refuseField(`${path}.type`, "expected `function` or `custom`.");
   const declared = requireRecord(tool[type], `${path}.${type}`);
-  const { description } = declared;
   reading.tools.push({
     kind: type,
     name: readName(declared["name"], `${path}.${type}.name`),
-    description: typeof description === "string" ? description : "",
+    description: getText(declared["description"]),
     schema:
       type === "custom" ? { format: readGrammar(declared["format"]) } : readSchema(declared["parameters"]),
     strict: declared["strict"] === true,
@@ -168,7 +167,7 @@ function addMessage(reading: Reading, message: Json, path: string): void {
 function addAnswer(reading: Reading, message: Json, path: string): void {
   const { reasoning_content: thoughts, reasoning_details: details, refusal } = message;
   if (!isAbsent(message["function_call"])) refuseField(`${path}.function_call`, "send `tool_calls`.");
-  const text = typeof thoughts === "string" ? thoughts : "";
+  const text = getText(thoughts);
   for (const detail of getList(details))
     reading.items.push({ type: "reasoning", text, seal: reading.openSeal(getField(detail, "data")) });
   reading.say("assistant", [

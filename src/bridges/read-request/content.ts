@@ -1,7 +1,7 @@
 // A request of a content client → a conversation. Its path names the model.
 // https://ai.google.dev/api/generate-content
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -141,12 +141,11 @@ function addTools(reading: Reading, tool: Json): void {
 }
 
 function addFunction(reading: Reading, declared: unknown): void {
-  const description = getField(declared, "description");
   const schema = getField(declared, "parametersJsonSchema") ?? getField(declared, "parameters");
   reading.tools.push({
     kind: "function",
     name: readName(getField(declared, "name"), "tools.functionDeclarations.name"),
-    description: typeof description === "string" ? description : "",
+    description: getText(getField(declared, "description")),
     schema: isObject(schema) ? correctSchema(schema) : { type: "object", properties: {} },
   });
 }
@@ -210,11 +209,11 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
 function addThoughts(reading: Reading, part: unknown, flush: () => void): boolean {
   const opened = reading.openSeal(getField(part, "thoughtSignature"));
   for (const each of getList(opened?.["thoughts"])) {
-    const [text, seal] = [getField(each, "text"), getField(each, "seal")];
+    const seal = getField(each, "seal");
     flush();
     reading.items.push({
       type: "reasoning",
-      text: typeof text === "string" ? text : "",
+      text: getText(getField(each, "text")),
       seal: isObject(seal) ? { ...seal } : null,
     });
   }

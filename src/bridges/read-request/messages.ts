@@ -1,7 +1,7 @@
 // A request of a messages client → a conversation.
 // https://platform.claude.com/docs/en/api/messages
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -165,11 +165,10 @@ function addTool(reading: Reading, value: unknown, path: string): void {
 function readFunction(tool: Json, schema: Json, path: string): Tool {
   // The dialect of a schema is no part of it, and some servers refuse the word.
   const { $schema: _, ...plain } = schema;
-  const description = tool["description"];
   return {
     kind: "function",
     name: readName(tool["name"], `${path}.name`),
-    description: typeof description === "string" ? description : "",
+    description: getText(tool["description"]),
     schema: plain,
     strict: tool["strict"] === true,
     ...(isMarked(tool) && { cache: true }),
@@ -255,7 +254,7 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
 
 function addThought(reading: Reading, block: Json): void {
   const { thinking, signature } = block;
-  addSealed(reading, typeof thinking === "string" ? thinking : "", signature);
+  addSealed(reading, getText(thinking), signature);
 }
 
 function addSealed(reading: Reading, text: string, envelope: unknown): void {

@@ -1,7 +1,7 @@
 // A request of a responses client → a conversation.
 // https://platform.openai.com/docs/api-reference/responses/create
 
-import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { isAbsent, type Json, requireRecord } from "../responses-to-chat/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
@@ -133,7 +133,7 @@ function addTools(reading: Reading, tools: readonly unknown[], path: string): vo
 /** Names inside of a namespace are joined with it: other dialects have one level only. */
 function addTool(reading: Reading, tool: Json, namespace: string | null): void {
   const type = readType(tool, "function");
-  const description = typeof tool["description"] === "string" ? tool["description"] : "";
+  const description = getText(tool["description"]);
   if (type === "namespace") {
     const outer = readName(tool["name"], "tools.name");
     for (const inner of getList(tool["tools"])) if (isObject(inner)) addTool(reading, { ...inner }, outer);

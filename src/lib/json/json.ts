@@ -20,6 +20,11 @@ export function getList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : EMPTY;
 }
 
+/** A string; an empty one for everything else. */
+export function getText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
 /** A string that is short enough to be a name. Undefined for everything else. */
 export function getName(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" && value.length <= 200 ? value : undefined;

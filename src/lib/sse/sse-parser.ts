@@ -30,25 +30,26 @@ interface Draft {
   data: string | null;
   /** Characters of all its lines. */
   size: number;
+  /** The events before it that have not been passed on. */
+  whole: SseEvent[];
 }
 
 export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
   const decoder = new TextDecoder(); // removes a byte order mark at the start
-  const draft: Draft = { name: "", data: null, size: 0 };
+  const draft: Draft = { name: "", data: null, size: 0, whole: [] };
   // The start of a line that has not ended. Joined once, at its end, so that a line in many chunks takes linear time.
   let pieces: string[] = [];
   // The last chunk ended in CR. A LF that follows belongs to the same line end.
   let endedInCr = false;
 
   function push(text: string): SseEvent[] {
-    const events: SseEvent[] = [];
     let start = 0;
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
       draft.size += end - start + 1;
-      if (pieces.length === 0) readLine(draft, text, start, end, events);
+      if (pieces.length === 0) readLine(draft, text, start, end);
       else {
         const line = pieces.join("") + text.slice(start, end);
-        readLine(draft, line, 0, line.length, events);
+        readLine(draft, line, 0, line.length);
         pieces = [];
       }
       start = end + 1;
@@ -58,7 +59,9 @@ export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
     if (draft.size > maxSize) {
       throw new GatewayError("upstream_failed", `The upstream sent an event of more than ${maxSize} bytes.`);
     }
-    return events;
+    const { whole } = draft;
+    draft.whole = [];
+    return whole;
   }
 
   /** Makes every line end LF. Most streams have no CR. */
@@ -75,9 +78,9 @@ export function openSseParser(maxSize = MAX_EVENT_SIZE): SseParser {
 }
 
 /** The line is a part of the text: a copy of each line would cost more than the rest of the parser. */
-function readLine(draft: Draft, text: string, start: number, end: number, events: SseEvent[]): void {
+function readLine(draft: Draft, text: string, start: number, end: number): void {
   if (start === end) {
-    if (draft.data !== null) events.push({ name: draft.name, data: draft.data });
+    if (draft.data !== null) draft.whole.push({ name: draft.name, data: draft.data });
     draft.name = "";
     draft.data = null;
     draft.size = 0;

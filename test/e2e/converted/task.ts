@@ -221,13 +221,13 @@ function fill(schema: Any): unknown {
 }
 
 /** The prompt, without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
-export function openEnd(text: string): string {
+function openEnd(text: string): string {
   const prompt = text.slice(Math.max(0, text.indexOf('"tools":')));
   return prompt.replaceAll(/,"cache_control":\{"type":"ephemeral"\}/g, "").replace(/[\]}]+$/, "");
 }
 
 /** The bytes with which both begin. */
-export function countShared(one: string, other: string): number {
+function countShared(one: string, other: string): number {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at += 1;
   return at;

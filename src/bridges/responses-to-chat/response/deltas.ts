@@ -1,6 +1,7 @@
 // Text, refusals, reasoning and tool calls as chat deltas. The first delta of a call names it, the others carry pieces of
 // its input. A legacy answer can carry the first call only.
 
+import { getText } from "../../../lib/json/json.ts";
 import {
   ITEM_SEPARATOR,
   isCommentary,
@@ -44,7 +45,7 @@ export function convertReasoningDelta(stream: StreamState, event: Json): string 
 }
 
 function readDelta({ delta }: Json): string {
-  return typeof delta === "string" ? delta : "";
+  return getText(delta);
 }
 
 function findMessage(stream: StreamState, { item_id: id, output_index: index }: Json): ItemState {
