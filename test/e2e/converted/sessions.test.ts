@@ -147,8 +147,10 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
     const whole = await post(formRequest(client, history, false), false);
     const streamed = await post(formRequest(client, history, true), true);
     expect(whole.headers.get("content-type")).toStartWith("application/json");
-    expect(keepAnswer(client, [await whole.json()])).toEqual(
-      keepAnswer(client, readEvents(await streamed.text())),
+    // Each answer has names of its own.
+    const plain = (kept: Any[]): Any[] => kept.map(({ id: _, ...rest }) => rest);
+    expect(plain(keepAnswer(client, [await whole.json()]))).toEqual(
+      plain(keepAnswer(client, readEvents(await streamed.text()))),
     );
   });
 

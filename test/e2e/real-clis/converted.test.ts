@@ -12,7 +12,7 @@ import type { Any } from "../../bridges/calls.ts";
 import { flatten } from "../../bridges/judge.ts";
 import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
-import { checkPublishedTypes } from "../../harness/published-types.ts";
+import { checkPublishedTypes } from "../../bridges/published-types.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../converted/scripted-upstream.ts";
 import { measureShare, ScriptedTask, SITTINGS, writeFiles } from "../converted/task.ts";
