@@ -19,7 +19,7 @@ import { NOT_CACHED, readCookies, refuseForeign, SAFE_FIELDS } from "./guard.ts"
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
 import { Reports } from "./reports/reports.ts";
-import { type CodeFault, createSignIns, type SignIns } from "./sign-ins.ts";
+import { type CodeFault, createSignIns, SIGN_IN_SECONDS, type SignIns } from "./sign-ins.ts";
 
 const API = "/console/api/";
 const MAX_BODY_BYTES = 64 * 1024;
@@ -39,7 +39,10 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
   const { console: where, listen } = gateway.catalog;
   const inside: Inside = {
     ...parts,
-    signIns: createSignIns(gateway.now),
+    signIns: createSignIns(
+      gateway.now,
+      parts.configPath === null ? null : `${gateway.catalog.ledger.path}.sign-ins.json`,
+    ),
     live: createLive(parts),
     reports: new Reports(
       () => ({
@@ -188,7 +191,7 @@ async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside):
     refuse(exchange, 403, FAULTS[result]);
     return;
   }
-  const attributes = "Path=/; HttpOnly; SameSite=Strict";
+  const attributes = `Path=/; HttpOnly; SameSite=Strict; Max-Age=${SIGN_IN_SECONDS}`;
   const field: Field = ["set-cookie", `${cookie()}=${result.cookie}; ${attributes}`];
   reply(exchange, 200, { token: result.token }, [field]);
 }

@@ -26,18 +26,17 @@ import { quoteWord } from "../lib/text/shell-word.ts";
 import type { Connect, KeyRow, KeysChanged, KeysReply, LimitRow } from "./api.ts";
 
 /** A record of zod leaves out the name `__proto__` in silence. */
-const limitsSchema = z.lazy(() =>
+const readLimitTexts = () =>
   z.custom<Readonly<Record<string, string | null>>>(
     (value) =>
       isObject(value) && Object.values(value).every((each) => each === null || typeof each === "string"),
-  ),
-);
+  );
 const newKeySchema = z.lazy(() =>
   z.strictObject({
     name: z.string(),
     group: z.string(),
     expires: z.string(),
-    limits: limitsSchema,
+    limits: readLimitTexts(),
   }),
 );
 const changeSchema = z.lazy(() =>
@@ -45,7 +44,7 @@ const changeSchema = z.lazy(() =>
     name: z.string(),
     action: z.enum(["disable", "enable", "rotate", "move", "limit", "remove"]),
     group: z.string().optional(),
-    limits: limitsSchema.optional(),
+    limits: readLimitTexts().optional(),
   }),
 );
 type Change = z.infer<typeof changeSchema>;

@@ -1,13 +1,18 @@
 // Who is signed in to the console's page. A code signs one browser in, once and within a minute. It then has a cookie
 // and a token. Both are needed: every server on this machine gets the cookies of this host, whatever its port, but only
-// pages of this very origin can read the token. Both end with this run of the gateway.
+// pages of this very origin can read the token. Their hashes are in a file beside the ledger, so that a restart of the
+// gateway signs nobody out.
 
+import { z } from "zod";
+import { readOwn, replaceFile } from "../lib/files/own-file.ts";
+import { parseJson } from "../lib/json/json.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../lib/secret.ts";
 
 const CODE_MS = 60_000;
 const MAX_CODES = 16;
 const MAX_SIGN_INS = 32;
+export const SIGN_IN_SECONDS = 30 * 86_400;
 const SECRET_BYTES = 32;
 /** A link should fit in a line of a terminal. */
 const CODE_BYTES = 16;
@@ -34,10 +39,27 @@ export interface SignIns {
   signOut(cookies: readonly string[]): void;
 }
 
-export function createSignIns(now: () => number): SignIns {
+/** The hash of a token, and when its sign-in ends. */
+interface Kept {
+  readonly token: string;
+  readonly until: number;
+}
+
+/** `path`: of the file with sign-ins; null: they end with this run of the gateway. */
+export function createSignIns(now: () => number, path: string | null): SignIns {
   /** By the hashes of codes and cookies: comparing a secret byte by byte would show how much of it is right. */
   const codes = new BoundedMap<string, Code>(MAX_CODES);
-  const tokens = new BoundedMap<string, string>(MAX_SIGN_INS);
+  const known = new BoundedMap<string, Kept>(MAX_SIGN_INS);
+  let isRead = path === null;
+  const read = (): BoundedMap<string, Kept> => {
+    if (!isRead && path !== null) for (const [cookie, kept] of readFile(path)) known.set(cookie, kept);
+    isRead = true;
+    return known;
+  };
+  const end = (cookies: readonly string[]): void => {
+    const ended = cookies.filter((cookie) => read().delete(cookie));
+    if (ended.length > 0) save(path, known);
+  };
   return {
     createCode: () => {
       const code = newSecret(CODE_BYTES);
@@ -48,22 +70,50 @@ export function createSignIns(now: () => number): SignIns {
       const code = codes.get(sha256Hex(text));
       if (code === undefined) return "unknown";
       if (code.cookie !== null) {
-        tokens.delete(code.cookie);
+        end([code.cookie]);
         return "used";
       }
       if (now() >= code.until) return "expired";
       const cookie = newSecret(SECRET_BYTES);
       const token = newSecret(SECRET_BYTES);
       code.cookie = sha256Hex(cookie);
-      tokens.set(code.cookie, sha256Hex(token));
+      read().set(code.cookie, { token: sha256Hex(token), until: now() + SIGN_IN_SECONDS * 1000 });
+      save(path, known);
       return { cookie, token };
     },
-    has: (cookies, token) =>
-      token !== undefined && cookies.some((cookie) => tokens.get(sha256Hex(cookie)) === sha256Hex(token)),
-    signOut: (cookies) => {
-      for (const cookie of cookies) tokens.delete(sha256Hex(cookie));
+    has: (cookies, token) => {
+      if (token === undefined) return false;
+      const hash = sha256Hex(token);
+      return cookies.some((cookie) => {
+        const kept = read().get(sha256Hex(cookie));
+        return kept?.token === hash && now() < kept.until;
+      });
     },
+    signOut: (cookies) => end(cookies.map(sha256Hex)),
   };
+}
+
+/** Without a file that can be read, everybody signs in again. */
+function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
+  // Made here: each schema takes part of the start.
+  const signIn = z.tuple([z.string(), z.string(), z.number()]);
+  const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });
+  try {
+    const { data } = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
+    return (data?.sign_ins ?? []).map(([cookie, token, until]) => [cookie, { token, until }]);
+  } catch {
+    return [];
+  }
+}
+
+function save(path: string | null, known: Iterable<readonly [cookie: string, kept: Kept]>): void {
+  if (path === null) return;
+  const signIns = Array.from(known, ([cookie, { token, until }]) => [cookie, token, until]);
+  try {
+    replaceFile(path, `${JSON.stringify({ v: 1, sign_ins: signIns })}\n`);
+  } catch {
+    // The sign-in ends with this run then. The ledger reports a full disk.
+  }
 }
 
 function newSecret(bytes: number): string {

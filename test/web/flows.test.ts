@@ -1,7 +1,7 @@
 // The page in a real browser, on the real gateway as users run it. Skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { encodeLine, GENESIS, hashLine } from "../../src/billing/ledger/line.ts";
 import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
@@ -386,7 +386,7 @@ test.skipIf(!hasBrowser)("a model's name that reverses text is shown as it is st
 });
 
 test.skipIf(!hasBrowser)(
-  "after a restart of the gateway the page says how to sign in again, and a new link works",
+  "a restart of the gateway signs no page out, and after the sign-ins are removed it says how to sign in again",
   async () => {
     const own = makeTempFolder();
     const first = await startGateway({ config: writeConfig(), folder: own });
@@ -395,11 +395,15 @@ test.skipIf(!hasBrowser)(
     await first.stop();
     await page.getByText("The gateway does not answer").waitFor();
     const second = await startGateway({ config: writeConfig(first.port), folder: own });
+    await page.getByText("live", { exact: true }).waitFor();
+    await second.stop();
+    unlinkSync(own.join("ledger.jsonl.sign-ins.json"));
+    const third = await startGateway({ config: writeConfig(first.port), folder: own });
     await page.getByText("You are not signed in").waitFor();
-    await page.goto(await makeLink(second));
+    await page.goto(await makeLink(third));
     await page.getByRole("navigation").waitFor();
     await context.close();
-    await second.stop();
+    await third.stop();
     own.remove();
   },
 );

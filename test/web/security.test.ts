@@ -205,7 +205,7 @@ describe("a sign-in link", () => {
   test("gives a cookie that no script reads and no other site sends", async () => {
     const answer = await trySignIn(gateway, gateway.running.console?.createLink() ?? "");
     expect(answer.field("set-cookie")).toMatch(
-      /^gateway_console_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
+      /^gateway_console_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
     );
   });
 
