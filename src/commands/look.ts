@@ -8,7 +8,7 @@ import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
 
 const PERIOD: Parameter = [
   "[period]",
-  "today, yesterday, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)",
+  "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month (2026-11) or a day (2026-11-20)",
 ];
 const SPAN: readonly Parameter[] = [["--since <when>", "the same words as the period: its beginning"], UNTIL];
 const OF_KEY: Parameter = ["--key <name>", "only requests of this key"];

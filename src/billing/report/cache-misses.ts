@@ -1,7 +1,7 @@
 // Sums what prompts missed in their caches, by session and model, and by cause. It only reads.
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { type MissedRequest, listMisses } from "../index/groups.ts";
+import { type Group, type MissedRequest, listMisses } from "../index/groups.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { type CacheMiss, cacheSchema } from "../ledger/line.ts";
 import { hasNames, type ReportQuery, selectGroups } from "./report.ts";
@@ -41,6 +41,8 @@ export interface MissReport {
   readonly total: MissTotals;
   /** Requests in the period, with or without a miss. */
   readonly requests: number;
+  /** Those of them whose lines name no session, as those of 0.1.0 do. No prompt of theirs was analysed. */
+  readonly older: number;
   readonly unreadable: number;
 }
 
@@ -54,25 +56,33 @@ export function listPersistent({ rows }: MissReport): { readonly row: MissRow; r
   );
 }
 
-type Group = Omit<MissRow, "totals" | "causes"> & { readonly causes: Map<string, CauseRow> };
+type MissGroup = Omit<MissRow, "totals" | "causes"> & { readonly causes: Map<string, CauseRow> };
 
 export function reportMisses(index: LedgerIndex, query: Omit<ReportQuery, "by">): MissReport {
+  const { only = {} } = query;
   const selected = selectGroups(index, { ...query, by: ["model"] });
-  const requests = selected.reduce(
-    (sum, group) => sum + (group.traits.type === "request" ? group.requests : 0),
-    0,
-  );
+  const older = only.session === undefined ? { ...query, only: { ...only, session: "" } } : null;
   const models = [...new Set(selected.map(({ traits }) => traits.model))];
   const groups = Map.groupBy(listMisses(index, query), ({ traits }) => traits.model);
   const rows = models.flatMap((model) => sumMisses(groups.get(model) ?? [], query.only));
   const causes = mergeCauses(rows.flatMap((row) => row.causes));
-  const { unreadable } = index.progress;
-  return { rows: rows.toSorted(byCost), causes, total: sumTotals(causes), requests, unreadable };
+  return {
+    rows: rows.toSorted(byCost),
+    causes,
+    total: sumTotals(causes),
+    requests: countRequests(selected),
+    older: older === null ? 0 : countRequests(selectGroups(index, { ...older, by: ["model"] })),
+    unreadable: index.progress.unreadable,
+  };
+}
+
+function countRequests(groups: readonly Group[]): number {
+  return groups.reduce((sum, { traits, requests }) => sum + (traits.type === "request" ? requests : 0), 0);
 }
 
 /** The misses of one model. */
 function sumMisses(misses: readonly MissedRequest[], only: ReportQuery["only"]): MissRow[] {
-  const groups = new Map<string, Group>();
+  const groups = new Map<string, MissGroup>();
   for (const miss of misses) {
     const cache = cacheSchema.safeParse(miss.cache).data;
     if (cache === undefined || !hasNames(miss, only)) continue;

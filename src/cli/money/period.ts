@@ -45,7 +45,7 @@ export function readPeriodWord(text: string, clock: Clock): Period {
   return { since: toIso(range.from), until: range.to === null ? null : toIso(range.to) };
 }
 
-const WORDS = "today, yesterday, 7d, 12h, 2w, a month such as 2026-11";
+const WORDS = "today, yesterday, week, month, last-week, last-month, 7d, 12h, 2w, a month such as 2026-11";
 
 /** Exported for tests. */
 export function readSince(text: string | undefined, clock: Clock): string | null {
@@ -73,8 +73,8 @@ function readRange(text: string, { zone, now }: Clock): Range | null {
     from: zone.fromLocal(from),
     to: zone.fromLocal(to),
   });
-  if (text === "today") return localDays(today, today + DAY_MS);
-  if (text === "yesterday") return localDays(today - DAY_MS, today);
+  const named = findNamedSpan(text, today);
+  if (named !== null) return localDays(...named);
   const [, count = "", unit = ""] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
   if (unit === "h") return { from: now.getTime() - Number(count) * HOUR_MS, to: null };
   if (unit !== "") {
@@ -90,6 +90,16 @@ function readRange(text: string, { zone, now }: Clock): Range | null {
   // A date is a local day. The config's dates are UTC, and so is what readMoment makes of one.
   if (!text.includes("T")) return localDays(moment.getTime(), moment.getTime() + DAY_MS);
   return { from: moment.getTime(), to: moment.getTime() };
+}
+
+/** `today`, `week`, `last-month`: its local beginning and end. */
+function findNamedSpan(text: string, today: number): [from: number, to: number] | null {
+  if (text === "today") return [today, today + DAY_MS];
+  if (text === "yesterday") return [today - DAY_MS, today];
+  const [, last, span] = /^(last-)?(week|month)$/.exec(text) ?? [];
+  if (span !== "week" && span !== "month") return null;
+  const start = startOfSpan(span, last === undefined ? today : startOfSpan(span, today) - DAY_MS);
+  return [start, startOfNextSpan(span, start)];
 }
 
 function readDate(text: string): Date | null {

@@ -7,6 +7,7 @@ import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import { fetchListPage } from "../../gateway/channels/model-list.ts";
+import { formatCount } from "../terminal/text.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf } from "../../gateway/upstream/origin.ts";
@@ -88,7 +89,7 @@ export function describeCheck(result: CheckResult): string {
     case "accepted":
       return result.models === null
         ? "accepts the credential"
-        : `accepts the credential and lists ${result.models} models`;
+        : `accepts the credential and lists ${formatCount(result.models, "model")}`;
     case "refused":
       return `refuses the credential (${result.status})`;
     case "unknown":

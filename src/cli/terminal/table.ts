@@ -45,8 +45,14 @@ const DEFAULT_LEAST = 8;
 
 export function createTable<Row>(columns: ReadonlyArray<Column<Row>>): Table<Row> {
   const widths = columns.map(({ title, usual = "" }) => Math.max(measure(title), measure(usual)));
+  let before: { readonly room: number; readonly fitted: readonly number[] } | null = null;
+  const fit = (room: number): readonly number[] => {
+    const same = before?.room === room ? fitShown(columns, widths, room, before.fitted) : null;
+    before = { room, fitted: same ?? fitColumns(columns, widths, room) };
+    return before.fitted;
+  };
   const write = (cells: readonly string[], room: number, row: Row | null): string => {
-    const fitted = fitColumns(columns, widths, room);
+    const fitted = fit(room);
     const shown = columns.flatMap(({ align, paint }, index) => {
       const width = fitted[index] ?? 0;
       return width === 0 ? [] : [{ paint, text: alignText(cells[index] ?? "", width, align) }];
@@ -85,9 +91,15 @@ export function printTable<Row>(rows: readonly Row[], columns: ReadonlyArray<Col
   printLines(createTable(columns).draw(rows, readRoom()));
 }
 
-/** The width of each column; 0: it is left out. */
-function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
-  if (room === Number.POSITIVE_INFINITY) return [...widths];
+/** How wide each column would be, and at least. */
+interface Needs {
+  readonly full: readonly number[];
+  readonly least: readonly number[];
+  readonly isName: (index: number) => boolean;
+  readonly isNumber: (index: number) => boolean;
+}
+
+function findNeeds(columns: readonly Layout[], widths: readonly number[]): Needs {
   const hasNames = columns.some(({ name }) => name === true);
   const isName = (index: number): boolean => (hasNames ? columns[index]?.name === true : index === 0);
   const isNumber = (index: number): boolean => columns[index]?.align === "right";
@@ -99,6 +111,29 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
     const room = column.least ?? Math.max(DEFAULT_LEAST, measure(column.title));
     return isNumber(index) ? whole : Math.min(whole, room);
   });
+  return { full, least, isName, isNumber };
+}
+
+/** The columns that were shown before, in a log whose cells become wider: a name is cut rather than that another column
+ *  takes the place of one. Null: they do not fit. */
+function fitShown(
+  columns: readonly Layout[],
+  widths: readonly number[],
+  room: number,
+  before: readonly number[],
+): number[] | null {
+  const needs = findNeeds(columns, widths);
+  const shown = (wanted: readonly number[]): number[] =>
+    wanted.map((width, index) => (before[index] === 0 ? 0 : width));
+  if (sumWidths(shown(needs.least)) > room) return null;
+  return shrinkTexts(shown(needs.full), room, needs);
+}
+
+/** The width of each column; 0: it is left out. */
+function fitColumns(columns: readonly Layout[], widths: readonly number[], room: number): number[] {
+  if (room === Number.POSITIVE_INFINITY) return [...widths];
+  const needs = findNeeds(columns, widths);
+  const { full, least, isName } = needs;
   const fitted = [...full];
   const leaveOut = (order: readonly number[], needed: (index: number) => number): void => {
     for (const index of order) {
@@ -122,11 +157,15 @@ function fitColumns(columns: readonly Layout[], widths: readonly number[], room:
         widths.map((width, index) => (width === 0 ? 0 : ((isName(index) ? full : least)[index] ?? 0))),
       ) <= room,
   );
+  return shrinkTexts(fitted, room, needs);
+}
+
+function shrinkTexts(widths: number[], room: number, { least, isName, isNumber }: Needs): number[] {
   const isText = (index: number): boolean => !isNumber(index);
-  shrink(fitted, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
-  shrink(fitted, room, (index) => (isText(index) ? (least[index] ?? 0) : null));
-  shrink(fitted, room, (index) => (isText(index) ? 1 : null));
-  return fitted;
+  shrink(widths, room, (index) => (isText(index) && !isName(index) ? (least[index] ?? 0) : null));
+  shrink(widths, room, (index) => (isText(index) ? (least[index] ?? 0) : null));
+  shrink(widths, room, (index) => (isText(index) ? 1 : null));
+  return widths;
 }
 
 /** A wide column may have made others go before it went itself: those that fit come back. */

@@ -125,6 +125,21 @@ describe("a table whose rows come one by one", () => {
     expect(row(["longer-name", "y", "2"], Number.POSITIVE_INFINITY)).toBe("longer-name  y         2");
   });
 
+  test("a log keeps its columns where a name becomes longer, and cuts the name", () => {
+    const table = createTable([
+      { title: "ID", spare: 2 },
+      { title: "MODEL", name: true, least: 5, most: 20 },
+      { title: "OUT", align: "right", spare: 1, firm: true },
+    ]);
+    const row = (cells: readonly string[], room = 16): string | undefined => table.rows([cells], room)[0];
+    expect(row(["id1", "short", "7"])).toBe("id1  short    7");
+    expect(row(["id2", "a-model-with-a-name", "8"])).toBe("id2  a-mod…    8");
+    // Digits are never cut: a column gives way for them.
+    expect(row(["id3", "short", "123456"])).toBe("short     123456");
+    // Another width is another choice.
+    expect(row(["id4", "a-model-with-a-name", "8"], 40)).toBe("id4  a-model-with-a-name       8");
+  });
+
   test("a table has room from the start for cells of usual width", () => {
     const table = createTable(
       columns.map((column, index) => ({ ...column, usual: ["longer-nam", "a note", "99999"][index] ?? "" })),

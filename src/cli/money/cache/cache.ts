@@ -12,7 +12,7 @@ import {
 import { formatUsd } from "../../../lib/money.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
-import { formatAmount, formatCount } from "../../terminal/text.ts";
+import { formatAmount, formatCount, shortenSession } from "../../terminal/text.ts";
 import { adviseOn, describeCause } from "./cache-advice.ts";
 import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
 
@@ -34,15 +34,22 @@ export function showCache(flags: CacheFlags): void {
   }
   if (report.requests === 0) printNote("No requests in this period.");
   else if (report.rows.length === 0)
-    printNote(`Nothing was missed in ${formatCount(report.requests, "request")}.`);
+    printNote(`Nothing was missed in ${formatCount(report.requests - report.older, "request")}.`);
   else printReport(report);
+  if (report.older > 0) printNote(describeOlder(report.older));
   reportUnreadable(report);
+}
+
+/** Lines of 0.1.0 name no session. */
+function describeOlder(count: number): string {
+  return `${formatCount(count, "request")} of version 0.1.0 ${count === 1 ? "was" : "were"} not analysed.`;
 }
 
 function describeReport(report: MissReport): Record<string, unknown> {
   const describeRow = ({ cause, totals }: CauseRow) => ({ ...cause, ...describeMisses(totals) });
   return {
     requests: report.requests,
+    unanalysed: report.older,
     rows: report.rows.map(({ causes, totals, ...row }) => ({
       ...row,
       ...describeMisses(totals),
@@ -72,11 +79,16 @@ const NUMBERS: ReadonlyArray<Column<Counted>> = [
 ];
 
 function printReport(report: MissReport): void {
-  const total = { session: null, label: "total", tool: null, model: "", causes: [], totals: report.total };
+  const total = { session: "total", label: null, tool: null, model: "", causes: [], totals: report.total };
   printTable<Omit<MissRow, "channel">>(
     [...report.rows, total],
     [
-      { title: "SESSION", name: true, read: ({ label, session }) => label ?? session ?? "(no session)" },
+      {
+        title: "SESSION",
+        name: true,
+        read: ({ session }) => (session === null ? "(no session)" : shortenSession(session)),
+      },
+      { title: "LABEL", spare: 5, most: 32, read: ({ label }) => label ?? "" },
       { title: "TOOL", spare: 4, read: ({ tool }) => tool ?? "" },
       { title: "MODEL", spare: 1, read: ({ model }) => model },
       ...NUMBERS,

@@ -234,6 +234,7 @@ const sessionOf = { session: z.string().nullable(), channel: z.string(), model: 
 export const cache = z.looseObject({
   ...query,
   requests: z.int(),
+  unanalysed: z.int(),
   rows: z.array(
     misses.extend({ ...sessionOf, tool: z.string().nullable(), label: z.string().nullable(), causes }),
   ),

@@ -38,10 +38,10 @@ test("cache shows a row for each session and model, and one for each cause", asy
   const { status, stdout, stderr } = await run("cache", "--ledger", path);
   expect(status).toBe(0);
   expect(stdout.trimEnd().split("\n")).toEqual([
-    "SESSION  TOOL         MODEL              MISSES   MISSED    COST $  MOSTLY BECAUSE",
-    "s-1      claude-code  claude-sonnet-4-5       4  125,022  0.440000  tool 3 changed",
-    "s-2      codex        claude-sonnet-4-5       2    1,700  0.002000  earlier messages changed",
-    "total                                         6  126,722  0.442000",
+    "SESSION  LABEL  TOOL         MODEL              MISSES   MISSED    COST $  MOSTLY BECAUSE",
+    "s-1             claude-code  claude-sonnet-4-5       4  125,022  0.440000  tool 3 changed",
+    "s-2             codex        claude-sonnet-4-5       2    1,700  0.002000  earlier messages changed",
+    "total                                                6  126,722  0.442000",
     "",
     "CAUSE                              MISSES   MISSED    COST $",
     "tool 3 changed                          1  110,022  0.410000",
@@ -75,6 +75,33 @@ test("a period in which nothing was missed says so", async () => {
   const { stdout, stderr } = await run("cache", "2026-11-19", "--ledger", path);
   expect(stdout).toBe("");
   expect(stderr).toBe("Nothing was missed in 1 request.\n");
+});
+
+test("cache tells sessions of one folder apart, and says how many requests of 0.1.0 were not analysed", async () => {
+  const of = (session: string) => ({ tool: "claude-code", session, label: "web-shop" });
+  const ledger = writeLedger([
+    line({ missed: 10, usd: "0.2", because: "upstream_lost" }, of("first-session")),
+    line({ missed: 10, usd: "0.1", because: "upstream_lost" }, of("second-session")),
+    { id: "old", time: "2026-11-20T10:00:00.000Z" },
+  ]);
+  const { stdout, stderr } = await run("cache", "--ledger", ledger);
+  expect(
+    stdout
+      .split("\n")
+      .slice(1, 3)
+      .map((row) => row.split(/ +/).slice(0, 2)),
+  ).toEqual([
+    ["first-se", "web-shop"],
+    ["second-s", "web-shop"],
+  ]);
+  expect(stderr).toContain("1 request of version 0.1.0 was not analysed");
+  const json: unknown = JSON.parse((await run("cache", "--ledger", ledger, "--json")).stdout);
+  expect(json).toMatchObject({ requests: 3, unanalysed: 1 });
+  const old = writeLedger([{ id: "old", time: "2026-11-20T10:00:00.000Z" }]);
+  const none = await run("cache", "--ledger", old);
+  expect(none.stderr).toBe(
+    "Nothing was missed in 0 requests.\n1 request of version 0.1.0 was not analysed.\n",
+  );
 });
 
 test("cache --lifetime names the setting that would have been cheaper, in the table and in --json", async () => {
