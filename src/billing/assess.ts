@@ -75,8 +75,14 @@ function assessEnd({ outcome, status, reading, streamed, estimatedInput }: Ended
   if (reading.parts.some(({ usage }) => usage.call !== undefined))
     return outcome === "complete" && reading.final ? { ...NOTHING, parts: reading.parts } : UNKNOWN;
   if (outcome === "upstream_error") return assessFailed(reading, streamed);
+  if (lacksUsage(reading)) return assessBroken(reading, estimatedInput);
   if (reading.final) return assessFinal(reading, streamed);
   return outcome === "complete" ? assessReported(reading) : assessBroken(reading, estimatedInput);
+}
+
+/** A server that reports nothing, or zeros, has answered all the same. */
+function lacksUsage(reading: Reading): boolean {
+  return reading.mayLackUsage === true && reading.hasText && !countsAny(reading.parts, USAGE_KINDS);
 }
 
 function assessFailed(reading: Reading, streamed: boolean): Assessment {

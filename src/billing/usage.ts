@@ -128,6 +128,10 @@ export interface Reading {
   readonly refusal?: { readonly category: string | null } | undefined;
   /** The upstream called the model several times, with prompts of its own, and adds up what they used. */
   readonly loops?: boolean | undefined;
+  /** Some upstreams of the dialect report no usage for a whole answer. It is estimated. */
+  readonly mayLackUsage?: boolean | undefined;
+  /** The answer has said that it is finished, and some upstreams send nothing after that. */
+  readonly isFinished?: boolean | undefined;
   /** Present if the upstream reports that its cache was missed, and why. */
   readonly cacheReason?: CacheReason | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */

@@ -35,6 +35,8 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly multiplier: string;
   /** Its channel passes on the client's own login, so a plan pays for its requests. */
   readonly usesLogin: boolean;
+  /** Some of its channels speak another dialect than its clients. */
+  readonly crosses: boolean;
   /** By priority, then as written; without disabled ones. */
   readonly channels: readonly Channel[];
   /** The names of all its channels, in the order of the file. */
@@ -106,16 +108,17 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
   }));
   const groups = mapEntries(config.groups, (group, name): Group => {
     const usesLogin = group.channels.some((channel) => channels.get(channel)?.usesLogin);
+    const usable = group.channels
+      .map((channel) => required(channels.get(channel), channel))
+      .filter(({ disabled }) => !disabled);
     return {
       ...group,
       name,
       usesLogin,
+      crosses: group.convert || usable.some(({ platform }) => platform !== group.platform),
       // A plan has been paid already.
       multiplier: group.multiplier ?? (usesLogin ? "0" : "1"),
-      channels: group.channels
-        .map((channel) => required(channels.get(channel), channel))
-        .filter(({ disabled }) => !disabled)
-        .sort((a, b) => a.priority - b.priority),
+      channels: usable.sort((a, b) => a.priority - b.priority),
       listed: group.channels,
       plans: [...plans.values()].filter((plan) => plan.groups.includes(name)),
     };

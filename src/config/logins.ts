@@ -4,7 +4,7 @@
 import { getField, getList, isObject } from "../lib/json/json.ts";
 import { isLoopback } from "./proxy.ts";
 import type { Path } from "./yaml/source.ts";
-import { readBaseUrl, readListenHost } from "./yaml/scalars.ts";
+import { readBaseUrl, readListenHost, withoutVersion } from "./yaml/scalars.ts";
 
 /** The value of `credential` that means: the client's own. */
 export const CLIENT_LOGIN = "client";
@@ -101,7 +101,7 @@ function checkSettings(channel: unknown, url: URL | null): LoginProblem[] {
 /** Null if it is none: another problem is reported. */
 function readUrl(text: string): URL | null {
   try {
-    return readBaseUrl(text);
+    return withoutVersion(readBaseUrl(text));
   } catch {
     return null;
   }

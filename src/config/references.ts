@@ -5,7 +5,7 @@
 import { getField, isObject, getList } from "../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../lib/secret.ts";
 import { findLoginProblems } from "./logins.ts";
-import { CONVERTIBLE } from "./schema.ts";
+import { CHAT, CHAT_GROUP, CONVERTIBLE } from "./schema.ts";
 import { suggestNearest } from "./nearest.ts";
 import type { Path } from "./yaml/source.ts";
 
@@ -92,6 +92,7 @@ function checkGroups(tree: unknown, quote: Quote): ReferenceProblem[] {
       if (listed.indexOf(channel) !== index) return [{ path, message: "this channel is named twice" }];
       const other = getField(getField(channels, channel), "platform");
       if (typeof other !== "string" || typeof platform !== "string" || other === platform) return [];
+      if (other === CHAT && platform === CHAT_GROUP) return [];
       const problem = `the channel ${quote(channel, [])} is of another platform than its group`;
       if (getField(group, "convert") !== "true") return [{ path, message: problem + CONVERT_HINT }];
       if (CONVERTIBLE.has(other) && CONVERTIBLE.has(platform)) return [];

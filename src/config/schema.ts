@@ -22,6 +22,7 @@ import {
   readProbeInterval,
   readRelayPrefix,
   readZone,
+  withoutVersion,
   readSecretText,
   readSize,
   readTimeLimit,
@@ -33,8 +34,11 @@ import {
 export const PLATFORMS = ["messages", "responses", "content", "relay"] as const;
 export type Platform = (typeof PLATFORMS)[number];
 
-/** What a channel may be, besides: an upstream that speaks Chat Completions. No group is. */
-const CHANNEL_WORDS = [...PLATFORMS, "chat"] as const;
+/** What a channel may be, besides: an upstream that speaks Chat Completions. No group is, and those of the second platform
+ *  may have such channels: it serves Chat Completions. */
+export const CHAT = "chat";
+export const CHAT_GROUP: Platform = "responses";
+export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
 export type ChannelPlatform = (typeof CHANNEL_WORDS)[number];
 
 /** Requests can be converted between these. */
@@ -281,6 +285,8 @@ const channel = z
     /** Whether connections are opened before they are needed; undefined: if it is in use. */
     warm: flag.optional(),
     chat: chat.optional(),
+    /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
+    ask_usage: flag.optional(),
     /** Whether its provider is asked what the account still has. */
     balance: onOrOff,
     /** What the account gets each month. */
@@ -296,26 +302,29 @@ const channel = z
     message: "`reported` charges what the seller names, and `free: true` charges nothing: choose one",
     when: ({ value }) => typeof value === "object" && value !== null,
   })
-  .transform(({ base_url, models, aliases, headers, proxy, probe, price_provider, credit, ...rest }) => ({
-    ...rest,
-    /** Null: none. */
-    credit: credit ?? null,
-    ...readCredential(rest),
-    /** Without a trailing slash. */
-    baseUrl: base_url,
-    /** Null: the models of the upstream's own list. */
-    models: models ?? null,
-    /** A client's name → the upstream's name. */
-    aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
-    /** As aliases, for all names that fit. The first that fits counts. */
-    aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
-    headers: Object.entries(headers),
-    proxy: proxy ?? null,
-    /** Milliseconds between active probes; null: none. */
-    probeMs: probe ?? null,
-    /** The provider in the price book whose prices it pays; null: the address decides. */
-    priceProvider: price_provider ?? null,
-  }));
+  .transform(
+    ({ base_url, models, aliases, headers, proxy, probe, price_provider, credit, ask_usage, ...rest }) => ({
+      ...rest,
+      askUsage: ask_usage,
+      /** Null: none. */
+      credit: credit ?? null,
+      ...readCredential(rest),
+      /** Without a trailing slash. Servers of Chat Completions have versions of their own. */
+      baseUrl: rest.platform === CHAT ? base_url : withoutVersion(base_url),
+      /** Null: the models of the upstream's own list. */
+      models: models ?? null,
+      /** A client's name → the upstream's name. */
+      aliases: new Map(Object.entries(aliases).filter(([alias]) => !alias.includes("*"))),
+      /** As aliases, for all names that fit. The first that fits counts. */
+      aliasGlobs: sortGlobs(Object.entries(aliases).filter(([alias]) => alias.includes("*"))),
+      headers: Object.entries(headers),
+      proxy: proxy ?? null,
+      /** Milliseconds between active probes; null: none. */
+      probeMs: probe ?? null,
+      /** The provider in the price book whose prices it pays; null: the address decides. */
+      priceProvider: price_provider ?? null,
+    }),
+  );
 
 /** The longest text before the first `*` comes first. */
 function sortGlobs(

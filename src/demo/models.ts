@@ -3,7 +3,7 @@
 import type { Json } from "./json.ts";
 
 /** The kind of upstream that is simulated. */
-export type DemoPlatform = "messages" | "responses" | "content" | "relay";
+export type DemoPlatform = "messages" | "responses" | "content" | "relay" | "chat";
 
 /** The format of a model list. */
 export type ListShape = "messages" | "openai" | "content" | "relay";
@@ -33,6 +33,7 @@ const IDS = {
 const IDS_OF: Readonly<Record<DemoPlatform, readonly string[]>> = {
   ...IDS,
   relay: [...IDS.messages, ...IDS.content],
+  chat: ["qwen3-coder", "llama3.3", "nomic-embed-text"],
 };
 
 export function listIds(platform: DemoPlatform | null): readonly string[] {

@@ -2,6 +2,7 @@
 
 import { answerJson, answerStream, type Answer } from "./answers/answer.ts";
 import { chat } from "./answers/chat.ts";
+import { findChatProblem } from "./answers/chat-rules.ts";
 import { content } from "./answers/content.ts";
 import type { Family, FamilyName } from "./answers/family.ts";
 import { decodeName, pick, pickList, pickNumber, pickText, readText, type Json } from "./json.ts";
@@ -44,6 +45,7 @@ const FAMILIES: Readonly<Record<DemoPlatform, readonly FamilyName[]>> = {
   responses: ["responses", "chat"],
   content: ["content"],
   relay: ["messages", "content"],
+  chat: ["chat"],
 };
 
 /** The shape of `/v1/models`, or null if the client's own headers decide. */
@@ -52,13 +54,14 @@ const SHAPE_OF: Readonly<Record<DemoPlatform, ListShape | null>> = {
   responses: "openai",
   content: "content",
   relay: null,
+  chat: "openai",
 };
 
 const ROUTES: readonly DemoRoute[] = [
   { method: "POST", path: /\/v1\/messages$/, family: "messages", act: (r, s) => generate(messages, r, s) },
   { method: "POST", path: /\/v1\/messages\/count_tokens$/, family: "messages", act: countMessages },
-  { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: (r, s) => generate(chat, r, s) },
-  { method: "POST", path: /\/v1\/embeddings$/, family: "responses", act: embedInput },
+  { method: "POST", path: /\/v1\/chat\/completions$/, family: "chat", act: answerChat },
+  { method: "POST", path: /\/v1\/embeddings$/, family: "chat", act: embedInput },
   { method: "POST", path: /\/v1\/alpha\/search$/, family: "responses", act: searchWeb },
   { method: "POST", path: /\/v1\/images\/(?:generations|edits)$/, family: "responses", act: makePicture },
   { method: "POST", path: /\/v1\/responses$/, family: "responses", act: (r, s) => generate(responses, r, s) },
@@ -129,6 +132,12 @@ function generate(
   return modelRequest.stream
     ? answerStream(family.name, family.writeEvents(completion, body))
     : answerJson(family.name, reply);
+}
+
+/** A server of Chat Completions is strict. What speaks more than that is not simulated so closely. */
+function answerChat(request: DemoRequest, state: DemoState): Answer {
+  const problem = state.platform === "chat" ? findChatProblem(request.body) : null;
+  return problem === null ? generate(chat, request, state) : answerError("chat", 400, problem);
 }
 
 function countMessages({ body }: DemoRequest): Answer {

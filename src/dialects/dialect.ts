@@ -3,7 +3,7 @@
 
 import type { ClientTools } from "../billing/limits/client-tools.ts";
 import type { CallListener, Meter } from "../billing/usage.ts";
-import type { Platform } from "../config/schema.ts";
+import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
 import type { Field } from "../lib/http1/types.ts";
 import type { Layout } from "./prompt/layouts.ts";
@@ -24,6 +24,8 @@ export interface Endpoint {
   /** Keys of groups of these platforms fit. */
   readonly platforms: readonly Platform[];
   readonly dialect: Dialect;
+  /** Channels of this platform serve it, too, though they do not speak its dialect. */
+  readonly alsoOn?: ChannelPlatform;
   readonly keySources: readonly KeySource[];
   /** No member of its requests caps the output. */
   readonly ignoresCaps?: true;

@@ -59,7 +59,7 @@ const RESPONSES: Family = { dialect: responses, platforms: ["responses"], keySou
 const COMPACTION: Family = { ...RESPONSES, ignoresCaps: true };
 const MESSAGES: Family = { dialect: messages, platforms: ["messages"], keySources: MESSAGES_KEYS };
 const CHAT: Family = { dialect: chat, platforms: ["responses"], keySources: BEARER };
-const EMBEDDINGS: Family = { dialect: embeddings, platforms: ["responses"], keySources: BEARER };
+const EMBEDDINGS: Family = { ...RESPONSES, dialect: embeddings, alsoOn: "chat" };
 /** What Codex calls for its tools: https://github.com/openai/codex/blob/main/codex-rs/codex-api/src/search.rs */
 const SEARCH: Family = { ...RESPONSES, dialect: search, onlyAt: "openai", pricedAs: SEARCH_PRICE };
 const IMAGES: Family = { ...COMPACTION, dialect: images, onlyAt: "openai" };

@@ -125,12 +125,20 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
 /** What differs between channels. */
 export const CHANNEL_ROWS: Readonly<Record<ChannelPlatform, ChannelRow>> = {
   ...PLATFORM_ROWS,
-  chat: { dialect: chat, spoken: ["chat"], answerPaths: ["/v1/chat/completions"], ownVersions: true },
+  chat: {
+    dialect: chat,
+    spoken: ["chat"],
+    answerPaths: ["/v1/chat/completions"],
+    ownVersions: true,
+    asksUsage: true,
+  },
 };
 
 interface ChannelRow extends Pick<PlatformRow, "dialect" | "spoken" | "answerPaths"> {
   /** A base URL may end in a version of its own, and not `/v1`. */
   readonly ownVersions?: true;
+  /** A stream reports its usage only if it is asked to. */
+  readonly asksUsage?: true;
 }
 
 /** The same for every platform, in the order of PLATFORMS. */

@@ -19,7 +19,7 @@ import { secretsOf } from "./intake/known-secrets.ts";
 import { findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
-import { findCrossing, planCrossings } from "./upstream/crossing.ts";
+import { findCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
 import { keepLoginOut } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
@@ -49,6 +49,7 @@ function begin(r: Request, gateway: Gateway): void {
   const { catalog } = gateway;
   refuseOwnCall(r.exchange);
   admit(r, catalog);
+  if (r.group.crosses) requireServed(r.group, r.target.endpoint);
   r.query = secretsOf(catalog).cleanQuery(r.query);
   // Key and prices come from one config, even if a reload happens while the body arrives.
   r.overrides = catalog.prices;
@@ -114,7 +115,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   const [login] = r.group.usesLogin ? match.candidates : [];
   if (login !== undefined) keepLoginOut(r, login.channel);
   r.prompt = r.body.plain;
-  if (r.group.convert) return findConversions(r);
+  if (r.group.crosses) return findConversions(r);
   const crossing = findCrossing(r.dialect.name, r.group.platform);
   if (crossing !== null && r.body.plain !== null) {
     const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
@@ -133,11 +134,11 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   throw new GatewayError("bad_request", what);
 }
 
-/** The channels of a group that converts get the request when they are tried. What cannot be converted for the only kind of
- *  channels is refused before anything is billed. */
+/** The channels of a group with several dialects get the request when they are tried. What cannot be converted for the only
+ *  kind of channels is refused before anything is billed. */
 function findConversions(r: Request): void {
   r.stream = r.body.stream;
-  r.candidates = planCrossings(r.target, r.candidates);
+  r.candidates = planCrossings(r.group, r.target, r.candidates);
   const [first] = r.candidates;
   if (first?.isConverted === true && r.target.endpoint.purpose === "generate") takeCrossing(r, first);
 }

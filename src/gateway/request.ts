@@ -85,7 +85,7 @@ export class Request implements ClientCall {
   path: string;
   /** Converts between the client's dialect and the upstream's; null if they are the same. */
   bridge: Bridge | null = null;
-  /** In a group that converts: the request in the dialect of the channel that is tried; null if that is the client's. */
+  /** In a group with several dialects: the request in the dialect of the channel that is tried; null if that is the client's. */
   crossed: Crossed | null = null;
 
   // What it may cost.
@@ -104,6 +104,8 @@ export class Request implements ClientCall {
   /** It may go upstream: limits and journal have let it pass. */
   held = false;
   upstream: UpstreamWork = NO_WORK;
+  /** The last channel was asked for the usage of its stream, which the client has not asked for. */
+  asksUsage = false;
   /** The model that was requested from the last channel, by its upstream's name. */
   requested: string | null = null;
   readonly attempts: AttemptRecord[] = [];

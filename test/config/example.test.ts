@@ -15,6 +15,7 @@ test("the example loads, without any environment", () => {
   expect([...catalog.groups.keys()]).toEqual([
     "claude",
     "codex",
+    "local",
     "claude-local",
     "gemini",
     "relay",

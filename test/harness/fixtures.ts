@@ -70,7 +70,9 @@ export function askForFixture(fixture: Fixture): { target: string; body: object 
   if (family === "anthropic")
     return { target: "/v1/messages", body: { model, max_tokens: 99, stream, messages } };
   if (family === "openai-responses") return { target: "/v1/responses", body: { model, input: "x", stream } };
-  if (family === "openai-chat") return { target: "/v1/chat/completions", body: { model, stream, messages } };
+  const asked = stream ? { stream_options: { include_usage: true } } : {};
+  if (family === "openai-chat")
+    return { target: "/v1/chat/completions", body: { model, stream, messages, ...asked } };
   const verb = stream ? `streamGenerateContent${file.endsWith(".sse") ? "?alt=sse" : ""}` : "generateContent";
   const body = { contents: [{ role: "user", parts: [{ text: "x" }] }] };
   return { target: `/v1beta/models/${model}:${verb}`, body };

@@ -155,4 +155,7 @@ export interface Destination {
 }
 
 /** How a server of the chat dialect differs from others: with the channel's settings, and with those of its address. */
-export type Quirks = Readonly<{ [Name in keyof ChatSettings]-?: NonNullable<ChatSettings[Name]> }>;
+export type Quirks = Readonly<{ [Name in keyof ChatSettings]-?: NonNullable<ChatSettings[Name]> }> & {
+  /** Whether the usage of a stream has to be asked for. */
+  readonly ask_usage: boolean;
+};

@@ -46,7 +46,7 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
   return {
     model: to.model,
     stream,
-    ...(stream ? { stream_options: { include_usage: true } } : {}),
+    ...(stream && to.quirks.ask_usage ? { stream_options: { include_usage: true } } : {}),
     ...writeOptions(conversation, options, to),
     ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
     ...writeTools(keepFunctions(conversation), options),

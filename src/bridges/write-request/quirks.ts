@@ -1,5 +1,6 @@
 // How the servers of the chat dialect differ, by their addresses. A channel's own settings come first. Nothing is probed.
 
+import type { Channel } from "../../config/catalog.ts";
 import type { ChatSettings } from "../../config/schema.ts";
 import type { Quirks } from "../turn/conversation.ts";
 
@@ -12,6 +13,7 @@ const PLAIN: Quirks = {
   top_k: false,
   systems: "any",
   cache_key: false,
+  ask_usage: true,
 };
 
 const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
@@ -26,13 +28,19 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [/(^|\.)openrouter\.ai(:|$)/, { reasoning: "openrouter", files: true, top_k: true }],
   [/(^|\.)groq\.com(:|$)/, { cap: "max_completion_tokens", reasoning: "effort" }],
   [/(^|\.)minimaxi?\.(io|com|chat)(:|$)/, { systems: "first" }],
-  [/(^|\.)mistral\.ai(:|$)/, { systems: "first" }],
+  // Reports the usage unasked, and refuses to be asked: openai/openai-agents-python#442
+  [/(^|\.)mistral\.ai(:|$)/, { systems: "first", ask_usage: false }],
+  // Refuses to be asked: anomalyco/opencode#4698
+  [/(^|\.)(?:azure)?databricks\.(?:com|net)(:|$)/, { ask_usage: false }],
   [/:11434$/, { reasoning: "effort" }],
   [/:(?:8000|8080)$/, { top_k: true, systems: "first" }],
 ];
 
 /** `host`: of the channel's address, with its port. */
-export function findQuirks(host: string, own: ChatSettings = {}): Quirks {
+export function findQuirks(
+  host: string,
+  own: ChatSettings & { readonly ask_usage?: boolean | undefined } = {},
+): Quirks {
   const preset = { ...PLAIN, ...PRESETS.find(([pattern]) => pattern.test(host))?.[1] };
   return {
     cap: own.cap ?? preset.cap,
@@ -43,5 +51,16 @@ export function findQuirks(host: string, own: ChatSettings = {}): Quirks {
     top_k: own.top_k ?? preset.top_k,
     systems: own.systems ?? preset.systems,
     cache_key: own.cache_key ?? preset.cache_key,
+    ask_usage: own.ask_usage ?? preset.ask_usage,
   };
+}
+
+const known = new WeakMap<Channel, Quirks>();
+
+export function quirksOf(channel: Channel): Quirks {
+  const found = known.get(channel);
+  if (found !== undefined) return found;
+  const quirks = findQuirks(channel.baseUrl.host, { ...channel.chat, ask_usage: channel.askUsage });
+  known.set(channel, quirks);
+  return quirks;
 }

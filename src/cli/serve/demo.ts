@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
-import { type Platform, PLATFORMS } from "../../config/schema.ts";
+import { type ChannelPlatform, CHAT, CHAT_GROUP, type Platform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startUpstream } from "../../demo/upstream.ts";
@@ -15,7 +15,7 @@ import { measure } from "../terminal/text.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
-  readonly secrets: Readonly<Record<Platform, string>>;
+  readonly secrets: Readonly<Record<ChannelPlatform, string>>;
   /** Returns the path of its ledger, or null if that was empty and has been removed. */
   stop(): string | null;
 }
@@ -23,12 +23,23 @@ export interface Demo {
 /** Between two events of a simulated stream: short, but visible. */
 const EVENT_GAP_MS = 40;
 
+/** A group for each platform, and one with a channel that speaks Chat Completions. */
+const GROUPS = [...PLATFORMS, CHAT] as const;
+const CHAT_CALL = {
+  path: "/v1/chat/completions",
+  body: { model: "qwen3-coder", stream: true, messages: [{ role: "user", content: "Hello" }] },
+};
+
+function platformOf(group: ChannelPlatform): Platform {
+  return group === CHAT ? CHAT_GROUP : group;
+}
+
 export function startDemo(): Demo {
-  const upstreams = PLATFORMS.map((platform) => ({
+  const upstreams = GROUPS.map((platform) => ({
     platform,
     ...startUpstream({ platform, paceMs: EVENT_GAP_MS, sockets: true }),
   }));
-  const secrets = forEachPlatform(() => newSecret());
+  const secrets = { ...forEachPlatform(() => newSecret()), chat: newSecret() };
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));
   const config = {
     channels: Object.fromEntries(
@@ -38,16 +49,17 @@ export function startDemo(): Demo {
       ]),
     ),
     groups: Object.fromEntries(
-      PLATFORMS.map((platform) => [
-        platform,
-        { platform, multiplier: "1", channels: [`demo-${platform}`], description: "simulated" },
+      GROUPS.map((group) => [
+        group,
+        {
+          platform: platformOf(group),
+          multiplier: "1",
+          channels: [`demo-${group}`],
+          description: "simulated",
+        },
       ]),
     ),
-    keys: PLATFORMS.map((platform) => ({
-      name: `demo-${platform}`,
-      group: platform,
-      secret: secrets[platform],
-    })),
+    keys: GROUPS.map((group) => ({ name: `demo-${group}`, group, secret: secrets[group] })),
   };
   const { catalog } = checkConfigText(JSON.stringify(config), join(folder, "gateway.yaml"), {});
   const { path } = catalog.ledger;
@@ -134,11 +146,12 @@ function writeNarrowRequest(base: string, secret: string): string[] {
 
 /** One line to paste for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
-  const posts = PLATFORMS.flatMap((platform) => {
+  const posts = GROUPS.flatMap((group) => {
+    const platform = platformOf(group);
     const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;
     const start = base + readPathPrefix(platform, relayPrefix);
-    const key = keyHeader.replace("#", secrets[platform]);
-    return calls.map(
+    const key = keyHeader.replace("#", secrets[group]);
+    return (group === CHAT ? [CHAT_CALL] : calls).map(
       ({ path, body }) =>
         `curl -N '${start}${path}' -H '${key}' -H 'content-type: application/json' -d '${JSON.stringify(body)}'`,
     );

@@ -10,7 +10,7 @@ import { fetchListPage } from "../../gateway/channels/model-list.ts";
 import { formatCount } from "../terminal/text.ts";
 import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import { addressOf } from "../../gateway/upstream/origin.ts";
+import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { type Client, createClient } from "../../lib/http1/client/client.ts";
 
@@ -60,7 +60,7 @@ function judgeStatus(status: number, body: string): CheckResult {
 const CHECK_WAIT_MS = 10_000;
 
 async function sendEmpty(client: Client, channel: Channel): Promise<number> {
-  const { origin, basePath, deadlines } = addressOf(channel);
+  const { origin, deadlines } = addressOf(channel);
   const [path = ""] = CHANNEL_ROWS[channel.platform].answerPaths;
   // A path with a model in it would need a model to check.
   if (path.includes("{model}")) return 404;
@@ -74,7 +74,7 @@ async function sendEmpty(client: Client, channel: Channel): Promise<number> {
   const request = {
     origin,
     method: "POST",
-    target: basePath + path,
+    target: joinPath(channel, path),
     fields: overrideFields(fields, channel.headers),
     body: new TextEncoder().encode("{}"),
     deadlines: { ...deadlines, firstByteMs: CHECK_WAIT_MS, idleMs: CHECK_WAIT_MS },

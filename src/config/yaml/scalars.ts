@@ -144,11 +144,15 @@ export function readBaseUrl(text: string): URL {
     throw new RangeError("must not hold a user name or password: the secret belongs in `credential`");
   }
   if (url.search !== "" || url.hash !== "") throw new RangeError("must not hold a query or a fragment");
-  url.pathname = url.pathname
-    .replace(/\/+$/, "")
-    .replace(/\/v1(beta)?$/, "")
-    .replace(/\/+$/, "");
+  url.pathname = url.pathname.replace(/\/+$/, "");
   return url;
+}
+
+/** Paths bring the version of their API themselves. */
+export function withoutVersion(url: URL): URL {
+  const bare = new URL(url);
+  bare.pathname = url.pathname.replace(/\/v1(beta)?$/, "").replace(/\/+$/, "");
+  return bare;
 }
 
 /** `https://host` with an optional port, or `*`. */

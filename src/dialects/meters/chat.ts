@@ -25,8 +25,9 @@ const SHAPE = {
   model: true,
   service_tier: true,
   usage: true,
+  x_groq: { usage: true },
   error: { message: true },
-  choices: [{ finish_reason: true, delta: TEXT_SHAPE, message: TEXT_SHAPE }],
+  choices: [{ finish_reason: true, usage: true, delta: TEXT_SHAPE, message: TEXT_SHAPE }],
 } as const;
 
 class ChatReader implements UsageReader {
@@ -46,16 +47,16 @@ class ChatReader implements UsageReader {
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "model")) ?? this.#model;
     this.#tier = getName(getField(chunk, "service_tier")) ?? this.#tier;
-    const usage = getField(chunk, "usage");
-    if (isObject(usage)) this.#learnUsage(usage);
-    this.#awaitsUsage &&= !isObject(usage);
+    const usage = findUsage(chunk);
+    if (usage !== null) this.#learnUsage(usage);
+    this.#awaitsUsage &&= usage === null;
     if (
       getList(getField(chunk, "choices")).some(
         (choice) => getName(getField(choice, "finish_reason")) !== undefined,
       )
     ) {
       this.#finished = true;
-      this.#awaitsUsage = !isObject(usage);
+      this.#awaitsUsage = usage === null;
     }
     if (isObject(getField(chunk, "error"))) this.#end = "error";
   }
@@ -101,6 +102,16 @@ class ChatReader implements UsageReader {
       tariff: this.#tier === undefined ? {} : { service_tier: this.#tier },
       end: this.#end === "error" ? "error" : done ? "complete" : "open",
       final: usage !== null && done,
+      mayLackUsage: true,
+      isFinished: this.#finished,
     };
   }
+}
+
+/** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq beside the others (vercel/ai#1651). */
+function findUsage(chunk: unknown): Readonly<Record<string, unknown>> | null {
+  const usage = getField(chunk, "usage");
+  if (isObject(usage)) return usage;
+  const others = getList(getField(chunk, "choices")).map((choice) => getField(choice, "usage"));
+  return [...others, getField(getField(chunk, "x_groq"), "usage")].find(isObject) ?? null;
 }

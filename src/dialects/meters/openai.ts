@@ -68,7 +68,7 @@ function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
 
 function readPrompt(usage: unknown, name: string, total: number, counts: CountReader): Usage {
   const details = getField(usage, name);
-  const cached = counts.readDetail(details, "cached_tokens");
+  const cached = counts.readDetail(...findCached(usage, details));
   const written = counts.readDetail(details, "cache_write_tokens");
   // A part of those that were written; the others are kept for half an hour.
   const lifetimes = getField(details, "cache_write_tokens_details");
@@ -118,6 +118,12 @@ function readAnswer(
     output_image: images,
     reasoning,
   };
+}
+
+/** DeepSeek and Moonshot have a name of their own for it, beside the totals. */
+function findCached(usage: unknown, details: unknown): [from: unknown, name: string] {
+  const own = ["prompt_cache_hit_tokens", "cached_tokens"].find((name) => isCounted(usage, name));
+  return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 
 const SERVER_TOOLS = "server_side_tool_usage_details";

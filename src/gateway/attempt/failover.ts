@@ -1,6 +1,7 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
 // client; attempt.ts judges each response, and the files of deliver/ do the rest.
 
+import { GatewayError } from "../../lib/errors.ts";
 import type { Choice, Wait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -13,12 +14,15 @@ import {
   needsOwner,
 } from "../upstream/failure-rules.ts";
 import type { Request } from "../request.ts";
+import { takeCrossing } from "./forward.ts";
 
 export interface FailedAttempt {
   /** Null: the channel works, but another one may have the model, or what the client refers to. */
   readonly failure: Failure | null;
   /** The upstream's response, if there is one that a client can get. */
   readonly answer: ChannelResponse | null;
+  /** Nothing was sent: the request cannot be converted for the channel. */
+  readonly misfit?: GatewayError;
 }
 
 /** One channel after another, for one request. */
@@ -76,12 +80,25 @@ export class Failover {
       if (candidate === undefined) return null;
       // A cooldown may have begun while another channel was tried.
       if (this.#outcome !== null && !this.#gateway.channels.admits(candidate, this.#gateway.now())) continue;
+      if (this.#r.group.crosses && !this.#canCross(candidate)) continue;
       this.#tried += 1;
       this.#current = candidate;
       this.#reportStart(candidate);
       return candidate;
     }
     return null;
+  }
+
+  /** Another channel may serve what cannot be converted for this one. */
+  #canCross(candidate: Candidate): boolean {
+    try {
+      takeCrossing(this.#r, candidate);
+      return true;
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.status >= 500) throw error;
+      this.#outcome ??= { failure: null, answer: null, misfit: error };
+      return false;
+    }
   }
 
   #reportStart(candidate: Candidate): void {
@@ -123,12 +140,12 @@ export class Failover {
     if (outcome === null) return this.#repeatOnly();
     const wait = isFinal(outcome) ? this.#findWait(outcome.failure) : null;
     if (wait !== null) return this.#repeat(wait);
-    const { failure, answer } = outcome;
-    // After another channel of a group that converts, the request has another dialect.
-    const isReadable = answer !== null && (!this.#r.group.convert || answer.candidate === this.#current);
+    const { failure, answer, misfit } = outcome;
+    // After a channel of another kind, the request has another dialect.
+    const isReadable = answer !== null && (!this.#r.group.crosses || answer.candidate === this.#current);
     if (isReadable && (failure === null || (failure.kind === "status" && isForClient(failure))))
       return answer;
-    if (failure === null) throw new Error("a response without a body");
+    if (failure === null) throw misfit ?? new Error("a response without a body");
     throw describeFailure(failure);
   }
 

@@ -1,8 +1,10 @@
 // Sends the request to one channel's upstream. attempt.ts gets the response.
 
 import { dropEnvelopes } from "../../bridges/turn/envelope.ts";
+import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
+import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
 import {
   ClientGone,
@@ -20,6 +22,7 @@ import {
 } from "../../lib/json/json-spans.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
+import { askForUsage } from "../../dialects/formats/chat-usage.ts";
 import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";
@@ -41,7 +44,6 @@ export function forward(
   { client, converts, catalog }: Gateway,
 ): SentRequest {
   if (r.exchange.gone) throw new ClientGone("The client disconnected.");
-  if (r.group.convert) takeCrossing(r, candidate);
   const { channel } = candidate;
   const { origin, deadlines } = addressOf(channel);
   const secrets = secretsOf(catalog);
@@ -71,15 +73,26 @@ interface Passing {
   readonly secrets: KnownSecrets;
 }
 
-/** As the client wrote it, but for an alias, and for envelopes of thoughts that are for another channel. */
+/** As the client wrote it, but for an alias, for envelopes of thoughts that are for another channel, and for the usage of a
+ *  stream. */
 function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing): Sent {
   const named = renameModel(r, candidate);
   const readable = named === r.body.bytes ? r.body.plain : named;
-  const body = (converts ? dropEnvelopes(readable) : null) ?? named;
+  const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
+  const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
   const own = requestFields(r.exchange.fields, keepEncoding, secrets);
   const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
   return { path: renamePath(r, candidate) + r.query, body, fields };
+}
+
+/** A stream of Chat Completions is asked for its usage. */
+function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): Uint8Array | null {
+  const readable = body === r.body.bytes ? r.body.plain : body;
+  const mayAsk = r.stream && CHANNEL_ROWS[channel.platform].asksUsage === true && quirksOf(channel).ask_usage;
+  const asking = mayAsk && readable !== null ? askForUsage(readable) : null;
+  r.asksUsage = asking !== null;
+  return asking ?? body;
 }
 
 function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed, secrets: KnownSecrets): Sent {

@@ -25,7 +25,11 @@ export function judgeEnding({ status, reading, left, fault, streamed }: EndingSi
   const hasEnded = streamed && end !== null && end !== "open";
   if (fault !== null && !hasEnded) return "upstream_cut";
   if (end === "error") return "upstream_error";
-  return streamed && end === "open" ? "upstream_cut" : "complete";
+  return streamed && lacksEnd(reading) ? "upstream_cut" : "complete";
+}
+
+function lacksEnd(reading: Reading | null): boolean {
+  return reading?.end === "open" && reading.isFinished !== true;
 }
 
 /** Why the client's connection is gone: the gateway is stopping, or the client has disconnected. */

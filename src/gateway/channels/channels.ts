@@ -136,7 +136,8 @@ class ChannelBook implements Channels {
 
   choose(request: Routed, now: number): Choice {
     const { candidates } = request;
-    const isFixed = candidates.length === 1 || !(hasTie(candidates) || this.#conversations.size > 0);
+    if (candidates.length === 1) return { candidates: this.#admit(candidates, now), conversation: null };
+    const isFixed = !(hasTie(candidates) || this.#conversations.size > 0);
     const conversation = isFixed ? null : this.#nameConversation(request);
     const current = conversation === null ? null : this.#conversations.find(conversation, now);
     const ordered = orderCandidates(candidates, current, this.#options.random);

@@ -238,8 +238,8 @@ export async function listGroup(
 ): Promise<ServedModel[]> {
   const lists = await Promise.all(
     group.channels.map((channel) =>
-      // In a group that converts, each channel has its own kind of list.
-      group.convert ? modelLists.ofChannel(channel) : modelLists.ofChannel(channel, dialect),
+      // Each channel has its own kind of list.
+      group.crosses ? modelLists.ofChannel(channel) : modelLists.ofChannel(channel, dialect),
     ),
   );
   if (lists.some(({ models }) => isLongList(models))) await nextTurn();

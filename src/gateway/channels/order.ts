@@ -1,5 +1,6 @@
-// The order in which channels are tried: first those for which nothing is converted, then those that list the model, if any are known to. Among these, first the
-// conversation's current channel, then by priority. Channels of equal priority come in random order by weight. Pure.
+// The order in which channels are tried: first those that list the model, if any are known to; among these, first those that
+// serve the request as it is. Then the conversation's current channel, then by priority. Channels of equal priority come in
+// random order by weight. Pure.
 
 import type { Candidate } from "../intake/match.ts";
 
@@ -9,24 +10,27 @@ export function orderCandidates(
   current: string | null,
   random: () => number,
 ): readonly Candidate[] {
-  if (candidates.some(isConverted) && !candidates.every(isConverted)) {
-    const own = candidates.filter((candidate) => !isConverted(candidate));
-    const others = candidates.filter(isConverted);
-    return [...orderCandidates(own, current, random), ...orderCandidates(others, current, random)];
-  }
-  if (!candidates.some(isListed) || candidates.every(isListed))
-    return orderEqual(candidates, current, random);
-  const listed = candidates.filter(isListed);
-  const others = candidates.filter((candidate) => !isListed(candidate));
-  return [...orderEqual(listed, current, random), ...orderEqual(others, current, random)];
+  return divide(candidates, isListed, (some) =>
+    divide(some, isAsItIs, (equal) => orderEqual(equal, current, random)),
+  );
 }
 
-function isConverted(candidate: Candidate): boolean {
-  return candidate.isConverted === true;
+function divide(
+  candidates: readonly Candidate[],
+  isFirst: (candidate: Candidate) => boolean,
+  order: (candidates: readonly Candidate[]) => readonly Candidate[],
+): readonly Candidate[] {
+  if (!candidates.some(isFirst) || candidates.every(isFirst)) return order(candidates);
+  const others = candidates.filter((candidate) => !isFirst(candidate));
+  return [...order(candidates.filter(isFirst)), ...order(others)];
 }
 
 function isListed(candidate: Candidate): boolean {
   return candidate.isListed === true;
+}
+
+function isAsItIs(candidate: Candidate): boolean {
+  return candidate.isConverted !== true;
 }
 
 function orderEqual(

@@ -8,6 +8,7 @@ import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
+import { UsageRemover } from "../../dialects/formats/chat-usage.ts";
 import { isJsonResponse, joinChunks } from "../upstream/answer.ts";
 import {
   answerFields,
@@ -23,10 +24,12 @@ export class PassedStream extends ResponseStream {
   /** The last two pieces that were sent. */
   #before: Uint8Array | null = null;
   #last: Uint8Array | null = null;
+  readonly #remover: UsageRemover | null;
 
   constructor(r: Request, gateway: Gateway) {
     super(r, gateway);
     const { response } = responseOf(r);
+    this.#remover = r.asksUsage && !isJsonResponse(response) ? new UsageRemover() : null;
     // A stream's length is not announced, because an error event at its end would not fit.
     const length = r.streamed ? null : response.length;
     r.exchange.begin(response.status, answerFields(r), length ?? undefined);
@@ -35,12 +38,18 @@ export class PassedStream extends ResponseStream {
   }
 
   protected send(piece: Uint8Array): boolean {
+    const taken = this.#write(this.#remover?.pass(piece) ?? piece);
+    meterChunk(this.r, piece);
+    return taken;
+  }
+
+  #write(piece: Uint8Array): boolean {
+    if (piece.length === 0) return true;
     const { r } = this;
     const taken = r.exchange.gone || r.exchange.write(piece);
     noteFirstByte(r);
     this.#before = this.#last;
     this.#last = piece;
-    meterChunk(r, piece);
     return taken;
   }
 
@@ -48,6 +57,7 @@ export class PassedStream extends ResponseStream {
     const { r } = this;
     const { exchange } = r;
     const ending = judgeDelivery(r, fault, this.gateway);
+    if (this.#remover !== null) this.#write(this.#remover.end(ending.outcome !== "complete"));
     // Answer first, write the ledger after.
     try {
       if (exchange.gone) return;

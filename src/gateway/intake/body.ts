@@ -40,8 +40,9 @@ const COPIES_CONVERTED = 6;
 type BodyCall = Pick<ClientCall, "exchange" | "target" | "admitted">;
 
 function copiesOf({ target, admitted }: BodyCall): number {
-  const spoken = admitted === null ? [] : PLATFORM_ROWS[admitted.group.platform].spoken;
-  return spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
+  const { platform, convert = true } = admitted?.group ?? {};
+  const spoken = platform === undefined ? [] : PLATFORM_ROWS[platform].spoken;
+  return !convert && spoken.includes(target.endpoint.dialect.name) ? COPIES : COPIES_CONVERTED;
 }
 
 /** Waits for the memory that a large body needs. Null if it is not large. */

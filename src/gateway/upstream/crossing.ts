@@ -3,7 +3,7 @@
 
 import type { Usage } from "../../billing/usage.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import type { Channel, Key } from "../../config/catalog.ts";
+import type { Channel, Group, Key } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
 import { convertCall } from "../../bridges/convert.ts";
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
@@ -12,17 +12,17 @@ import { convertError } from "../../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../bridges/responses-to-chat/request/request.ts";
 import { type ChatStream, openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
-import { findQuirks } from "../../bridges/write-request/quirks.ts";
+import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Dialect, DialectName, Target } from "../../dialects/dialect.ts";
+import type { Dialect, DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { responses } from "../../dialects/formats/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
-import type { Candidate } from "../intake/match.ts";
+import { type Candidate, LISTS } from "../intake/match.ts";
 
 type Count = () => Usage;
 
@@ -30,7 +30,7 @@ type Count = () => Usage;
 export interface Bridge {
   /** What was changed so that the upstream accepts the request. The client sees it in a header. */
   readonly adjusted: readonly string[];
-  /** The dialects, in a group that converts. */
+  /** The dialects, in a group with channels of several. */
   readonly between?: { readonly client: DialectName; readonly upstream: DialectName };
   /** A long reply is read in one turn of the event loop and converted in another. `count`: what the meter has counted. */
   readReply(body: Uint8Array): unknown;
@@ -84,7 +84,7 @@ export function findCrossing(client: DialectName, platform: Platform): Crossing 
   );
 }
 
-// Groups that convert: each channel gets the request in its own dialect.
+// Groups with channels of several dialects: each channel gets the request in its own.
 
 /** A request in the dialect of one channel. */
 export interface Crossed {
@@ -106,32 +106,69 @@ export interface CrossingCall extends RequestStamp {
 
 const ANSWER_PATHS = new Set(Object.values(CHANNEL_ROWS).flatMap(({ answerPaths }) => answerPaths));
 
-/** The candidates in a group that converts: those that understand the request as it is come first. Only requests for an
- *  answer, and counts of tokens, are for the others. */
+/** The channel serves the endpoint, and nothing has to be converted. */
+function serves({ platform }: Channel, { dialect, alsoOn }: Endpoint): boolean {
+  return alsoOn === platform || CHANNEL_ROWS[platform].spoken.includes(dialect.name);
+}
+
+/** The channels that serve the endpoint as it is. */
+export function keepServing<T extends { readonly channel: Channel }>(
+  candidates: readonly T[],
+  endpoint: Endpoint,
+): readonly T[] {
+  return candidates.filter(({ channel }) => serves(channel, endpoint));
+}
+
+/** Refuses an endpoint that no channel of the group serves, and for which nothing is converted. */
+export function requireServed({ name, convert, channels }: Group, endpoint: Endpoint): void {
+  if (convert || LISTS.has(endpoint.purpose) || channels.some((channel) => serves(channel, endpoint))) return;
+  throw explainUnserved(name, endpoint);
+}
+
+/** As for a key of the wrong platform: on this error Codex stops at once. */
+function explainUnserved(group: string, { label }: Endpoint): GatewayError {
+  const text = `The group "${group}" serves this with channels that speak Chat Completions, and they have no ${label}. Use POST /v1/chat/completions, or set \`convert: true\` on the group: then requests are converted for them.`;
+  return new GatewayError("wrong_platform", text);
+}
+
+/** The candidates in a group with channels of several dialects: those that serve the request as it is come first. Only
+ *  requests for an answer, and counts of tokens, are for the others. */
 export function planCrossings(
+  { name, convert }: Group,
   { endpoint, path, model }: Target,
   candidates: readonly Candidate[],
 ): readonly Candidate[] {
-  const own = candidates.filter(({ channel }) => speaks(channel, endpoint.dialect));
+  const own = keepServing(candidates, endpoint);
   const isAnswered = endpoint.purpose === "generate" && (model !== null || ANSWER_PATHS.has(path));
   if (!isAnswered && own.length > 0) return own;
-  if (!isAnswered && endpoint.purpose !== "count") {
+  if (convert && !isAnswered && endpoint.purpose !== "count") {
     const text = `No channel of this group has ${endpoint.label}: they speak another dialect, and only requests for an answer are converted.`;
     throw new GatewayError("unknown_path", text);
   }
-  const others = candidates.filter((candidate) => !own.includes(candidate));
-  return [...own, ...others.map((candidate) => ({ ...candidate, isConverted: true as const }))];
+  const others = candidates
+    .filter(
+      (candidate) => !own.includes(candidate) && (convert || findKnown(endpoint, candidate) !== undefined),
+    )
+    .map((candidate) => ({ ...candidate, isConverted: true as const }));
+  if (own.length + others.length === 0) throw explainUnserved(name, endpoint);
+  return [...own, ...others];
+}
+
+/** The bridge that needs no setting. */
+function findKnown({ dialect }: Endpoint, { channel }: Candidate): Crossing | undefined {
+  return CROSSINGS[dialect.name]?.[CHANNEL_ROWS[channel.platform].dialect.name];
 }
 
 /** Null if the channel understands the request as it is. */
 export function cross(call: CrossingCall, candidate: Candidate): Crossed | null {
   const { channel } = candidate;
-  const client = call.target.endpoint.dialect;
+  const { endpoint } = call.target;
+  const client = endpoint.dialect;
   const { plain } = call.body;
-  if (plain === null || speaks(channel, client)) return null;
+  if (plain === null || serves(channel, endpoint)) return null;
   const { dialect } = CHANNEL_ROWS[channel.platform];
   const between = { client: client.name, upstream: dialect.name };
-  const known = CROSSINGS[client.name]?.[dialect.name];
+  const known = findKnown(endpoint, candidate);
   if (known !== undefined) {
     const { body, bridge } = known.cross(call, call.body, plain);
     const renamed = renameCrossed(body, candidate);
@@ -146,7 +183,7 @@ export function cross(call: CrossingCall, candidate: Candidate): Crossed | null 
       dialect: dialect.name,
       model: candidate.model ?? "",
       session: nameSession(call),
-      quirks: findQuirks(channel.baseUrl.host, channel.chat),
+      quirks: quirksOf(channel),
     },
     stamp: call,
     secret: channel.credential,
@@ -162,10 +199,6 @@ export function cross(call: CrossingCall, candidate: Candidate): Crossed | null 
     spreadReply: (reply) => conversion.spreadReply(reply),
   };
   return { candidate, dialect, path, body, bridge };
-}
-
-function speaks({ platform }: Channel, { name }: Dialect): boolean {
-  return CHANNEL_ROWS[platform].spoken.includes(name);
 }
 
 function renameCrossed({ bytes, modelSpan }: RequestBody, { model }: Candidate): Uint8Array {

@@ -14,6 +14,7 @@ import { findMatch, type Match } from "../intake/match.ts";
 import { readSender } from "../intake/client.ts";
 import type { Request } from "../request.ts";
 import { isShortage } from "../upstream/failure-rules.ts";
+import { keepServing } from "../upstream/crossing.ts";
 import { refuseOwnCall } from "../upstream/self-call.ts";
 import { type Connecting, connect, type OpenConnection } from "./connect.ts";
 import { SocketConnection } from "./connection.ts";
@@ -35,7 +36,10 @@ async function accept(r: Request, newId: () => string, gateway: Gateway): Promis
     throw new GatewayError("upgrade_required", "This group converts requests. Send them over HTTP.");
   const fault = findHandshakeFault(r.exchange);
   if (fault !== null) throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
-  const upstream = await openUpstream(r, findMatch(key, null), gateway);
+  const match = findMatch(key, null);
+  // Servers of Chat Completions have none.
+  const candidates = keepServing(match.candidates, r.target.endpoint);
+  const upstream = await openUpstream(r, { ...match, candidates }, gateway);
   if (r.exchange.gone) return upstream.discard();
   await run({ call: r, key, newId }, upstream, gateway);
 }

@@ -38,6 +38,7 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       defaultModel: null,
       plans: [],
       usesLogin: false,
+      crosses: false,
       limits: { ...NONE, ...ofGroup },
     },
     secretSha256: "",

@@ -38,6 +38,7 @@ function keyWith(strict: boolean): Key {
     convert: false,
     plans: [],
     usesLogin: false,
+    crosses: false,
     limits,
   } as const;
   const own = { ...limits, usdTotal: String(LIMIT) };

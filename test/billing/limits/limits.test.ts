@@ -45,6 +45,7 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     convert: false,
     plans: [],
     usesLogin: false,
+    crosses: false,
     limits: { ...NONE, ...group },
   };
   return {

@@ -6,7 +6,7 @@ import { run } from "../driving.ts";
 import { watch } from "../../harness/terminal/watching.ts";
 import { MAIN, PROGRAM } from "../../harness/program.ts";
 
-const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l" };
+const SECRETS = { messages: "sk-m", responses: "sk-r", content: "sk-c", relay: "sk-l", chat: "sk-h" };
 const LINES = [
   ...writeCurlLines("http://127.0.0.1:4141", SECRETS, "relay"),
   writeFirstRequest("http://127.0.0.1:4141", SECRETS.messages).join("\n"),
@@ -67,7 +67,7 @@ test("the demo with --curl shows every key and endpoint on a terminal too", asyn
     await demo.until("open streams");
     const text = demo.screen.history().join("\n");
     expect(text.match(/^key of the \w+ group: sk-/gm)).toHaveLength(4);
-    expect(text.match(/^curl /gm)).toHaveLength(8);
+    expect(text.match(/^curl /gm)).toHaveLength(9);
   } finally {
     demo.signal("SIGTERM");
     await demo.status;

@@ -262,10 +262,11 @@ describe("chat", () => {
     expect(judge(openChatMeter, [piece(delta), stop, "[DONE]"], "complete")).toMatchObject(DOUBTED);
   });
 
-  test("a chat answer without usage is suspect", () => {
-    expect(judge(openChatMeter, [piece({ content: "Hi" }), "[DONE]"], "complete")).toMatchObject({
-      basis: "unknown",
-      suspect: expect.any(String),
+  test("a chat answer without usage is an estimate: some servers report none", () => {
+    expect(judge(openChatMeter, [piece({ content: TEXT }), "[DONE]"], "complete")).toMatchObject({
+      basis: "partial",
+      estimated: ["input", "output"],
+      suspect: null,
     });
   });
 

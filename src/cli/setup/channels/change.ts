@@ -50,6 +50,7 @@ export const CHANNEL_SETTINGS: Settings = {
   balance: { form: "text" },
   "credit.usd": { form: "text" },
   "credit.renews": { form: "text" },
+  ask_usage: { form: "text" },
   free: { form: "text" },
   disabled: { form: "text" },
 };

@@ -1,0 +1,129 @@
+// The usage of a stream of Chat Completions: how it is asked for, and what is taken out of the answer again.
+
+import { describe, expect, test } from "bun:test";
+import { askForUsage, UsageRemover } from "../../../src/dialects/formats/chat-usage.ts";
+
+const bytes = (text: string): Buffer => Buffer.from(text);
+
+describe("a request that is made to ask for its usage", () => {
+  test.each([
+    ["no options", `{"model":"m","stream":true}`, `"stream_options":{"include_usage":true},"model":"m"`],
+    [
+      "a byte order mark and blanks",
+      `\ufeff { "model":"m"}`,
+      `{"stream_options":{"include_usage":true}, "model":"m"}`,
+    ],
+    [
+      "null",
+      `{"stream_options":null,"stream":true}`,
+      `{"stream_options":{"include_usage":true},"stream":true}`,
+    ],
+    ["false", `{"stream_options":{"include_usage":false}}`, `{"stream_options":{"include_usage":true}}`],
+    [
+      "another option",
+      `{"stream_options" : {"include_obfuscation":false} , "a":1}`,
+      `{"stream_options" : {"include_obfuscation":false,"include_usage":true} , "a":1}`,
+    ],
+    ["an escaped name", `{"stream\\u005foptions":{},"a":1}`, `{"include_usage":true},"a":1`],
+  ])("with %s, gets the option and keeps every other byte", (_name, before, after) => {
+    const asking = askForUsage(bytes(before));
+    expect(String(asking)).toContain(after);
+    const { stream_options, ...others } = JSON.parse(String(asking).replace(/^\ufeff/, ""));
+    expect(stream_options.include_usage).toBe(true);
+    const { stream_options: _own, ...kept } = JSON.parse(before.replace(/^\ufeff/, ""));
+    expect(others).toEqual(kept);
+  });
+
+  test.each([
+    ["asks already", `{"stream_options":{"include_usage":true}}`],
+    ["has options that are no object", `{"stream_options":"yes"}`],
+    ["has them twice", `{"stream_options":{},"stream_options":{}}`],
+    ["is no JSON", `{"stream_options":{}`],
+  ])("stays as it is if it %s", (_name, body) => {
+    expect(askForUsage(bytes(body))).toBeNull();
+  });
+});
+
+const USAGE = `{"id":"c","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`;
+const TEXT = `data: {"id":"c","choices":[{"index":0,"delta":{"content":"ä \\"choices\\":[] prompt_tokens"}}],"usage":null}`;
+const LAST = `data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`;
+
+/** Pieces of this size; each is given in memory that is used again, as a socket's is. */
+function remove(text: string, size: number, isCut = false): string {
+  const remover = new UsageRemover();
+  const all = bytes(text);
+  let shown = "";
+  const scratch = Buffer.alloc(size);
+  for (let at = 0; at < all.length; at += size) {
+    const length = all.copy(scratch, 0, at, Math.min(at + size, all.length));
+    shown += Buffer.from(remover.pass(scratch.subarray(0, length))).toString("latin1");
+    scratch.fill(0);
+  }
+  return bytes(shown + Buffer.from(remover.end(isCut)).toString("latin1")).toString("latin1");
+}
+
+const latin = (text: string): string => bytes(bytes(text).toString("latin1")).toString("latin1");
+
+describe.each([
+  ["LF", "\n"],
+  ["CRLF", "\r\n"],
+  ["CR", "\r"],
+])("a stream with %s", (_name, end) => {
+  const write = (...events: readonly string[]): string => events.map((event) => event + end + end).join("");
+  const around = (...extra: readonly string[]): string =>
+    write(": hello", TEXT, LAST, ...extra, `event: done${end}data: [DONE]`);
+
+  test("loses its chunk with the usage, whole, and no other byte, however it is cut into pieces", () => {
+    const stream = around(`data: ${USAGE}`);
+    for (let size = 1; size <= stream.length; size += size < 40 ? 1 : 37)
+      expect([size, remove(stream, size)]).toEqual([size, latin(around())]);
+  });
+
+  test("loses it with all of its lines, wherever it is, and each of several", () => {
+    const lines = `id: 7${end}data: ${USAGE.slice(0, 20)}${end}data: ${USAGE.slice(20)}`;
+    const stream = write(`data: ${USAGE}`) + around(lines, `data:${USAGE}`);
+    expect(remove(stream, 11)).toBe(latin(around()));
+  });
+
+  test("loses it at the end of the stream without a blank line", () => {
+    expect(remove(write(TEXT) + `data: ${USAGE}`, 9)).toBe(latin(write(TEXT)));
+    expect(remove(write(TEXT) + `data: [DONE]`, 9)).toBe(latin(write(TEXT) + "data: [DONE]"));
+  });
+
+  test.each([
+    ["chunks with choices and usage", LAST],
+    ["chunks without choices and usage", `data: {"choices":[],"prompt_filter_results":[{"x_tokens":1}]}`],
+    ["null in place of usage", `data: {"choices":[],"usage":null,"x_tokens":1}`],
+    ["no choices at all", `data: {"usage":{"prompt_tokens":3}}`],
+    ["an error", `data: {"error":{"message":"no _tokens","choices":[]}}`],
+    ["what is no JSON", `data: {"choices":[],"usage":{"prompt_tokens":3}`],
+  ])("keeps %s", (_name2, event) => {
+    const stream = around(event);
+    expect(remove(stream, 13)).toBe(latin(stream));
+  });
+
+  test("a cut inside the chunk shows nothing of it, and a cut inside another event shows what has come", () => {
+    const start = write(TEXT);
+    for (let cut = 40; cut < USAGE.length; cut += 1)
+      expect(remove(`${start}data: ${USAGE.slice(0, cut)}`, 16, true)).toBe(latin(start));
+    for (let cut = 1; cut < TEXT.length; cut += 1)
+      expect(remove(start + TEXT.slice(0, cut), 16, true)).toBe(latin(start + TEXT.slice(0, cut)));
+  });
+
+  test("an event that is too long to be the chunk is not held, and the next one is looked at again", () => {
+    const long = `data: {"choices":[{"delta":{"content":"${"x".repeat(200_000)}"}}],"usage":null}`;
+    const remover = new UsageRemover();
+    const first = remover.pass(bytes(long.slice(0, 100_000)));
+    expect(first.length).toBe(100_000);
+    expect(remove(write(long, `data: ${USAGE}`, TEXT), 1000)).toBe(latin(write(long, TEXT)));
+  });
+});
+
+test("an event in tiny pieces is held in linear work", () => {
+  const remover = new UsageRemover();
+  const piece = bytes("x");
+  const began = process.cpuUsage();
+  for (let at = 0; at < 200_000; at += 1) remover.pass(piece);
+  expect(remover.end(true).length).toBe(0);
+  expect(process.cpuUsage(began).user).toBeLessThan(10_000_000);
+});

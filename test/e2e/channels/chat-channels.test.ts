@@ -1,0 +1,484 @@
+// Channels that speak Chat Completions in groups of the responses platform: what passes as it is, what is metered, which channel
+// comes first, and what is refused. The simulated server is as strict as a provider.
+
+import { afterEach, describe, expect, test } from "bun:test";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { listIds } from "../../../src/demo/models.ts";
+import { encode } from "../../../src/demo/answers/answer.ts";
+import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { CREDENTIAL, type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
+import { type Exchanged, rawRequest } from "../../harness/raw.ts";
+import { flushLedger, type Line } from "../world.ts";
+
+type Section = Record<string, unknown>;
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+function startUpstream(platform: "chat" | "responses" = "chat"): DemoUpstream {
+  const upstream = startDemoUpstream({ platform, credential: CREDENTIAL });
+  stops.push(() => upstream.stop());
+  return upstream;
+}
+
+interface World {
+  readonly gateway: InsideGateway;
+  readonly ask: (
+    path: string,
+    body: Section | Uint8Array,
+    fields?: Record<string, string>,
+  ) => Promise<Exchanged>;
+  readonly listModels: () => Promise<string[]>;
+  /** The line of the last request. */
+  readonly line: () => Promise<Line | undefined>;
+}
+
+const channelAt = ({ url }: DemoUpstream, more: Section = {}): Section => ({
+  platform: "chat",
+  base_url: url,
+  credential: CREDENTIAL,
+  ...more,
+});
+
+const PRICES = { "qwen3-coder": { input: "1", cache_read: "0.1", output: "10" } };
+
+function open(channels: Section, more: Section = {}, group: Section = {}): World {
+  const gateway = startGatewayHere({
+    config: {
+      channels,
+      groups: { g: { platform: "responses", channels: Object.keys(channels), ...group } },
+      keys: [{ name: "k", group: "g", secret: "sk-test-chat" }],
+      prices: PRICES,
+      ...more,
+    },
+  });
+  stops.push(() => gateway.stop());
+  let count = 0;
+  return {
+    gateway,
+    ask: async (target, body, fields = {}) => {
+      count += 1;
+      return rawRequest(gateway.port, {
+        target,
+        body,
+        fields: { authorization: "Bearer sk-test-chat", ...fields },
+      });
+    },
+    listModels: async () => {
+      count += 1;
+      const { text } = await rawRequest(gateway.port, {
+        target: "/v1/models",
+        fields: { authorization: "Bearer sk-test-chat" },
+      });
+      const { data }: { data: { id: string }[] } = JSON.parse(text);
+      return data.map(({ id }) => id);
+    },
+    line: async () => {
+      const record = (await gateway.recorded(count))[count - 1]!;
+      await flushLedger();
+      return gateway.ledger().find((line) => line["id"] === record.id);
+    },
+  };
+}
+
+const MESSAGES = [{ role: "user", content: "Hello" }];
+const CHAT = "/v1/chat/completions";
+const ASK = { model: "qwen3-coder", messages: MESSAGES };
+const STREAM = { ...ASK, stream: true };
+const ASKING = { ...STREAM, stream_options: { include_usage: true } };
+
+describe("what passes", () => {
+  test.each([
+    ["a whole answer", ASK],
+    ["a stream that asks for its usage", ASKING],
+  ])("%s passes byte for byte in both directions, and is billed", async (_name, body) => {
+    const upstream = startUpstream();
+    const { ask, line } = open({ local: channelAt(upstream) });
+    const text = `\n ${JSON.stringify({ seed: 7, ...body }, null, 1)} `;
+    const answer = await ask(CHAT, Buffer.from(text));
+    const [got] = upstream.requests;
+    expect(Buffer.from(got!.body).toString()).toBe(text);
+    expect([got!.target, got!.field("authorization")]).toEqual([CHAT, `Bearer ${CREDENTIAL}`]);
+    expect(answer.status).toBe(200);
+    expect(answer.field("x-gateway-converted")).toBeUndefined();
+    const direct = await fetch(upstream.url + CHAT, {
+      method: "POST",
+      headers: { authorization: `Bearer ${CREDENTIAL}` },
+      body: text,
+    });
+    const plain = (shown: string): string => shown.replaceAll(/chatcmpl-demo\d+|"created":\d+/g, "");
+    expect(plain(answer.text)).toBe(plain(await direct.text()));
+    const billed = await line();
+    expect(billed).toMatchObject({
+      channel: "local",
+      endpoint: CHAT,
+      platform: "responses",
+      basis: "exact",
+      outcome: "complete",
+      price_source: "config",
+    });
+    expect(billed).not.toHaveProperty("converted");
+    expect(Number(billed!["charge_usd"])).toBeGreaterThan(0);
+  });
+
+  test("embeddings pass to a chat channel, and their tokens are billed", async () => {
+    const upstream = startUpstream();
+    const prices = { "nomic-embed-text": { input: "1" } };
+    const { ask, line } = open({ local: channelAt(upstream) }, { prices });
+    const answer = await ask("/v1/embeddings", { model: "nomic-embed-text", input: "one two three" });
+    expect([answer.status, JSON.parse(answer.text).object]).toEqual([200, "list"]);
+    expect(await line()).toMatchObject({
+      endpoint: "/v1/embeddings",
+      usage: { input: 4 },
+      charge_usd: "0.000004",
+    });
+  });
+
+  test.each([
+    ["", CHAT],
+    ["/v1", CHAT],
+    ["/openai", "/openai/v1/chat/completions"],
+    ["/api/paas/v4", "/api/paas/v4/chat/completions"],
+    ["/v1beta/openai", "/v1beta/openai/chat/completions"],
+    ["/v1beta", "/v1beta/chat/completions"],
+  ])("a base URL that ends in %p is asked at %s, also for its models", async (base, path) => {
+    const upstream = startUpstream();
+    upstream.always({
+      answer: {
+        family: "chat",
+        status: 200,
+        fields: [["content-type", "application/json"]],
+        pieces: [encode('{"choices":[]}')],
+        framing: "length",
+      },
+    });
+    const { ask, listModels } = open({ local: channelAt(upstream, { base_url: upstream.url + base }) });
+    await ask(CHAT, ASK);
+    await listModels();
+    expect(upstream.requests[0]?.target).toBe(path);
+    expect(upstream.listRequests[0]?.target).toBe(path.replace("/chat/completions", "/models"));
+  });
+
+  test("an alias and a missing question for the usage change nothing else, wherever they stand", async () => {
+    const upstream = startUpstream();
+    const { ask } = open({ local: channelAt(upstream, { aliases: { fast: "qwen3-coder" } }) });
+    const texts = [
+      `{"model":"fast","messages":[{"role":"user","content":"Hi"}],"stream":true}`,
+      `{"stream_options":{"include_usage":false},"model":"fast","messages":[{"role":"user","content":"Hi"}],"stream":true}`,
+      `{"messages":[{"role":"user","content":"Hi"}],"stream":true,"model":"fast","stream_options":null}`,
+    ];
+    for (const text of texts) {
+      const answer = await ask(CHAT, Buffer.from(text));
+      expect([answer.status, answer.text.includes('"usage"')]).toEqual([200, true]);
+    }
+    for (const { json } of upstream.requests)
+      expect(json).toEqual({
+        model: "qwen3-coder",
+        messages: [{ role: "user", content: "Hi" }],
+        stream: true,
+        stream_options: { include_usage: true },
+      });
+    expect(upstream.requests).toHaveLength(texts.length);
+  });
+});
+
+describe("the usage of a stream", () => {
+  const countChunks = (text: string): number => text.split('"choices":[],').length - 1;
+
+  test("is asked for where the client has not, and its chunk does not reach the client", async () => {
+    const upstream = startUpstream();
+    const { ask, line } = open({ local: channelAt(upstream) });
+    const answer = await ask(CHAT, STREAM);
+    expect(upstream.requests[0]?.json).toEqual(ASKING);
+    expect(countChunks(answer.text)).toBe(0);
+    expect(answer.text).toEndWith("data: [DONE]\n\n");
+    const billed = await line();
+    expect(billed).toMatchObject({ basis: "exact", outcome: "complete" });
+    const asking = await ask(CHAT, ASKING);
+    expect(countChunks(asking.text)).toBe(1);
+    expect(await line()).toMatchObject({ charge_usd: billed!["charge_usd"] });
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["zstd", zstdCompressSync],
+  ])(
+    "is asked for in a compressed request (%s), which is decompressed for it, and only for it",
+    async (coding, compress) => {
+      const upstream = startUpstream();
+      const { ask } = open({ local: channelAt(upstream) });
+      const fields = { "content-encoding": coding };
+      const [quiet, asking] = [STREAM, ASKING].map((body) => compress(JSON.stringify(body)));
+      expect((await ask(CHAT, quiet!, fields)).status).toBe(200);
+      expect((await ask(CHAT, asking!, fields)).status).toBe(200);
+      const [first, second] = upstream.requests;
+      expect([first?.field("content-encoding"), first?.json]).toEqual([undefined, ASKING]);
+      expect([second?.field("content-encoding"), Buffer.from(second!.body)]).toEqual([coding, asking]);
+    },
+  );
+
+  test("is not asked for with `ask_usage: false`, and the line is an estimate that says so", async () => {
+    const upstream = startUpstream();
+    const { ask, line } = open({ local: channelAt(upstream, { ask_usage: false }) });
+    const answer = await ask(CHAT, STREAM);
+    expect(upstream.requests[0]?.json).toEqual(STREAM);
+    expect(answer.text).toEndWith("data: [DONE]\n\n");
+    const billed = await line();
+    expect(billed).toMatchObject({ outcome: "complete", basis: "partial", estimated: ["input", "output"] });
+    expect(Number(billed!["charge_usd"])).toBeGreaterThan(0);
+  });
+
+  test("is not asked for where the address is known to refuse it", async () => {
+    const { catalog } = open({ local: channelAt(startUpstream()) }).gateway.running.gateway;
+    const { quirksOf } = await import("../../../src/bridges/write-request/quirks.ts");
+    const at = (url: string) =>
+      quirksOf({ ...catalog.channels.get("local")!, baseUrl: new URL(url) }).ask_usage;
+    expect([at("https://api.mistral.ai/v1"), at("https://api.groq.com/openai/v1")]).toEqual([false, true]);
+  });
+
+  const chunk = (delta: object, more: object = {}): string =>
+    `data: ${JSON.stringify({ id: "c", model: "qwen3-coder", choices: [{ index: 0, delta, finish_reason: null }], ...more })}\n\n`;
+  const finish = (more: object = {}, choice: object = {}): string =>
+    `data: ${JSON.stringify({ id: "c", choices: [{ index: 0, delta: {}, finish_reason: "stop", ...choice }], ...more })}\n\n`;
+  const TEXT = chunk({ role: "assistant", content: "Hello to you" });
+  const COUNTS = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 };
+  const DONE = "data: [DONE]\n\n";
+
+  test.each<[string, string, Section]>([
+    [
+      "DeepSeek's fields for its cache",
+      TEXT +
+        finish({ usage: { ...COUNTS, prompt_cache_hit_tokens: 60, prompt_cache_miss_tokens: 40 } }) +
+        DONE,
+      { usage: { input: 40, cache_read: 60, output: 20 }, basis: "exact", charge_usd: "0.000246" },
+    ],
+    [
+      "a cached count beside the totals",
+      TEXT + finish({}, { usage: { ...COUNTS, cached_tokens: 60 } }) + DONE,
+      { usage: { input: 40, cache_read: 60, output: 20 }, basis: "exact" },
+    ],
+    [
+      "both, of which the details count",
+      TEXT +
+        finish({
+          usage: { ...COUNTS, prompt_cache_hit_tokens: 60, prompt_tokens_details: { cached_tokens: 50 } },
+        }) +
+        DONE,
+      { usage: { input: 50, cache_read: 50, output: 20 }, basis: "exact" },
+    ],
+    [
+      "usage in every chunk, of which the last counts",
+      chunk({ content: "Hi" }, { usage: { ...COUNTS, completion_tokens: 1 } }) +
+        finish({ usage: COUNTS }) +
+        DONE,
+      { usage: { input: 100, output: 20 }, basis: "exact" },
+    ],
+    [
+      "Groq's place for it",
+      TEXT + finish({ x_groq: { id: "r", usage: COUNTS } }) + DONE,
+      { usage: { input: 100, output: 20 }, basis: "exact" },
+    ],
+    [
+      "its chunk before the end",
+      TEXT + `data: ${JSON.stringify({ id: "c", choices: [], usage: COUNTS })}\n\n` + finish() + DONE,
+      { usage: { input: 100, output: 20 }, suspect: expect.stringContaining("did not come again") },
+    ],
+    [
+      "none at all",
+      TEXT + finish() + DONE,
+      { basis: "partial", outcome: "complete", estimated: ["input", "output"] },
+    ],
+    [
+      "zeros",
+      TEXT + finish({ usage: { prompt_tokens: 0, completion_tokens: 0 } }) + DONE,
+      { basis: "partial" },
+    ],
+    ["no [DONE]", TEXT + finish({ usage: COUNTS }), { basis: "exact", outcome: "complete" }],
+    ["neither usage nor [DONE]", TEXT + finish(), { basis: "partial", outcome: "complete" }],
+    ["no end at all", TEXT, { basis: "partial", outcome: "upstream_cut" }],
+  ])("is read with %s", async (_name, stream, expected) => {
+    const upstream = startUpstream();
+    const fields = [["content-type", "text/event-stream"]] as const;
+    upstream.next({
+      answer: { family: "chat", status: 200, fields, pieces: [encode(stream)], framing: "chunked" },
+    });
+    const { ask, line } = open({ local: channelAt(upstream) });
+    const answer = await ask(CHAT, STREAM);
+    const shown = stream.replace(/data: \{"id":"c","choices":\[\],.*\n\n/, "");
+    if (expected["outcome"] === "upstream_cut") expect(answer.text).toStartWith(`${shown}data: {"error"`);
+    else expect(answer.text).toBe(shown);
+    expect(await line()).toMatchObject(expected);
+  });
+
+  test("of a whole answer without one is an estimate", async () => {
+    const upstream = startUpstream();
+    const body = {
+      id: "c",
+      object: "chat.completion",
+      model: "qwen3-coder",
+      choices: [{ index: 0, message: { role: "assistant", content: "Hello to you" }, finish_reason: "stop" }],
+    };
+    const fields = [["content-type", "application/json"]] as const;
+    upstream.next({
+      answer: {
+        family: "chat",
+        status: 200,
+        fields,
+        pieces: [encode(JSON.stringify(body))],
+        framing: "length",
+      },
+    });
+    const { ask, line } = open({ local: channelAt(upstream) });
+    expect(JSON.parse((await ask(CHAT, ASK)).text)).toEqual(body);
+    expect(await line()).toMatchObject({ basis: "partial", estimated: ["input", "output"] });
+  });
+});
+
+describe("a group of both kinds", () => {
+  const both = (
+    far: DemoUpstream,
+    own: DemoUpstream,
+    more: Section = {},
+    ownMore: Section = {},
+  ): Section => ({
+    own: {
+      ...ownMore,
+      platform: "responses",
+      base_url: own.url,
+      credential: CREDENTIAL,
+      price_provider: "openai",
+    },
+    far: channelAt(far, { priority: 2, ...more }),
+  });
+
+  test("sends Chat Completions to the chat channel first, whatever its priority, and Responses to the other one", async () => {
+    const [far, own] = [startUpstream(), startUpstream("responses")];
+    const { ask, line } = open(both(far, own));
+    expect((await ask(CHAT, ASK)).status).toBe(200);
+    expect((await line())?.["channel"]).toBe("far");
+    expect((await ask("/v1/responses", { model: "gpt-5.4", input: "Hi" })).status).toBe(200);
+    expect((await line())?.["channel"]).toBe("own");
+    expect([far.requests.length, own.requests.length]).toEqual([1, 1]);
+  });
+
+  test("sends a model to the channel that lists it, and converts for that if it has to", async () => {
+    const [far, own] = [startUpstream(), startUpstream("responses")];
+    const { ask, line, listModels } = open(both(far, own));
+    expect(await listModels()).toEqual([...listIds("responses"), ...listIds("chat")]);
+    const answer = await ask(CHAT, { ...ASK, model: "gpt-5.4" });
+    expect(answer.field("x-gateway-converted")).toBe("chat->responses");
+    expect(await line()).toMatchObject({
+      channel: "own",
+      converted: "responses",
+      attempts: [{ channel: "own" }],
+    });
+    expect(far.requests).toEqual([]);
+  });
+
+  test.each([false, true])(
+    "fails over from one kind to the other before the first byte (stream: %p)",
+    async (stream) => {
+      const [far, own] = [startUpstream(), startUpstream("responses")];
+      const { ask, line } = open(both(far, own));
+      far.next("status-529");
+      const answer = await ask(CHAT, { ...ASK, stream });
+      expect([answer.status, answer.field("x-gateway-converted")]).toEqual([200, "chat->responses"]);
+      expect(answer.text).toContain(stream ? "data: [DONE]" : '"chat.completion"');
+      expect(await line()).toMatchObject({
+        channel: "own",
+        converted: "responses",
+        attempts: [
+          { channel: "far", status: 529 },
+          { channel: "own", status: 200 },
+        ],
+      });
+    },
+  );
+
+  test("fails over from the converted channel to the chat channel", async () => {
+    const [far, own] = [startUpstream(), startUpstream("responses")];
+    const { ask, line, listModels } = open(both(far, own));
+    await listModels();
+    own.next("status-529");
+    const answer = await ask(CHAT, { ...STREAM, model: "gpt-5.4" });
+    expect([answer.status, answer.field("x-gateway-converted")]).toEqual([200, undefined]);
+    const billed = await line();
+    expect(billed).toMatchObject({
+      channel: "far",
+      attempts: [{ channel: "own", status: 529 }, { channel: "far" }],
+    });
+    expect(billed).not.toHaveProperty("converted");
+    expect(answer.text).not.toContain('"choices":[]');
+  });
+
+  test("keeps the first channel's error where the request cannot be converted for the second", async () => {
+    const [far, own] = [startUpstream(), startUpstream("responses")];
+    const { ask } = open(both(far, own));
+    far.next("status-529");
+    const answer = await ask(CHAT, { ...ASK, logit_bias: { 1: 2 } });
+    expect(answer.status).toBe(529);
+    expect(own.requests).toEqual([]);
+  });
+
+  test("does not offer Responses for a model that only the chat channel may have", async () => {
+    const [far, own] = [startUpstream(), startUpstream("responses")];
+    const { ask } = open(both(far, own, { models: ["qwen3-coder"] }, { models: ["gpt-*"] }));
+    const answer = await ask("/v1/responses", { model: "qwen3-coder", input: "Hi" });
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, "model_not_found"]);
+    expect(answer.text).toContain("convert: true");
+  });
+});
+
+describe("a group with chat channels only", () => {
+  const UPGRADE = {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+  };
+
+  test.each([
+    ["POST", "/v1/responses"],
+    ["POST", "/v1/responses/compact"],
+    ["POST", "/v1/responses/input_tokens"],
+    ["GET", "/v1/responses/resp_1"],
+    ["DELETE", "/v1/responses/resp_1"],
+    ["GET", "/v1/responses/resp_1/input_items"],
+    ["POST", "/v1/responses/resp_1/cancel"],
+  ])("refuses %s %s as Codex understands it, and names the setting", async (method, path) => {
+    const upstream = startUpstream();
+    const { gateway } = open({ local: channelAt(upstream) });
+    const answer = await fetch(gateway.url + path, {
+      method,
+      headers: { authorization: "Bearer sk-test-chat" },
+      ...(method === "POST" && { body: "not even JSON" }),
+    });
+    const { error }: { error: { code: string; message: string } } = JSON.parse(await answer.text());
+    expect([answer.status, error.code, answer.headers.get("x-should-retry")]).toEqual([
+      403,
+      "model_not_found",
+      "false",
+    ]);
+    expect(error.message).toContain("`convert: true`");
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test.each([{}, { convert: true }])("answers the upgrade to a WebSocket with 426 (%p)", async (group) => {
+    const upstream = startUpstream();
+    const { gateway } = open({ local: channelAt(upstream) }, {}, group);
+    const headers = { ...UPGRADE, authorization: "Bearer sk-test-chat" };
+    expect((await fetch(`${gateway.url}/v1/responses`, { headers })).status).toBe(426);
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test("counts by limits as every other group, with the usage that it asked for", async () => {
+    const upstream = startUpstream();
+    const { ask, line } = open({ local: channelAt(upstream) }, {}, { limits: { usd_total: "0.00001" } });
+    expect((await ask(CHAT, { ...STREAM, max_tokens: 1 })).status).toBe(200);
+    expect(Number((await line())!["charge_usd"])).toBeGreaterThan(0.00001);
+    expect((await ask(CHAT, STREAM)).status).toBe(429);
+    expect(upstream.requests).toHaveLength(1);
+  });
+});
