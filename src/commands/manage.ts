@@ -43,6 +43,7 @@ export const MANAGE: CommandTable = {
           ["--multiplier <decimal>", "what official amounts are multiplied by (default: 1)"],
           ["--description <text>", "what the dropdown of groups shows"],
           ["--exclusive", "only while a plan that includes it is active"],
+          ["--convert <platform>", "its clients speak messages, responses or content, and are converted"],
         ],
         examples: [
           [
@@ -50,6 +51,7 @@ export const MANAGE: CommandTable = {
             "the same channel at another rate",
           ],
           ["gateway groups add claude-max --channel anthropic-max --exclusive", "for an active plan only"],
+          ["gateway groups add claude-gpt --channel openai-main --convert messages", "Claude Code on GPT"],
         ],
         run: async (name, flags) => (await import("../cli/catalog/groups.ts")).addGroup(name, flags),
       },
@@ -59,7 +61,7 @@ export const MANAGE: CommandTable = {
           GROUP,
           [
             "<settings...>",
-            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, default_model",
+            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, convert, default_model",
           ],
         ],
         examples: [
@@ -182,7 +184,7 @@ export const MANAGE: CommandTable = {
         args: [
           [
             "<preset|url>",
-            "anthropic, openai, google, openrouter, deepseek, moonshot, zai, xai, ollama, lmstudio, or a base URL",
+            "anthropic, openai, google, openrouter, deepseek, moonshot, zai, xai, groq, mistral, together, ollama, lmstudio, llamacpp, vllm, …, or a base URL",
           ],
         ],
         flags: [

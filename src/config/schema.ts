@@ -41,6 +41,11 @@ export const CHAT_GROUP: Platform = "responses";
 export const CHANNEL_WORDS = [...PLATFORMS, CHAT] as const;
 export type ChannelPlatform = (typeof CHANNEL_WORDS)[number];
 
+/** Of the groups whose clients speak what the channel speaks. */
+export function groupPlatform(platform: ChannelPlatform): Platform {
+  return platform === CHAT ? CHAT_GROUP : platform;
+}
+
 /** Requests can be converted between these. */
 export const CONVERTIBLE: ReadonlySet<unknown> = new Set<ChannelPlatform>([
   "messages",

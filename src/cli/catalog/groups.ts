@@ -3,6 +3,7 @@
 import { type Catalog, type Group, isGroupOpen } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import { findGroup, listLimits, refuseUnknown, requireNewName } from "../../config/changes/names.ts";
+import { CONVERTIBLE, groupPlatform, type Platform, PLATFORMS } from "../../config/schema.ts";
 import type { Edit } from "../../config/yaml/edit.ts";
 import { type ConfigFlags, type ListFlags, openConfig, type RemoveFlags } from "../access/config.ts";
 import { describeChange, planChanges, readChanges, type Settings } from "../access/settings.ts";
@@ -34,6 +35,7 @@ function describeForScripts(group: Group, now: Date): Record<string, unknown> {
     multiplier: group.multiplier,
     description: group.description,
     exclusive: group.exclusive,
+    convert: group.convert,
     selectable: isGroupOpen(group, now),
     plans: listNames(group.plans),
     channels: listNames(group.channels),
@@ -57,6 +59,7 @@ export const GROUP_SETTINGS: Settings = {
   multiplier: { form: "text" },
   description: { form: "text" },
   exclusive: { form: "text" },
+  convert: { form: "text" },
   default_model: { form: "text" },
 };
 
@@ -65,19 +68,23 @@ export interface AddGroupFlags extends ConfigFlags {
   readonly multiplier?: string;
   readonly description?: string;
   readonly exclusive?: true;
+  /** What its clients speak, where its channels speak something else. */
+  readonly convert?: string;
 }
 
 export async function addGroup(name: string, flags: AddGroupFlags): Promise<void> {
   const { channel = [], multiplier, description, exclusive } = flags;
+  const clients = flags.convert === undefined ? null : requireConvertible(flags.convert);
   const [first] = channel;
   if (first === undefined) return refuseUsage("--channel is missing: a group needs at least one.");
   await openConfig(flags).edit((current) => {
     requireNewName("group", name, current.groups);
     const { platform } = current.channels.get(first) ?? refuseUnknown("channel", first, current.channels);
     const value = {
-      platform,
+      platform: clients ?? groupPlatform(platform),
       multiplier: multiplier ?? "1",
       channels: channel,
+      ...(clients !== null && { convert: "true" }),
       ...(description !== undefined && { description }),
       ...(exclusive === true && { exclusive: "true" }),
     };
@@ -86,6 +93,12 @@ export async function addGroup(name: string, flags: AddGroupFlags): Promise<void
   printNote(`Added the group "${name}".`);
   if (exclusive === true)
     printNote(`Keys can use it while a plan is active: gateway plans add PLAN --group ${name}`);
+}
+
+function requireConvertible(word: string): Platform {
+  const known = PLATFORMS.filter((platform) => CONVERTIBLE.has(platform));
+  const found = known.find((platform) => platform === word);
+  return found ?? refuseUsage(`--convert: expected what clients speak: ${known.join(", ")}.`);
 }
 
 export async function setGroup(name: string, words: readonly string[], flags: ConfigFlags): Promise<void> {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
-import { type ChannelPlatform, CHAT, CHAT_GROUP, type Platform, PLATFORMS } from "../../config/schema.ts";
+import { type ChannelPlatform, CHAT, groupPlatform, PLATFORMS } from "../../config/schema.ts";
 import { checkConfigText } from "../../config/file/load.ts";
 import { forEachPlatform, PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import { startUpstream } from "../../demo/upstream.ts";
@@ -30,10 +30,6 @@ const CHAT_CALL = {
   body: { model: "qwen3-coder", stream: true, messages: [{ role: "user", content: "Hello" }] },
 };
 
-function platformOf(group: ChannelPlatform): Platform {
-  return group === CHAT ? CHAT_GROUP : group;
-}
-
 export function startDemo(): Demo {
   const upstreams = GROUPS.map((platform) => ({
     platform,
@@ -52,7 +48,7 @@ export function startDemo(): Demo {
       GROUPS.map((group) => [
         group,
         {
-          platform: platformOf(group),
+          platform: groupPlatform(group),
           multiplier: "1",
           channels: [`demo-${group}`],
           description: "simulated",
@@ -147,7 +143,7 @@ function writeNarrowRequest(base: string, secret: string): string[] {
 /** One line to paste for each endpoint. */
 export function writeCurlLines(base: string, secrets: Demo["secrets"], relayPrefix: string): string[] {
   const posts = GROUPS.flatMap((group) => {
-    const platform = platformOf(group);
+    const platform = groupPlatform(group);
     const { keyHeader, posts: calls } = PLATFORM_ROWS[platform].demo;
     const start = base + readPathPrefix(platform, relayPrefix);
     const key = keyHeader.replace("#", secrets[group]);

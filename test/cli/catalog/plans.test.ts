@@ -50,6 +50,7 @@ describe("groups list", () => {
         multiplier: "1",
         description: "at cost",
         exclusive: false,
+        convert: false,
         selectable: true,
         plans: [],
         channels: ["a"],

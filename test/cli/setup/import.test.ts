@@ -1,7 +1,7 @@
 // Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
 
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { rmSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
@@ -70,7 +70,8 @@ test("what has no counterpart is listed, and the rest is imported", async () => 
   const document = {
     Providers: [
       { name: "deepseek", api_base_url: "https://api.deepseek.com/v1", api_key: "$KEY", transformer: {} },
-      { name: "other", api_base_url: "https://o.example/v1/chat/completions", api_key: "sk-other" },
+      { name: "other", api_base_url: "https://o.example/api/v4/chat/completions", api_key: "sk-other" },
+      { name: "odd", api_base_url: "https://odd.example/inference/chat/completions", api_key: "sk-odd" },
       { name: "own", api_base_url: "https://own.example/v1/messages", api_key: "${OWN}" },
     ],
     Router: { default: "own,best", background: "deepseek,small", think: "own,thinker" },
@@ -81,12 +82,12 @@ test("what has no counterpart is listed, and the rest is imported", async () => 
   const { stdout } = await importText("ccr", `// mine\n${JSON.stringify(document)}`, "--json");
   expect(JSON.parse(stdout)).toEqual({
     config: folder.join("gateway.yaml"),
-    channels: ["deepseek", "own"],
+    channels: ["deepseek", "other", "own"],
     groups: ["claude"],
     keys: [],
     no_counterpart: [
       "Providers deepseek: transformer",
-      "Providers other: Chat Completions at o.example. A channel speaks messages, responses or content",
+      "Providers odd: what odd.example speaks is not known",
       "Router.think",
       "Router.background: another provider for some models of one group",
       "CUSTOM_ROUTER_PATH",
@@ -94,12 +95,55 @@ test("what has no counterpart is listed, and the rest is imported", async () => 
   });
   const { channels, groups } = load();
   // The channel of the default route is the first one.
-  expect(groups.get("claude")?.listed).toEqual(["own", "deepseek"]);
+  expect(groups.get("claude")?.listed).toEqual(["own", "deepseek", "other"]);
+  // Its requests are converted for the one that speaks Chat Completions.
+  expect(groups.get("claude")?.convert).toBe(true);
+  expect(channels.get("other")).toMatchObject({
+    platform: "chat",
+    baseUrl: new URL("https://o.example/api/v4"),
+  });
   expect(channels.get("own")).toMatchObject({
     credential: "${OWN}",
     aliasGlobs: [["claude-*", "best"]],
     timeouts: { firstByteMs: 600_000 },
   });
+});
+
+test("servers of Chat Completions become channels, in a group of what their clients speak", async () => {
+  const params = {
+    model: "openai/qwen3-coder",
+    api_base: "http://gpu.example:8000/v1",
+    api_key: "os.environ/GPU",
+  };
+  await importText(
+    "litellm",
+    JSON.stringify({ model_list: [{ model_name: "qwen", litellm_params: params }] }),
+  );
+  expect(load().channels.get("gpu.example")).toMatchObject({
+    platform: "chat",
+    baseUrl: new URL("http://gpu.example:8000/v1"),
+    credential: "${GPU}",
+    aliases: new Map([["qwen", "qwen3-coder"]]),
+  });
+  expect(load().groups.get("codex")).toMatchObject({ platform: "responses", convert: false });
+  rmSync(folder.join("gateway.yaml"));
+  const entry = {
+    name: "gpu",
+    "base-url": "http://gpu.example:8000/v1",
+    "api-key-entries": [{ "api-key": "$ONE" }, { "api-key": "$TWO", "proxy-url": "http://p.example:1" }],
+    models: [{ name: "qwen3-coder", alias: "qwen" }],
+    disabled: true,
+  };
+  const { stderr } = await importText("cliproxy", JSON.stringify({ "openai-compatibility": [entry] }));
+  expect(stderr).toContain("openai-compatibility gpu: disabled");
+  const channels = [...load().channels.values()];
+  expect(
+    channels.map(({ name, platform, credential, proxy }) => [name, platform, credential, proxy?.host]),
+  ).toEqual([
+    ["gpu", "chat", "${ONE}", undefined],
+    ["gpu-2", "chat", "${TWO}", "p.example:1"],
+  ]);
+  expect(channels[1]?.aliases.get("qwen")).toBe("qwen3-coder");
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { groupPlatform } from "../../../src/config/schema.ts";
 import { PRESETS } from "../../../src/cli/setup/presets.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
@@ -72,9 +73,18 @@ describe("gateway init", () => {
     const filledIn = readFileSync(path(), "utf8").replaceAll(/^ {2}# /gm, "  ");
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
-    expect([...catalog.groups.keys()].sort()).toEqual(PRESETS.map(({ group }) => group).sort());
-    const free = [...catalog.channels.values()].filter((channel) => channel.free);
-    expect(free.map(({ name }) => name).sort()).toEqual(["lmstudio", "ollama"]);
+    const free = [...catalog.channels.values()].filter((channel) => channel.free).map(({ name }) => name);
+    expect(free.toSorted()).toEqual(["llamacpp", "lmstudio", "ollama", "vllm"]);
+    const groups = [...PRESETS.map(({ group }) => group), ...free.map((name) => `claude-${name}`)];
+    expect([...catalog.groups.keys()].toSorted()).toEqual(groups.toSorted());
+    for (const {
+      groups: [own = "", claude = ""],
+      name,
+    } of catalog.channels.values()) {
+      if (!free.includes(name)) continue;
+      expect(catalog.groups.get(own)).toMatchObject({ platform: "responses", convert: true });
+      expect(catalog.groups.get(claude)).toMatchObject({ platform: "messages", convert: true });
+    }
   });
 
   test.each(
@@ -83,7 +93,7 @@ describe("gateway init", () => {
     const env = { [variable]: "hush-hush" };
     expect((await run({ folder: folder.path, env }, "init")).status).toBe(0);
     const { catalog } = loadConfig(path(), env);
-    expect(catalog.keys.get(group)?.group).toMatchObject({ name: group, platform });
+    expect(catalog.keys.get(group)?.group).toMatchObject({ name: group, platform: groupPlatform(platform) });
     expect(catalog.channels.get(channel)).toMatchObject({ credential: "hush-hush", platform });
     expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
   });

@@ -6,8 +6,8 @@ import type { Edit } from "../../../config/yaml/edit.ts";
 import { suggestNearest } from "../../../config/nearest.ts";
 import { readBaseUrl, readName, readSecretText } from "../../../config/yaml/scalars.ts";
 import { suggestValue } from "../../../config/yaml/problems.ts";
-import { type Platform, PLATFORMS } from "../../../config/schema.ts";
-import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
+import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../../config/schema.ts";
+import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { findGroup } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
@@ -24,7 +24,7 @@ import {
 import { describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
 import { askProvider, checkProvider, type Provider, referTo } from "../init/init.ts";
-import { needsAddress, type Preset, PRESETS } from "../presets.ts";
+import { listGroups, needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
@@ -50,11 +50,13 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   await addVariables(path, provider.variables);
   await config.edit(edits);
   const { channel, platform, baseUrl } = preset;
-  const group = flags.group ?? preset.group;
-  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups: [group] });
-  printNote(`Added the channel "${channel}" to the group "${group}".`);
+  const groups =
+    flags.group === undefined ? listGroups(preset, false).map(({ name }) => name) : [flags.group];
+  if (flags.json === true) printJson({ name: channel, platform, base_url: baseUrl, groups });
+  const names = groups.map((each) => `"${each}"`).join(" and ");
+  printNote(`Added the channel "${channel}" to the ${groups.length === 1 ? "group" : "groups"} ${names}.`);
   if (flags.group === undefined && preset.tool !== "")
-    printNote(`Use it: ${nameOwnCommand()} run --group ${group} ${preset.tool}`);
+    printNote(`Use it: ${nameOwnCommand()} run --group ${groups[0]} ${preset.tool}`);
 }
 
 async function describeTarget(what: string, flags: AddChannelFlags): Promise<Preset> {
@@ -84,24 +86,25 @@ async function describeTarget(what: string, flags: AddChannelFlags): Promise<Pre
     group: name,
     description: hostname,
     variable: nameVariable(name),
-    tool: PLATFORM_ROWS[platform].tools[0] ?? "",
+    tool: platform === "chat" ? "opencode" : (PLATFORM_ROWS[platform].tools[0] ?? ""),
   };
 }
 
-async function askPlatform(): Promise<Platform> {
-  if (!canPrompt()) return refuseUsage(`--platform is missing: ${PLATFORMS.join(", ")}.`);
-  const choices = PLATFORMS.map((platform) => ({
+async function askPlatform(): Promise<ChannelPlatform> {
+  if (!canPrompt()) return refuseUsage(`--platform is missing: ${CHANNEL_WORDS.join(", ")}.`);
+  const choices = CHANNEL_WORDS.map((platform) => ({
     value: platform,
-    label: `${platform}: ${PLATFORM_ROWS[platform].answerPaths.join(", ")}`,
+    label: `${platform}: ${CHANNEL_ROWS[platform].answerPaths.join(", ")}`,
   }));
   const chosen = await askOne("Which platform is it?", choices);
   return requirePlatform(chosen);
 }
 
-function requirePlatform(text: string): Platform {
-  const found = PLATFORMS.find((platform) => platform === text);
+function requirePlatform(text: string): ChannelPlatform {
+  const found = CHANNEL_WORDS.find((platform) => platform === text);
   return (
-    found ?? refuseUsage(`--platform: expected ${PLATFORMS.join(", ")}${suggestValue(text, PLATFORMS)}.`)
+    found ??
+    refuseUsage(`--platform: expected ${CHANNEL_WORDS.join(", ")}${suggestValue(text, CHANNEL_WORDS)}.`)
   );
 }
 
@@ -110,7 +113,7 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
   readGiven(() => readName(name), `--name: "${name}" cannot be a name`);
   // A second channel of a provider usually has another credential.
   const variable = channels.has(preset.channel) ? nameVariable(name) : preset.variable;
-  return { ...preset, channel: name, group: name, variable };
+  return { ...preset, id: name, channel: name, group: name, variable };
 }
 
 async function chooseCredential(preset: Preset, path: string, flags: AddChannelFlags): Promise<Provider> {
@@ -162,17 +165,19 @@ function requireFree(preset: Preset, catalog: Catalog, groupName: string | undef
   if (catalog.channels.has(preset.channel))
     fail(`There is a channel "${preset.channel}" already. Give the new one another name with --name.`);
   if (groupName === undefined) {
-    if (catalog.groups.has(preset.group))
-      fail(`There is a group "${preset.group}" already. Add the channel to it with --group ${preset.group}.`);
+    const taken = listGroups(preset, false).find(({ name }) => catalog.groups.has(name));
+    if (taken !== undefined)
+      fail(`There is a group "${taken.name}" already. Add the channel to it with --group ${taken.name}.`);
     return;
   }
   const group = findGroup(catalog, groupName);
-  if (group.platform !== preset.platform)
+  const isFit = group.platform === groupPlatform(preset.platform);
+  if (!isFit && !(group.convert && CONVERTIBLE.has(preset.platform)))
     fail(`The group "${groupName}" is for ${group.platform}, and ${preset.title} speaks ${preset.platform}.`);
 }
 
 function planEdits({ preset, baseUrl, credential }: Provider, group: string | undefined): Edit[] {
-  const { channel, platform, description, bearer, local, login } = preset;
+  const { channel, platform, bearer, local, login } = preset;
   const settings = {
     platform,
     base_url: baseUrl,
@@ -184,6 +189,13 @@ function planEdits({ preset, baseUrl, credential }: Provider, group: string | un
   if (group !== undefined)
     return [addition, { kind: "append", path: ["groups", group, "channels"], values: [channel] }];
   const multiplier = login === true ? {} : { multiplier: "1" };
-  const added = { platform, ...multiplier, channels: [channel], description };
-  return [addition, { kind: "set", path: ["groups", preset.group], value: added }];
+  const groups = listGroups(preset, false).map(({ name, platform: spoken, convert, description }): Edit => {
+    const more = convert === true ? { convert: "true" } : multiplier;
+    return {
+      kind: "set",
+      path: ["groups", name],
+      value: { platform: spoken, ...more, channels: [channel], description },
+    };
+  });
+  return [addition, ...groups];
 }

@@ -3,7 +3,16 @@
 import { PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { getField } from "../../../lib/json/json.ts";
-import { addChannel, addKey, type Draft, findProvider, noteOthers, readList, readText } from "./draft.ts";
+import {
+  addChannel,
+  addKey,
+  describeChatServer,
+  type Draft,
+  findProvider,
+  noteOthers,
+  readList,
+  readText,
+} from "./draft.ts";
 import type { Preset } from "../presets.ts";
 
 export function readCcr(document: unknown, draft: Draft): void {
@@ -15,16 +24,16 @@ export function readCcr(document: unknown, draft: Draft): void {
     const address = readText(provider, "api_base_url") ?? "";
     const preset = findProvider(address, name) ?? readAddress(address);
     if (preset === null) {
-      draft.lost.push(
-        `Providers ${name}: Chat Completions at ${hostOf(address)}. A channel speaks messages, responses or content`,
-      );
+      draft.lost.push(`Providers ${name}: what ${hostOf(address)} speaks is not known`);
       continue;
     }
     const more = {
       ...(proxy !== null && { proxy }),
       ...(Number.isInteger(timeout) && { timeouts: { first_byte: `${timeout}ms` } }),
     };
-    channels.set(name, addChannel(draft, { name, preset, credential: getField(provider, "api_key"), more }));
+    const credential = getField(provider, "api_key");
+    // Its only client is Claude Code.
+    channels.set(name, addChannel(draft, { name, preset, credential, clients: "messages", more }));
     noteOthers(draft, provider, ["name", "api_base_url", "api_key", "models"], `Providers ${name}: `);
   }
   readRoutes(getField(document, "Router"), channels, draft);
@@ -70,6 +79,8 @@ function readRoute(router: unknown, name: string): { provider: string; model: st
 
 /** An address of another provider, whose path says what it speaks. */
 function readAddress(address: string): Pick<Preset, "platform" | "baseUrl"> | null {
+  const [, chat] = /^(.*\/v\d+\w*(?:\/openai)?)\/chat\/completions$/.exec(address) ?? [];
+  if (chat !== undefined) return describeChatServer(chat);
   for (const platform of PLATFORMS) {
     const [path = ""] = PLATFORM_ROWS[platform].answerPaths;
     if (address.endsWith(path)) return { platform, baseUrl: address.slice(0, -path.length) };

@@ -4,6 +4,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import {
   addChannel,
   addKey,
+  describeChatServer,
   type Draft,
   type DraftChannel,
   noteOthers,
@@ -19,6 +20,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   google: "gemini-api-key",
 };
 
+const COMPATIBLE = "openai-compatibility";
 const KNOWN = ["api-key", "base-url", "proxy-url", "headers", "models", "weight"];
 
 export function readCliproxy(document: unknown, draft: Draft): void {
@@ -37,13 +39,47 @@ export function readCliproxy(document: unknown, draft: Draft): void {
       noteOthers(draft, entry, KNOWN, `${section}: `);
     }
   }
+  for (const entry of readList(document, COMPATIBLE)) readServer(entry, document, draft);
   const [host, port] = [readText(document, "host"), getField(document, "port")];
   if (getField(document, "host") === "")
     draft.lost.push("host: empty, for all interfaces. The gateway listens on 127.0.0.1");
   draft.listen = { ...(host !== null && { host }), ...(typeof port === "number" && { port }) };
   for (const [index, secret] of readList(document, "api-keys").entries())
     addKey(draft, `client-${index + 1}`, secret, `api-keys[${index}]`);
-  noteOthers(draft, document, [...Object.values(SECTIONS), "proxy-url", "host", "port", "api-keys"]);
+  noteOthers(draft, document, [
+    ...Object.values(SECTIONS),
+    COMPATIBLE,
+    "proxy-url",
+    "host",
+    "port",
+    "api-keys",
+  ]);
+}
+
+/** A server of Chat Completions. Each of its keys is a channel. */
+function readServer(entry: unknown, document: unknown, draft: Draft): void {
+  const [name, address] = [readText(entry, "name") ?? "server", readText(entry, "base-url")];
+  if (address === null) {
+    draft.lost.push(`${COMPATIBLE} ${name}: it has no base-url`);
+    return;
+  }
+  const entries = readList(entry, "api-key-entries");
+  for (const own of entries.length > 0 ? entries : [{}]) {
+    const proxy = readText(own, "proxy-url") ?? readText(document, "proxy-url");
+    const more = { ...readSettings(entry, proxy) };
+    addChannel(draft, {
+      name,
+      preset: describeChatServer(address),
+      credential: getField(own, "api-key"),
+      more,
+    });
+  }
+  noteOthers(
+    draft,
+    entry,
+    ["name", "base-url", "api-key-entries", "headers", "models"],
+    `${COMPATIBLE} ${name}: `,
+  );
 }
 
 function readSettings(entry: unknown, shared: string | null): Partial<DraftChannel> {

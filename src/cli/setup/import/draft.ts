@@ -1,14 +1,14 @@
 // The config that an import makes, and what each import does alike: find a provider, store a credential, add a channel
 // to the group of its platform.
 
-import type { Platform } from "../../../config/schema.ts";
+import { type ChannelPlatform, groupPlatform, type Platform } from "../../../config/schema.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
 import { nameVariable } from "../channels/add.ts";
 import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface DraftChannel {
-  readonly platform: Platform;
+  readonly platform: ChannelPlatform;
   readonly base_url: string;
   readonly credential: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -23,6 +23,7 @@ export interface DraftChannel {
 interface DraftGroup {
   readonly platform: Platform;
   readonly channels: string[];
+  convert?: true;
   default_model?: string;
 }
 
@@ -51,11 +52,14 @@ interface Upstream {
   readonly preset: Pick<Preset, "platform" | "baseUrl" | "bearer" | "local">;
   /** A reference, or a secret. */
   readonly credential: unknown;
+  /** What the clients of its group speak; absent: what the channel speaks. */
+  readonly clients?: Platform;
   readonly more?: Partial<DraftChannel>;
 }
 
 /** Returns the channel's name in the config. */
-export function addChannel(draft: Draft, { name: wanted, preset, credential, more = {} }: Upstream): string {
+export function addChannel(draft: Draft, upstream: Upstream): string {
+  const { name: wanted, preset, credential, more = {} } = upstream;
   const name = findFreeName(
     wanted.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^\W+/, "") || "channel",
     draft,
@@ -70,9 +74,13 @@ export function addChannel(draft: Draft, { name: wanted, preset, credential, mor
     ...(local !== undefined && { free: true as const }),
     ...more,
   };
+  const own = groupPlatform(platform);
+  const clients = upstream.clients ?? own;
   // The group of the platform's first provider.
-  const group = PRESETS.find((each) => each.platform === platform)?.group ?? platform;
-  (draft.groups[group] ??= { platform, channels: [] }).channels.push(name);
+  const found = PRESETS.find((each) => each.platform === clients)?.group ?? clients;
+  const group = (draft.groups[found] ??= { platform: clients, channels: [] });
+  group.channels.push(name);
+  if (clients !== own) group.convert = true;
   return name;
 }
 
@@ -124,7 +132,13 @@ const NAMES: Readonly<Record<string, string>> = {
   gemini: "google",
   ollama_chat: "ollama",
   lm_studio: "lmstudio",
+  together_ai: "together",
 };
+
+/** A server of Chat Completions that no preset knows. */
+export function describeChatServer(baseUrl: string): Upstream["preset"] {
+  return { platform: "chat", baseUrl };
+}
 
 export function readText(value: unknown, name: string): string | null {
   const text = getField(value, name);

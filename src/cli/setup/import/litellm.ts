@@ -1,7 +1,16 @@
 // The config of LiteLLM's proxy: config.yaml. Deployments with the same provider, address and credential are one channel.
 
 import { getField } from "../../../lib/json/json.ts";
-import { addChannel, addKey, type Draft, findProvider, noteOthers, readList, readText } from "./draft.ts";
+import {
+  addChannel,
+  addKey,
+  describeChatServer,
+  type Draft,
+  findProvider,
+  noteOthers,
+  readList,
+  readText,
+} from "./draft.ts";
 
 export function readLitellm(document: unknown, draft: Draft): void {
   const channels = new Map<string, string>();
@@ -14,7 +23,7 @@ export function readLitellm(document: unknown, draft: Draft): void {
       readText(params, "api_base"),
       getField(params, "api_key"),
     ];
-    const preset = model === "" ? null : findProvider(address, provider);
+    const preset = model === "" ? null : (findProvider(address, provider) ?? findServer(address, provider));
     if (preset === null) {
       draft.lost.push(
         `model_list ${wanted}: the provider ${model === "" ? "of a model without one" : provider}${address === null ? "" : " at another address"}`,
@@ -35,6 +44,15 @@ export function readLitellm(document: unknown, draft: Draft): void {
   );
   noteOthers(draft, getField(document, "general_settings"), ["master_key"], "general_settings.");
   noteOthers(draft, document, ["model_list", "general_settings"]);
+}
+
+/** Their names for a server of Chat Completions at an address of one's own. */
+const CHAT_SERVERS =
+  /^(?:openai|openai_like|custom_openai|hosted_vllm|vllm|ollama|ollama_chat|lm_studio|llamafile)$/;
+
+function findServer(address: string | null, provider: string) {
+  if (address === null || !CHAT_SERVERS.test(provider)) return null;
+  return { ...describeChatServer(address), channel: URL.parse(address)?.hostname ?? provider };
 }
 
 /** `claude-*` with `anthropic/*` lets these names pass. Another name for a model is an alias. */

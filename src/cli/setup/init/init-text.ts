@@ -1,11 +1,12 @@
 // The text of the config file that `gateway init` writes, with its comments.
 
 import { stringify } from "yaml";
-import type { Platform } from "../../../config/schema.ts";
+import type { ChannelPlatform } from "../../../config/schema.ts";
+import type { PresetGroup } from "../presets.ts";
 
 export interface Start {
   readonly channel: string;
-  readonly platform: Platform;
+  readonly platform: ChannelPlatform;
   readonly baseUrl: string;
   /** A reference such as `${NAME}`, or the secret itself. */
   readonly credential: string;
@@ -14,9 +15,12 @@ export interface Start {
   readonly local?: object;
   /** The login of the tool itself: a plan has been paid already. */
   readonly login?: true;
-  readonly group: string;
-  readonly description: string;
-  readonly key: { readonly name: string; readonly sha256: string; readonly created: string };
+  /** Each with its key, which has its name. */
+  readonly groups: readonly StartGroup[];
+}
+
+export interface StartGroup extends PresetGroup {
+  readonly key: { readonly sha256: string; readonly created: string };
 }
 
 /** `starts`: what is set up; `offers`: what is shown as comments for later. */
@@ -32,11 +36,12 @@ export function writeConfig(starts: readonly Start[], offers: readonly Start[]):
     "# Where requests go: one upstream per channel, with its own credential.",
     ...writeSection("channels", starts, offers, writeChannel),
     "",
-    "# A key is bound to a group. A charge is the official price × the group's multiplier.",
-    ...writeSection("groups", starts, offers, writeGroup),
+    "# A key is bound to a group. A charge is the official price × the group's multiplier. `convert: true`: its channels",
+    "# speak another dialect than its clients, and requests are converted.",
+    ...writeSection("groups", starts, offers, writeGroups),
     "",
     "# Keys are what clients send. The file has only hashes: `gateway keys add` shows a secret once.",
-    ...writeSection("keys", starts, [], writeKey),
+    ...writeSection("keys", starts, [], writeKeys),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -67,15 +72,18 @@ function writeChannel({ channel, platform, baseUrl, credential, bearer, local }:
   ];
 }
 
-function writeGroup({ group, platform, channel, description, login }: Start): string[] {
-  const multiplier = login === true ? "" : "multiplier: 1, ";
-  return [
-    `${group}: { platform: ${platform}, ${multiplier}channels: [${channel}], description: ${quote(description)} }`,
-  ];
+function writeGroups({ groups, channel, login }: Start): string[] {
+  return groups.map(({ name, platform, convert, description }) => {
+    const more = convert === true ? "convert: true, " : login === true ? "" : "multiplier: 1, ";
+    return `${name}: { platform: ${platform}, ${more}channels: [${channel}], description: ${quote(description)} }`;
+  });
 }
 
-function writeKey({ group, key }: Start): string[] {
-  return [`- { name: ${key.name}, group: ${group}, secret_sha256: ${key.sha256}, created: ${key.created} }`];
+function writeKeys({ groups }: Start): string[] {
+  return groups.map(
+    ({ name, key }) =>
+      `- { name: ${name}, group: ${name}, secret_sha256: ${key.sha256}, created: ${key.created} }`,
+  );
 }
 
 /** As YAML, in quotes if necessary. */

@@ -29,8 +29,16 @@ import {
 } from "../../terminal/terminal.ts";
 import { checkCredential, type CheckResult, describeCheck } from "../credential-check.ts";
 import { addVariables, requireWritable } from "../env-file.ts";
-import { type Start, writeConfig } from "./init-text.ts";
-import { needsAddress, type Preset, PRESETS } from "../presets.ts";
+import { type Start, type StartGroup, writeConfig } from "./init-text.ts";
+import {
+  groupForClaude,
+  listGroups,
+  mayConvertForClaude,
+  needsAddress,
+  type Preset,
+  type PresetGroup,
+  PRESETS,
+} from "../presets.ts";
 
 export interface InitFlags extends ConfigFlags {
   readonly yes?: true;
@@ -47,6 +55,8 @@ export interface Provider {
   readonly credential: string;
   /** A pasted credential, for the file next to the config. */
   readonly variables: Readonly<Record<string, string>>;
+  /** It has a group for Claude Code, too, whose requests are converted. */
+  readonly claude?: true;
 }
 
 export async function init(flags: InitFlags): Promise<void> {
@@ -55,14 +65,18 @@ export async function init(flags: InitFlags): Promise<void> {
   const providers = flags.login === undefined ? await chooseProviders(path, flags) : [useLogin(flags.login)];
   if (providers.length === 0) refuseEmpty();
   const created = formatMoment(new Date());
-  const keys = providers.map(({ preset }) => ({ preset, secret: newSecret() }));
-  const starts = providers.map((provider, index) =>
-    describeStart(provider, { sha256: sha256Hex(keys[index]?.secret ?? ""), created }),
+  const keys: NewKey[] = [];
+  const starts = providers.map((provider) =>
+    describeStart(provider, (group) => {
+      const secret = newSecret();
+      keys.push({ group, secret });
+      return { sha256: sha256Hex(secret), created };
+    }),
   );
   const offers = PRESETS.filter((preset) => !providers.some((provider) => provider.preset === preset));
   const text = writeConfig(
     starts,
-    offers.map((preset) => describeStart(referTo(preset), { sha256: "", created: "" })),
+    offers.map((preset) => describeStart(referTo(preset), () => ({ sha256: "", created: "" }))),
   );
   checkConfigText(text, path, process.env, { missing: "keep" });
   const variables: Record<string, string> = Object.assign({}, ...providers.map((each) => each.variables));
@@ -70,9 +84,9 @@ export async function init(flags: InitFlags): Promise<void> {
   writeNew(path, text);
   await addVariables(path, variables);
   // `gateway run` finds them there. The first one of a tool is preferred, so it is stored last.
-  for (const { preset, secret } of keys.toReversed())
-    storeToolSecret({ tool: preset.tool, key: preset.group, secret }, path);
-  const names = keys.map(({ preset }) => preset.group);
+  for (const { group, secret } of keys.toReversed())
+    storeToolSecret({ tool: group.tool, key: group.name, secret }, path);
+  const names = keys.map(({ group }) => group.name);
   await printSecrets({
     lines: flags.json === true ? [describeForScripts(path, keys)] : keys.map(describeSecret),
     names,
@@ -83,7 +97,8 @@ export async function init(flags: InitFlags): Promise<void> {
 
 async function chooseProviders(path: string, { yes }: InitFlags): Promise<Provider[]> {
   const local = await findLocalServers();
-  return yes !== true && canPrompt() ? askProviders(path, local) : findProviders(path, local);
+  if (yes === true || !canPrompt()) return findProviders(path, local);
+  return askForClaude(await askProviders(path, local));
 }
 
 function useLogin(tool: string): Provider {
@@ -96,22 +111,17 @@ function useLogin(tool: string): Provider {
 }
 
 interface NewKey {
-  readonly preset: Preset;
+  readonly group: PresetGroup;
   readonly secret: string;
 }
 
 function describeForScripts(path: string, keys: readonly NewKey[]): string {
-  const list = keys.map(({ preset: { group, platform }, secret }) => ({
-    name: group,
-    group,
-    platform,
-    secret,
-  }));
+  const list = keys.map(({ group: { name, platform }, secret }) => ({ name, group: name, platform, secret }));
   return JSON.stringify({ config: path, keys: list });
 }
 
-function describeSecret({ preset, secret }: NewKey): string {
-  return `${preset.group.padEnd(10)} ${secret}`;
+function describeSecret({ group, secret }: NewKey): string {
+  return `${group.name.padEnd(10)} ${secret}`;
 }
 
 /** Without a terminal: what the environment and this machine have. */
@@ -123,10 +133,28 @@ async function findProviders(path: string, local: readonly Preset[]): Promise<Pr
   for (const preset of found) {
     const provider = referTo(preset);
     const result = await checkProvider(provider, path);
+    // Any program may listen on such a port.
+    if (local.includes(preset) && !isSet(preset.variable) && result.kind !== "accepted") continue;
     printNote(`${preset.title}: ${describeCheck(result)}`);
     if (result.kind !== "refused") providers.push(provider);
   }
   return providers;
+}
+
+/** Whose models Claude Code could use besides, with requests converted. */
+function listForClaude(providers: readonly Provider[]): Provider[] {
+  return providers.filter(({ preset }) => preset.local === undefined && mayConvertForClaude(preset));
+}
+
+async function askForClaude(providers: readonly Provider[]): Promise<Provider[]> {
+  const fitting = listForClaude(providers);
+  if (fitting.length === 0) return [...providers];
+  const wanted = await askSome(
+    "Claude Code can use other models, too: its requests are then converted. On which? (enter: none)",
+    fitting.map(({ preset }) => ({ value: preset.id, label: `Claude Code on ${preset.title}` })),
+    [],
+  );
+  return providers.map((each) => (wanted.includes(each.preset.id) ? { ...each, claude: true } : each));
 }
 
 function refuseEmpty(): never {
@@ -228,7 +256,8 @@ export function referTo(preset: Preset): Provider {
 
 /** Through a config of this provider alone, so that the check sends what the gateway would send. */
 export async function checkProvider(provider: Provider, path: string): Promise<CheckResult> {
-  const start = describeStart(provider, { sha256: sha256Hex("check"), created: formatMoment(new Date()) });
+  const created = formatMoment(new Date());
+  const start = describeStart(provider, ({ name }) => ({ sha256: sha256Hex(name), created }));
   const env = { ...process.env, ...provider.variables };
   const { catalog } = checkConfigText(writeConfig([start], []), path, env, { missing: "keep" });
   const [channel] = catalog.channels.values();
@@ -241,10 +270,11 @@ function isSet(variable: string): boolean {
 }
 
 function describeStart(
-  { preset, baseUrl, credential }: Provider,
-  key: { readonly sha256: string; readonly created: string },
+  { preset, baseUrl, credential, claude }: Provider,
+  makeKey: (group: PresetGroup) => StartGroup["key"],
 ): Start {
-  return { ...preset, baseUrl, credential, key: { name: preset.group, ...key } };
+  const groups = listGroups(preset, claude === true).map((group) => ({ ...group, key: makeKey(group) }));
+  return { ...preset, baseUrl, credential, groups };
 }
 
 /** Creates the folder, if necessary, for the user alone. */
@@ -272,10 +302,25 @@ function describeNext(path: string, providers: readonly Provider[]): string[] {
   return [
     `Wrote ${path}. The ledger will be beside it. The keys above are shown only this once.`,
     ...unset.map(({ preset }) => `Set ${preset.variable} before you start the gateway.`),
+    ...offerClaude(providers),
     ...warnOfLocal(path),
     // A command that is not on the PATH works only in this folder.
     command === "gateway" ? "Next, in any project:" : "Next:",
     `  ${command} run ${config}${tool}`,
+  ];
+}
+
+/** A key of another provider is enough for Claude Code. */
+function offerClaude(providers: readonly Provider[]): string[] {
+  const [first, ...others] = listForClaude(providers);
+  const isServed = providers.some(
+    (each) => each.claude || !mayConvertForClaude(each.preset) || each.preset.local,
+  );
+  if (first === undefined || isServed) return [];
+  const titles = [first, ...others].map(({ preset }) => preset.title.replace(/ \(.*/, ""));
+  const { name } = groupForClaude(first.preset);
+  return [
+    `Claude Code on ${titles.join(" or ")}, with its requests converted: ${nameOwnCommand()} groups add ${name} --channel ${first.preset.channel} --convert messages`,
   ];
 }
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { correctionSchema, lineSchema } from "../../../billing/ledger/line.ts";
 import { describeConfig } from "../../../config/json-schema.ts";
 import { COUNT_LIMITS, USD_LIMITS } from "../../../config/limit-names.ts";
-import { PLATFORMS } from "../../../config/schema.ts";
+import { CHANNEL_WORDS, PLATFORMS } from "../../../config/schema.ts";
 import { channelViewSchema } from "../../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../../gateway/control/state.ts";
 import { printLines } from "../../terminal/terminal.ts";
@@ -31,6 +31,7 @@ import {
 } from "./reports.ts";
 
 const platform = z.enum(PLATFORMS);
+const channelPlatform = z.enum(CHANNEL_WORDS);
 const limits = z.looseObject({
   ...Object.fromEntries(USD_LIMITS.map((name) => [name, decimal.optional()])),
   ...Object.fromEntries(COUNT_LIMITS.map((name) => [name, z.int().optional()])),
@@ -75,6 +76,7 @@ const group = z.looseObject({
   multiplier: decimal,
   description: z.string(),
   exclusive: z.boolean(),
+  convert: z.boolean(),
   selectable: z.boolean(),
   plans: z.array(z.string()),
   channels: z.array(z.string()),
@@ -92,7 +94,7 @@ const plan = z.looseObject({
 
 const newChannel = z.looseObject({
   name: z.string(),
-  platform,
+  platform: channelPlatform,
   base_url: z.url(),
   groups: z.array(z.string()),
 });
