@@ -160,6 +160,7 @@ const SHAPES = {
 const text = scalar(readText, SHAPES.text);
 const name = scalar(readName, SHAPES.name);
 const flag = scalar(readFlag, SHAPES.flag);
+const optionalFlag = flag.optional();
 const decimal = scalar(readDecimal, SHAPES.decimal);
 const timer = scalar(readTimerDuration, SHAPES.duration);
 const size = scalar(readSize, SHAPES.size);
@@ -237,15 +238,15 @@ const chat = z.strictObject({
   /** How it is told how much to think. */
   reasoning: z.enum(["none", "effort", "deepseek", "openrouter", "qwen"]).optional(),
   /** Its model needs the thoughts of every turn with calls. */
-  replay: flag.optional(),
-  files: flag.optional(),
+  replay: optionalFlag,
+  files: optionalFlag,
   /** An answer can have a JSON schema. */
-  schemas: flag.optional(),
-  top_k: flag.optional(),
+  schemas: optionalFlag,
+  top_k: optionalFlag,
   /** Where it takes messages of the system. */
   systems: z.enum(["any", "first"]).optional(),
   /** It takes a key that groups requests for its cache. */
-  cache_key: flag.optional(),
+  cache_key: optionalFlag,
 });
 
 export type ChatSettings = Readonly<z.infer<typeof chat>>;
@@ -288,10 +289,10 @@ const channel = z
     /** False: its upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
     /** Whether connections are opened before they are needed; undefined: if it is in use. */
-    warm: flag.optional(),
+    warm: optionalFlag,
     chat: chat.optional(),
     /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
-    ask_usage: flag.optional(),
+    ask_usage: optionalFlag,
     /** Whether its provider is asked what the account still has. */
     balance: onOrOff,
     /** What the account gets each month. */

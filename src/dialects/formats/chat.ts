@@ -1,5 +1,9 @@
 // The chat dialect. Clients of the responses platform may use it, and channels that speak Chat Completions.
 
+import { findStart, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
+import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { openSseParser } from "../../lib/sse/sse-parser.ts";
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";
 import { OPENAI_PARTS, formWireError } from "./openai.ts";
@@ -16,3 +20,128 @@ export const chat: Dialect = {
   clientTools: { namedBy: "type", names: /^(?:function|custom)$/ },
   promptLayout: CHAT_LAYOUT,
 };
+
+// A stream reports its usage only if it is asked to. Where the client has not asked, the gateway does, and takes the chunk that
+// comes for it out of the answer again.
+
+const OPTIONS = "stream_options";
+const ASKED = { include_usage: true };
+
+/** The request, with one change: it asks for the usage of its stream. Null if it does so already, or cannot be read. */
+export function askForUsage(body: Uint8Array): Uint8Array | null {
+  const scan = scanTopLevel(body, [OPTIONS]);
+  if (scan.kind !== "object") return null;
+  const span = scan.spans.get(OPTIONS);
+  if (span === undefined) {
+    const start = findStart(body) + 1;
+    return replace(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
+  }
+  const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
+  // What is no object is for the server to refuse.
+  if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
+  return replace(body, span, JSON.stringify({ ...options, ...ASKED }));
+}
+
+function replace(body: Uint8Array, { start, end }: Span, text: string): Uint8Array {
+  return Buffer.concat([body.subarray(0, start), Buffer.from(text), body.subarray(end)]);
+}
+
+/** The chunk is short. A longer event is another one. */
+const MAX_HELD_BYTES = 64 * 1024;
+/** Every chunk with counts has it. */
+const COUNTS = "_tokens";
+const NO_CHOICES = /"choices"\s*:\s*\[\s*\]/;
+/** The end of an event: a blank line, after LF, CRLF or CR. */
+const EVENT_END = /\n\r?\n|\r\r/g;
+const EVENT_ENDS = ["\n\n", "\n\r\n", "\r\r"];
+/** An end may have begun with the bytes before. */
+const MAX_END_START = 2;
+
+/** Takes the chunk with the usage out of a stream: the one without choices, whole. An event that has not ended is held: no
+ *  client reads it before its end. */
+export class UsageRemover {
+  /** The start of an event, unless it passes. */
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+  /** The event that has begun is too long to be the chunk. */
+  #isPassing = false;
+  #before: Uint8Array = new Uint8Array(0);
+
+  /** What of it, and of what is held, is for the client now. */
+  pass(piece: Uint8Array): Uint8Array {
+    const end = this.#findLastEnd(piece);
+    const last = piece.length < MAX_END_START ? Buffer.concat([this.#before, piece]) : piece;
+    this.#before = Buffer.from(last.subarray(-MAX_END_START));
+    if (end > 0) {
+      const whole = this.#take(piece.subarray(0, end));
+      const rest = this.#hold(piece.subarray(end));
+      return rest.length === 0 ? whole : Buffer.concat([whole, rest]);
+    }
+    return this.#isPassing ? piece : this.#hold(piece);
+  }
+
+  /** What is held, at the end of the stream. */
+  end(isCut: boolean): Uint8Array {
+    const held = Buffer.concat(this.#held);
+    this.#held = [];
+    const isExtra = isCut ? NO_CHOICES.test(held.toString("latin1")) : isUsageChunk(held);
+    return isExtra ? held.subarray(0, 0) : held;
+  }
+
+  /** The index after the last event that ends in the piece; 0: none does. */
+  #findLastEnd(piece: Uint8Array): number {
+    const bytes = Buffer.concat([this.#before, piece]);
+    const ends = EVENT_ENDS.map((text) => {
+      const at = bytes.lastIndexOf(text);
+      return at < 0 ? 0 : at + text.length - this.#before.length;
+    });
+    return Math.max(0, ...ends);
+  }
+
+  /** The events that end now, without the chunk. */
+  #take(last: Uint8Array): Uint8Array {
+    const events = Buffer.concat([...this.#held, last]);
+    const isCut = this.#isPassing;
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#isPassing = false;
+    return events.includes(COUNTS) ? removeChunks(events, isCut) : events;
+  }
+
+  #hold(start: Uint8Array): Uint8Array {
+    if (start.length > 0) this.#held.push(Buffer.from(start));
+    this.#heldBytes += start.length;
+    if (this.#heldBytes <= MAX_HELD_BYTES) return new Uint8Array(0);
+    const held = Buffer.concat(this.#held);
+    this.#held = [];
+    this.#isPassing = true;
+    return held;
+  }
+}
+
+/** `isCut`: the first event has begun before. */
+function removeChunks(events: Buffer, isCut: boolean): Uint8Array {
+  const kept: Uint8Array[] = [];
+  let from = 0;
+  for (const { 0: blank, index } of events.toString("latin1").matchAll(EVENT_END)) {
+    const event = events.subarray(from, index + blank.length);
+    if ((isCut && from === 0) || !isUsageChunk(event)) kept.push(event);
+    from += event.length;
+  }
+  return Buffer.concat(kept);
+}
+
+function isUsageChunk(event: Buffer): boolean {
+  if (!event.includes(COUNTS)) return false;
+  const parser = openSseParser();
+  const chunks = [...parser.push(event), ...parser.end()].map(({ data }) => parseJson(data));
+  return (
+    chunks.length === 1 &&
+    isObject(getField(chunks[0], "usage")) &&
+    isEmptyList(getField(chunks[0], "choices"))
+  );
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}

@@ -22,7 +22,7 @@ import {
 } from "../../lib/json/json-spans.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { askForUsage } from "../../dialects/formats/chat-usage.ts";
+import { askForUsage } from "../../dialects/formats/chat.ts";
 import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
 import { markHop } from "../upstream/self-call.ts";

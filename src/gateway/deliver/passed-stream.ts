@@ -8,7 +8,7 @@ import { findMissingEnd } from "../../lib/sse/sse-parser.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import { UsageRemover } from "../../dialects/formats/chat-usage.ts";
+import { UsageRemover } from "../../dialects/formats/chat.ts";
 import { isJsonResponse, joinChunks } from "../upstream/answer.ts";
 import {
   answerFields,

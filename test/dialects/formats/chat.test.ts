@@ -1,7 +1,7 @@
 // The usage of a stream of Chat Completions: how it is asked for, and what is taken out of the answer again.
 
 import { describe, expect, test } from "bun:test";
-import { askForUsage, UsageRemover } from "../../../src/dialects/formats/chat-usage.ts";
+import { askForUsage, UsageRemover } from "../../../src/dialects/formats/chat.ts";
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
