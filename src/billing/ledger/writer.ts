@@ -359,7 +359,7 @@ export class LedgerWriter {
     this.#records = [];
     try {
       this.#store.requireInPlace();
-      if (records.length > 0 && this.#problem === null) this.#store.writeJournal(records);
+      if (records.length > 0) this.#writeJournal(records);
     } catch (error) {
       this.#fail(error);
       this.#reject(opening);
@@ -371,6 +371,15 @@ export class LedgerWriter {
     this.#dirty = true;
     this.#scheduleSync();
     return true;
+  }
+
+  /** While there is a problem, lines are tried anyway: the next start would mark those that the journal does not name. */
+  #writeJournal(records: readonly string[]): void {
+    try {
+      this.#store.writeJournal(records);
+    } catch (error) {
+      if (this.#problem === null) throw error;
+    }
   }
 
   #writeLines(): void {
