@@ -34,7 +34,7 @@ const HANDLERS: Handlers = {
   "second gateway": (world) => world.startSecond(),
   clock: (world, { byMs }) => {
     world.wallOffset += byMs;
-    world.bends.push(world.scheduler.now);
+    world.bends.push({ at: world.scheduler.now, byMs });
     world.timeWasBent = true;
   },
   standstill: (world, { ms }) => {

@@ -42,7 +42,7 @@ export function serve(configPath: string, observer: Observer): Served {
   };
 }
 
-const FOLLOW_MS = 1000;
+const FOLLOW_MS = 3000;
 const FOLLOW_BYTES = 1 << 16;
 
 /** The same as the thread of web/reports/worker.ts: it keeps the index, and adds up the ledger once. */

@@ -132,7 +132,7 @@ export class World implements Machine {
   timeWasBent = false;
   stoodStill = false;
   /** When the clock was changed. */
-  readonly bends: number[] = [];
+  readonly bends: Array<{ readonly at: number; readonly byMs: number }> = [];
   /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
   unasked = false;
   /** The last gateway has stopped, as it does when it is asked to. */

@@ -15,6 +15,7 @@ import { checkRefused, mayMissLines } from "./refused.ts";
 interface Line extends Billed {
   readonly id: string;
   readonly time: string;
+  readonly request_time?: string;
   readonly key: string;
   readonly group: string;
   readonly outcome: string;

@@ -2,14 +2,14 @@
 
 import type { Send } from "../clients/line.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";
-import { type Dialect, hasBadDisk, type LimitPlan, type Plan, platformOf, sessionOf } from "../plan/plan.ts";
+import { type Dialect, type LimitPlan, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { isOneGateway } from "./books.ts";
+import { findBegin } from "./refused.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 
 export function checkLimits(world: World): void {
   if (world.stoodStill) return;
-  if (!world.timeWasBent) checkReset(world);
   const keys = new Map(world.sends.map(({ name, client }) => [name, client.key]));
   for (const client of world.plan.clients) {
     if (client.key !== client.name) continue;
@@ -105,7 +105,7 @@ function checkRate(
   const times = [...firsts.values()];
   for (const [index, at] of times.entries()) {
     const until = times[index + most];
-    const isBent = world.bends.some((bend) => bend > at - MAY_TRAVEL_US && bend < (until ?? at));
+    const isBent = world.bends.some(({ at: bend }) => bend > at - MAY_TRAVEL_US && bend < (until ?? at));
     if (until !== undefined && until - at < WINDOW_US && !isBent) {
       world.accuse(
         "limits",
@@ -270,68 +270,14 @@ function isPaid({ whole, status, plan, stream, tainted }: Arrival): boolean {
 
 /** The gateway estimates a prompt from the client's bytes. A bridge may have added a few. */
 const CAREFUL = 0.8;
-const HOUR_MS = 3_600_000;
 
 /** In virtual time. */
 function dayBegins({ plan }: World, at: number): number {
-  return findBegin(plan, at, (text) => text.slice(0, 10));
+  return (findBegin(plan, plan.wall + at / 1000, "day") - plan.wall) * 1000;
 }
 
 function monthBegins({ plan }: World, at: number): number {
-  return findBegin(plan, at, (text) => text.slice(0, 7));
-}
-
-const formats = new Map<string, Intl.DateTimeFormat>();
-
-/** When the day or month began in the zone of the config. Runs are short: it began minutes ago, or long before the run. */
-function findBegin({ wall, zone = "UTC" }: Plan, at: number, name: (date: string) => string): number {
-  const format =
-    formats.get(zone) ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short" });
-  formats.set(zone, format);
-  let after = wall + at / 1000;
-  let before = after - 2 * HOUR_MS;
-  const today = name(format.format(after));
-  if (name(format.format(before)) === today) return Number.NEGATIVE_INFINITY;
-  while (after - before > 1) {
-    const middle = (before + after) / 2;
-    if (name(format.format(middle)) === today) after = middle;
-    else before = middle;
-  }
-  return (Math.round(after / 1000) * 1000 - wall) * 1000;
-}
-
-const BEGINS = { usd_per_day: dayBegins, usd_per_month: monthBegins };
-
-/** A bill may be closed this long after its client has left. */
-const MAY_BE_BILLED_US = 30_000_000;
-
-/** What was spent before a day or a month began does not count in it. */
-function checkReset(world: World): void {
-  // Lines that are written late count when they are written.
-  if (world.deaths.length > 0 || world.removed.length > 0 || hasBadDisk(world.plan)) return;
-  for (const send of world.sends) {
-    const setting = findSpent(send);
-    // A strict limit also refuses what could cost more than all of it.
-    if (setting === null || world.limitsOf(send.client.key).some(({ strict }) => strict)) continue;
-    const from = BEGINS[setting](world, send.at);
-    const others = world.sends.filter((other) => other !== send && other.client.key === send.client.key);
-    const counts = (other: Send): boolean =>
-      other.endedAt >= from - MAY_BE_BILLED_US && other.at <= send.endedAt;
-    if (!others.some(counts) && BEGINS[setting](world, send.endedAt) === from)
-      world.accuse(
-        "limits",
-        `${send.name} was refused because of ${setting}, but its key ${send.client.key} has spent nothing since ${from / 1000} ms.`,
-      );
-  }
-}
-
-/** The limit by which a request was refused, if nothing in flight could change that. */
-function findSpent({ reply, events }: Send): keyof typeof BEGINS | null {
-  if (reply?.status !== 429 || events !== null) return null;
-  const text = reply.body.toString();
-  if (!text.includes("has spent") || text.includes("reserved")) return null;
-  if (text.includes("(usd_per_day)")) return "usd_per_day";
-  return text.includes("(usd_per_month)") ? "usd_per_month" : null;
+  return (findBegin(plan, plan.wall + at / 1000, "month") - plan.wall) * 1000;
 }
 
 /**

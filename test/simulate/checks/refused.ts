@@ -3,13 +3,14 @@
 
 import type { Send } from "../clients/line.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import { platformOf, sessionOf } from "../plan/plan.ts";
+import { hasBadDisk, type Plan, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
-import { hasBadDisk } from "../plan/plan.ts";
 
 /** A line's fields that limits count. */
 export interface Counted {
   readonly id: string;
+  readonly time: string;
+  readonly request_time?: string;
   readonly key: string;
   readonly group: string;
   readonly charge_usd: string | null;
@@ -28,7 +29,7 @@ const NOTHING_USD = 1e-9;
 const REFUSAL =
   /The (key|group|session) \\*"([^"\\]+)\\*" may (?:make|have) (\d+) requests? (a minute|at once)/;
 const SPENT =
-  /The (key|group) \\*"([^"\\]+)\\*" may spend .* has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
+  /The (key|group) \\*"([^"\\]+)\\*" may spend \$[\d.]+ \(usd_(?:per_)?(\w+)\) and has spent \$([\d.]+)(?: and \$([\d.]+) estimated)?/;
 
 export function checkRefused(world: World, lines: readonly Counted[]): void {
   const isWhole = !mayMissLines(world);
@@ -120,15 +121,48 @@ function isOf({ client, request }: Send, kind: string, name: string, refused: Se
     : session === name;
 }
 
+/** When the day or month of a refusal began. What was spent before does not count. */
+function findStart({ plan, bends }: World, { at, endedAt }: Send, span: "day" | "month"): number {
+  if (bends.some((bend) => bend.at >= at && bend.at <= endedAt)) return Number.NEGATIVE_INFINITY;
+  const moved = bends.filter((bend) => bend.at < at).reduce((sum, { byMs }) => sum + byMs, 0);
+  return findBegin(plan, plan.wall + at / 1000 + moved, span);
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** When the day or month began in the zone of the config, by the wall clock. Runs are short: it began minutes ago, or long
+ *  before the run. */
+export function findBegin({ zone = "UTC" }: Plan, wall: number, span: "day" | "month"): number {
+  const format =
+    formats.get(zone) ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short" });
+  formats.set(zone, format);
+  const name = (at: number): string => format.format(at).slice(0, span === "day" ? 10 : 7);
+  let after = wall;
+  let before = after - 7_200_000;
+  const today = name(after);
+  if (name(before) === today) return Number.NEGATIVE_INFINITY;
+  while (after - before > 1) {
+    const middle = (before + after) / 2;
+    if (name(middle) === today) after = middle;
+    else before = middle;
+  }
+  return Math.round(after / 1000) * 1000;
+}
+
 function checkSpent(world: World, send: Send, all: readonly Counted[], refusal: RegExpExecArray): void {
-  const [, holder, whose, saidSpent, saidEstimated = "0"] = refusal;
+  const [, holder, whose, span, saidSpent, saidEstimated = "0"] = refusal;
   const said = { spent: Number(saidSpent), estimated: Number(saidEstimated) };
-  const lines = all.filter((line) => (holder === "key" ? line.key : line.group) === whose);
+  const from = span === "day" || span === "month" ? findStart(world, send, span) : Number.NEGATIVE_INFINITY;
+  const lines = all.filter(
+    (line) =>
+      (holder === "key" ? line.key : line.group) === whose &&
+      Date.parse(line.request_time ?? line.time) >= from,
+  );
   const spent = lines.reduce((sum, line) => sum + Number(line.charge_usd ?? 0), 0);
   if (said.spent > spent + NOTHING_USD)
     world.accuse(
       "refused",
-      `${send.name} was refused because $${said.spent} were spent, but all lines together have $${spent.toFixed(9)}.`,
+      `${send.name} was refused because $${said.spent} were spent (${span}), but all lines together have $${spent.toFixed(9)}.`,
     );
   const known = world.written.filter(({ at }) => at < send.at - SECOND).map(({ id }) => id);
   const early = new Set(known);

@@ -17,7 +17,35 @@ export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
   const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
-  return addRefusedTurns(addStops(addNames(addEarlyErrors(addNaps(addCredentials(addForgery(most)))))));
+  const all = addRefusedTurns(addStops(addNames(addEarlyErrors(addNaps(addCredentials(addForgery(most)))))));
+  return addEstimates(addLateEnds(all));
+}
+
+/** In some runs, upstreams close idle connections soon, and the gateway learns of it late. */
+function addLateEnds(plan: Plan): Plan {
+  const random = new Random(plan.seed, "late ends");
+  if (!random.chance(60)) return plan;
+  const channels = plan.channels.map((channel): ChannelPlan => ({
+    ...channel,
+    idleCloseMs: random.between(3, 60),
+  }));
+  return { ...plan, channels, weather: { ...plan.weather, lag: 40_000 } };
+}
+
+/** In some runs, limits count estimates of large background responses until their cost is known. */
+function addEstimates(plan: Plan): Plan {
+  const random = new Random(plan.seed, "estimates");
+  if (!random.chance(80)) return plan;
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.dialect !== "responses" || client.socket) return client;
+    const requests = client.requests.map((request): RequestPlan => {
+      const background = { readyMs: 1, pollMs: random.between(20, 100), again: false };
+      const promptBytes = random.between(500, 5000);
+      return { ...request, stream: false, bad: null, leave: null, promptBytes, background };
+    });
+    return { ...client, limits: { ...client.limits, usdTotal: random.pick(USD_LIMITS) }, requests };
+  });
+  return { ...plan, clients };
 }
 
 /** In some runs, upstreams refuse a response on a WebSocket while the one before it runs on the same stream. */
