@@ -179,6 +179,31 @@ export const LOOK: CommandTable = {
         ? (await import("../cli/money/cache/lifetime.ts")).showLifetimes(addPeriod(period, flags))
         : (await import("../cli/money/cache/cache.ts")).showCache(addPeriod(period, flags)),
   },
+  context: {
+    about: "show what the prompts of a session consist of, in tokens and dollars",
+    args: [["[session]", "the session's id, the beginning of it, or `last` (the default)"]],
+    flags: [JSON_FORM, LEDGER],
+    remark:
+      "Shares are estimates: the reported tokens of each prompt are divided among its parts by their lengths. `context: off` in the config notes nothing.",
+    json: ["context"],
+    examples: [
+      ["gateway context", "of the session of the last request"],
+      ["gateway context servers 30d", "what the tools of each MCP server cost in a month"],
+    ],
+    run: async (session: string | undefined, flags) =>
+      (await import("../cli/money/context/context.ts")).showContext(session, flags),
+    commands: {
+      servers: {
+        about: "show what the tools of each MCP server cost",
+        args: [PERIOD],
+        flags: [...SPAN, JSON_FORM, LEDGER],
+        json: ["context-servers"],
+        examples: [["gateway context servers 30d", "of the sessions of the last month"]],
+        run: async (period, flags) =>
+          (await import("../cli/money/context/context.ts")).showServers(addPeriod(period, flags)),
+      },
+    },
+  },
   statusline: {
     about: "print one line for an agent's status bar, from the session on its stdin",
     flags: [

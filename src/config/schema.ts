@@ -434,6 +434,7 @@ export const configSchema = z
     console: z.enum(["loopback", "always", "never"]).default("loopback"),
     allowed_hosts: z.array(scalar(readHostName)).default([]),
     cache_analysis: onOrOff,
+    context: onOrOff,
     on_disconnect: z.strictObject({ drain: timer.prefault("0s") }).prefault({}),
     /** Connections to upstreams are opened before they are needed. */
     warm: flag.default(true),
@@ -474,6 +475,8 @@ export const configSchema = z
       allowedHosts: allowed_hosts,
       /** Whether prompts are analysed for why their caches are missed. */
       cacheAnalysis: cache_analysis === "on",
+      /** Whether it is noted what the prompts of sessions consist of. */
+      context: own.context === "on",
       onDisconnect: { drainMs: on_disconnect.drain },
       failover: { attempts: own.failover.attempts, totalMs: own.failover.total },
       ledger: { path, sync, rotate: { bytes: rotate.size ?? null, monthly: rotate.monthly } },

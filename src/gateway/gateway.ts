@@ -1,6 +1,7 @@
 // The parts of a running gateway. This record is the only injection.
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { ContextNotes } from "./observe/context.ts";
 import type { Alerts } from "../billing/limits/alerts.ts";
 import type { CallChains } from "../billing/limits/call-chains.ts";
 import type { Guard } from "../billing/limits/guard.ts";
@@ -37,6 +38,8 @@ export interface Gateway {
   /** The tool calls of conversations that upstreams keep. */
   readonly chains: CallChains;
   /** Warns before a limit is reached. */
+  /** Notes what prompts consist of. Null: nobody keeps it. */
+  readonly contexts: ContextNotes | null;
   readonly alerts: Alerts;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;

@@ -18,6 +18,7 @@ import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway } from "./gateway.ts";
+import type { ContextNotes } from "./observe/context.ts";
 import { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
@@ -55,6 +56,8 @@ export interface StartOptions {
   readonly configPath?: string | null;
   /** Without it, the file is read once. */
   readonly follow?: Follow;
+  /** Without it, nothing notes what prompts consist of. */
+  readonly contexts?: ContextNotes;
   /** Without it, there is no page. */
   readonly openConsole?: OpenConsole;
 }
@@ -62,7 +65,7 @@ export interface StartOptions {
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  { configPath = null, openConsole, follow = FOLLOWS_NOTHING }: StartOptions = {},
+  { configPath = null, openConsole, contexts, follow = FOLLOWS_NOTHING }: StartOptions = {},
 ): RunningGateway {
   refuseSelfChannels(catalog, catalog.listen.port);
   refuseOpenLogins(catalog);
@@ -84,6 +87,7 @@ export function startGateway(
     gate: createGate(ledger, (warning) => gateway.alerts.reached(warning)),
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     chains: new CallChains(),
+    contexts: contexts ?? null,
     alerts: createAlerts({
       path: `${catalog.ledger.path}.alerts.json`,
       percentages: () => gateway.catalog.alerts.at,

@@ -263,6 +263,10 @@ const PLACES: Readonly<Record<string, string>> = {
   "gateway/intake/conversation.ts": "names of fields in request bodies",
   "cli/tools/programs/copilot.ts": "Copilot's name of a wire format",
   "cli/tools/programs/continue.ts": "Continue's names of a model's roles",
+  "cli/money/export/spans.ts": "the name of an operation in the conventions of OpenTelemetry",
+  "cli/setup/import/ccr.ts": "the dialect of that gateway's only client",
+  "cli/setup/import/draft.ts": "a server that no preset knows",
+  "cli/setup/channels/add.ts": "the tool that speaks to a server that no preset knows",
   "billing/history/gemini.ts": "a field of Gemini CLI's chats",
   "billing/limits/client-tools.ts": "the member of a request that has its conversation",
 };

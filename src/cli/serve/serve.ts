@@ -1,5 +1,6 @@
 // `gateway serve`: loads the config, starts the gateway, applies changes of the config, and stops at a signal.
 
+import type { ContextNotes } from "../../gateway/observe/context.ts";
 import type { LiveExport } from "../money/export/live.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
@@ -64,8 +65,10 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const traces = createTraces(() => running.gateway.catalog, screen.warn);
     let follow = FOLLOWS_NOTHING;
     const observer = addTraces(addAlertCommand(screen.observer, alertCommand), traces);
+    const contexts = createContexts(catalog.ledger.path, screen.warn);
     const running = await start(catalog, [observer], {
       configPath,
+      contexts,
       follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;
@@ -82,6 +85,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     watches?.end();
     await alertCommand.close();
     await traces.close();
+    await contexts.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
     screen.close();
@@ -147,6 +151,22 @@ function createTraces(catalog: () => Catalog, warn: (text: string) => void): Liv
         createLiveExport({ catalog, warn }),
       );
       void loading.then((live) => live.add(line));
+    },
+    close: async () => (await loading)?.close(),
+  };
+}
+
+/** Its code is loaded when a session has a request. */
+function createContexts(ledgerPath: string, warn: (text: string) => void): ContextNotes {
+  let loading: Promise<ContextNotes> | null = null;
+  const load = async (): Promise<ContextNotes> => {
+    const { createContextNotes } = await import("../../gateway/observe/context.ts");
+    return createContextNotes(ledgerPath, warn);
+  };
+  return {
+    note: (line, pieces) => {
+      loading ??= load();
+      void loading.then((notes) => notes.note(line, pieces));
     },
     close: async () => (await loading)?.close(),
   };

@@ -2,7 +2,8 @@
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import type { Layout, Part, Role } from "./layouts.ts";
-import type { Mark, Prompt } from "./prompt.ts";
+import type { PieceReader } from "./pieces.ts";
+import { type Mark, type Prompt, SECTIONS } from "./prompt.ts";
 
 /** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
 const MAX_PARTS = 10_240;
@@ -32,12 +33,16 @@ export const ATTRIBUTION_SHAPE = -1;
 /** The line is a text or the text of a block, so that it begins near the start of the part. */
 const MAX_FRAME_LENGTH = 64;
 
-/** Null if the body is not a JSON object with a prompt, or is beyond a limit. */
-export function readPrompt(body: Uint8Array, layout: Layout): Prompt | null {
+/** Null if the body is not a JSON object with a prompt, or is beyond a limit. `pieces` gets what its parts are. */
+export function readPrompt(
+  body: Uint8Array,
+  layout: Layout,
+  pieces: PieceReader | null = null,
+): Prompt | null {
   if (body.length > MAX_PROMPT_BYTES) return null;
   const request = parseJson(new TextDecoder().decode(body));
   if (!isObject(request) || isDeep(request)) return null;
-  return new PromptReader(layout).read(request);
+  return new PromptReader(layout, pieces).read(request);
 }
 
 function isDeep(value: unknown, left = MAX_DEPTH): boolean {
@@ -47,6 +52,7 @@ function isDeep(value: unknown, left = MAX_DEPTH): boolean {
 
 class PromptReader {
   readonly #layout: Layout;
+  readonly #pieces: PieceReader | null;
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
@@ -70,8 +76,9 @@ class PromptReader {
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
 
-  constructor(layout: Layout) {
+  constructor(layout: Layout, pieces: PieceReader | null) {
     this.#layout = layout;
+    this.#pieces = pieces;
   }
 
   read(request: Readonly<Record<string, unknown>>): Prompt | null {
@@ -158,17 +165,18 @@ class PromptReader {
   /** A message of the messages dialect, which is cached block by block. */
   #readBlocks({ role, content }: Readonly<Record<string, unknown>>): void {
     const blocks = content === undefined ? [] : listOf(content);
-    for (const block of blocks) this.#readPart(block, MESSAGES);
+    for (const block of blocks) this.#readPart(block, MESSAGES, role);
     const first = getField(blocks[0], "type");
     // Results and thoughts come first in their messages.
     this.#endsWithText = role === "user" && first !== "tool_result";
     this.#hasThinking ||= role !== "user" && THOUGHTS.has(first);
   }
 
-  #readPart(part: unknown, section: 0 | 1 | 2): void {
+  #readPart(part: unknown, section: 0 | 1 | 2, role?: unknown): void {
     const { bare, mark } = takeMark(part, this.#layout.mark);
     const text = writePart(bare);
     const hash = hashText(text);
+    this.#pieces?.add(part, { section: SECTIONS[section], role, size: text.length, hash });
     this.#parts[section].push(hash);
     if (section === SYSTEM) this.#shapes.push(this.#readShape(text, hash));
     if (section === MESSAGES) this.#numbers.push(this.#count);

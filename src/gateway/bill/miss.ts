@@ -16,11 +16,18 @@ import type { Request } from "../request.ts";
 
 /** Remembers the prompt until the answer has ended. Called when an upstream has responded, before the body is released.
  *  Null: the prompt is not analysed. */
-export function holdPrompt({ target, prompt }: Request, status: number, gateway: Gateway): HeldPrompt | null {
+export function holdPrompt(
+  { target, prompt, client }: Request,
+  status: number,
+  gateway: Gateway,
+): HeldPrompt | null {
   const { dialect, purpose } = target.endpoint;
-  if (prompt === null || purpose !== "generate" || status >= 400 || !gateway.catalog.cacheAnalysis)
-    return null;
-  return gateway.prompts.hold(prompt, dialect.promptLayout);
+  const { prompts, contexts, catalog } = gateway;
+  const wantsPieces = contexts !== null && catalog.context && client.session !== undefined;
+  if (prompt === null || purpose !== "generate" || status >= 400) return null;
+  return catalog.cacheAnalysis || wantsPieces
+    ? prompts.hold(prompt, dialect.promptLayout, wantsPieces)
+    : null;
 }
 
 /** What the request's usage would cost if it were `usage`. */
@@ -35,7 +42,8 @@ interface Answered {
 
 /** The line with what was missed, if anything was. */
 export function addMiss(line: LineDraft, answered: Answered, gateway: Gateway): LineDraft {
-  const { cacheMemory, observer } = gateway;
+  const { cacheMemory, observer, catalog } = gateway;
+  if (!catalog.cacheAnalysis) return line;
   try {
     const counted = countTurn(line, answered);
     const session = nameSession(answered.r);

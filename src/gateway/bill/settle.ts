@@ -84,6 +84,8 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
   const reprice = (usage: Usage): Charge =>
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
+  const pieces = prompt.readPieces();
+  if (pieces !== null && pieces.length > 0) gateway.contexts?.note(line, pieces);
   prompt.release();
   return line;
 }

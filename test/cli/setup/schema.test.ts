@@ -1,6 +1,8 @@
 // What `gateway schema` prints, held against the example config, wrong configs and what the commands print.
 
 import Ajv, { type ValidateFunction } from "ajv/dist/2020";
+import { appendNotes, nameFile, nameFolder, openKey } from "../../../src/billing/report/context/file.ts";
+import { getField } from "../../../src/lib/json/json.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -108,6 +110,8 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["sessions-diff", "sessions", "diff", "last", "last"],
   ["cache", "cache"],
   ["cache-lifetime", "cache", "--lifetime"],
+  ["context", "context", "last"],
+  ["context-servers", "context", "servers"],
   ["ledger-verify", "ledger", "verify"],
   ["ledger-accept", "ledger", "accept"],
   ["ledger-anchor", "ledger", "anchor"],
@@ -145,6 +149,19 @@ test("the call of every command with --json is checked against its schema", () =
   expect([...new Set(named)].toSorted()).toEqual(listJson(GATEWAY).toSorted());
 });
 
+/** The gateway itself writes them within a second. */
+function noteContext(gateway: ChildGateway): void {
+  const { id, client } = gateway.ledger().at(-1) ?? expect.unreachable();
+  const session = String(getField(client, "session"));
+  const folder = nameFolder(gateway.folder.join("ledger.jsonl"));
+  openKey(folder);
+  const parts = [
+    ["tool", "mcp__git__log", 2, "a"],
+    ["result", "Read", 2, "b"],
+  ];
+  appendNotes(nameFile(folder, session), [`${JSON.stringify({ id, parts, sent: [[0, 2]] })}\n`]);
+}
+
 describe("what a command prints with --json, beside a running gateway,", () => {
   const home = makeTempFolder();
   const env = {
@@ -167,6 +184,7 @@ describe("what a command prints with --json, beside a running gateway,", () => {
         body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "hi" }] }),
       }).then((answer) => answer.text());
     await gateway.recorded(3);
+    noteContext(gateway);
     const published = KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? []);
     writeFileSync(gateway.folder.join("data.json"), JSON.stringify(published));
     const models = [{ model_name: "m", litellm_params: { model: "anthropic/m", api_key: "x", rpm: 1 } }];

@@ -149,6 +149,58 @@ export const cacheLifetime = z.looseObject({
   not_compared: z.int(),
 });
 
+const sharedPart = z.looseObject({
+  kind: z.string(),
+  name: z.string(),
+  server: z.string().nullable(),
+  parts: z.int(),
+  sent: z.int(),
+  tokens: z.int(),
+  last_tokens: z.int(),
+  official_usd: decimal,
+  charge_usd: decimal,
+});
+const sentResult = z.looseObject({
+  name: z.string(),
+  id: z.string(),
+  tokens: z.int(),
+  sent: z.int(),
+  charge_usd: decimal,
+});
+export const context = z.looseObject({
+  session: z.string(),
+  /** The reported tokens of each prompt, divided among its parts by their lengths. */
+  estimated: z.literal(true),
+  tokens: z.int(),
+  charge_usd: decimal,
+  parts: z.array(sharedPart),
+  never_called: z.array(z.string()),
+  largest_results: z.array(sentResult),
+  turns: z.array(
+    z.looseObject({
+      time: moment,
+      id: z.string(),
+      agent: z.string().nullable(),
+      tokens: z.record(z.string(), z.int()),
+    }),
+  ),
+  not_known: z.int(),
+});
+export const contextServers = z.looseObject({
+  since: z.string().nullable(),
+  until: z.string().nullable(),
+  servers: z.array(
+    z.looseObject({
+      server: z.string(),
+      tools: z.int(),
+      called: z.int(),
+      sessions: z.int(),
+      tokens: z.int(),
+      charge_usd: decimal,
+    }),
+  ),
+});
+
 const session = totals.extend({
   session: z.string(),
   /** The tool did not name it. */

@@ -1,0 +1,208 @@
+// `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
+
+import { existsSync } from "node:fs";
+
+import { nameFolder, readTurns } from "../../../billing/report/context/file.ts";
+import {
+  type ContextReport,
+  describeContext,
+  describePart,
+  nameServer,
+  type PartTotals,
+} from "../../../billing/report/context/report.ts";
+import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
+import { listSessionRows, sumSessions } from "../../../billing/report/sessions.ts";
+import { addUsd, formatUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
+import { number, printTable } from "../../terminal/table.ts";
+import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
+import { formatAmount, formatCount, shortenId } from "../../terminal/text.ts";
+import { findSession, readUsageQuery, type UsageFlags } from "../usage/usage.ts";
+
+export type ContextFlags = Pick<UsageFlags, "ledger" | "config" | "json">;
+
+export interface ServersFlags extends ContextFlags, Pick<UsageFlags, "period" | "since" | "until"> {}
+
+export function showContext(words: string | undefined, flags: ContextFlags): void {
+  const index = readUsageQuery({ ...flags, by: "session" }).index();
+  const id = findSession(index, words ?? "last");
+  const report = readContext(index, id);
+  if (report.turns.length === 0)
+    fail(
+      `Nothing is known of what the prompts of session ${id} consisted of. ` +
+        "It is noted for requests with a session, unless the config says `context: off`.",
+    );
+  if (flags.json === true) printContextJson(id, report);
+  else printContext(id, report);
+}
+
+function readContext(index: LedgerIndex, session: string): ContextReport {
+  const folder = nameFolder(index.path);
+  const turns = existsSync(folder) ? readTurns(folder, session) : [];
+  return describeContext(turns, turns.length === 0 ? [] : listSessionRows(index, session));
+}
+
+function printContextJson(
+  session: string,
+  { turns, parts, neverCalled, results, ...rest }: ContextReport,
+): void {
+  printJson({
+    session,
+    estimated: true,
+    tokens: rest.tokens,
+    charge_usd: formatUsd(rest.charge),
+    parts: parts.map(describePart),
+    never_called: neverCalled.map(({ name }) => name),
+    largest_results: results.map(({ name, id, tokens, sent, charge }) => {
+      return { name, id, tokens, sent, charge_usd: formatUsd(charge) };
+    }),
+    turns: turns.map(({ time, id, agent, tokens }) => ({
+      time,
+      id,
+      agent: agent === "" ? null : agent,
+      tokens,
+    })),
+    not_known: rest.leftOut,
+  });
+}
+
+type Shown = Pick<PartTotals, "sent" | "tokens" | "lastTokens" | "charge"> & { readonly what: string };
+
+const WORDS: Readonly<Record<string, string>> = {
+  tool: "tools",
+  system: "system prompt",
+  user: "messages of the user",
+  assistant: "answers",
+  thinking: "thoughts",
+  call: "calls",
+  result: "results",
+};
+
+/** Tools by server, results by tool, everything else by kind. */
+function nameRow({ kind, name }: PartTotals): string {
+  const word = WORDS[kind] ?? kind;
+  if (kind === "tool") return `${word} of ${nameServer(name) ?? "the agent"}`;
+  return kind === "result" && name !== "" ? `${word} of ${name}` : word;
+}
+
+function groupParts(parts: readonly PartTotals[]): Shown[] {
+  const groups = new Map<string, Shown>();
+  for (const part of parts) {
+    const what = nameRow(part);
+    const { sent, tokens, lastTokens, charge } = part;
+    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, lastTokens: 0, charge: ZERO_USD };
+    groups.set(what, {
+      what,
+      sent: known.sent + sent,
+      tokens: known.tokens + tokens,
+      lastTokens: known.lastTokens + lastTokens,
+      charge: addUsd(known.charge, charge),
+    });
+  }
+  return [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
+}
+
+function printContext(session: string, report: ContextReport): void {
+  const { turns, parts, tokens, charge, neverCalled, results, leftOut } = report;
+  print(`Session ${session}: ${formatCount(turns.length, "prompt")}`);
+  print("");
+  const total = { what: "total", sent: 0, tokens, lastTokens: 0, charge };
+  const share = (count: number): string => (tokens === 0 ? "" : `${Math.round((count / tokens) * 100)}%`);
+  printTable<Shown>(
+    [...groupParts(parts), total],
+    [
+      { title: "PART", name: true, read: ({ what }) => what },
+      number("SENT", ({ sent }) => (sent === 0 ? "" : sent.toLocaleString("en-US")), 2),
+      number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
+      number("SHARE", (row) => share(row.tokens), 1),
+      number("COST $", (row) => formatAmount(formatUsd(row.charge))),
+    ],
+  );
+  printResults(results);
+  printNeverCalled(neverCalled);
+  printNote("Estimated: the reported tokens of each prompt are divided among its parts by their lengths.");
+  if (leftOut > 0) printNote(`Not known: the parts or the price of ${formatCount(leftOut, "request")}.`);
+}
+
+function printResults(results: ContextReport["results"]): void {
+  if (results.length === 0) return;
+  print("");
+  printTable(results, [
+    { title: "LARGEST RESULTS", name: true, read: ({ name }) => (name === "" ? "unknown tool" : name) },
+    { title: "FIRST IN", least: 9, read: ({ id }) => shortenId(id) },
+    number("TOKENS", (result) => result.tokens.toLocaleString("en-US")),
+    number("SENT", ({ sent }) => sent.toLocaleString("en-US"), 1),
+    number("COST $", (result) => formatAmount(formatUsd(result.charge))),
+  ]);
+}
+
+function printNeverCalled(tools: readonly PartTotals[]): void {
+  if (tools.length === 0) return;
+  const charge = tools.reduce((sum, tool) => addUsd(sum, tool.charge), ZERO_USD);
+  print("");
+  print(`Never called, for $${formatAmount(formatUsd(charge))}: ${tools.map(({ name }) => name).join(", ")}`);
+}
+
+interface ServerTotals {
+  readonly server: string;
+  readonly tools: Set<string>;
+  readonly called: Set<string>;
+  sessions: number;
+  tokens: number;
+  charge: Usd;
+}
+
+/** What the definitions of each server's tools cost in a period. */
+export function showServers(flags: ServersFlags): void {
+  const query = readUsageQuery({ ...flags, by: "session" });
+  const index = query.index();
+  const servers = new Map<string, ServerTotals>();
+  for (const { names } of sumSessions(index, { ...query.period, only: {} }).rows)
+    addServers(servers, readContext(index, names[0] ?? ""));
+  const rows = [...servers.values()].toSorted((a, b) => b.tokens - a.tokens);
+  if (flags.json === true)
+    printJson({
+      ...query.period,
+      servers: rows.map(({ tools, called, charge, ...row }) => {
+        return { ...row, tools: tools.size, called: called.size, charge_usd: formatUsd(charge) };
+      }),
+    });
+  else if (rows.length === 0) printNote("No session of this period has sent the tools of an MCP server.");
+  else printServers(rows);
+}
+
+function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: ContextReport): void {
+  const idle = new Set(neverCalled);
+  const seen = new Set<string>();
+  for (const part of parts) {
+    const server = part.kind === "tool" ? nameServer(part.name) : null;
+    if (server === null) continue;
+    const none = {
+      server,
+      tools: new Set<string>(),
+      called: new Set<string>(),
+      sessions: 0,
+      tokens: 0,
+      charge: ZERO_USD,
+    };
+    const known = servers.get(server) ?? none;
+    servers.set(server, known);
+    known.tools.add(part.name);
+    if (!idle.has(part)) known.called.add(part.name);
+    if (!seen.has(server)) known.sessions += 1;
+    seen.add(server);
+    known.tokens += part.tokens;
+    known.charge = addUsd(known.charge, part.charge);
+  }
+}
+
+function printServers(rows: readonly ServerTotals[]): void {
+  printTable(rows, [
+    { title: "MCP SERVER", name: true, read: ({ server }) => server },
+    number("TOOLS", ({ tools }) => String(tools.size), 2),
+    number("CALLED", ({ called }) => String(called.size), 3),
+    number("SESSIONS", ({ sessions }) => sessions.toLocaleString("en-US"), 1),
+    number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
+    number("COST $", (row) => formatAmount(formatUsd(row.charge))),
+  ]);
+  printNote("Estimated. Of the sessions of the period, whole sessions are counted.");
+}

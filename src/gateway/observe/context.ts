@@ -1,0 +1,136 @@
+// Notes what the prompts of sessions consist of, for `gateway context`. It runs after the line is made, and keeps no text.
+
+import {
+  appendNotes,
+  markOf,
+  MAX_FILE_BYTES,
+  MAX_FOLDER_BYTES,
+  nameFile,
+  nameFolder,
+  openKey,
+  shrinkFolder,
+} from "../../billing/report/context/file.ts";
+import type { LineDraft } from "../../billing/ledger/line.ts";
+import type { Piece } from "../../dialects/prompt/pieces.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+
+export interface ContextNotes {
+  note(line: LineDraft, pieces: readonly Piece[]): void;
+  /** Writes what waits. */
+  close(): void | Promise<void>;
+}
+
+/** What a session has sent, so that a part is noted once. */
+interface Session {
+  /** The number of each part, by its hash. */
+  readonly numbers: Map<number, number>;
+  waiting: string[];
+  bytes: number;
+}
+
+const MAX_SESSIONS = 64;
+const MAX_PARTS = 10_000;
+const WRITE_MS = 1000;
+/** So often is the size of the folder looked at: each time that so much was written. */
+const SHRINK_BYTES = MAX_FOLDER_BYTES / 8;
+
+export function createContextNotes(ledgerPath: string, warn: (text: string) => void): ContextNotes {
+  return new Notes(nameFolder(ledgerPath), warn);
+}
+
+class Notes implements ContextNotes {
+  readonly #folder: string;
+  readonly #warn: (text: string) => void;
+  #key: Buffer | null = null;
+  /** The least recently used first. */
+  readonly #sessions = new Map<string, Session>();
+  #written = SHRINK_BYTES;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #hasFailed = false;
+
+  constructor(folder: string, warn: (text: string) => void) {
+    this.#folder = folder;
+    this.#warn = warn;
+  }
+
+  note({ id, client }: LineDraft, pieces: readonly Piece[]): void {
+    if (client?.session === undefined || this.#hasFailed) return;
+    const session = this.#open(client.session);
+    if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
+    this.#key ??= this.#try(() => openKey(this.#folder));
+    if (this.#key === null) return;
+    const { text, parts } = describeTurn(pieces, session, this.#key);
+    const turn = { id, ...(client.agent !== undefined && { agent: client.agent }), ...parts, sent: text };
+    const line = `${JSON.stringify(turn)}\n`;
+    session.waiting.push(line);
+    session.bytes += line.length;
+    this.#timer ??= setTimeout(() => this.#write(), WRITE_MS);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#write();
+  }
+
+  #open(name: string): Session {
+    const known = this.#sessions.get(name);
+    if (known !== undefined) {
+      this.#sessions.delete(name);
+      this.#sessions.set(name, known);
+      return known;
+    }
+    const line = `${JSON.stringify({ v: 1, session: name })}\n`;
+    const session = { numbers: new Map<number, number>(), waiting: [line], bytes: line.length };
+    this.#sessions.set(name, session);
+    for (const [oldest] of this.#sessions) {
+      if (this.#sessions.size <= MAX_SESSIONS) break;
+      this.#write();
+      this.#sessions.delete(oldest);
+    }
+    return session;
+  }
+
+  #write(): void {
+    this.#timer = null;
+    for (const [name, session] of this.#sessions) {
+      if (session.waiting.length < 1 || this.#key === null || this.#hasFailed) continue;
+      const lines = session.waiting;
+      session.waiting = [];
+      this.#try(() => appendNotes(nameFile(this.#folder, name), lines));
+      this.#written += lines.reduce((sum, line) => sum + line.length, 0);
+    }
+    if (this.#written < SHRINK_BYTES || this.#key === null || this.#hasFailed) return;
+    this.#written = 0;
+    this.#try(() => shrinkFolder(this.#folder));
+  }
+
+  /** A full disk costs the notes, and nothing else. */
+  #try<T>(act: () => T): T | null {
+    try {
+      return act();
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#warn(`what prompts consist of is noted no more: ${getErrorMessage(error)}`);
+      return null;
+    }
+  }
+}
+
+/** The parts that are new to the session, and all of the prompt's as ranges of numbers. */
+function describeTurn(pieces: readonly Piece[], { numbers }: Session, key: Buffer) {
+  const fresh: unknown[] = [];
+  const ranges: [from: number, to: number][] = [];
+  for (const { kind, name, size, hash } of pieces) {
+    let number = numbers.get(hash);
+    if (number === undefined) {
+      number = numbers.size;
+      numbers.set(hash, number);
+      fresh.push([kind, name, size, markOf(key, hash)]);
+    }
+    const last = ranges.at(-1);
+    if (last?.[1] === number) last[1] += 1;
+    else ranges.push([number, number + 1]);
+  }
+  return { text: ranges, parts: fresh.length === 0 ? {} : { parts: fresh } };
+}

@@ -1,0 +1,113 @@
+// What the parts of a prompt are, in each dialect.
+
+import { describe, expect, test } from "bun:test";
+
+import {
+  CHAT_LAYOUT,
+  CONTENT_LAYOUT,
+  type Layout,
+  MESSAGES_LAYOUT,
+  RESPONSES_LAYOUT,
+} from "../../../src/dialects/prompt/layouts.ts";
+import { PieceReader } from "../../../src/dialects/prompt/pieces.ts";
+import { readPrompt } from "../../../src/dialects/prompt/read-prompt.ts";
+
+function readPieces(layout: Layout, body: object) {
+  const reader = new PieceReader();
+  readPrompt(Buffer.from(JSON.stringify(body)), layout, reader);
+  return reader.pieces.map(({ kind, name }) => (name === "" ? kind : `${kind} ${name}`));
+}
+
+const BODIES: Readonly<Record<string, readonly [Layout, object]>> = {
+  messages: [
+    MESSAGES_LAYOUT,
+    {
+      tools: [{ name: "Read" }, { name: "mcp__git__log" }],
+      system: "You are an agent",
+      messages: [
+        { role: "user", content: "Look" },
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "hm" },
+            { type: "text", text: "I read" },
+            { type: "tool_use", id: "t1", name: "Read", input: {} },
+          ],
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "t1", content: "text" }] },
+      ],
+    },
+  ],
+  responses: [
+    RESPONSES_LAYOUT,
+    {
+      tools: [
+        { type: "function", name: "Read" },
+        { type: "function", name: "mcp__git__log" },
+      ],
+      instructions: "You are an agent",
+      input: [
+        { role: "user", content: "Look" },
+        { type: "reasoning", summary: [] },
+        { type: "message", role: "assistant", content: [] },
+        { type: "function_call", call_id: "t1", name: "Read", arguments: "{}" },
+        { type: "function_call_output", call_id: "t1", output: "text" },
+      ],
+    },
+  ],
+  chat: [
+    CHAT_LAYOUT,
+    {
+      tools: ["Read", "mcp__git__log"].map((name) => ({ type: "function", function: { name } })),
+      messages: [
+        { role: "system", content: "You are an agent" },
+        { role: "user", content: "Look" },
+        { role: "assistant", content: "I read" },
+        { role: "assistant", tool_calls: [{ id: "t1", function: { name: "Read" } }] },
+        { role: "tool", tool_call_id: "t1", content: "text" },
+      ],
+    },
+  ],
+  content: [
+    CONTENT_LAYOUT,
+    {
+      tools: [{ functionDeclarations: [{ name: "Read" }, { name: "mcp__git__log" }] }],
+      systemInstruction: { parts: [{ text: "You are an agent" }] },
+      contents: [
+        { role: "user", parts: [{ text: "Look" }] },
+        { role: "model", parts: [{ text: "I read" }] },
+        { role: "model", parts: [{ functionCall: { name: "Read" } }] },
+        { role: "user", parts: [{ functionResponse: { name: "Read" } }] },
+      ],
+    },
+  ],
+};
+
+describe("the parts of a prompt", () => {
+  test.each(Object.entries(BODIES))(
+    "of %s have their kinds, and the tools that they are about",
+    (name, body) => {
+      const hasThoughts = name === "messages" || name === "responses";
+      expect(readPieces(...body)).toEqual([
+        "tool Read",
+        "tool mcp__git__log",
+        "system",
+        "user",
+        ...(hasThoughts ? ["thinking"] : []),
+        "assistant",
+        "call Read",
+        "result Read",
+      ]);
+    },
+  );
+
+  test("with names and types that are no text are still parts", () => {
+    const tools = [{ name: 1 }, null, "x"];
+    const messages = [
+      null,
+      1,
+      { role: "user", content: [{ type: 7 }, { type: "tool_result", tool_use_id: {} }] },
+    ];
+    expect(readPieces(MESSAGES_LAYOUT, { tools, messages })).toHaveLength(7);
+  });
+});
