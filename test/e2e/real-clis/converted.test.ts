@@ -5,7 +5,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DialectName } from "../../../src/dialects/dialect.ts";
+import { DIALECT_NAMES, type DialectName } from "../../../src/dialects/dialect.ts";
 import { DIALECTS } from "../../../src/dialects/endpoints.ts";
 import { sumUsage } from "../../../src/billing/usage.ts";
 import type { Any } from "../../bridges/calls.ts";
@@ -71,7 +71,7 @@ const AGENTS: readonly Agent[] = [
   },
 ];
 
-const UPSTREAMS: readonly DialectName[] = ["chat", "responses", "messages", "content"];
+const UPSTREAMS: readonly DialectName[] = DIALECT_NAMES;
 const MODEL_OF: Readonly<Record<DialectName, string>> = {
   messages: "claude-opus-4-8",
   responses: "gpt-5.6",
