@@ -106,8 +106,8 @@ async function explainRun(
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
     if (lacking !== null) printNote(lacking, "yellow");
   }
-  const loss = tool.describeLoss?.(connection) ?? null;
-  if (loss !== null) printNote(loss);
+  for (const loss of [tool.describeLoss?.(connection), tool.describeRun?.(process.env, words)])
+    if (loss !== undefined && loss !== null) printNote(loss);
 }
 
 /** The argument that names the model, unless the user names one. */
@@ -177,6 +177,7 @@ async function startTool(
     const more = overlay.write(process.env, setting, folder);
     return await runProgram(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
+    overlay.keep?.(process.env, folder);
     rmSync(folder, { recursive: true, force: true });
   }
 }

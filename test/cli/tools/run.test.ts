@@ -245,6 +245,26 @@ describe("Gemini CLI's home", () => {
     expect(stdout).toBe("[]\n");
   });
 
+  test("Gemini CLI's first memory, and a file that it writes anew, are kept; its changed settings are not, and run says so", async () => {
+    using folder = makeTempFolder();
+    const write = (name: string, text: string) =>
+      `cd "$GEMINI_CLI_HOME/.gemini"; rm -f ${name}; echo ${text} > ${name}; `;
+    const script =
+      write("GEMINI.md", "remember") + write("trusted.json", "new") + write("settings.json", "{}");
+    const env = standIn(folder, "gemini", script);
+    mkdirSync(folder.join(".gemini"));
+    writeFileSync(folder.join(".gemini/trusted.json"), "old");
+    writeFileSync(folder.join(".gemini/settings.json"), "{} // mine");
+    const { status, stderr } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
+    expect([status, stderr]).toEqual([0, expect.stringContaining("what you change by /settings")]);
+    const read = (name: string) => readFileSync(folder.join(".gemini", name), "utf8");
+    expect(["GEMINI.md", "trusted.json", "settings.json"].map(read)).toEqual([
+      "remember\n",
+      "new\n",
+      "{} // mine",
+    ]);
+  });
+
   test("Gemini CLI works if the user has no settings", async () => {
     using folder = makeTempFolder();
     const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
@@ -253,6 +273,68 @@ describe("Gemini CLI's home", () => {
     // The folder of its sessions, and no settings.
     expect(readdirSync(folder.join(".gemini"))).toEqual(["tmp"]);
   });
+});
+
+test("Cline gets the user's own sessions and a copy of its settings, but for the providers", async () => {
+  using folder = makeTempFolder();
+  const env = standIn(
+    folder,
+    "cline",
+    'cd "$2"; cat settings/mcp.json sessions/one; cat settings/providers.json; echo two > sessions/two; echo > settings/mcp.json',
+  );
+  const data = folder.join(".cline/data");
+  mkdirSync(join(data, "settings"), { recursive: true });
+  mkdirSync(join(data, "sessions"));
+  writeFileSync(join(data, "settings/mcp.json"), "my servers\n");
+  writeFileSync(join(data, "settings/providers.json"), "sk-own");
+  writeFileSync(join(data, "sessions/one"), "my session\n");
+  const { status, stdout, stderr } = await run({ folder: folder.path, env }, "run", ...WHERE, "cline");
+  expect([status, stderr]).toEqual([0, expect.stringContaining("a copy of Cline's settings")]);
+  const [servers, session, providers = ""] = stdout.split("\n");
+  expect([servers, session]).toEqual(["my servers", "my session"]);
+  expect(JSON.parse(providers)).toMatchObject({ lastUsedProvider: "anthropic" });
+  expect(readFileSync(join(data, "sessions/two"), "utf8")).toBe("two\n");
+  expect(readFileSync(join(data, "settings/mcp.json"), "utf8")).toBe("my servers\n");
+  expect(readFileSync(join(data, "settings/providers.json"), "utf8")).toBe("sk-own");
+});
+
+test.each([
+  [
+    "its rules and servers stay, and its models do not",
+    "rules: [MYRULE-77] # mine\nmodels: [{ name: own }]\n",
+    ["MYRULE-77"],
+  ],
+  ["a config that cannot be read counts as none", "rules: [", undefined],
+])("Continue gets the user's own config with the gateway's models: %s", async (_, text, rules) => {
+  using folder = makeTempFolder();
+  const env = standIn(folder, "cn", 'cat "$2"');
+  mkdirSync(folder.join(".continue"));
+  writeFileSync(folder.join(".continue/config.yaml"), text);
+  const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "continue");
+  expect(JSON.parse(stdout)).toEqual({
+    name: "gateway",
+    version: "1.0.0",
+    schema: "v1",
+    models: [],
+    ...(rules && { rules }),
+  });
+  expect(readFileSync(folder.join(".continue/config.yaml"), "utf8")).toBe(text);
+});
+
+test("run codex resume says which sessions it finds", async () => {
+  using folder = makeTempFolder();
+  const env = standIn(folder, "codex", "true");
+  const resumed = await run(
+    { folder: folder.path, env },
+    "run",
+    ...WHERE,
+    "codex",
+    "exec",
+    "resume",
+    "--last",
+  );
+  expect(resumed.stderr).toContain("a session stays with the provider that it began with");
+  expect((await run({ folder: folder.path, env }, "run", ...WHERE, "codex", "exec", "hi")).stderr).toBe("");
 });
 
 describe("Claude Code's settings", () => {

@@ -1,9 +1,11 @@
-// Cline's CLI: a data folder of its own, given by a flag. It has the gateway as the only provider; the user's own
-// providers, in ~/.cline, stay as they are.
+// Cline's CLI: a data folder of its own, given by a flag. It has the gateway as the only provider, a copy of the user's other
+// settings (MCP servers), and the user's sessions. (CLINE_PROVIDER_SETTINGS_PATH would be simpler, but a daemon that a run
+// without the gateway has started keeps its providers.)
 
-import { mkdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import type { Environment } from "../../../config/yaml/expand.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import {
@@ -25,18 +27,39 @@ export const cline: Tool = {
   needsModels: true,
   overlay: (connection) => ({
     find: (env) => {
-      const path = join(env["HOME"] || homedir(), ".cline/data/settings/providers.json");
+      const path = join(placeData(env), PROVIDERS);
       const advice = `needs the gateway as a provider in ${path}: \`gateway env cline --json\` prints it as \`file\``;
       return { path, content: describeProviders(connection), advice };
     },
-    write: (_, __, folder) => {
-      mkdirSync(join(folder, "settings"));
-      createFile(join(folder, "settings/providers.json"), JSON.stringify(describeProviders(connection)));
+    write: (env, _, folder) => {
+      const own = placeData(env);
+      const providers = join(own, PROVIDERS);
+      if (existsSync(join(own, "settings")))
+        cpSync(join(own, "settings"), join(folder, "settings"), {
+          recursive: true,
+          filter: (from) => from !== providers,
+        });
+      else mkdirSync(join(folder, "settings"));
+      createFile(join(folder, PROVIDERS), JSON.stringify(describeProviders(connection)));
+      for (const name of SESSIONS) {
+        mkdirSync(join(own, name), { recursive: true });
+        symlinkSync(join(own, name), join(folder, name), "junction");
+      }
       return { env: {}, args: ["--data-dir", folder] };
     },
   }),
   connect: () => ({ env: {}, args: [] }),
+  describeRun: () =>
+    "This run has a copy of Cline's settings: what you change in it (MCP servers, the model) is lost with it.",
 };
+
+const PROVIDERS = "settings/providers.json";
+/** The transcripts, and the database that lists them. */
+const SESSIONS = ["sessions", "db"];
+
+function placeData(env: Environment): string {
+  return join(env["HOME"] || homedir(), ".cline/data");
+}
 
 function describeProviders(connection: Connection): object {
   const maker = mainMakerOf(connection.platform);

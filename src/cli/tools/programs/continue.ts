@@ -1,8 +1,10 @@
-// Continue's CLI: a config file of its own, given by a flag.
+// Continue's CLI: a config file of its own, given by a flag. It is the user's, with the gateway's models.
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createFile } from "../../../lib/files/own-file.ts";
+import type { Environment } from "../../../config/yaml/expand.ts";
+import { createFile, readPlain } from "../../../lib/files/own-file.ts";
+import { isObject } from "../../../lib/json/json.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import { type Connection, listHeaders, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
@@ -15,19 +17,33 @@ export const continueCli: Tool = {
   needsModels: true,
   overlay: (connection) => ({
     find: (env) => {
-      const path = join(env["HOME"] || homedir(), ".continue/config.yaml");
+      const path = placeConfig(env);
       const advice = `needs the gateway's models in ${path}: \`gateway env continue --json\` prints them as \`file\``;
       return { path, content: describeConfig(connection), advice };
     },
-    write: (_, __, folder) => {
+    write: (env, _, folder) => {
       const path = join(folder, "config.yaml");
       // JSON is YAML.
-      createFile(path, JSON.stringify(describeConfig(connection)));
+      createFile(path, JSON.stringify({ ...readConfig(placeConfig(env)), ...describeConfig(connection) }));
       return { env: {}, args: ["--config", path] };
     },
   }),
   connect: () => ({ env: {}, args: [] }),
 };
+
+function placeConfig(env: Environment): string {
+  return join(env["HOME"] || homedir(), ".continue/config.yaml");
+}
+
+/** Rules, MCP servers and all else. Empty if there is none, or none that can be read: Continue itself reports that. */
+function readConfig(path: string): object {
+  try {
+    const config: unknown = Bun.YAML.parse(readPlain(path));
+    return isObject(config) ? config : {};
+  } catch {
+    return {};
+  }
+}
 
 function describeConfig(connection: Connection): object {
   const { platform, models, secret } = connection;

@@ -7,10 +7,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
+import { getErrorMessage } from "../../../lib/errors.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
+import { printNote } from "../../terminal/terminal.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { listPlatforms, rootOf, type Tool } from "./tool.ts";
-import { type Overlay, readSettings } from "./overlay.ts";
+import { type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";
 const FOLDER = ".gemini";
@@ -42,6 +44,18 @@ const overlay: Overlay = {
     createFile(join(folder, FILE), JSON.stringify(settings, null, 2));
     return { env: { GEMINI_CLI_HOME: home }, args: [] };
   },
+  // What it writes for the first time, or in place of a link: its memory, its trusted folders.
+  keep(env, home) {
+    const [own, folder] = [findOwnFolder(env), join(home, FOLDER)];
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      if (entry.name === FILE || entry.isSymbolicLink()) continue;
+      try {
+        cpSync(join(folder, entry.name), join(own, entry.name), { recursive: true, dereference: true });
+      } catch (error) {
+        printNote(`${entry.name} of this run could not be kept in ${own}: ${getErrorMessage(error)}`);
+      }
+    }
+  },
 };
 
 /** On Windows not every user may link files. A junction of folders works for all. */
@@ -63,6 +77,8 @@ function addApiKey(settings: unknown): Record<string, unknown> {
   };
 }
 
+const NO_SETTING: ToolEnvironment = { env: {}, args: [], unset: [] };
+
 export const gemini: Tool = {
   name: "gemini",
   title: "Gemini CLI",
@@ -70,6 +86,10 @@ export const gemini: Tool = {
   platforms: listPlatforms("gemini"),
   misleading: MISLEADING.gemini,
   overlay: () => overlay,
+  describeRun: (env) =>
+    overlay.find(env, NO_SETTING) === null
+      ? null
+      : "The settings of Gemini CLI select no API key, so this run has a copy of them that does: what you change by /settings, /theme or `gemini mcp` is lost with it.",
   sideEffect:
     "GEMINI_CLI_TRUST_WORKSPACE makes Gemini CLI trust every folder that it is started in from this shell.",
   ownModels: { pattern: /gemini/i, shown: "gemini-…", variable: "GEMINI_MODEL", flags: ["--model", "-m"] },

@@ -36,6 +36,8 @@ export interface Overlay {
   find(env: Environment, setting: ToolEnvironment): Conflict | null;
   /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
   write(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
+  /** Called after the run: brings back what the tool has written there for later runs. */
+  keep?(env: Environment, folder: string): void;
 }
 
 export function homeOf(env: Environment): string {

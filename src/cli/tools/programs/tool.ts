@@ -110,6 +110,8 @@ export interface Tool {
   readonly transparent?: TransparentTool;
   /** What the tool can do without the gateway and not with this connection; null: nothing. */
   readonly describeLoss?: (connection: Connection) => string | null;
+  /** What a run does otherwise than the tool by itself, with these arguments; null: nothing. */
+  readonly describeRun?: (env: Environment, words: readonly string[]) => string | null;
 }
 
 /** The variables that mislead the tool with this connection. */

@@ -62,6 +62,10 @@ const codex: Tool = {
   }),
   describeLoss: (connection) =>
     isSearchRefused(connection) ? `No web search in this run: ${connection.searchRefusal}` : null,
+  describeRun: (_, words) =>
+    words.some((word) => word === "resume" || word === "fork")
+      ? "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with."
+      : null,
 };
 
 function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
