@@ -77,13 +77,28 @@ export function readConfigText(path: string): string {
   }
 }
 
+const MAX_STREAM_BYTES = 64 * 1024 * 1024;
+
+/** A pipe has an end; a device such as /dev/zero has none. */
+function readBounded(handle: number, path: string): Buffer {
+  const chunks: Buffer[] = [];
+  for (let size = 0; size <= MAX_STREAM_BYTES;) {
+    const chunk = Buffer.alloc(64 * 1024);
+    const count = readSync(handle, chunk);
+    if (count === 0) return Buffer.concat(chunks);
+    chunks.push(chunk.subarray(0, count));
+    size += count;
+  }
+  throw new ConfigError(`The config file ${path} has no end within ${MAX_STREAM_BYTES} bytes.`);
+}
+
 function readTrusted(path: string): Buffer {
   const handle = openSync(path, "r");
   try {
     const stats = fstatSync(handle);
     // A folder causes an error of its own when it is read. A device, such as /dev/null, belongs to no user.
     if (isConfigFile(stats)) requireTrust(path, stats);
-    return readFileSync(handle);
+    return stats.isFile() ? readFileSync(handle) : readBounded(handle, path);
   } finally {
     closeSync(handle);
   }

@@ -516,3 +516,7 @@ test.each([
   const text = `channels: { a: { platform: ${written}, base_url: "http://a.example", credential: x } }`;
   expect(() => checkConfigText(text, "/nowhere/gateway.yaml", {})).toThrow(`(did you mean "${platform}"?)`);
 });
+
+test.skipIf(process.platform === "win32")("a device without an end is refused as a config", () => {
+  expect(() => loadConfig("/dev/zero", {})).toThrow("has no end within");
+});

@@ -97,8 +97,8 @@ async function runResponse(client: SocketClient, more: Section = {}): Promise<Se
   return await client.next("response.completed", from);
 }
 
-describe("a session", () => {
-  test("a session passes every message byte for byte and leaves one exact line for each response", async () => {
+describe("a WebSocket", () => {
+  test("a WebSocket passes every message byte for byte and leaves one exact line for each response", async () => {
     const sent: string[] = [];
     const upstream = startUpstream({
       reply: (event, socket) => {
@@ -135,7 +135,7 @@ describe("a session", () => {
     expect(await client.closing).toMatchObject({ code: 1000 });
   });
 
-  test("a session sends the credential and never the key", async () => {
+  test("a WebSocket sends the credential and never the key", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
     const client = await openSocket(gateway.port, KEY);
@@ -147,7 +147,7 @@ describe("a session", () => {
     expect(JSON.stringify([...(fields ?? [])])).not.toContain(KEY);
   });
 
-  test("a session replaces an alias in response.create and nothing else", async () => {
+  test("a WebSocket replaces an alias in response.create and nothing else", async () => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream }, { channel: { aliases: { fast: "gpt-5.4" } } });
     const client = await openSocket(gateway.port, KEY);
@@ -156,7 +156,7 @@ describe("a session", () => {
     expect((await linesAfter(gateway, 1))[0]).toMatchObject({ model: "fast", upstream_model: "gpt-5.4" });
   });
 
-  test("a session says what a prompt should have read from the cache", async () => {
+  test("a WebSocket says what a prompt should have read from the cache", async () => {
     const usage = {
       input_tokens: 5000,
       input_tokens_details: { cached_tokens: 0 },
@@ -192,7 +192,7 @@ describe("a session", () => {
     expect(await linesAfter(gateway, 1)).toHaveLength(1);
   });
 
-  test("a session runs responses of several streams at once, each with its own line", async () => {
+  test("a WebSocket runs responses of several streams at once, each with its own line", async () => {
     const held: { event: Section; send: (text: string) => void }[] = [];
     const upstream = startUpstream({
       reply: (event, socket) => {

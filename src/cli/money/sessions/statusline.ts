@@ -86,7 +86,9 @@ function readText(value: unknown): string | undefined {
 function writeLine(status: Status, model: string | undefined, format: string | undefined): string {
   const parts = describeParts(status, model);
   if (format !== undefined)
-    return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
+    return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
+      Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
+    );
   const { model: shown, session, plan, today, cached, left, limit, windows, rest } = parts;
   return [
     shown,
