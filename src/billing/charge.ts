@@ -212,7 +212,8 @@ function amountOf(usage: Counts, prices: UnitPrices | null): Decimal | null {
   return addDecimals(multiplyDecimals({ units: tokens, scale }, factor), { units: calls, scale });
 }
 
-function multiplyUp(official: Decimal, multiplier: string): string {
+/** The charge of an official amount: it is rounded here, once. */
+export function multiplyUp(official: Decimal, multiplier: string): string {
   return formatDecimal(roundDecimal(multiplyDecimals(official, readCached(multiplier)), CHARGE_PLACES));
 }
 

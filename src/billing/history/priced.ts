@@ -1,17 +1,8 @@
 // What the entries of logs cost by the price book, and their sums. The book and the one function of charges are those of
 // the ledger. A log does not say who paid: amounts are what the usage costs with a key.
 
-import {
-  addDecimals,
-  addUsd,
-  CHARGE_PLACES,
-  type Decimal,
-  formatDecimal,
-  parseUsd,
-  roundDecimal,
-  ZERO_DECIMAL,
-} from "../../lib/money.ts";
-import { type Charge, computeCharge } from "../charge.ts";
+import { addDecimals, addUsd, type Decimal, parseUsd, ZERO_DECIMAL } from "../../lib/money.ts";
+import { type Charge, computeCharge, multiplyUp } from "../charge.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
 import { addTotals, openTotals, type Totals } from "../report/report.ts";
@@ -104,7 +95,7 @@ export function addCounted(totals: HistoryTotals, { place, isRest, usage, offici
   if (official === null) return;
   totals.official = addDecimals(totals.official, official);
   // Rows are sorted by it.
-  totals.charge = addUsd(totals.charge, parseUsd(formatDecimal(roundDecimal(official, CHARGE_PLACES))));
+  totals.charge = addUsd(totals.charge, parseUsd(multiplyUp(official, "1")));
   totals[place] = addDecimals(totals[place], official);
   if (isRest) totals.rest = addDecimals(totals.rest, official);
 }

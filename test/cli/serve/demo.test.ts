@@ -66,7 +66,7 @@ test("the demo with --curl shows every key and endpoint on a terminal too", asyn
   try {
     await demo.until("open streams");
     const text = demo.screen.history().join("\n");
-    expect(text.match(/^key of the \w+ group: sk-/gm)).toHaveLength(4);
+    expect(text.match(/^key of the \w+ group: sk-/gm)).toHaveLength(5);
     expect(text.match(/^curl /gm)).toHaveLength(9);
   } finally {
     demo.signal("SIGTERM");
