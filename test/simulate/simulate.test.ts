@@ -99,7 +99,7 @@ describe("runtime calls", () => {
 
   test("are all replaced, so that the simulated gateway touches nothing real", () => {
     const edges = new SimProcess(makeMachine(), "test", 1).edges();
-    // The first only for TLS, which is not simulated; it throws when it is used. The second only compares.
+    // The first only for certificates, which are not simulated; it throws when it is used. The second only compares.
     const known = new Set(["process.getBuiltinModule", "crypto.timingSafeEqual"]);
     expect(touches.filter(({ edge }) => !known.has(edge) && !isReplaced(edge, edges))).toEqual([]);
   });
@@ -189,6 +189,17 @@ describe("the disk", () => {
     });
     expect(kept.every((text) => text.startsWith("before"))).toBe(true);
     expect(kept).toContain("before");
+  });
+
+  test("forgets what a failed sync should have brought to it, but for pages that are written again", () => {
+    const disk = new Disk(new Random(1, "disk"));
+    const file = disk.create("/home/a", "file", 0o600, 0);
+    file.write(0, Buffer.from("a".repeat(5000)));
+    disk.beginSync(file)(true);
+    file.write(5000, Buffer.from("b"));
+    disk.sync(file);
+    disk.cutPower();
+    expect(disk.find("/home/a")?.content.toString()).toBe(`${"\0".repeat(4096)}${"a".repeat(904)}b`);
   });
 
   test("keeps or loses a name that was not synced", () => {

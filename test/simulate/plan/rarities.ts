@@ -51,7 +51,7 @@ function addEstimates(plan: Plan): Plan {
 /** In some runs, upstreams refuse a response on a WebSocket while the one before it runs on the same stream. */
 function addRefusedTurns(plan: Plan): Plan {
   const random = new Random(plan.seed, "refused turns");
-  if (!random.chance(80)) return plan;
+  if (!random.chance(250)) return plan;
   const refused: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status: random.pick([400, 429, 500]) };
   const changed = changeRequests(plan, (request, { socket, requests }) => {
     if (!socket) return request;
