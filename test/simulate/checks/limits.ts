@@ -65,21 +65,15 @@ function checkSessions(world: World, limits: LimitPlan, own: readonly Arrival[])
 
 /** The highest value that each limit of the key ever had; none, if the key was ever without it. */
 function findLoosest(all: readonly LimitPlan[]): LimitPlan {
-  const find = (name: keyof LimitPlan): object => {
-    const values = all.flatMap((limits) => limits[name] ?? []);
-    if (values.length < all.length) return {};
-    return { [name]: values.reduce((a, b) => (Number(a) > Number(b) ? a : b)) };
-  };
-  return {
-    ...find("requestsPerMinute"),
-    ...find("concurrentRequests"),
-    ...find("usdPerDay"),
-    ...find("usdPerMonth"),
-    ...find("usdTotal"),
-    ...find("requestsPerMinutePerSession"),
-    ...find("usdPerSession"),
-    ...(all.every(({ strict }) => strict === true) ? { strict: true } : {}),
-  };
+  const [first = {}, ...others] = all;
+  return others.reduce((loosest, limits) => {
+    const kept = Object.entries(loosest).filter(([name]) => Reflect.has(limits, name));
+    const pick = ([name, value]: [string, string | number]): [string, unknown] => {
+      const other: unknown = Reflect.get(limits, name);
+      return [name, Number(value) > Number(other) ? value : other];
+    };
+    return Object.fromEntries(kept.map(pick));
+  }, first);
 }
 
 /** A request may be on its way to an upstream for this long. */

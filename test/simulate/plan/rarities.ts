@@ -18,7 +18,26 @@ export function addRarities(plan: Plan): Plan {
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
   const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
   const all = addRefusedTurns(addStops(addNames(addEarlyErrors(addNaps(addCredentials(addForgery(most)))))));
-  return addEstimates(addLateEnds(all));
+  return addLeavers(addEstimates(addLateEnds(all)));
+}
+
+/** In some runs, the only channel of a few clients is in a cooldown, and each second request leaves while it tries it. */
+function addLeavers(plan: Plan): Plan {
+  const random = new Random(plan.seed, "leavers");
+  if (!random.chance(50)) return plan;
+  const own = plan.channels.filter(({ platform }) => platform === platformOf(plan.clients[0]!.dialect));
+  const clients = plan.clients
+    .slice(0, 1)
+    .map((client): ClientPlan => ({ ...client, socket: null, retries: 0 }));
+  const changed = changeRequests({ ...plan, channels: own.slice(0, 1), clients }, (request) => {
+    const refused: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status: 401 };
+    const leave = { how: "fin", afterBytes: 1e9, afterMs: random.between(30, 300) } as const;
+    const gapMs = random.between(20, 300);
+    return request.number % 2 === 0
+      ? { ...request, gapMs, leave: null, answers: [refused] }
+      : { ...request, gapMs, leave, answers: [{ ...GOOD_ANSWER, kind: "silence" }] };
+  });
+  return { ...changed, happenings: [] };
 }
 
 /** In some runs, upstreams close idle connections soon, and the gateway learns of it late. */

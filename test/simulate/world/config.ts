@@ -113,19 +113,20 @@ function listKeys(plan: Plan): ClientPlan[] {
   return plan.clients.filter((client) => client.key === client.name);
 }
 
+const SETTINGS: Readonly<Record<keyof LimitPlan, string>> = {
+  requestsPerMinute: "requests_per_minute",
+  concurrentRequests: "concurrent_requests",
+  usdPerDay: "usd_per_day",
+  usdPerMonth: "usd_per_month",
+  usdTotal: "usd_total",
+  requestsPerMinutePerSession: "requests_per_minute_per_session",
+  usdPerSession: "usd_per_session",
+  sameCall: "same_call",
+  agents: "agents",
+  strict: "strict",
+};
+
 function writeLimits(limits: LimitPlan): string {
-  return [
-    ...(limits.requestsPerMinute === undefined ? [] : [`requests_per_minute: ${limits.requestsPerMinute}`]),
-    ...(limits.concurrentRequests === undefined ? [] : [`concurrent_requests: ${limits.concurrentRequests}`]),
-    ...(limits.usdPerDay === undefined ? [] : [`usd_per_day: "${limits.usdPerDay}"`]),
-    ...(limits.usdPerMonth === undefined ? [] : [`usd_per_month: "${limits.usdPerMonth}"`]),
-    ...(limits.requestsPerMinutePerSession === undefined
-      ? []
-      : [`requests_per_minute_per_session: ${limits.requestsPerMinutePerSession}`]),
-    ...(limits.usdPerSession === undefined ? [] : [`usd_per_session: "${limits.usdPerSession}"`]),
-    ...(limits.sameCall === undefined ? [] : [`same_call: ${limits.sameCall}`]),
-    ...(limits.agents === undefined ? [] : [`agents: ${limits.agents}`]),
-    ...(limits.strict === true ? ["strict: true"] : []),
-    ...(limits.usdTotal === undefined ? [] : [`usd_total: "${limits.usdTotal}"`]),
-  ].join(", ");
+  const set = Object.entries({ ...limits }).filter(([, value]) => value !== undefined);
+  return set.map(([name, value]) => `${Reflect.get(SETTINGS, name)}: ${JSON.stringify(value)}`).join(", ");
 }

@@ -47,10 +47,6 @@ export class Inode {
     return this.#bytes.subarray(0, this.#size);
   }
 
-  get isSafe(): boolean {
-    return this.#changes.length === 0;
-  }
-
   write(at: number, bytes: Uint8Array): void {
     const end = at + bytes.length;
     this.#grow(end);

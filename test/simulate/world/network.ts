@@ -83,11 +83,6 @@ export class End {
     return this.#read;
   }
 
-  /** Bytes that have arrived and were not read. */
-  get unread(): number {
-    return this.#queued;
-  }
-
   /** Returns how many bytes were taken; -1 if the connection has closed. */
   write(bytes: Uint8Array): number {
     if (this.closed || this.#finSent) return -1;

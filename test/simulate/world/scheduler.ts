@@ -96,11 +96,6 @@ export class Scheduler {
     }
   }
 
-  /** The events that have not run, for the check of what was not released. */
-  pending(owner: Owner): Event[] {
-    return this.#heap.filter((event) => event.owner === owner && event.run !== null);
-  }
-
   note(text: string): void {
     this.#trace.add(this.now, text);
   }
@@ -111,14 +106,12 @@ export class Trace {
   readonly #hash = new Bun.CryptoHasher("sha256");
   readonly #onLine: ((line: string) => void) | null;
   #batch: string[] = [];
-  lines = 0;
 
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }
 
   add(at: number, text: string): void {
-    this.lines++;
     const line = `${at} ${text}`;
     this.#onLine?.(line);
     if (this.#batch.push(line) >= 256) this.#flush();
