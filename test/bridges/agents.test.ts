@@ -89,6 +89,24 @@ describe("Claude Code", () => {
     },
   );
 
+  test.each(["gpt-5.6", "gpt-5.1"])(
+    "marks a result as the end of the cache, and %s gets the same result without the mark",
+    (model) => {
+      const ask = (mark: Any): Any => [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: [{ type: "tool_use", id: "c", name: "Read", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "one", ...mark }] },
+      ];
+      const results = [{ cache_control: { type: "ephemeral" } }, {}].map((mark) => {
+        const { body } = convert("messages>responses", { max_tokens: 9, messages: ask(mark) }, { model });
+        return JSON.stringify(body.input.at(-1));
+      });
+      const mark = ',"prompt_cache_breakpoint":{"mode":"explicit"}';
+      expect(results[0]?.includes(mark)).toBe(model === "gpt-5.6");
+      expect(results[0]?.replace(mark, "")).toBe(results[1] ?? "");
+    },
+  );
+
   test("begins no answer for the model to continue, and who does is refused", () => {
     const body = {
       max_tokens: 9,

@@ -27,7 +27,7 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
         if (item.type === "reasoning") return [["thought", item.encrypted_content]];
         if (item.type === "function_call")
           return [["call", item.call_id, item.name, JSON.parse(item.arguments)]];
-        if (item.type === "function_call_output") return [["result", item.call_id, item.output]];
+        if (item.type === "function_call_output") return [["result", item.call_id, readOutput(item.output)]];
         if (typeof item.content === "string") return [[item.role, item.content]];
         return item.content.map((part: Any) => [
           item.role,
@@ -66,6 +66,10 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
       }),
     ),
 };
+
+function readOutput(output: Any): string {
+  return typeof output === "string" ? output : output.map(({ text }: Any) => text ?? "image").join("\n");
+}
 
 interface Problems {
   readonly note: (problem: string, isFound: boolean) => void;

@@ -115,9 +115,11 @@ function play(
   return played;
 }
 
+const MARK = /,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g;
+
 /** Without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
 function openEnd(text: string): string {
-  return text.replaceAll(/,"cache_control":\{"type":"ephemeral"\}/g, "").replace(/[\]}]+$/, "");
+  return text.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
 
 const RUNS = { numRuns: 40 };

@@ -44,7 +44,7 @@ export function formRequest(client: DialectName, history: readonly Any[], stream
         system: [{ type: "text", text: "You are an agent.", cache_control: { type: "ephemeral" } }],
         thinking: { type: "adaptive" },
         tools: TOOLS.map((name) => ({ name, description: "A tool.", input_schema: SCHEMA })),
-        messages: history,
+        messages: history.map((message, at) => (at < history.length - 1 ? message : markLast(message))),
       };
     case "responses":
       return {
@@ -74,6 +74,13 @@ export function formRequest(client: DialectName, history: readonly Any[], stream
         contents: history,
       };
   }
+}
+
+/** Claude Code marks the end of each request, and keeps no mark. */
+function markLast({ role, content }: Any): Any {
+  if (typeof content === "string") return { role, content };
+  const last = { ...content.at(-1), cache_control: { type: "ephemeral" } };
+  return { role, content: [...content.slice(0, -1), last] };
 }
 
 /** What a client adds to its history for the user's turn. */

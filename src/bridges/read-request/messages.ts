@@ -247,10 +247,16 @@ const ITEMS: Readonly<Record<string, BlockRule>> = {
     reading.items.push({
       type: "result",
       id: readName(block["tool_use_id"], `${path}.tool_use_id`),
-      parts: readContent(reading, block["content"], `${path}.content`),
+      parts: markLast(readContent(reading, block["content"], `${path}.content`), isMarked(block)),
       failed: block["is_error"] === true,
     }),
 };
+
+/** A mark on a result is one after its last part. */
+function markLast(parts: readonly ContentPart[], isMarkedHere: boolean): readonly ContentPart[] {
+  const last = parts.at(-1);
+  return !isMarkedHere || last === undefined ? parts : [...parts.slice(0, -1), { ...last, cache: true }];
+}
 
 function addThought(reading: Reading, block: Json): void {
   const { thinking, signature } = block;

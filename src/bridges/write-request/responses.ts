@@ -212,16 +212,15 @@ function writeMessage({ role, parts }: Message, marks: boolean): Json {
   return { type: "message", role: role === "system" ? "developer" : role, content };
 }
 
+/** Where parts can be marked, every result is a list of parts: with a mark and without, it looks the same. */
 function writeResult({ id, parts, failed }: Result, marks: boolean): Json {
   const call_id = nameCall(id, "responses");
-  const isPlain = parts.every((part) => part.kind === "text" && part.cache !== true);
-  const [first] = parts;
-  const marked =
-    first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...parts.slice(1)] : parts;
-  const output = isPlain
-    ? markFailure(joinTexts(parts, "\n"), failed)
-    : marked.map((part) => writePart(part, marks));
-  return { type: "function_call_output", call_id, output };
+  const isPlain = !marks && parts.every(isText);
+  const [first, ...rest] = parts;
+  const told =
+    first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...rest] : parts;
+  const output = isPlain ? joinTexts(told, "\n") : told.map((part) => writePart(part, marks));
+  return { type: "function_call_output", call_id, output: output.length === 0 ? "" : output };
 }
 
 function writePart(part: ContentPart, marks: boolean): Json {

@@ -220,10 +220,12 @@ function fill(schema: Any): unknown {
   return schema.type === "string" ? "x" : schema.type === "boolean" ? true : 1;
 }
 
+const MARK = /,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g;
+
 /** The prompt, without what may differ between two requests of a session: the marks of the cache, and what closes the JSON. */
 function openEnd(text: string): string {
   const prompt = text.slice(Math.max(0, text.indexOf('"tools":')));
-  return prompt.replaceAll(/,"cache_control":\{"type":"ephemeral"\}/g, "").replace(/[\]}]+$/, "");
+  return prompt.replaceAll(MARK, "").replace(/[\]}]+$/, "");
 }
 
 /** The bytes with which both begin. */
