@@ -325,6 +325,33 @@ const ROWS: readonly Row[] = [
     },
   ],
   [
+    "anthropics/claude-code#47375, BerriAI/litellm#25214",
+    "messages>chat",
+    (direction) => {
+      const deltas = [
+        { reasoning: "hm" },
+        { content: "a" },
+        callOf(0, "c", '{"a'),
+        { content: "b" },
+        more(0, '":1}'),
+      ];
+      const { events } = answer(direction, ask(), chat([...deltas, { reasoning: "so" }], "tool_calls"));
+      const kinds = new Map(
+        events
+          .filter(({ type }) => type === "content_block_start")
+          .map((each) => [each.index, each.content_block.type]),
+      );
+      const fits: Any = {
+        text: ["text_delta"],
+        thinking: ["thinking_delta", "signature_delta"],
+        tool_use: ["input_json_delta"],
+      };
+      for (const { index, delta } of events.filter(({ type }) => type === "content_block_delta"))
+        expect(fits[kinds.get(index)]).toContain(delta.type);
+      expect([...kinds.values()]).toEqual(["thinking", "text", "tool_use", "text", "thinking"]);
+    },
+  ],
+  [
     "farion1231/cc-switch#4785",
     "messages>chat",
     (direction) => {

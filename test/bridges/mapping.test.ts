@@ -462,6 +462,15 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
   "responses>messages": [
     [
+      "a member of a field that nobody knows",
+      {
+        reasoning: { effort: "low", mode: "pro", context: "all_turns" },
+        text: { verbosity: null, tone: "x" },
+      },
+      { output_config: { effort: "low" } },
+      ["reasoning.mode", "text.tone"],
+    ],
+    [
       "instructions",
       { instructions: "A", input: [{ role: "developer", content: "B" }, HI] },
       {

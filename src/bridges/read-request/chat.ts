@@ -24,6 +24,7 @@ export const CHAT_FIELDS: FieldRules = {
   tool_choice: ["choice"],
   parallel_tool_calls: ["parallel"],
   reasoning_effort: ["effort", "thoughts"],
+  "response_format.type": "kept",
   "response_format.json_schema": ["schema"],
   "response_format.json_object": ["json"],
   verbosity: ["verbosity"],

@@ -22,6 +22,8 @@ export const RESPONSES_FIELDS: FieldRules = {
   parallel_tool_calls: ["parallel"],
   "reasoning.effort": ["effort"],
   "reasoning.summary": ["thoughts"],
+  "reasoning.generate_summary": ["thoughts"],
+  "reasoning.context": "silent",
   "text.format.json_schema": ["schema"],
   "text.format.json_object": ["json"],
   "text.verbosity": ["verbosity"],

@@ -15,20 +15,28 @@ export type FieldRules = Readonly<Record<string, FieldRule>>;
 
 /** `harmless`: a value that changes nothing, for fields where that is not the empty one. */
 export function checkFields(body: Json, rules: FieldRules, notes: Notes, harmless: Json = {}): void {
-  for (const name of Object.keys(body)) {
-    const value = body[name];
-    const rule = lookUp(rules, name) ?? findInside(rules, name);
-    if (typeof rule === "object" || rule === "kept" || rule === "silent") continue;
-    if (isIdle(value) || value === lookUp(harmless, name)) continue;
-    if (rule === "refused")
-      refuseField(name, "this group's channels speak another dialect, which has no such field.");
-    notes.add(name);
+  for (const [name, value] of Object.entries(body)) {
+    const rule = lookUp(rules, name);
+    if (rule === undefined) checkUnknown(name, value, rules, notes);
+    else if (rule === "noted" || rule === "refused") {
+      if (isIdle(value) || value === lookUp(harmless, name)) continue;
+      if (rule === "noted") notes.add(name);
+      else refuseField(name, "this group's channels speak another dialect, which has no such field.");
+    }
   }
 }
 
-/** A field of which only members have rules. */
-function findInside(rules: FieldRules, name: string): FieldRule {
-  return Object.keys(rules).some((path) => path.startsWith(`${name}.`)) ? "kept" : "noted";
+/** Of some fields, only members have rules. */
+function checkUnknown(name: string, value: unknown, rules: FieldRules, notes: Notes): void {
+  const paths = Object.keys(rules);
+  const isKnown = (path: string): boolean =>
+    paths.some((each) => each === path || each.startsWith(`${path}.`));
+  if (!isKnown(name) || !isObject(value)) {
+    if (!isIdle(value)) notes.add(name);
+    return;
+  }
+  for (const [member, inside] of Object.entries(value))
+    if (!isKnown(`${name}.${member}`) && !isIdle(inside)) notes.add(`${name}.${member}`);
 }
 
 function isIdle(value: unknown): boolean {

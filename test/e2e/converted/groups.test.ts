@@ -98,7 +98,45 @@ test("an address with a version of its own is used as it is", async () => {
   expect(far.asked[0]?.path).toBe("/api/v4/chat/completions");
 });
 
-test("a count of tokens is answered with an estimate that says so", async () => {
+test("a client's request that a channel refuses cools nothing down (decolua/9router#4050)", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const format = { type: "json_schema", schema: { type: "object", properties: {} } };
+  const title = { ...formRequest("messages", HELLO, true), output_config: { format } };
+  for (let tries = 0; tries < 6; tries += 1) {
+    far.next = () => Response.json({ error: { message: "response_format: no" } }, { status: 400 });
+    expect((await post(gateway, "m", "/v1/messages", title)).status).toBe(400);
+  }
+  const next = await post(gateway, "m", "/v1/messages", formRequest("messages", HELLO, true));
+  expect([next.status, far.asked.length]).toEqual([200, 7]);
+});
+
+test("an alias serves all the models of which an agent's helpers ask (anthropics/claude-code#16115, cfal/garcon#488)", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far, { models: ["qwen3-coder"], aliases: { "claude-*": "qwen3-coder" } }) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  for (const model of [
+    "claude-haiku-4-5-20251001",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-fable-5-1",
+  ]) {
+    const answer = await post(gateway, "m", "/v1/messages", {
+      ...formRequest("messages", HELLO, false),
+      model,
+    });
+    const { model: named }: Any = await answer.json();
+    expect([answer.status, named]).toEqual([200, model]);
+  }
+  expect(far.asked.map(({ body }) => body.model)).toEqual(Array.from({ length: 4 }, () => "qwen3-coder"));
+});
+
+test("a count of tokens is answered with an estimate that says so (Wei-Shaw/sub2api#656)", async () => {
   const far = openUpstream("chat");
   const gateway = open(
     { far: channelOf("chat", far) },
