@@ -121,7 +121,7 @@ describe.each(DIRECTIONS)("%s clients on a %s channel", (client, dialect) => {
       SCRIPT.map(() => MODEL_OF[dialect]),
     );
     const cached = upstream.asked.map(({ text }) =>
-      text.replaceAll(/,"cache_control":\{"type":"ephemeral"\}/g, "").replace(/[\]}]+$/, ""),
+      text.replaceAll(/,"(?:cache_control|prompt_cache_breakpoint)":\{[^{}]*\}/g, "").replace(/[\]}]+$/, ""),
     );
     expect(cached[2]?.startsWith(cached[1] ?? "none")).toBe(true);
     expect(upstream.asked[2]?.text).toContain("hm");
