@@ -53,7 +53,7 @@ export async function measureColdStart(
 ): Promise<Sample> {
   const folder = makeFolder();
   const port = findFreePort();
-  const file = writeGatewayConfig(folder, upstream.port, port);
+  const file = writeGatewayConfig(folder, upstream.port, { port });
   const fields = { "x-api-key": "sk-bench" };
   const waiting = load.run({
     do: "first",

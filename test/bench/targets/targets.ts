@@ -103,7 +103,7 @@ export function planGateway(name: string, command: readonly string[], cores: Cor
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const file = writeGatewayConfig(folder, upstreamPort);
+      const file = writeGatewayConfig(folder, upstreamPort, { convert: name !== "against" });
       const child = start([...command, "serve", "--config", file, "--log", "off"], {
         core: cores?.proxy ?? null,
       });
@@ -127,7 +127,12 @@ export async function readReadyPort(child: Child): Promise<number> {
   throw new Error(`the gateway did not start: ${child.complaints()}`);
 }
 
-export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 0): string {
+/** An older checkout knows no `convert`. */
+export function writeGatewayConfig(
+  folder: Folder,
+  upstreamPort: number,
+  { port = 0, convert = true }: { readonly port?: number; readonly convert?: boolean } = {},
+): string {
   const file = join(folder.path, "gateway.yaml");
   const upstream = { base_url: `http://127.0.0.1:${upstreamPort}`, credential: "credential" };
   const config = {
@@ -140,12 +145,14 @@ export function writeGatewayConfig(folder: Folder, upstreamPort: number, port = 
     groups: {
       messages: { platform: "messages", multiplier: "0.8", channels: ["first", "second"] },
       responses: { platform: "responses", multiplier: "0.8", channels: ["responses"] },
-      converted: { platform: "messages", multiplier: "0.8", channels: ["responses"], convert: true },
+      ...(convert
+        ? { converted: { platform: "messages", multiplier: "0.8", channels: ["responses"], convert } }
+        : {}),
     },
     keys: [
       { name: "bench", group: "messages", secret: SECRET },
       { name: "responses", group: "responses", secret: `${SECRET}-responses` },
-      { name: "converted", group: "converted", secret: `${SECRET}-converted` },
+      ...(convert ? [{ name: "converted", group: "converted", secret: `${SECRET}-converted` }] : []),
     ],
   };
   writeFileSync(file, JSON.stringify(config, null, 2), { mode: 0o600 });
