@@ -173,6 +173,6 @@ function freeVariant(book: PriceBook, model: string, provider: string): FoundPri
   const always = { from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY };
   const period = { ...always, hours: null, weekend: null, price };
   const source = "https://openrouter.ai/docs/guides/routing/model-variants/free";
-  const booked: BookedModel = { provider, ids: [model], periods: [period], source };
+  const booked: BookedModel = { provider, ids: [model], periods: [period], context: null, source };
   return describeFound(booked, `${book.label} ${provider}`);
 }

@@ -3,7 +3,7 @@
 // a gateway with one channel never reads the other forty lists. It is made by convert.ts.
 
 import { readFileSync } from "node:fs";
-import { getField, isObject, getList, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, isObject, getList, parseJson } from "../../lib/json/json.ts";
 import builtIn from "./book.jsonl" with { type: "file" };
 
 /** Kind of usage → USD, a decimal: per million tokens, or, with `_per_1k` at the kind's end, per thousand calls. */
@@ -37,6 +37,8 @@ export interface BookedModel {
   readonly ids: readonly string[];
   /** The last of those that apply at a moment counts. */
   readonly periods: readonly Period[];
+  /** The tokens of its context window; null: not known. */
+  readonly context: number | null;
   /** Where its prices are from. */
   readonly source: string;
 }
@@ -139,6 +141,7 @@ function readModel(line: unknown, provider: string, source: string): BookedModel
     provider,
     ids: getList(getField(line, "ids")).filter((id) => typeof id === "string"),
     periods: getList(getField(line, "periods")).map((period) => readPeriod(period, factors)),
+    context: getCount(getField(line, "context")) ?? null,
     source: typeof own === "string" ? own : source,
   };
 }

@@ -210,7 +210,7 @@ function addModels(making: Making): PublishedEntry[] {
   const known = new Set(kept.flatMap(({ provider, ids }) => ids.map((id) => `${provider} ${id}`)));
   const added = overlay.add.map(({ periods, provider, ids, source }): PublishedEntry => {
     const fresh = ids.filter((id) => !known.has(`${provider} ${id}`));
-    return { provider, ids: fresh, periods: periods.flatMap(readPeriod), factors: {}, source };
+    return { provider, ids: fresh, periods: periods.flatMap(readPeriod), factors: {}, context: null, source };
   });
   return [...entries, ...added];
 }
@@ -274,12 +274,13 @@ export function makeBook(published: PublishedData, { date, source, strict = fals
       listed.has(id) || (fallbacks ?? []).length > 0 ? [[id, fallbacks ?? []]] : [],
     ),
   );
-  const lines = entries.map(({ provider, ids, periods, factors, source: own }) =>
+  const lines = entries.map(({ provider, ids, periods, factors, context, source: own }) =>
     JSON.stringify({
       provider,
       ids,
       periods,
       ...(Object.keys(factors).length === 0 ? {} : { factors }),
+      ...(context === null ? {} : { context }),
       ...(own === null ? {} : { source: own }),
     }),
   );

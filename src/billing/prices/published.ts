@@ -2,7 +2,7 @@
 // becomes the shortest decimal that gives that number, which is what its authors wrote.
 
 import { type core, z } from "zod";
-import { getField, getList } from "../../lib/json/json.ts";
+import { getCount, getField, getList } from "../../lib/json/json.ts";
 
 /** Names the newest release of the package's project. */
 export const RELEASE_URL = "https://api.github.com/repos/pydantic/genai-prices/releases/latest";
@@ -32,6 +32,8 @@ export interface PublishedEntry {
   ids: readonly string[];
   periods: PublishedPeriod[];
   factors: PublishedRates;
+  /** The tokens of its context window; null: not known. */
+  context: number | null;
   /** Null: the package. */
   source: string | null;
 }
@@ -230,6 +232,7 @@ export function readProvider({ id: provider, models }: PublishedData[number]): P
       ids: REVIEWED.has(provider) ? idsOf(model) : [...new Set([model.id, ...idsOf(model)])],
       periods: periodsOf(model, provider),
       factors: {},
+      context: getCount(model["context_window"]) || null,
       source: null,
     }));
   return REVIEWED.has(provider) ? entries : withoutTwins(entries);

@@ -5,6 +5,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "../../billing/prices.ts";
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
+import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
 import { loadConfig } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
@@ -125,9 +126,26 @@ function describeForScripts({ group, model, price }: PricedModel): Record<string
     platform: group.platform,
     multiplier: group.multiplier,
     channels: model.channels,
+    converted: listConverted(group, model),
     price: price?.rates ?? null,
     price_source: price?.source ?? null,
   };
+}
+
+/** The channels that get the requests of the group's platform converted. */
+function listConverted({ platform, convert, channels }: Group, model: ServedModel): string[] {
+  const others = channels.filter((channel) => convert && channel.platform !== platform);
+  return others.map(({ name }) => name).filter((name) => model.channels.includes(name));
+}
+
+function nameChannels({ group, model }: PricedModel): string {
+  const converted = listConverted(group, model);
+  const isChat = (name: string): boolean =>
+    group.platform === CHAT_GROUP &&
+    group.channels.some(({ name: other, platform }) => other === name && platform === CHAT);
+  // Its Chat Completions pass as they are.
+  const describe = (name: string): string => `${name} (${isChat(name) ? "Responses " : ""}converted)`;
+  return model.channels.map((name) => (converted.includes(name) ? describe(name) : name)).join(", ");
 }
 
 function printModels(listed: readonly PricedModel[]): void {
@@ -144,7 +162,7 @@ function printModels(listed: readonly PricedModel[]): void {
     number("OUTPUT $", ofKind("output")),
     number("CACHE READ $", ofKind("cache_read"), 1),
     number("CACHE WRITE $", ofKind("cache_write_5m"), 2),
-    { title: "CHANNELS", spare: 4, read: ({ model }) => model.channels.join(", ") },
+    { title: "CHANNELS", spare: 4, read: nameChannels },
   ]);
   printNote("Prices are official, in USD per million tokens. A charge is the price times the multiplier.");
 }

@@ -11,7 +11,8 @@ import { PER_1K } from "../../billing/tariff.ts";
 import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
+import { describeModels } from "./foreign.ts";
+import { fetchModels } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
@@ -88,12 +89,13 @@ export async function connect(
     label: ascii,
     usesLogin,
   };
-  const models = (await fetchModels(tool, target)) ?? listConfiguredModels(key.group);
+  const listed = tool.needsModels === true || key.group.convert ? await fetchModels(target) : null;
   const upstream = {
+    ...describeModels(tool, key.group, listed, path),
     isDirect: isAllAt(key.group, mainMakerOf(target.platform)),
     searchRefusal: explainSearchRefusal(key, catalog),
   };
-  return { tool, connection: { ...target, ...upstream, models }, key, loaded };
+  return { tool, connection: { ...target, ...upstream }, key, loaded };
 }
 
 /** Where a group passes on the tool's login, the choice of the key decides whether there is something to ask. */
@@ -136,11 +138,6 @@ async function findOrStart(
   return running?.address ?? (await onAbsent?.(loaded)) ?? null;
 }
 
-/** Null where they are not needed or not known. */
-async function fetchModels(tool: Tool, target: Omit<Connection, "models">): Promise<string[] | null> {
-  return tool.needsModels === true ? fetchModelNames(target) : null;
-}
-
 function readWord(word: string | null, flags: ToolFlags, catalog: Catalog | undefined): ToolFlags {
   if (word === null) return flags;
   if (catalog?.keys.has(word) === true) {
@@ -175,9 +172,10 @@ async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | nu
   }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
   const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label };
+  const listed = tool.needsModels === true ? await fetchModels(target) : null;
   return {
     tool,
-    connection: { ...target, models: (await fetchModels(tool, target)) ?? [] },
+    connection: { ...target, models: listed?.map(({ id }) => id) ?? [] },
     key: null,
     loaded: null,
   };

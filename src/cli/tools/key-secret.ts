@@ -15,7 +15,7 @@ import { checkKeyName, findGroup, findKey, formatMoment } from "../../config/cha
 import { describeGroup, openConfigFile } from "../access/config.ts";
 import { askGroup } from "../keys/group-choice.ts";
 import { askOne, askSecret, canPrompt, fail, refuseUsage, printNote } from "../terminal/terminal.ts";
-import type { Tool } from "./programs/tool.ts";
+import { lacksResponses, type Tool } from "./programs/tool.ts";
 
 export interface KeyFlags {
   readonly key?: string;
@@ -131,6 +131,7 @@ function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
   const { group } = key;
   if (group.usesLogin && tool.login === undefined)
     fail(`The key "${key.name}" does not fit: its group ${group.name} passes on the login of another tool.`);
+  requireResponses(tool, group);
   if (!tool.platforms.includes(group.platform)) {
     fail(
       `The key "${key.name}" does not fit: its group ${group.name} has the platform ${group.platform}, and ` +
@@ -142,6 +143,14 @@ function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
     fail(`The key "${key.name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
   }
   if (!isGroupOpen(group, context.now)) requireSelectable(context.catalog, group.name, context.now);
+}
+
+function requireResponses(tool: Tool, group: Group): void {
+  if (!lacksResponses(tool, group)) return;
+  const way = `gateway groups set ${group.name} convert=true`;
+  fail(
+    `The channels of the group ${group.name} speak Chat Completions, and ${tool.title} speaks Responses. \`${way}\` has its requests converted.`,
+  );
 }
 
 function isUsable({ group, disabled, expires }: Key, now: Date): boolean {
@@ -178,8 +187,9 @@ function listFittingGroups(tool: Tool, catalog: Catalog, now: Date): Group[] {
 }
 
 /** A login is for the tool whose login it is. */
-function fits({ platforms, login }: Tool, { platform, usesLogin }: Group): boolean {
-  return platforms.includes(platform) && (!usesLogin || login !== undefined);
+function fits(tool: Tool, group: Group): boolean {
+  const isFit = tool.platforms.includes(group.platform) && !lacksResponses(tool, group);
+  return isFit && (!group.usesLogin || tool.login !== undefined);
 }
 
 async function createKey(tool: Tool, flags: KeyFlags, context: KeyContext): Promise<ToolKey> {
@@ -230,6 +240,7 @@ async function chooseFittingGroup(
   const names = groups.map((group) => group.name).join(", ");
   if (flag !== undefined) {
     const group = requireSelectable(catalog, flag, now);
+    requireResponses(tool, group);
     if (tool.platforms.includes(group.platform)) return group;
     const others = names === "" ? "" : ` Groups that fit: ${names}.`;
     return fail(

@@ -4,16 +4,20 @@
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
-import type { Connection } from "./programs/tool.ts";
+import type { Connection, ModelLimits } from "./programs/tool.ts";
 
 const LIST_WAIT_MS = 5000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
+export interface ListedModel extends ModelLimits {
+  readonly id: string;
+}
+
 /** Null when the gateway does not answer with a list. */
-export async function fetchModelNames(connection: Omit<Connection, "models">): Promise<string[] | null> {
+export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
   const { tls, host, port, basePath } = splitBase(connection.base);
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
@@ -32,7 +36,7 @@ export async function fetchModelNames(connection: Omit<Connection, "models">): P
     };
     const { response, body, isCut } = await fetchWhole(client, request, MAX_LIST_BYTES);
     if (isCut || response.status !== 200) return null;
-    return readNames(parseJson(new TextDecoder().decode(body)));
+    return readModels(parseJson(new TextDecoder().decode(body)));
   } catch {
     // The tool itself will report that the gateway does not answer.
     return null;
@@ -60,14 +64,36 @@ function placeList({ platform, relayPrefix }: Omit<Connection, "models">): strin
 }
 
 /** `{data: [{id}]}`, or `{models: [{name: "models/…"}]}`. */
-function readNames(list: unknown): string[] {
-  const entries = getField(list, "data") ?? getField(list, "models");
-  if (!Array.isArray(entries)) return [];
-  const names = entries.map((entry) => getField(entry, "id") ?? getField(entry, "name"));
-  return names
-    .filter((name) => typeof name === "string")
-    .map((name) => name.replace(/^models\//, ""))
-    .filter(isPrintable);
+function readModels(list: unknown): ListedModel[] {
+  const entries = getList(getField(list, "data") ?? getField(list, "models"));
+  return entries.flatMap((entry) => {
+    const name = getField(entry, "id") ?? getField(entry, "name");
+    if (typeof name !== "string" || !isPrintable(name)) return [];
+    const [context, output] = [CONTEXT_FIELDS, OUTPUT_FIELDS].map((fields) => findCount(entry, fields));
+    return { id: name.replace(/^models\//, ""), context: context ?? null, output: output ?? null };
+  });
+}
+
+/** Where providers put the tokens of a model's window, and of its longest answer: OpenRouter and Together, Groq, Mistral, vLLM,
+ *  Anthropic, Google, llama.cpp. */
+const CONTEXT_FIELDS = [
+  ["context_length"],
+  ["context_window"],
+  ["max_context_length"],
+  ["max_model_len"],
+  ["max_input_tokens"],
+  ["inputTokenLimit"],
+  ["meta", "n_ctx"],
+];
+const OUTPUT_FIELDS = [
+  ["top_provider", "max_completion_tokens"],
+  ["max_completion_tokens"],
+  ["max_output_tokens"],
+  ["outputTokenLimit"],
+];
+
+function findCount(entry: unknown, fields: readonly (readonly string[])[]): number | undefined {
+  return fields.flatMap((path) => getCount(path.reduce<unknown>(getField, entry)) || [])[0];
 }
 
 /** The models that the config names. A tool knows its platform's own models by itself. */

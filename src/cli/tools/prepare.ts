@@ -12,7 +12,9 @@ export function prepare(tool: Tool, connection: Connection, env: Environment): T
   const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
   const unset = [...listUnset(listMisleading(tool, connection), env), ...proxies];
   const headers = nameHeaders(tool, connection, env);
-  return { env: { ...setting.env, ...headers, ...exempt }, unset, args: setting.args };
+  const defaults = Object.entries(setting.defaults ?? {}).filter(([name]) => (env[name] ?? "") === "");
+  const own = { ...Object.fromEntries(defaults), ...setting.env };
+  return { env: { ...own, ...headers, ...exempt }, unset, args: setting.args };
 }
 
 export function addOwnModel(tool: Tool, connection: Connection, env: Environment): Connection {

@@ -5,8 +5,8 @@ import { sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
-import { fetchModelNames, listConfiguredModels } from "./model-names.ts";
-import type { Connection, OwnModels, Tool } from "./programs/tool.ts";
+import { fetchModels, listConfiguredModels } from "./model-names.ts";
+import { type Connection, lacksResponses, type OwnModels, type Tool } from "./programs/tool.ts";
 
 /** One line. `isChosen`: the user has named the group or the key. */
 export function describeRoute(
@@ -39,7 +39,11 @@ function isFree({ channels }: Group): boolean {
 
 function findFreeGroup(tool: Tool, catalog: Catalog): Group | null {
   const groups = listSelectableGroups(catalog, new Date());
-  return groups.find((group) => isFree(group) && tool.platforms.includes(group.platform)) ?? null;
+  return (
+    groups.find(
+      (group) => isFree(group) && tool.platforms.includes(group.platform) && !lacksResponses(tool, group),
+    ) ?? null
+  );
 }
 
 /** Null if the tool will find a model, or if that is not known. */
@@ -50,17 +54,31 @@ export async function explainModels(
   { words, env }: { readonly words: readonly string[]; readonly env: Environment },
 ): Promise<string | null> {
   const { ownModels } = tool;
-  if (ownModels === undefined || namesModel(ownModels, words, env)) return null;
+  // Such a tool is told the names.
+  if (ownModels === undefined || (connection.foreign !== undefined && ownModels.isFixed !== true))
+    return null;
+  if (namesModel(ownModels, words, env)) return null;
   if (group.channels.every(isOfMaker) || replacesModels(ownModels, group)) return null;
-  const models = (await fetchModelNames(connection)) ?? listConfiguredModels(group);
+  const models = (await fetchModels(connection))?.map(({ id }) => id) ?? listConfiguredModels(group);
   const [first] = models;
   if (first === undefined || models.some((model) => ownModels.pattern.test(model))) return null;
-  const [flag = ""] = ownModels.flags;
+  return connection.foreign === undefined
+    ? adviseModel(tool, ownModels, group, first)
+    : `In the background, ${tool.title} asks for ${ownModels.shown} models. To have the group answer these with its own: gateway groups set ${group.name} default_model=${first}`;
+}
+
+function adviseModel(
+  { name, title }: Tool,
+  { shown, flags }: OwnModels,
+  group: Group,
+  model: string,
+): string {
+  const [flag = ""] = flags;
   const [channel] = group.channels;
   return (
-    `The group ${group.name} has no ${ownModels.shown} model, and ${tool.title} asks for one unless you name another: ` +
-    `gateway run ${tool.name} ${flag} ${first}. Or let the channel translate the name that it asks for: ` +
-    `gateway channels set ${channel?.name} 'aliases.${ownModels.shown.replace("…", "*")}=${first}'`
+    `The group ${group.name} has no ${shown} model, and ${title} asks for one unless you name another: ` +
+    `gateway run ${name} ${flag} ${model}. Or let the channel translate the name that it asks for: ` +
+    `gateway channels set ${channel?.name} 'aliases.${shown.replace("…", "*")}=${model}'`
   );
 }
 

@@ -12,6 +12,7 @@ import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logi
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
 import { addOwnModel, prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
+import { describeForeignModel } from "./foreign.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
@@ -103,6 +104,8 @@ async function explainRun(
   if (key !== null && loaded !== null) {
     const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
     printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
+    const model = describeForeignModel(tool, addOwnModel(tool, connection, process.env));
+    if (model !== null) printNote(model, "dim");
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
     if (lacking !== null) printNote(lacking, "yellow");
   }
@@ -112,15 +115,14 @@ async function explainRun(
 
 /** The argument that names the model, unless the user names one. */
 function nameModel(
-  { modelFlags = [] }: Tool,
-  { models, ownModel = null }: Connection,
+  { modelFlags, foreignFlags = [] }: Tool,
+  { models, ownModel = null, foreign }: Connection,
   words: readonly string[],
 ): readonly string[] {
-  const [flag] = modelFlags;
+  const flags = modelFlags ?? (foreign === undefined ? [] : foreignFlags);
+  const [flag] = flags;
   const model = chooseMainModel(models, ownModel);
-  const isNamed = words.some((word) =>
-    modelFlags.some((each) => word === each || word.startsWith(`${each}=`)),
-  );
+  const isNamed = words.some((word) => flags.some((each) => word === each || word.startsWith(`${each}=`)));
   return flag === undefined || model === null || isNamed ? [] : [flag, model];
 }
 

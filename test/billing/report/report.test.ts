@@ -305,7 +305,13 @@ describe("repricing", () => {
     weekend: null,
     price,
   };
-  const model = { provider: "anthropic", ids: ["claude-sonnet-4-5"], periods: [period], source: "test" };
+  const model = {
+    provider: "anthropic",
+    ids: ["claude-sonnet-4-5"],
+    periods: [period],
+    context: null,
+    source: "test",
+  };
   const book: PriceBook = {
     date: "test",
     label: "book test",

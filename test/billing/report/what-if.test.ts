@@ -46,6 +46,7 @@ const makeBook = (): PriceBook => {
         provider: "anthropic",
         ids: [id],
         source: "test",
+        context: null,
         periods: [
           {
             from: Number.NEGATIVE_INFINITY,

@@ -44,6 +44,26 @@ describe("gateway models", () => {
     expect(await groupsOf("--key-name", "bought")).toEqual(new Set(["gold"]));
   });
 
+  test("shows which channels get requests converted, and which pass Chat Completions as they are", async () => {
+    const chat = startDemoUpstream({ platform: "chat" });
+    writeFileSync(
+      folder.join("gateway.yaml"),
+      `channels: { local: { platform: chat, base_url: "${chat.url}", credential: x } }
+groups:
+  plain: { platform: responses, channels: [local] }
+  both: { platform: responses, channels: [local], convert: true }
+  claude: { platform: messages, channels: [local], convert: true }
+`,
+    );
+    const list: { group: string; converted: string[] }[] = JSON.parse((await models()).stdout);
+    const converted = new Set(list.map(({ group, converted: names }) => `${group}: ${names.join()}`));
+    expect(converted).toEqual(new Set(["plain: ", "both: local", "claude: local"]));
+    const { stdout } = await run({ folder: folder.path }, "models");
+    expect(stdout).toContain("local (Responses converted)");
+    expect(stdout).toContain("local (converted)");
+    chat.stop();
+  });
+
   test.each([
     ["a key whose group's plan is not active", ["--key-name", "bought"], "gateway plans activate gold"],
     ["a group whose plan is not active", ["--group", "gold"], "gateway plans activate gold"],

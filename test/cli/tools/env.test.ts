@@ -208,6 +208,7 @@ ${more}`,
   test("the SDKs get the variables that they read", () => {
     expect(connect("openai", "responses")?.env).toEqual({
       OPENAI_BASE_URL: "http://gw:1/v1",
+      OPENAI_API_BASE: "http://gw:1/v1",
       OPENAI_API_KEY: "sk-s",
     });
     expect(connect("anthropic", "messages")?.env).toEqual({
@@ -398,6 +399,7 @@ describe("which key", () => {
       base_url: "http://127.0.0.1:4999",
       env: {
         OPENAI_BASE_URL: "http://127.0.0.1:4999/v1",
+        OPENAI_API_BASE: "http://127.0.0.1:4999/v1",
         OPENAI_API_KEY: "sk-ci",
         NO_PROXY: "localhost,127.0.0.1,::1",
         no_proxy: "localhost,127.0.0.1,::1",

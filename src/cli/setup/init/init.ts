@@ -88,7 +88,10 @@ export async function init(flags: InitFlags): Promise<void> {
     storeToolSecret({ tool: group.tool, key: group.name, secret }, path);
   const names = keys.map(({ group }) => group.name);
   await printSecrets({
-    lines: flags.json === true ? [describeForScripts(path, keys)] : keys.map(describeSecret),
+    lines:
+      flags.json === true
+        ? [describeForScripts(path, keys)]
+        : keys.map((key) => describeSecret(key, Math.max(...keys.map(({ group }) => group.name.length)))),
     names,
     done: `${path} was written with ${names.length === 1 ? "the key" : "the keys"} ${names.join(", ")}`,
   });
@@ -120,8 +123,8 @@ function describeForScripts(path: string, keys: readonly NewKey[]): string {
   return JSON.stringify({ config: path, keys: list });
 }
 
-function describeSecret({ group, secret }: NewKey): string {
-  return `${group.name.padEnd(10)} ${secret}`;
+function describeSecret({ group, secret }: NewKey, width: number): string {
+  return `${group.name.padEnd(width)} ${secret}`;
 }
 
 /** Without a terminal: what the environment and this machine have. */

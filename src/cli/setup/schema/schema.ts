@@ -106,6 +106,8 @@ const model = z.looseObject({
   group: z.string(),
   platform,
   channels: z.array(z.string()),
+  /** Those that get the requests converted. */
+  converted: z.array(z.string()),
   /** USD per million tokens, or per thousand calls, by kind. */
   price: z.record(z.string(), z.unknown()).nullable(),
 });

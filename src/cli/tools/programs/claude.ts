@@ -8,8 +8,16 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
 import { addEntries, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
-import { ANTHROPIC_HEADERS, listPlatforms, rootOf, type Tool } from "./tool.ts";
-import { type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
+import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
+import {
+  ANTHROPIC_HEADERS,
+  type Connection,
+  listPlatforms,
+  type ModelLimits,
+  rootOf,
+  type Tool,
+} from "./tool.ts";
+import { findText, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
   const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
@@ -87,6 +95,57 @@ const overlay: Overlay = {
   },
 };
 
+/** What Claude Code assumes of a model that it does not know. */
+const ASSUMED_OUTPUT = 32_000;
+/** It takes a smaller number for this one, and says so. Versions that know CLAUDE_CODE_MAX_CONTEXT_TOKENS need no other. */
+const LEAST_COMPACTED = 100_000;
+
+/** Its requests for titles, summaries and subagents name models of Anthropic by themselves.
+ *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
+function nameForeignModels({ foreign, models, ownModel, limits }: Connection): Record<string, string> {
+  const [main, small] = [chooseMainModel(models, ownModel), chooseSmallModel(models)];
+  if (foreign === undefined) return {};
+  return {
+    ...(main !== null && small !== null && listModelNames(main, small)),
+    ...(main !== null && listWindow(limits?.get(main))),
+    // A line that changes with every request, and that no other upstream knows: caches would miss.
+    CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
+    // Tools that are loaded when they are needed are known to Anthropic's models only.
+    ENABLE_TOOL_SEARCH: "false",
+    CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: "1",
+    ...(foreign.hasEffort && { CLAUDE_CODE_ALWAYS_ENABLE_EFFORT: "1" }),
+  };
+}
+
+function listModelNames(main: string, small: string): Record<string, string> {
+  return {
+    ANTHROPIC_MODEL: main,
+    ANTHROPIC_DEFAULT_OPUS_MODEL: main,
+    ANTHROPIC_DEFAULT_SONNET_MODEL: main,
+    ANTHROPIC_DEFAULT_FABLE_MODEL: main,
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: small,
+    CLAUDE_CODE_SUBAGENT_MODEL: main,
+    // The model menu has no other place for a name that is not Anthropic's.
+    ANTHROPIC_CUSTOM_MODEL_OPTION: main,
+  };
+}
+
+/** It compacts before the window is full. Its prompt and its longest answer have to fit together. */
+function listWindow(
+  { context, output }: ModelLimits = { context: null, output: null },
+): Record<string, string> {
+  const longest = Math.min(output ?? ASSUMED_OUTPUT, ASSUMED_OUTPUT);
+  if (context === null) return output === null ? {} : { CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(longest) };
+  // Some windows are divided: the longest answer has its own part.
+  const window = context - Math.max(0, (output ?? 0) - ASSUMED_OUTPUT);
+  const cap = Math.min(longest, Math.floor(window / 4));
+  return {
+    CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window),
+    ...(window >= LEAST_COMPACTED && { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(window) }),
+    CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(cap),
+  };
+}
+
 export const claude: Tool = {
   name: "claude",
   title: "Claude Code",
@@ -104,7 +163,12 @@ export const claude: Tool = {
       "ANTHROPIC_AUTH_TOKEN",
     ],
   },
+  findOwnModel: (env) =>
+    [env["ANTHROPIC_MODEL"], readAllVariables(env)["ANTHROPIC_MODEL"]].find(Boolean) ??
+    findText(["model"], listFiles(env)),
+  windowAdvice: "CLAUDE_CODE_MAX_CONTEXT_TOKENS=N #",
   connect: (connection) => ({
+    defaults: nameForeignModels(connection),
     env: {
       ANTHROPIC_BASE_URL: rootOf(connection),
       ...(connection.usesLogin !== true && {

@@ -64,8 +64,9 @@ function placeData(env: Environment): string {
 function describeProviders(connection: Connection): object {
   const maker = mainMakerOf(connection.platform);
   // Its provider "openai" is for Chat Completions.
+  const openai = connection.speaksChat === true ? "openai" : "openai-native";
   const [provider, baseUrl] =
-    maker === "openai" ? ["openai-native", `${rootOf(connection)}/v1`] : ["anthropic", rootOf(connection)];
+    maker === "openai" ? [openai, `${rootOf(connection)}/v1`] : ["anthropic", rootOf(connection)];
   const model = chooseMainModel(listModelsOf(maker, connection));
   const headers = listHeaders(connection);
   const settings = {

@@ -4,8 +4,8 @@ import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import { type HeaderVariable, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
-/** Copilot's word for it. */
-const WIRE_API = "responses";
+/** Copilot's words for them. */
+const WIRE_APIS = { responses: "responses", chat: "completions" } as const;
 
 const COPILOT_HEADERS: HeaderVariable = { name: "COPILOT_PROVIDER_HEADERS", separator: "\n" };
 
@@ -25,7 +25,7 @@ export const copilot: Tool = {
       env: {
         COPILOT_PROVIDER_BASE_URL: isOpenAi ? `${rootOf(connection)}/v1` : rootOf(connection),
         COPILOT_PROVIDER_TYPE: isOpenAi ? "openai" : "anthropic",
-        COPILOT_PROVIDER_WIRE_API: WIRE_API,
+        COPILOT_PROVIDER_WIRE_API: WIRE_APIS[connection.speaksChat === true ? "chat" : "responses"],
         COPILOT_PROVIDER_TRANSPORT: "http",
         COPILOT_PROVIDER_API_KEY: connection.secret,
         ...(model !== null && { COPILOT_MODEL: model }),

@@ -92,7 +92,15 @@ export const gemini: Tool = {
       : "The settings of Gemini CLI select no API key, so this run has a copy of them that does: what you change by /settings, /theme or `gemini mcp` is lost with it.",
   sideEffect:
     "GEMINI_CLI_TRUST_WORKSPACE makes Gemini CLI trust every folder that it is started in from this shell.",
-  ownModels: { pattern: /gemini/i, shown: "gemini-…", variable: "GEMINI_MODEL", flags: ["--model", "-m"] },
+  // Whatever the flag says, it asks for others in the background.
+  ownModels: {
+    pattern: /gemini/i,
+    shown: "gemini-…",
+    variable: "GEMINI_MODEL",
+    flags: ["--model", "-m"],
+    isFixed: true,
+  },
+  foreignFlags: ["--model", "-m"],
   headers: () => ({ name: "GEMINI_CLI_CUSTOM_HEADERS", separator: "," }),
   connect: (connection) => ({
     env: {

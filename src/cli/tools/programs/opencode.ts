@@ -39,24 +39,45 @@ export const opencode: Tool = {
   }),
 };
 
+/** By its name in opencode, which knows the models of the makers. */
+interface Provider {
+  readonly id: string;
+  readonly models: readonly string[];
+  readonly version: string;
+  /** The package that speaks to it; absent: that of the maker. */
+  readonly npm?: string;
+}
+
+/** Chat Completions need no conversion where a channel speaks nothing else. */
+function listProviders(connection: Connection): Provider[] {
+  if (connection.speaksChat === true)
+    return [{ id: "gateway", models: connection.models, version: "v1", npm: "@ai-sdk/openai-compatible" }];
+  return MAKERS_OF[connection.platform].map((id) => ({
+    id,
+    models: listModelsOf(id, connection),
+    version: versionOf(id),
+  }));
+}
+
 function writeConfig(connection: Connection): string {
   const headers = listHeaders(connection);
+  const providers = listProviders(connection);
   const provider = Object.fromEntries(
-    // The makers have opencode's own names, so that it knows their models.
-    MAKERS_OF[connection.platform].map((id) => [
+    providers.map(({ id, models, version, npm }) => [
       id,
       {
+        ...(npm !== undefined && { npm, name: "gateway" }),
         options: {
-          baseURL: `${rootOf(connection)}/${versionOf(id)}`,
+          baseURL: `${rootOf(connection)}/${version}`,
           apiKey: connection.secret,
           ...(headers && { headers }),
         },
-        models: Object.fromEntries(listModelsOf(id, connection).map((model) => [model, {}])),
+        models: Object.fromEntries(models.map((model) => [model, describeModel(model, connection)])),
       },
     ]),
   );
   return JSON.stringify({
-    ...nameDefaults(connection),
+    ...nameDefaults(connection, providers),
     // All other providers are off: it would use one of them for titles and summaries.
     enabled_providers: Object.keys(provider),
     disabled_providers: [],
@@ -64,14 +85,19 @@ function writeConfig(connection: Connection): string {
   });
 }
 
+/** Without a window it never compacts a conversation. It knows that of the makers' models. */
+function describeModel(model: string, { speaksChat, converts, limits }: Connection): object {
+  const { context = null, output = null } = limits?.get(model) ?? {};
+  if (context === null || (speaksChat !== true && converts !== true)) return {};
+  return { limit: { context, output: output ?? Math.floor(context / 4) } };
+}
+
 /** The user's own default stays if the gateway lists it. Without a known model, opencode chooses by itself. */
-function nameDefaults(connection: Connection): Record<string, string> {
+function nameDefaults(connection: Connection, providers: readonly Provider[]): Record<string, string> {
   const main = chooseMainModel(connection.models, connection.ownModel);
   const small = chooseSmallModel(connection.models);
   if (main === null || small === null) return {};
-  const nameFully = (model: string): string => {
-    const makers = MAKERS_OF[connection.platform];
-    return `${makers.find((maker) => listModelsOf(maker, connection).includes(model))}/${model}`;
-  };
+  const nameFully = (model: string): string =>
+    `${providers.find(({ models }) => models.includes(model))?.id}/${model}`;
   return { model: nameFully(main), small_model: nameFully(small) };
 }

@@ -8,6 +8,8 @@ import type { Environment } from "../../../config/yaml/expand.ts";
 
 export interface ToolSettings {
   readonly env: Readonly<Record<string, string>>;
+  /** More variables, where the user has set none. */
+  readonly defaults?: Readonly<Record<string, string>>;
   /** Placed before the user's own arguments. */
   readonly args: readonly string[];
   /** The command that prints the tool's status line; absent: the tool keeps its own. */

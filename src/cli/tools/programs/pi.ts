@@ -25,7 +25,9 @@ const APIS: ReadonlyMap<string, readonly [api: string, version: string]> = new M
   ["google", ["google-generative-ai", "/v1beta"]],
 ]);
 
-/** pi requires limits. These are small enough for every current coding model; it only compacts earlier. */
+const CHAT_API = ["openai-completions", "/v1"] as const;
+
+/** pi requires limits. Where they are not known, these are small enough for every current coding model; it only compacts earlier. */
 const LIMITS = { contextWindow: 200_000, maxTokens: 16_384 };
 
 export const pi: Tool = {
@@ -68,7 +70,8 @@ function folderOf(env: Environment): string {
 
 /** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. */
 function describeProvider(connection: Connection): object {
-  const [api = "", version = ""] = APIS.get(mainMakerOf(connection.platform)) ?? [];
+  const own = APIS.get(mainMakerOf(connection.platform)) ?? [];
+  const [api = "", version = ""] = connection.speaksChat === true ? CHAT_API : own;
   const headers = listHeaders(connection);
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {
@@ -82,7 +85,14 @@ function describeProvider(connection: Connection): object {
       reasoning: false,
       input: ["text", "image"],
       cost,
-      ...LIMITS,
+      ...describeLimits(id, connection),
     })),
   };
+}
+
+function describeLimits(id: string, { limits, speaksChat, converts }: Connection): typeof LIMITS {
+  if (speaksChat !== true && converts !== true) return LIMITS;
+  const { context, output } = limits?.get(id) ?? { context: null, output: null };
+  const contextWindow = context ?? LIMITS.contextWindow;
+  return { contextWindow, maxTokens: Math.min(output ?? LIMITS.maxTokens, Math.floor(contextWindow / 4)) };
 }

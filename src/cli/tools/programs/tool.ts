@@ -2,9 +2,24 @@
 
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
-import { type Platform, PLATFORMS } from "../../../config/schema.ts";
+import type { Group } from "../../../config/catalog.ts";
+import { CHAT, type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../../dialects/platforms.ts";
 import type { Overlay, ToolSettings } from "./overlay.ts";
+
+/** Null: not known. */
+export interface ModelLimits {
+  /** The tokens of its context window. */
+  readonly context: number | null;
+  /** The tokens of its longest answer. */
+  readonly output: number | null;
+}
+
+/** What models of another maker than the tool's can do. */
+export interface Foreign {
+  readonly hasEffort: boolean;
+  readonly canSearch: boolean;
+}
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -14,6 +29,13 @@ export interface Connection {
   readonly secret: string;
   /** The models that the key can call; where they are not known, those that the config names. */
   readonly models: readonly string[];
+  readonly limits?: ReadonlyMap<string, ModelLimits>;
+  /** Some requests of the group are converted. */
+  readonly converts?: boolean;
+  /** Requests are converted for models that are not the tool's; absent: they are not. */
+  readonly foreign?: Foreign;
+  /** Every model of the group is reached by Chat Completions, and some by nothing else. */
+  readonly speaksChat?: boolean;
   /** All channels of the group are at the own address of the platform's maker. */
   readonly isDirect?: boolean;
   /** Why the gateway would refuse the searches of such a group; null: it would not. */
@@ -65,6 +87,8 @@ export interface OwnModels {
   readonly shown: string;
   readonly variable: string | null;
   readonly flags: readonly string[];
+  /** Nothing makes it ask for other models in the background. */
+  readonly isFixed?: true;
 }
 
 export interface TransparentTool {
@@ -85,6 +109,8 @@ export interface Tool {
   readonly platforms: readonly Platform[];
   /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
+  /** It speaks Responses and nothing else. */
+  readonly needsResponses?: true;
   /** It sends requests for the gateway to a proxy, whatever NO_PROXY says: it gets no proxy at all. */
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
@@ -93,8 +119,12 @@ export interface Tool {
   readonly findOwnModel?: (env: Environment) => string | null;
   /** How an argument names the model, for a tool whose settings overrule its variable. */
   readonly modelFlags?: readonly string[];
+  /** How an argument names a model that is not the tool's, where nothing else does. */
+  readonly foreignFlags?: readonly string[];
   /** The models that it asks for by itself, and how the user names another one. */
   readonly ownModels?: OwnModels;
+  /** How the user names the context window of a model that the tool does not know; `#` is the command. */
+  readonly windowAdvice?: string;
   /** What else its variables do in a shell, for `gateway env`: a sentence. */
   readonly sideEffect?: string;
   /** Its overlay can give it a status line. */
@@ -117,6 +147,11 @@ export interface Tool {
 /** The variables that mislead the tool with this connection. */
 export function listMisleading({ misleading, login }: Tool, { usesLogin }: Connection): readonly string[] {
   return usesLogin === true && login !== undefined ? login.misleading : misleading;
+}
+
+/** Every channel of the group speaks Chat Completions, which the tool does not, and nothing is converted. */
+export function lacksResponses({ needsResponses }: Tool, { convert, channels }: Group): boolean {
+  return needsResponses === true && !convert && channels.every(({ platform }) => platform === CHAT);
 }
 
 /** The base of the tool's own paths. */

@@ -6,6 +6,7 @@ import { cline } from "./cline.ts";
 import { continueCli } from "./continue.ts";
 import { copilot } from "./copilot.ts";
 import { gemini } from "./gemini.ts";
+import { chooseMainModel } from "./model-choice.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
@@ -23,6 +24,8 @@ import {
 
 /** An argument would need quotes: a label may look like a number. */
 const CODEX_LABEL = "GATEWAY_CODEX_LABEL";
+/** The share of its context window at which it compacts a conversation. */
+const COMPACTED_SHARE = 0.9;
 const CODEX_KEY = "GATEWAY_CODEX_KEY";
 
 const codex: Tool = {
@@ -31,8 +34,11 @@ const codex: Tool = {
   program: { name: "codex", install: "npm install -g @openai/codex" },
   platforms: listPlatforms("codex"),
   misleading: MISLEADING.codex,
+  needsResponses: true,
   login: { misleading: MISLEADING.codex },
-  ownModels: { pattern: /gpt|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
+  // Not the open models of the same name.
+  ownModels: { pattern: /gpt(?!-oss)|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
+  windowAdvice: "# -c model_context_window=N",
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
@@ -58,6 +64,7 @@ const codex: Tool = {
       ...(connection.label === null
         ? []
         : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),
+      ...nameForeignModel(connection),
     ].flatMap((override) => ["-c", override]),
   }),
   describeLoss: (connection) =>
@@ -67,6 +74,24 @@ const codex: Tool = {
       ? "Codex finds only sessions that began with `gateway run codex`: a session stays with the provider that it began with."
       : null,
 };
+
+/** It knows neither the window of such a model, nor that it has no tools of OpenAI's. */
+function nameForeignModel({ foreign, models, limits }: Connection): string[] {
+  const model = chooseMainModel(models);
+  if (foreign === undefined || model === null) return [];
+  const context = limits?.get(model)?.context ?? null;
+  return [
+    `model=${model}`,
+    ...(context === null
+      ? []
+      : [
+          `model_context_window=${context}`,
+          `model_auto_compact_token_limit=${Math.floor(context * COMPACTED_SHARE)}`,
+        ]),
+    ...(foreign.canSearch ? [] : ["web_search=disabled"]),
+    "features.image_generation=false",
+  ];
+}
 
 function isSearchRefused({ isDirect, searchRefusal = null }: Connection): boolean {
   return isDirect === true && searchRefusal !== null;
@@ -80,7 +105,12 @@ const openai: Tool = {
   misleading: MISLEADING.openai,
   headers: () => OPENAI_HEADERS,
   connect: (connection) => ({
-    env: { OPENAI_BASE_URL: `${rootOf(connection)}/v1`, OPENAI_API_KEY: connection.secret },
+    env: {
+      OPENAI_BASE_URL: `${rootOf(connection)}/v1`,
+      // aider and others read this one.
+      OPENAI_API_BASE: `${rootOf(connection)}/v1`,
+      OPENAI_API_KEY: connection.secret,
+    },
     args: [],
   }),
 };

@@ -1,0 +1,84 @@
+// A tool on models that are not those of its maker: what the group's channels offer, and how long the models' windows are.
+
+import { findModel, loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { quirksOf } from "../../bridges/write-request/quirks.ts";
+import { findOutputCap } from "../../bridges/turn/effort.ts";
+import type { Channel, Group } from "../../config/catalog.ts";
+import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
+import { resolveModel } from "../../gateway/intake/match.ts";
+import { listConfiguredModels, type ListedModel } from "./model-names.ts";
+import type { Connection, Foreign, ModelLimits, Tool } from "./programs/tool.ts";
+import { chooseMainModel } from "./programs/model-choice.ts";
+
+/** `listed`: by the gateway; null: not known. */
+export function describeModels(
+  tool: Tool,
+  group: Group,
+  listed: readonly ListedModel[] | null,
+  configPath: string,
+): Pick<Connection, "models" | "limits" | "foreign" | "converts" | "speaksChat"> {
+  const models = listed?.map(({ id }) => id) ?? listConfiguredModels(group);
+  const foreign = describeForeign(tool, group, models);
+  return {
+    models,
+    ...(listed !== null && { limits: findLimits(listed, group, configPath) }),
+    ...(foreign !== null && { foreign }),
+    converts: group.convert,
+    speaksChat: group.platform === CHAT_GROUP && group.channels.some(isChat),
+  };
+}
+
+function isChat({ platform }: Channel): boolean {
+  return platform === CHAT;
+}
+
+/** Null: the tool will find models that it knows, or it gets their names in any case. */
+export function describeForeign(
+  { ownModels }: Tool,
+  group: Group,
+  models: readonly string[],
+): Foreign | null {
+  // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
+  const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
+  if (!group.convert || ownModels === undefined || models.some(isOwn)) return null;
+  return {
+    hasEffort: group.channels.some((channel) => !isChat(channel) || quirksOf(channel).reasoning !== "none"),
+    canSearch: !group.channels.some(isChat),
+  };
+}
+
+/** What the upstream says of each model, or else what the price book does. A server of one's own has the window that it was
+ *  started with, which the book does not know. */
+export function findLimits(
+  listed: readonly ListedModel[],
+  { channels }: Group,
+  configPath: string,
+): ReadonlyMap<string, ModelLimits> {
+  const book = loadPriceBook(configPath);
+  return new Map(
+    listed.map(({ id, context, output }) => {
+      const channel = channels.find((each) => resolveModel(each, id) !== undefined);
+      const name = (channel && resolveModel(channel, id)) ?? id;
+      const isBooked = channel !== undefined && !channel.free;
+      const booked = isBooked ? findModel(book, sellerOf(channel), name)?.model.context : null;
+      return [id, { context: context ?? booked ?? null, output: output ?? findOutputCap(name) }];
+    }),
+  );
+}
+
+/** One line: which model a tool runs on, and what it has to be told of it. */
+export function describeForeignModel(
+  { title, name, windowAdvice }: Tool,
+  connection: Connection,
+): string | null {
+  const model = chooseMainModel(connection.models, connection.ownModel);
+  if (connection.foreign === undefined || model === null) return null;
+  const context = connection.limits?.get(model)?.context ?? null;
+  const start = `Requests are converted. ${title} runs on ${model}`;
+  if (context !== null) return `${start}, with a context of ${context.toLocaleString("en-US")} tokens.`;
+  const advice =
+    windowAdvice === undefined
+      ? ""
+      : ` Name it if it is smaller than the tool assumes: ${windowAdvice.replace("#", `gateway run ${name}`)}`;
+  return `${start}, whose context window is not known.${advice}`;
+}
