@@ -2,128 +2,118 @@
 // usage so far. Some requests have no row: summaries, titles, answers that the user stopped. Versions from about 2.1.300
 // on also write what a session used in all, and so these can be counted together.
 
-import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
-import { type LogEntry, type History, readText, readTime } from "./entry.ts";
-import { type LogReader, type LogListener, scanLines } from "./files.ts";
+import { getCount, getField, isObject } from "../../lib/json/json.ts";
+import { type History, type LogEntry, readText, readTime } from "./entry.ts";
+import { type LogReader, scanRows } from "./files.ts";
 
-const NEEDLES = ['"usage":{', '"cost-state"'].map((needle) => Buffer.from(needle));
+const NEEDLES = ['"usage":{', '"cost-state"'];
 /** The model of a row that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 
-const KINDS = ["input", "output", "thinking", "read", "written", "short", "long", "searches"] as const;
-const FIELDS = {
-  input: "inputTokens",
-  output: "outputTokens",
-  thinking: "thinkingTokens",
-  read: "cacheReadInputTokens",
-  written: "cacheCreationInputTokens",
-  short: "cacheCreationEphemeral5mInputTokens",
-  long: "cacheCreationEphemeral1hInputTokens",
-  searches: "webSearchRequests",
-} as const satisfies Record<(typeof KINDS)[number], string>;
-type Counts = Record<(typeof KINDS)[number], number>;
+/** The counts of a total, and the kind that each is in an entry. */
+const COUNTS = {
+  inputTokens: "input",
+  outputTokens: "output",
+  thinkingTokens: "reasoning",
+  cacheReadInputTokens: "cache_read",
+  cacheCreationEphemeral5mInputTokens: "cache_write_5m",
+  cacheCreationEphemeral1hInputTokens: "cache_write_1h",
+  webSearchRequests: "web_search",
+} as const;
+const KINDS = Object.values(COUNTS);
+type Counts = Readonly<Record<(typeof KINDS)[number], number>>;
 
 /** What a session had used when a run of it ended, with what it had used before. */
-interface SessionTotal {
-  readonly session: string;
-  /** Of the session's first run. A fork has that of its parent, and goes on from its parent's totals. */
+interface SessionTotal extends Pick<LogEntry, "session" | "project" | "time"> {
+  /** When the session's first run began. A fork has that of its parent, and goes on from its parent's total. */
   readonly started: unknown;
-  readonly project: string;
   readonly models: ReadonlyMap<string, Counts>;
-  /** The time of the last row before it. */
-  readonly time: number;
-  /** The time of the first row after it, which belongs to another run; null: there is none. */
-  readonly until: number | null;
+  /** The time of the first row after it, which belongs to another run. */
+  readonly until: number;
 }
 
-export function openClaude(history: History, listener: LogListener): LogReader {
+export function openClaude(history: History): LogReader {
   const totals: SessionTotal[] = [];
   return {
-    read: ({ path }) => readTranscript(path, history, listener, totals),
+    read: ({ path }) => readTranscript(path, history, totals),
     end: () => addRests(history, totals),
   };
 }
 
-function readTranscript(path: string, history: History, listener: LogListener, totals: SessionTotal[]): void {
+function readTranscript(path: string, history: History, totals: SessionTotal[]): void {
   let last: Pick<LogEntry, "time" | "project"> | null = null;
   let open: SessionTotal[] = [];
-  scanLines(path, NEEDLES, listener, (line, whole) => {
-    const row = parseJson(line.toString());
-    if (row === undefined && whole) history.damaged += 1;
-    const type = getField(row, "type");
-    if (type === "cost-state" && last !== null) {
-      const total = readTotal(row, last);
-      if (total !== null) open.push(total);
-    }
-    const answer = type === "assistant" ? readAnswer(row, history) : null;
-    if (answer === null) return;
-    for (const total of open) totals.push({ ...total, until: answer.time });
+  scanRows(path, NEEDLES, history, (row) => {
+    if (row["type"] === "cost-state" && last !== null) open.push(...readTotal(row, last));
+    if (row["type"] !== "assistant" || !addAnswer(row, history)) return;
+    last = { time: readTime(row["timestamp"]) ?? 0, project: readText(row["cwd"]) };
+    for (const total of open) totals.push({ ...total, until: last.time });
     open = [];
-    last = answer;
   });
   totals.push(...open);
 }
 
-/** Null: the row counts nothing. */
-function readAnswer(row: unknown, history: History): Pick<LogEntry, "time" | "project"> | null {
+/** False if the row counts nothing. */
+function addAnswer(row: Readonly<Record<string, unknown>>, history: History): boolean {
   const message = getField(row, "message");
-  const usage = getField(message, "usage");
-  const model = readText(getField(message, "model"));
-  if (!isObject(usage) || model === NO_MODEL) return null;
-  const time = readTime(getField(row, "timestamp"));
-  if (time === null) {
-    history.damaged += 1;
-    return null;
-  }
-  const requestId = readText(getField(row, "requestId"));
-  const id = readText(getField(message, "id")) + requestId;
-  const session = readText(getField(row, "requestSessionId")) || readText(getField(row, "sessionId"));
-  const project = readText(getField(row, "cwd"));
-  history.add(`claude ${id === "" ? readText(getField(row, "uuid")) : id}`, {
+  const [usage, model] = [getField(message, "usage"), readText(getField(message, "model"))];
+  if (!isObject(usage) || model === NO_MODEL) return false;
+  const [requestId, agent] = [readText(row["requestId"]), readText(row["agentId"])];
+  const id = readText(getField(message, "id")) + requestId || readText(row["uuid"]);
+  history.add(`claude ${id}`, {
     tool: "claude-code",
-    requestId: requestId === "" ? null : requestId,
-    session,
-    agent: readText(getField(row, "agentId")),
-    project,
-    time,
+    ...(requestId !== "" && { requestId }),
+    session: readText(row["requestSessionId"]) || readText(row["sessionId"]),
+    ...(agent !== "" && { agent }),
+    project: readText(row["cwd"]),
+    time: row["timestamp"],
     model,
-    provider: null,
     words: "anthropic",
     reported: usage,
     // Its last block was written before the usage of the whole answer had come.
     isCut: (getField(message, "stop_reason") ?? null) === null,
   });
-  return { time, project };
+  return true;
 }
 
-function readTotal(row: unknown, { time, project }: Pick<LogEntry, "time" | "project">): SessionTotal | null {
-  const usage = getField(row, "modelUsage");
-  if (!isObject(usage)) return null;
-  const models = new Map<string, Counts>();
-  for (const [model, counted] of Object.entries(usage)) {
-    const counts = listCounts((kind) => getCount(getField(counted, FIELDS[kind])) ?? Number.NaN);
-    // Counts that cannot be read explain nothing.
-    if (KINDS.some((kind) => Number.isNaN(counts[kind]))) return null;
-    models.set(model, counts);
-  }
-  const session = readText(getField(row, "sessionId"));
-  return { session, started: getField(row, "startTime"), project, models, time, until: null };
+/** None if a count cannot be read. */
+function readTotal(row: unknown, last: Pick<LogEntry, "time" | "project">): SessionTotal[] {
+  const [usage, session, started] = ["modelUsage", "sessionId", "startTime"].map((name) =>
+    getField(row, name),
+  );
+  if (!isObject(usage)) return [];
+  const names = Object.keys(COUNTS);
+  const models = Object.entries(usage).map(([model, counted]) => {
+    const counts = names.map((name) => getCount(getField(counted, name)) ?? Number.NaN);
+    return [model, describeCounts((_, index) => counts[index] ?? 0)] as const;
+  });
+  if (models.some(([, counts]) => KINDS.some((kind) => Number.isNaN(counts[kind])))) return [];
+  return [
+    {
+      ...last,
+      session: readText(session),
+      started,
+      models: new Map(models),
+      until: Number.POSITIVE_INFINITY,
+    },
+  ];
 }
 
-function listCounts(count: (kind: (typeof KINDS)[number]) => number): Counts {
-  return {
-    input: count("input"),
-    output: count("output"),
-    thinking: count("thinking"),
-    read: count("read"),
-    written: count("written"),
-    short: count("short"),
-    long: count("long"),
-    searches: count("searches"),
+function describeCounts(count: (kind: keyof Counts, index: number) => number): Counts {
+  const counts = {
+    input: 0,
+    output: 0,
+    reasoning: 0,
+    cache_read: 0,
+    cache_write_5m: 0,
+    cache_write_1h: 0,
+    web_search: 0,
   };
+  for (const [index, kind] of KINDS.entries()) counts[kind] = count(kind, index);
+  return counts;
 }
 
-const NOTHING = listCounts(() => 0);
+const NONE = describeCounts(() => 0);
 
 /** What each run of a session used beyond the answers that have rows. */
 function addRests(history: History, totals: readonly SessionTotal[]): void {
@@ -132,73 +122,77 @@ function addRests(history: History, totals: readonly SessionTotal[]): void {
   const sessions = Map.groupBy(own, ({ session }) => session);
   const before = new Map<string, SessionTotal>();
   for (const [index, total] of totals.entries()) {
-    const { session, project, time, until } = total;
-    const previous = before.get(session) ?? findParent(total, totals);
-    const since = before.get(session)?.until ?? 0;
+    const { session, until, models, started: _, ...names } = total;
+    const previous = before.get(session);
+    const base = (previous ?? findParent(total, totals))?.models;
     before.set(session, total);
-    const entries = (sessions.get(session) ?? []).filter(
-      (entry) => entry.time >= since && (until === null || entry.time < until),
+    const run = (sessions.get(session) ?? []).filter(
+      ({ time }) => time >= (previous?.until ?? 0) && time < until,
     );
-    for (const [model, counts] of total.models) {
-      const rest = subtract(counts, previous?.models.get(model) ?? NOTHING, sumListed(entries, model));
+    for (const [model, counts] of models) {
+      const rest = subtract(
+        counts,
+        base?.get(model) ?? NONE,
+        run.filter((entry) => isOf(entry, model)),
+      );
       if (KINDS.every((kind) => rest[kind] === 0)) continue;
-      const names = { tool: "claude-code", session, agent: "", project, time, model } as const;
-      const reported = describeUsage(rest);
-      const row = { ...names, requestId: null, provider: null, words: "anthropic", reported } as const;
-      history.add(`claude-rest ${index} ${model}`, { ...row, isRest: true });
+      const row = {
+        ...names,
+        session,
+        model,
+        tool: "claude-code",
+        words: "anthropic",
+        isRest: true,
+      } as const;
+      history.add(`claude-rest ${index} ${model}`, { ...row, reported: describeUsage(rest) });
     }
   }
 }
 
-/** The last total of another session from which this one may go on. */
+/** The totals name a model as it was asked for, `[1m]` included. */
+function isOf(entry: LogEntry, model: string): boolean {
+  return entry.model === model || model.startsWith(`${entry.model}[`);
+}
+
+/** The largest total of another session from which this one may go on. */
 function findParent(total: SessionTotal, totals: readonly SessionTotal[]): SessionTotal | undefined {
+  const size = ({ models }: SessionTotal): number =>
+    [...models.values()].reduce(
+      (sum, counts) => sum + counts.cache_read + counts.cache_write_5m + counts.output,
+      0,
+    );
   return totals
     .filter(({ session, started }) => session !== total.session && started === total.started)
     .filter((other) =>
       [...other.models].every(([model, counts]) => {
-        const own = total.models.get(model) ?? NOTHING;
+        const own = total.models.get(model) ?? NONE;
         return KINDS.every((kind) => counts[kind] <= own[kind]);
       }),
     )
-    .toSorted((a, b) => sumAll(a) - sumAll(b))
+    .toSorted((a, b) => size(a) - size(b))
     .at(-1);
 }
 
-function sumAll({ models }: SessionTotal): number {
-  return [...models.values()].reduce((sum, counts) => sum + counts.read + counts.written + counts.output, 0);
-}
-
-/** The totals name a model as it was asked for, `[1m]` included. */
-function sumListed(entries: readonly LogEntry[], model: string): Counts {
-  const own = entries.filter((entry) => entry.model === model || model.startsWith(`${entry.model}[`));
-  const sum = (kind: keyof LogEntry["usage"]): number =>
-    own.reduce((total, { usage }) => total + (usage[kind] ?? 0), 0);
-  const [short, long] = [sum("cache_write_5m"), sum("cache_write_1h")];
-  const counts = { input: sum("input"), output: sum("output"), thinking: sum("reasoning") };
-  return {
-    ...counts,
-    read: sum("cache_read"),
-    written: short + long,
-    short,
-    long,
-    searches: sum("web_search"),
-  };
-}
-
 /** A run that was killed has rows and no total: its answers make the rest smaller, never negative. */
-function subtract(total: Counts, previous: Counts, listed: Counts): Counts {
-  const isAnew = KINDS.some((kind) => total[kind] < previous[kind]);
-  return listCounts((kind) => Math.max(0, total[kind] - (isAnew ? 0 : previous[kind]) - listed[kind]));
+function subtract(total: Counts, before: Counts, listed: readonly LogEntry[]): Counts {
+  const isAnew = KINDS.some((kind) => total[kind] < before[kind]);
+  return describeCounts((kind) => {
+    const used = listed.reduce((sum, { usage }) => sum + (usage[kind] ?? 0), isAnew ? 0 : before[kind]);
+    return Math.max(0, total[kind] - used);
+  });
 }
 
-function describeUsage(counts: Counts): unknown {
+function describeUsage(rest: Counts): unknown {
   return {
-    input_tokens: counts.input,
-    output_tokens: counts.output,
-    cache_read_input_tokens: counts.read,
-    cache_creation_input_tokens: counts.written,
-    cache_creation: { ephemeral_5m_input_tokens: counts.short, ephemeral_1h_input_tokens: counts.long },
-    output_tokens_details: { thinking_tokens: counts.thinking },
-    server_tool_use: { web_search_requests: counts.searches },
+    input_tokens: rest.input,
+    output_tokens: rest.output,
+    cache_read_input_tokens: rest.cache_read,
+    cache_creation_input_tokens: rest.cache_write_5m + rest.cache_write_1h,
+    cache_creation: {
+      ephemeral_5m_input_tokens: rest.cache_write_5m,
+      ephemeral_1h_input_tokens: rest.cache_write_1h,
+    },
+    output_tokens_details: { thinking_tokens: rest.reasoning },
+    server_tool_use: { web_search_requests: rest.web_search },
   };
 }

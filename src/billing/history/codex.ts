@@ -2,12 +2,12 @@
 // versions write a record for each response, with its id. A fork begins with a copy of its parent's events, with new times
 // and the parent's turns.
 
-import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
-import { type History, readText, readTime } from "./entry.ts";
-import { type LogReader, type LogListener, scanLines } from "./files.ts";
+import { getCount, getField, isObject } from "../../lib/json/json.ts";
+import { type History, readText } from "./entry.ts";
+import { type LogReader, scanRows } from "./files.ts";
 
 const TYPES = ["session_meta", "turn_context", "task_started", "token_count", "token_usage_record"];
-const NEEDLES = TYPES.map((type) => Buffer.from(`"${type}"`));
+const NEEDLES = TYPES.map((type) => `"${type}"`);
 
 const COUNTS = [
   "input_tokens",
@@ -19,15 +19,11 @@ const COUNTS = [
 ] as const;
 type Counts = Readonly<Record<string, unknown>>;
 
-export function openCodex(history: History, listener: LogListener): LogReader {
+export function openCodex(history: History): LogReader {
   return {
     read({ path }) {
       const thread = new Thread(history);
-      scanLines(path, NEEDLES, listener, (line, whole) => {
-        const row = parseJson(line.toString());
-        if (isObject(row)) thread.learn(row);
-        else if (whole) history.damaged += 1;
-      });
+      scanRows(path, NEEDLES, history, (row) => thread.learn(row));
     },
   };
 }
@@ -91,23 +87,25 @@ class Thread {
     this.#add(id, grown ?? (isObject(last) ? last : total), timestamp);
   }
 
-  #add(id: string, usage: Counts, timestamp: unknown): void {
-    const time = readTime(timestamp);
-    if (time === null || id === "") {
-      this.#history.damaged += 1;
-      return;
-    }
-    this.#history.add(`codex ${id}`, {
+  #add(id: string, usage: Counts, time: unknown): void {
+    this.#history.add(id === "" ? "" : `codex ${id}`, {
       tool: "codex",
-      requestId: null,
       session: this.#session,
-      agent: this.#id === this.#session ? "" : this.#id,
+      ...(this.#id !== this.#session && { agent: this.#id }),
       project: this.#project,
       time,
       model: this.#model,
       provider: this.#provider,
       words: "openai",
-      reported: translate(usage),
+      reported: {
+        input_tokens: usage["input_tokens"],
+        input_tokens_details: {
+          cached_tokens: usage["cached_input_tokens"],
+          cache_write_tokens: usage["cache_write_input_tokens"],
+        },
+        output_tokens: usage["output_tokens"],
+        output_tokens_details: { reasoning_tokens: usage["reasoning_output_tokens"] },
+      },
     });
   }
 }
@@ -125,17 +123,4 @@ function subtract(total: Counts, before: Counts): Counts | null {
     grown[name] = more;
   }
   return grown;
-}
-
-/** As the upstream reported it. */
-function translate(usage: Counts): unknown {
-  return {
-    input_tokens: usage["input_tokens"],
-    input_tokens_details: {
-      cached_tokens: usage["cached_input_tokens"],
-      cache_write_tokens: usage["cache_write_input_tokens"],
-    },
-    output_tokens: usage["output_tokens"],
-    output_tokens_details: { reasoning_tokens: usage["reasoning_output_tokens"] },
-  };
 }

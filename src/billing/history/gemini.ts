@@ -2,38 +2,26 @@
 // wrote one JSON document. Its router, its summaries and what failed are not in them.
 
 import { basename, dirname } from "node:path";
-import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
-import { JsonPicker } from "../../lib/json/json-pick-stream.ts";
 import { readPlain } from "../../lib/files/own-file.ts";
-import { type History, readText, readTime } from "./entry.ts";
-import { type LogReader, readChunks, type LogListener, scanLines } from "./files.ts";
+import { getField, getList, isObject } from "../../lib/json/json.ts";
+import { JsonPicker } from "../../lib/json/json-pick-stream.ts";
+import { type History, readText } from "./entry.ts";
+import { type LogReader, readChunks, scanRows } from "./files.ts";
 
-const NEEDLES = ['"sessionId"', '"tokens":{'].map((needle) => Buffer.from(needle));
+const NEEDLES = ['"sessionId"', '"tokens":{'];
 const MESSAGE = { id: true, type: true, timestamp: true, model: true, tokens: true } as const;
 const SHAPE = { sessionId: true, messages: [MESSAGE] } as const;
 
-export function openGemini(history: History, listener: LogListener): LogReader {
+export function openGemini(history: History): LogReader {
   return {
     read({ path }) {
       const chat = new Chat(history, path);
-      if (path.endsWith(".json")) readDocument(path, chat, listener);
-      else
-        scanLines(path, NEEDLES, listener, (line, whole) => {
-          const row = parseJson(line.toString());
-          if (isObject(row)) chat.learn(row);
-          else if (whole) history.damaged += 1;
-        });
+      if (!path.endsWith(".json")) return scanRows(path, NEEDLES, history, (row) => chat.learn(row));
+      const picker = new JsonPicker(SHAPE, (document) => chat.learn(document));
+      for (const chunk of readChunks(path, history)) picker.see(chunk);
+      if (!picker.ended) chat.learn(picker.peek());
     },
   };
-}
-
-function readDocument(path: string, chat: Chat, listener: LogListener): void {
-  const picker = new JsonPicker(SHAPE, (document) => chat.learn(document));
-  for (const chunk of readChunks(path)) {
-    listener.onBytes(chunk.length);
-    picker.see(chunk);
-  }
-  if (!picker.ended) chat.learn(picker.peek());
 }
 
 class Chat {
@@ -63,20 +51,14 @@ class Chat {
   #learnMessage(message: unknown): void {
     const tokens = getField(message, "tokens");
     if (getField(message, "type") !== "gemini" || !isObject(tokens)) return;
-    const [id, time] = [readText(getField(message, "id")), readTime(getField(message, "timestamp"))];
-    if (id === "" || time === null) {
-      this.#history.damaged += 1;
-      return;
-    }
-    this.#history.add(`gemini ${id}`, {
+    const id = readText(getField(message, "id"));
+    this.#history.add(id === "" ? "" : `gemini ${id}`, {
       tool: "gemini-cli",
-      requestId: null,
       session: this.#parent ?? this.#session,
-      agent: this.#parent === null ? "" : this.#session,
+      ...(this.#parent !== null && { agent: this.#session }),
       project: this.#project,
-      time,
+      time: getField(message, "timestamp"),
       model: readText(getField(message, "model")),
-      provider: null,
       words: "google",
       reported: {
         promptTokenCount: tokens["input"],

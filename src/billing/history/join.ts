@@ -10,7 +10,7 @@ import {
   USAGE_KINDS,
 } from "../usage.ts";
 import { listNames } from "../prices/names.ts";
-import type { LogEntry } from "./entry.ts";
+import type { LogEntry, LoggingTool } from "./entry.ts";
 import type { OurLine } from "./our-lines.ts";
 
 /** The same request, or the same requests, in both. */
@@ -57,10 +57,10 @@ class Join {
   /** An id that comes twice is none: some upstreams send the same one for all. */
   byRequestId(): void {
     const lines = Map.groupBy(this.#lines, ({ requestId }) => requestId);
-    for (const [id, own] of Map.groupBy(this.#entries, ({ requestId }) => requestId)) {
+    for (const [id = "", own] of Map.groupBy(this.#entries, ({ requestId }) => requestId)) {
       const [entry, other] = own;
-      const [line, next] = lines.get(id ?? "") ?? [];
-      if (id === null || entry === undefined || line === undefined) continue;
+      const [line, next] = lines.get(id) ?? [];
+      if (id === "" || entry === undefined || line === undefined) continue;
       if (other === undefined && next === undefined) this.#pair([entry], [line]);
     }
   }
@@ -70,7 +70,7 @@ class Join {
     const slotOf = (ms: number): number => Math.floor(ms / mostMs);
     const slots = new Map<string, OurLine[]>();
     for (const line of this.#lines) {
-      const key = `${line.tool} ${countKey(line.usage)}`;
+      const key = `${line.client.tool} ${countKey(line.usage)}`;
       const last = Math.min(slotOf(line.ended), slotOf(line.time) + MAX_SLOTS) + 1;
       for (let slot = slotOf(line.time) - 1; slot <= last; slot += 1)
         slots.set(`${key} ${slot}`, [...(slots.get(`${key} ${slot}`) ?? []), line]);
@@ -114,7 +114,7 @@ function countAll(usage: Usage): string {
   return kinds.map((each) => countTokens(usage, each)).join(" ");
 }
 
-function addUsage(counted: ReadonlyArray<{ readonly usage: Usage }>): Usage {
+export function addUsage(counted: ReadonlyArray<{ readonly usage: Usage }>): Usage {
   const sum: Usage = {};
   for (const kind of USAGE_KINDS)
     for (const { usage } of counted)
@@ -127,14 +127,19 @@ function measureApart({ time }: LogEntry, line: OurLine): number {
   return Math.max(0, time - line.ended);
 }
 
+/** Its requests do not name its sessions: the ledger has those of `gateway run`. */
+const NAMES_NO_SESSION: LoggingTool = "gemini-cli";
+
 function mayBeSame(entry: LogEntry, line: OurLine): boolean {
-  if (entry.tool !== line.tool) return false;
-  if (!line.isInferred && line.session !== "" && entry.session !== line.session) return false;
+  const { tool, session, inferred } = line.client;
+  if (entry.tool !== tool) return false;
+  const isNamed = tool !== NAMES_NO_SESSION && inferred !== true && session !== undefined;
+  if (isNamed && entry.session !== session) return false;
   return [line.model, line.answeredBy].some((model) => isSameModel(entry.model, model));
 }
 
 /** Tools and gateways decorate names, and leave out dates. */
-function isSameModel(one: string, other: string): boolean {
+export function isSameModel(one: string, other: string): boolean {
   if (one === other) return true;
   const names = new Set(listNames(one, null).names);
   return listNames(other, null).names.some((name) => names.has(name));

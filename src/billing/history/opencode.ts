@@ -1,23 +1,23 @@
 // opencode's messages: a database, and in older versions a file for each message. A fork copies its parent's messages under
-// new ids. Titles, and answers that were stopped, are not in them. A prompt's tokens are divided as the ledger divides them.
+// new ids. Titles, and answers that were stopped, are not in them.
 
 import { constants, Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getCount, getField, isObject, parseJson } from "../../lib/json/json.ts";
-import { type History, type LogRow, readText, readTime } from "./entry.ts";
-import type { LogReader, LogListener } from "./files.ts";
+import { type History, type LogRow, readText } from "./entry.ts";
+import type { LogReader } from "./files.ts";
 
 /** A message without its text is short. */
 const MAX_MESSAGE_BYTES = 1 << 20;
 
-export function openOpencode(history: History, listener: LogListener): LogReader {
+export function openOpencode(history: History): LogReader {
   return {
     read({ path, size }) {
       if (path.endsWith(".db")) readDatabase(path, history);
-      else if (size > MAX_MESSAGE_BYTES) listener.onTooLong();
+      else if (size > MAX_MESSAGE_BYTES) history.tooLong += 1;
       else learnText(readPlain(path), null, history);
-      listener.onBytes(size);
+      history.onBytes(size);
     },
   };
 }
@@ -26,11 +26,10 @@ function readDatabase(path: string, history: History): void {
   // Opened like any other, a database whose owner is away would get new files beside it.
   const mode = existsSync(`${path}-wal`) ? "ro" : "ro&immutable=1";
   const uri = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}?mode=${mode}`;
-  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
-  using database = new Database(uri, flags);
+  using database = new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
   database.run("PRAGMA trusted_schema = OFF");
-  const sql = `SELECT session_id, data FROM message WHERE length(data) < ${MAX_MESSAGE_BYTES} AND data LIKE '%"tokens"%'`;
-  for (const row of database.query(sql).iterate()) {
+  const isShort = `length(data) < ${MAX_MESSAGE_BYTES} AND data LIKE '%"tokens"%'`;
+  for (const row of database.query(`SELECT session_id, data FROM message WHERE ${isShort}`).iterate()) {
     const data = getField(row, "data");
     learnText(typeof data === "string" ? data : "", readText(getField(row, "session_id")), history);
   }
@@ -40,38 +39,23 @@ function readDatabase(path: string, history: History): void {
 function learnText(text: string, session: string | null, history: History): void {
   const message = parseJson(text);
   if (message === undefined) history.damaged += 1;
-  else learnMessage(message, session ?? readText(getField(message, "sessionID")), history);
-}
-
-function learnMessage(message: unknown, session: string, history: History): void {
   const tokens = getField(message, "tokens");
   if (getField(message, "role") !== "assistant" || !isObject(tokens)) return;
+  const [model, provider] = ["modelID", "providerID"].map((name) => readText(getField(message, name)));
   const [created, completed] = ["created", "completed"].map((name) =>
     getField(getField(message, "time"), name),
   );
-  const time = readTime(created);
-  if (time === null) {
-    history.damaged += 1;
-    return;
-  }
-  const [model, provider] = [
-    readText(getField(message, "modelID")),
-    readText(getField(message, "providerID")),
-  ];
-  // A copy has another id. No two messages of a model begin and end in the same milliseconds with the same counts.
-  const id = JSON.stringify([created, completed, model, tokens]);
-  const counted = describeUsage(tokens, provider);
+  const counted = describeUsage(tokens, provider ?? "");
   // It stopped, or failed, before anything was counted.
   if (counted === null) return;
-  history.add(`opencode ${id}`, {
+  // A copy has another id. No two messages of a model begin and end in the same milliseconds with the same counts.
+  history.add(`opencode ${JSON.stringify([created, completed, model, tokens])}`, {
     tool: "opencode",
-    requestId: null,
-    session,
-    agent: "",
+    session: session ?? readText(getField(message, "sessionID")),
     project: readText(getField(getField(message, "path"), "cwd")),
-    time,
-    model,
-    provider,
+    time: created,
+    model: model ?? "",
+    provider: provider ?? "",
     isCut: completed === undefined,
     ...counted,
   });
@@ -86,24 +70,17 @@ function describeUsage(
   const { input = 0, output = 0, reasoning = 0 } = tokens;
   if ([read, written, input, output, reasoning].every((count) => count === 0)) return null;
   const made = sum(output, reasoning);
-  if (provider.includes("anthropic"))
-    return {
-      words: "anthropic",
-      reported: {
-        input_tokens: input,
-        cache_read_input_tokens: read,
-        cache_creation_input_tokens: written,
-        output_tokens: made,
-        output_tokens_details: { thinking_tokens: reasoning },
-      },
-    };
+  const words = provider.includes("anthropic") ? "anthropic" : "openai";
+  const inside = { cache_read_input_tokens: read, cache_creation_input_tokens: written };
   return {
-    words: "openai",
+    words,
     reported: {
-      input_tokens: sum(input, read, written),
-      input_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+      ...(words === "anthropic"
+        ? inside
+        : { input_tokens_details: { cached_tokens: read, cache_write_tokens: written } }),
+      input_tokens: words === "anthropic" ? input : sum(input, read, written),
       output_tokens: made,
-      output_tokens_details: { reasoning_tokens: reasoning },
+      output_tokens_details: { thinking_tokens: reasoning, reasoning_tokens: reasoning },
     },
   };
 }

@@ -1,34 +1,27 @@
 // The requests of the ledger, as they are compared with what others say of them: each with its latest amounts.
 
-import type { Decimal } from "../../lib/money.ts";
 import { getCount, getField } from "../../lib/json/json.ts";
+import type { ClientIdentity } from "../ledger/line.ts";
 import { readRows, type Row } from "../ledger/row.ts";
 import { readText } from "./entry.ts";
 
-export interface OurLine {
+export interface OurLine extends Pick<
+  Row,
+  "channel" | "model" | "answeredBy" | "usage" | "official" | "basis"
+> {
   readonly id: string;
   /** When the request came, and when its response had ended, in ms. */
   readonly time: number;
   readonly ended: number;
-  /** Empty: the request did not say. */
-  readonly tool: string;
-  readonly session: string;
-  readonly agent: string;
-  readonly label: string;
-  /** The gateway named the session, because the tool did not. */
-  readonly isInferred: boolean;
-  readonly channel: string;
-  readonly platform: string;
-  readonly model: string;
-  readonly answeredBy: string;
+  readonly client: ClientIdentity;
+  /** The upstream's. Empty: it named none. */
   readonly requestId: string;
-  readonly usage: Row["usage"];
-  readonly official: Decimal | null;
-  readonly basis: string;
   readonly outcome: string;
   readonly priceSource: string;
-  /** The seller's own amount, if it named one. */
-  readonly providerUsd: string | null;
+  /** The seller's own amount. Empty: it named none. */
+  readonly providerUsd: string;
+  /** The seller used a key of the user's own, whose costs are not in its amount. */
+  readonly isOwnKey: boolean;
 }
 
 /** Those of a period, in the order of the ledger. */
@@ -47,31 +40,27 @@ export function readOurLines(path: string, since: number, until: number): OurLin
   return [...lines.values()];
 }
 
-function describe(
-  { id, line, client, model, answeredBy, usage, official, basis, channel }: Row,
-  time: number,
-): OurLine {
-  const { tool = "", session = "", agent = "", label = "", inferred = false } = client ?? {};
-  const amount = getField(line, "provider_usd");
+function describe(row: Row, time: number): OurLine {
+  const { id, line, client, channel, model, answeredBy, usage, official, basis } = row;
+  const names = ["upstream_request_id", "outcome", "price_source", "provider_usd"];
+  const [requestId = "", outcome = "", priceSource = "", providerUsd = ""] = names.map((name) =>
+    readText(line[name]),
+  );
   return {
-    id: readText(id),
-    time,
-    ended: time + (getCount(line["duration_ms"]) ?? 0),
-    tool,
-    session,
-    agent,
-    label,
-    isInferred: inferred,
     channel,
-    platform: readText(line["platform"]),
     model,
     answeredBy,
-    requestId: readText(line["upstream_request_id"]),
     usage,
     official,
     basis,
-    outcome: readText(line["outcome"]),
-    priceSource: readText(line["price_source"]),
-    providerUsd: typeof amount === "string" ? amount : null,
+    id: readText(id),
+    time,
+    ended: time + (getCount(line["duration_ms"]) ?? 0),
+    client: client ?? {},
+    requestId,
+    outcome,
+    priceSource,
+    providerUsd,
+    isOwnKey: getField(line["raw_usage"], "is_byok") === true,
   };
 }

@@ -1,8 +1,8 @@
 // What the entries of logs cost by the price book, and their sums. The book and the one function of charges are those of
 // the ledger. A log does not say who paid: amounts are what the usage costs with a key.
 
-import { addDecimals, addUsd, type Decimal, parseUsd, ZERO_DECIMAL } from "../../lib/money.ts";
-import { type Charge, computeCharge, multiplyUp } from "../charge.ts";
+import { addDecimals, addUsd, type Decimal, parseDecimal, parseUsd, ZERO_DECIMAL } from "../../lib/money.ts";
+import { computeCharge, multiplyUp } from "../charge.ts";
 import { ANY_SELLER, type Overrides, type PriceBook, type Seller } from "../prices.ts";
 import { MAKERS_OF } from "../prices/sellers.ts";
 import { addTotals, openTotals, type Totals } from "../report/report.ts";
@@ -25,19 +25,26 @@ const MAKERS: Readonly<Record<LoggingTool, readonly string[]>> = {
 const sellers = new Map<string, Seller>();
 
 /** A provider of the book has its own prices. The names that users give to others say nothing. */
-function findSeller({ tool, provider }: LogEntry, book: PriceBook): Seller {
+function findSeller({ tool, provider = "" }: LogEntry, book: PriceBook): Seller {
   const known = sellers.get(`${tool} ${provider}`);
   if (known !== undefined) return known;
-  const isBooked = provider !== null && book.providers.includes(provider);
-  const seller = { ...ANY_SELLER, provider: isBooked ? provider : null, makers: MAKERS[tool] };
+  const booked = book.providers.includes(provider) ? provider : null;
+  const seller = { ...ANY_SELLER, provider: booked, makers: MAKERS[tool] };
   sellers.set(`${tool} ${provider}`, seller);
   return seller;
 }
 
-export function priceEntry(entry: LogEntry, { book, overrides }: BookPrices): Charge {
-  const { model, usage, parts, tariff, time, isRest } = entry;
+export interface PricedEntry {
+  /** Null: it is not known. */
+  readonly official: Decimal | null;
+  readonly unpricedBecause: string | null;
+}
+
+export function priceEntry(entry: LogEntry, { book, overrides }: BookPrices): PricedEntry {
+  const { model, usage, parts, tariff, time, isRest, basis } = entry;
+  if (basis === "unknown") return { official: null, unpricedBecause: null };
   const whole: Part = { model: null, pass: "message", usage };
-  return computeCharge({
+  const { official, unpricedBecause } = computeCharge({
     parts: parts ?? [isRest === true ? { ...whole, calls: divide(usage) } : whole],
     tariff,
     model: model === "" ? null : model,
@@ -48,6 +55,7 @@ export function priceEntry(entry: LogEntry, { book, overrides }: BookPrices): Ch
     at: new Date(time),
     multiplier: "1",
   });
+  return { official: official === null ? null : parseDecimal(official), unpricedBecause };
 }
 
 /** No prompt of these pays a price for long prompts: how long they were, the total does not say. */
@@ -61,46 +69,43 @@ function divide(usage: Usage): Usage[] {
   });
 }
 
-export interface HistoryTotals extends Totals {
-  /** What sessions used beyond the responses that their logs list: no request is counted for it. */
-  rest: Decimal;
-  /** By where the requests were found; their sum is the official amount. */
-  onlyLogs: Decimal;
-  onlyLedger: Decimal;
-  both: Decimal;
-}
-
-export function openHistoryTotals(): HistoryTotals {
-  const none = { rest: ZERO_DECIMAL, onlyLogs: ZERO_DECIMAL, onlyLedger: ZERO_DECIMAL, both: ZERO_DECIMAL };
-  return { ...openTotals(), ...none };
-}
-
-const PLACES = ["onlyLogs", "onlyLedger", "both"] as const;
-
 /** A request, or the rest of a session, with what it costs. */
-export interface Counted {
-  readonly place: (typeof PLACES)[number];
+export interface Counted extends Pick<PricedEntry, "official"> {
+  readonly place: "only_logs" | "only_ledger" | "both";
   readonly isRest: boolean;
   readonly usage: Usage;
-  /** Null: it is not known. */
-  readonly official: Decimal | null;
   readonly basis: string;
 }
 
-export function addCounted(totals: HistoryTotals, { place, isRest, usage, official, basis }: Counted): void {
+export interface HistoryTotals extends Totals {
+  /** By the place where the requests were found, which add up to the official amount; and of `rest`: what sessions used
+   *  beyond the responses that their logs list. */
+  readonly amounts: Map<string, Decimal>;
+}
+
+export function openHistoryTotals(): HistoryTotals {
+  return { ...openTotals(), amounts: new Map() };
+}
+
+export function addCounted(totals: HistoryTotals, item: Counted): void {
+  const { place, isRest, usage, official, basis } = item;
   totals.requests += isRest ? 0 : 1;
-  for (const [kind, tokens] of Object.entries(usage))
-    totals.usage.set(kind, (totals.usage.get(kind) ?? 0) + tokens);
+  for (const [kind, count] of Object.entries(usage))
+    totals.usage.set(kind, (totals.usage.get(kind) ?? 0) + count);
   totals.bases.set(basis, (totals.bases.get(basis) ?? 0) + 1);
   if (official === null) return;
   totals.official = addDecimals(totals.official, official);
   // Rows are sorted by it.
   totals.charge = addUsd(totals.charge, parseUsd(multiplyUp(official, "1")));
-  totals[place] = addDecimals(totals[place], official);
-  if (isRest) totals.rest = addDecimals(totals.rest, official);
+  addAmounts(totals, [[place, official], ...(isRest ? [["rest", official] as const] : [])]);
 }
 
 export function addHistoryTotals(sum: HistoryTotals, more: HistoryTotals): void {
   addTotals(sum, more);
-  for (const name of ["rest", ...PLACES] as const) sum[name] = addDecimals(sum[name], more[name]);
+  addAmounts(sum, more.amounts);
+}
+
+function addAmounts({ amounts }: HistoryTotals, more: Iterable<readonly [string, Decimal]>): void {
+  for (const [name, amount] of more)
+    amounts.set(name, addDecimals(amounts.get(name) ?? ZERO_DECIMAL, amount));
 }

@@ -6,7 +6,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { openClaude } from "./claude.ts";
 import { openCodex } from "./codex.ts";
 import { History, LOGGING_TOOLS, type LoggingTool, type UsageOf } from "./entry.ts";
-import { listFiles, type LogReader, type Place, type LogListener } from "./files.ts";
+import { listFiles, type LogReader, type Place } from "./files.ts";
 import { openGemini } from "./gemini.ts";
 import { openOpencode } from "./opencode.ts";
 
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Source {
   readonly places: (env: Environment, home: string) => readonly Place[];
-  readonly open: (history: History, listener: LogListener) => LogReader;
+  readonly open: (history: History) => LogReader;
   /** What its logs do not have, for people. */
   readonly lacks: string;
 }
@@ -24,7 +24,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
     places: (env, home) => {
       const usual = [join(home, ".claude"), join(env["XDG_CONFIG_HOME"] || join(home, ".config"), "claude")];
       const folders = env["CLAUDE_CONFIG_DIR"] ? [env["CLAUDE_CONFIG_DIR"]] : usual;
-      return folders.map((folder) => ({ folder: join(folder, "projects"), pattern: /\.jsonl$/ }));
+      return folders.map((folder) => ({ folder: join(folder, "projects"), pattern: "**/*.jsonl" }));
     },
     open: openClaude,
     lacks:
@@ -33,8 +33,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   codex: {
     places: (env, home) => {
       const folder = env["CODEX_HOME"] || join(home, ".codex");
-      const names = ["sessions", "archived_sessions"];
-      return names.map((name) => ({ folder: join(folder, name), pattern: /\.jsonl$/ }));
+      return [{ folder, pattern: "{sessions,archived_sessions}/**/*.jsonl" }];
     },
     open: openCodex,
     lacks: "Codex logs no service tier, no titles, no fees of searches, and no stopped answers",
@@ -42,7 +41,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   "gemini-cli": {
     places: (env, home) => {
       const folder = join(env["GEMINI_CLI_HOME"] || home, ".gemini", "tmp");
-      return [{ folder, pattern: /\/chats\/.*\.jsonl?$/ }];
+      return [{ folder, pattern: "*/chats/**/*.{json,jsonl}" }];
     },
     open: openGemini,
     lacks: "Gemini CLI logs no routing, no summaries, no fees of searches, and no stopped answers",
@@ -50,10 +49,7 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
   opencode: {
     places: (env, home) => {
       const folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "opencode");
-      return [
-        { folder: join(folder, "storage", "message"), pattern: /\.json$/ },
-        { folder, pattern: /^opencode.*\.db$/, depth: 0 },
-      ];
+      return ["storage/message/**/*.json", "opencode*.db"].map((pattern) => ({ folder, pattern }));
     },
     open: openOpencode,
     lacks: "opencode logs no service tier, no lifetime of cache writes, no titles, and no stopped answers",
@@ -61,8 +57,8 @@ const SOURCES: Readonly<Record<LoggingTool, Source>> = {
 };
 
 /** For people: what the logs of a tool do not have. */
-export function describeLack(tool: LoggingTool): string {
-  return SOURCES[tool].lacks;
+export function describeLack(tool: string): string {
+  return LOGGING_TOOLS.flatMap((each) => (each === tool ? SOURCES[each].lacks : [])).join("");
 }
 
 export interface HistoryQuery {
@@ -73,21 +69,13 @@ export interface HistoryQuery {
 }
 
 export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onProgress }: HistoryQuery): History {
-  const history = new History(usageOf);
   const home = env["HOME"] || homedir();
-  const onLink = (path: string): void => void history.unread.push(`${path} is a link`);
-  const found = tools.map((tool) => ({
-    tool,
-    files: SOURCES[tool].places(env, home).flatMap((place) => listFiles(place, onLink)),
-  }));
+  const found = tools.map((tool) => ({ tool, files: listFiles(SOURCES[tool].places(env, home)) }));
   const all = found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0);
   let done = 0;
-  const listener = {
-    onTooLong: () => void (history.tooLong += 1),
-    onBytes: (count: number) => onProgress?.((done += count), all),
-  };
+  const history = new History(usageOf, (count) => onProgress?.((done += count), all));
   for (const { tool, files } of found) {
-    const reader = SOURCES[tool].open(history, listener);
+    const reader = SOURCES[tool].open(history);
     for (const file of files) {
       try {
         reader.read(file);

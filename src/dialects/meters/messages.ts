@@ -310,9 +310,11 @@ function readPasses(
 
 /** The calls of a server tool's loop are listed if they add up to the whole: each has its own prompt. Null: they do not. */
 function readEqualCalls(iterations: readonly Counters[], whole: Usage): Usage[] | null {
+  // Claude Code logs an empty list for each answer.
+  if (iterations.length === 0) return [];
   const calls = iterations.map((call) => readUsage(call, new CountReader()) ?? {});
   const sum = sumUsage(calls.map((usage) => ({ model: null, pass: "message", usage })));
-  if (calls.length > 0 && !Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return null;
+  if (!Bun.deepEquals(dropZeros(sum), dropZeros(whole))) return null;
   return calls.length < 2 ? [] : calls;
 }
 

@@ -37,7 +37,7 @@ describe("answers of Claude Code", () => {
       [`${CLAUDE}/a/subagents/agent-a1.jsonl`]: [sub],
       [`${CLAUDE}/agent-a2.jsonl`]: [claudeRow({ id: "msg_3", agentId: "a2" })],
     });
-    expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set(["", "a1", "a2"]));
+    expect(new Set(entries.map(({ agent }) => agent))).toEqual(new Set([undefined, "a1", "a2"]));
     expect(new Set(entries.map(({ session }) => session)).size).toBe(1);
   });
 

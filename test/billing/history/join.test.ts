@@ -4,50 +4,7 @@ import { joinHistory } from "../../../src/billing/history/join.ts";
 import { type OurLine, readOurLines } from "../../../src/billing/history/our-lines.ts";
 import { formatDecimal } from "../../../src/lib/money.ts";
 import { writeLedger } from "../../cli/money/ledger/ledger-runs.ts";
-
-const T = Date.parse("2026-11-20T10:00:00.000Z");
-
-function entryOf(more: Partial<LogEntry> = {}): LogEntry {
-  return {
-    tool: "codex",
-    requestId: null,
-    session: "s1",
-    agent: "",
-    project: "/home/user/project",
-    time: T + 4000,
-    model: "gpt-5.5",
-    provider: null,
-    usage: { input: 100, cache_read: 50, output: 10 },
-    tariff: {},
-    basis: "exact",
-    ...more,
-  };
-}
-
-function lineOf(more: Partial<OurLine> = {}): OurLine {
-  return {
-    id: "req_1",
-    time: T,
-    ended: T + 4000,
-    tool: "codex",
-    session: "s1",
-    agent: "",
-    label: "project",
-    isInferred: false,
-    channel: "openai",
-    platform: "responses",
-    model: "gpt-5.5",
-    answeredBy: "gpt-5.5-2026-04-24",
-    requestId: "",
-    usage: { input: 100, cache_read: 50, output: 10 },
-    official: null,
-    basis: "exact",
-    outcome: "complete",
-    priceSource: "",
-    providerUsd: null,
-    ...more,
-  };
-}
+import { entryOf, lineOf, T } from "./made-requests.ts";
 
 /** [in both and equal, in both and different, only in the log, only in the ledger] */
 function count(entries: readonly LogEntry[], lines: readonly OurLine[]): number[] {
@@ -73,7 +30,7 @@ test("an id that an upstream sends for every request joins nothing", () => {
   expect(count(entries, lines)).toEqual([2, 0, 0, 0]);
 });
 
-test.each<[string, Partial<LogEntry>, Partial<OurLine>, number[]]>([
+test.each<[string, Partial<LogEntry>, Parameters<typeof lineOf>[0], number[]]>([
   ["the same counts, model and session", {}, {}, [1, 0, 0, 0]],
   [
     "a model's name without its date",
@@ -87,7 +44,7 @@ test.each<[string, Partial<LogEntry>, Partial<OurLine>, number[]]>([
     { usage: { input: 70, cache_write: 30, cache_read: 50, output: 10 } },
     [1, 0, 0, 0],
   ],
-  ["a session that the gateway inferred", {}, { session: "inferred-1", isInferred: true }, [1, 0, 0, 0]],
+  ["a session that the gateway inferred", {}, { session: "inferred-1", inferred: true }, [1, 0, 0, 0]],
   ["other counts at the same time", { usage: { input: 100, output: 1 } }, {}, [0, 1, 0, 0]],
   ["other counts at another time", { usage: { input: 100, output: 1 }, time: T + 20_000 }, {}, [0, 0, 1, 1]],
   ["another session", { session: "s2" }, {}, [0, 0, 1, 1]],

@@ -2,8 +2,7 @@
 // `--both`, the ledger beside it: each request once.
 
 import { basename } from "node:path";
-import { describeLack } from "../../../billing/history/read-history.ts";
-import { type LogEntry, type History, LOGGING_TOOLS } from "../../../billing/history/entry.ts";
+import { type History, type LogEntry, LOGGING_TOOLS } from "../../../billing/history/entry.ts";
 import { joinHistory } from "../../../billing/history/join.ts";
 import { type OurLine, readOurLines } from "../../../billing/history/our-lines.ts";
 import {
@@ -15,8 +14,9 @@ import {
   openHistoryTotals,
   priceEntry,
 } from "../../../billing/history/priced.ts";
+import { describeLack } from "../../../billing/history/read-history.ts";
 import { computeHitRate, countGaps, isSpan, type Report, sumRows } from "../../../billing/report/report.ts";
-import { formatDecimal, parseDecimal } from "../../../lib/money.ts";
+import { formatDecimal, ZERO_DECIMAL } from "../../../lib/money.ts";
 import { createNamer, createZone, nameSystemZone, SPANS } from "../../../lib/text/zone.ts";
 import { openConfigUnless } from "../../access/config.ts";
 import { number } from "../../terminal/table.ts";
@@ -37,7 +37,8 @@ import {
 } from "../usage/usage.ts";
 import { readLogs, reportUnread } from "./logs.ts";
 
-const DIMENSIONS = [...SPANS, "project", "label", "tool", "model", "session", "agent"] as const;
+const NAMES = ["project", "label", "tool", "model", "session", "agent"] as const;
+const DIMENSIONS = [...SPANS, ...NAMES] as const;
 type Dimension = (typeof DIMENSIONS)[number];
 
 export interface HistoryFlags extends UsageFlags {
@@ -47,13 +48,17 @@ export interface HistoryFlags extends UsageFlags {
 
 interface Item extends Counted {
   readonly time: number;
-  readonly names: Readonly<Record<Exclude<Dimension, (typeof SPANS)[number]>, string>>;
+  readonly names: Readonly<Record<(typeof NAMES)[number], string>>;
   /** Why it has no amount. */
-  readonly unpricedBecause: string | null;
+  readonly because: string | null;
 }
 
-interface Query extends Pick<UsageQuery, "period" | "clock"> {
+interface Query extends Pick<UsageQuery, "clock"> {
   readonly by: readonly Dimension[];
+  readonly period: UsageQuery["period"];
+  /** In ms. */
+  readonly since: number;
+  readonly until: number;
 }
 
 interface HistoryReport extends Pick<Report<HistoryTotals>, "rows" | "total"> {
@@ -63,21 +68,25 @@ interface HistoryReport extends Pick<Report<HistoryTotals>, "rows" | "total"> {
 
 export function showHistory(flags: HistoryFlags): void {
   const query = readQuery(flags);
+  const { by, clock } = query;
   const history = readLogs();
   const items = selectItems(listItems(history, flags, query), flags, query);
-  const { by, clock } = query;
-  const nameTime = by.filter(isSpan).map((span) => createNamer(span, clock.zone))[0];
+  const [nameTime] = by.filter(isSpan).map((span) => createNamer(span, clock.zone));
   const name = (item: Item, dimension: Dimension): string =>
     isSpan(dimension) ? (nameTime?.(new Date(item.time).toISOString()) ?? "") : item.names[dimension];
   const summing = { open: openHistoryTotals, add: addCounted, addTotals: addHistoryTotals };
   const { rows, total } = sumRows(items, by, name, summing);
   const report = { rows: addEmptySpans(rows, query, openHistoryTotals), total, items, history };
-  if (flags.json === true) printHistoryJson(report, query, flags);
-  else if (flags.csv === true) printCsv(report, query, flags);
-  else if (items.length === 0) printNote(describeNothing(history));
+  if (flags.json === true) return printHistoryJson(report, query, flags);
+  if (flags.csv === true) printCsv(report, query, flags);
+  else if (items.length === 0)
+    printNote(history.entries.size === 0 ? NO_LOGS : "No requests in this period.");
   else printTable(report, query, flags);
-  if (flags.json !== true) reportUnread(history);
+  reportUnread(history);
 }
+
+const NO_LOGS =
+  "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.";
 
 function readQuery(flags: HistoryFlags): Query {
   if (flags.history !== true) refuseUsage("--both needs --history.");
@@ -88,109 +97,105 @@ function readQuery(flags: HistoryFlags): Query {
   const by = readDimensions(flags.by, DIMENSIONS);
   const zone = openConfigUnless(true, flags)?.catalog.zone ?? createZone(nameSystemZone());
   const clock = { zone, now: new Date() };
-  return { by, period: readUsagePeriod(flags, clock), clock };
+  const period = readUsagePeriod(flags, clock);
+  return { by, period, clock, ...toMs(period) };
 }
 
-function listItems(history: History, flags: HistoryFlags, { period }: Query): Item[] {
+export function toMs({ since, until }: UsageQuery["period"]): Pick<Query, "since" | "until"> {
+  return {
+    since: since === null ? 0 : Date.parse(since),
+    until: until === null ? Number.MAX_SAFE_INTEGER : Date.parse(until),
+  };
+}
+
+/** A request at an edge of the period may be in it by one clock only. */
+export const EDGE_MS = 3_600_000;
+
+function listItems(history: History, flags: HistoryFlags, { since, until }: Query): Item[] {
   const prices = readCurrentPrices(openConfigUnless(true, flags));
   const entries = [...history.entries.values()];
-  if (flags.both !== true) return entries.map((entry) => describeEntry(entry, "onlyLogs", prices));
-  // A request at an edge of the period may be in it by one clock only.
-  const since = period.since === null ? 0 : Date.parse(period.since) - EDGE_MS;
-  const until = period.until === null ? Number.MAX_SAFE_INTEGER : Date.parse(period.until) + EDGE_MS;
-  const joined = joinHistory(entries, readOurLines(findLedger(flags), since, until));
+  if (flags.both !== true) return entries.map((entry) => describeEntry(entry, prices));
+  const joined = joinHistory(entries, readOurLines(findLedger(flags), since - EDGE_MS, until + EDGE_MS));
   return [
-    ...joined.onlyEntries.map((entry) => describeEntry(entry, "onlyLogs", prices)),
-    ...joined.onlyLines.map((line) => describeLine(line, null)),
-    ...joined.pairs.flatMap(({ entries: [entry], lines }) =>
-      lines.map((line) => describeLine(line, entry ?? null)),
-    ),
+    ...joined.onlyEntries.map((entry) => describeEntry(entry, prices)),
+    ...joined.onlyLines.map((line) => describeLine(line)),
+    ...joined.pairs.flatMap(({ entries: [entry], lines }) => lines.map((line) => describeLine(line, entry))),
   ];
-}
-
-const EDGE_MS = 3_600_000;
-
-function describeEntry(entry: LogEntry, place: Item["place"], prices: BookPrices): Item {
-  const { tool, model, session, agent, project, usage, time, basis } = entry;
-  const charge = basis === "unknown" ? null : priceEntry(entry, prices);
-  const official = charge?.official ?? null;
-  return {
-    place,
-    time,
-    names: { tool, model, session, agent, project: project || NO_PROJECT, label: basename(project) },
-    isRest: entry.isRest === true,
-    usage,
-    official: official === null ? null : parseDecimal(official),
-    basis: basis !== "unknown" && official === null ? "unpriced" : basis,
-    unpricedBecause: charge?.unpricedBecause ?? null,
-  };
 }
 
 /** Older versions of Gemini CLI do not name it. */
 const NO_PROJECT = "(not logged)";
 
+function describeEntry(entry: LogEntry, prices: BookPrices): Item {
+  const { tool, model, session, agent = "", project, usage, time, basis } = entry;
+  const { official, unpricedBecause: because } = priceEntry(entry, prices);
+  return {
+    place: "only_logs",
+    time,
+    names: { tool, model, session, agent, project: project || NO_PROJECT, label: basename(project) },
+    isRest: entry.isRest === true,
+    usage,
+    official,
+    basis: because === null ? basis : "unpriced",
+    because,
+  };
+}
+
 /** The ledger knows better what a request has cost; the log, where it was sent from. */
-function describeLine(line: OurLine, entry: LogEntry | null): Item {
-  const { tool, model, session, agent, label, usage, time, official, basis } = line;
+function describeLine({ client, model, usage, time, official, basis }: OurLine, entry?: LogEntry): Item {
+  const { tool = "", session = "", agent = "", label = basename(entry?.project ?? "") } = client;
   const project = entry?.project || label || NO_PROJECT;
   return {
-    place: entry === null ? "onlyLedger" : "both",
+    place: entry === undefined ? "only_ledger" : "both",
     time,
-    names: { tool, model, session, agent, project, label: label || basename(entry?.project ?? "") },
+    names: { tool, model, session, agent, project, label },
     isRest: false,
     usage,
     official,
     basis,
-    unpricedBecause: basis === "unpriced" ? `no price for ${model}` : null,
+    because: basis === "unpriced" ? `no price for ${model}` : null,
   };
 }
 
-function selectItems(items: readonly Item[], flags: HistoryFlags, { period }: Query): Item[] {
-  const since = period.since === null ? 0 : Date.parse(period.since);
-  const until = period.until === null ? Number.MAX_SAFE_INTEGER : Date.parse(period.until);
+function selectItems(items: readonly Item[], flags: HistoryFlags, { since, until }: Query): Item[] {
   const within = items.filter(({ time }) => time >= since && time < until);
-  const { session, ...others } = {
-    model: flags.model,
-    tool: flags.tool,
-    label: flags.label,
-    session: flags.session,
-  };
-  const id = session === undefined ? undefined : findSession(within, session);
-  const wanted = Object.entries({ ...others, session: id }).filter(([, name]) => name !== undefined);
+  const session = flags.session === undefined ? undefined : findSession(within, flags.session);
+  const { tool, model, label } = flags;
+  const wanted = { tool, model, label, session };
   return within.filter(({ names }) =>
-    wanted.every(([name, value]) =>
-      Object.entries(names).some(([key, own]) => key === name && own === value),
-    ),
+    NAMES.every((name) => {
+      const own = name === "project" || name === "agent" ? undefined : wanted[name];
+      return own === undefined || own === names[name];
+    }),
   );
 }
 
 /** `words`: the id, its beginning, or `last`. */
 function findSession(items: readonly Item[], words: string): string {
-  const named = items.filter(({ names }) => names.session !== "");
-  const latest = named.reduce<Item | null>(
-    (last, item) => (item.time > (last?.time ?? 0) ? item : last),
-    null,
-  );
-  if (words === "last") return latest?.names.session ?? fail("The logs have no session yet.");
-  const ids = new Set(named.map(({ names }) => names.session).filter((id) => id.startsWith(words)));
-  const [id, other] = ids.has(words) ? [words] : ids;
+  const sorted = items.toSorted((a, b) => b.time - a.time);
+  const ids = [...new Set(sorted.map(({ names }) => names.session).filter((id) => id !== ""))];
+  const [id, other] = words === "last" ? ids.slice(0, 1) : ids.filter((each) => each.startsWith(words));
   if (id === undefined) return fail(`The logs have no session ${words}.`);
-  return other === undefined ? id : fail(`Several sessions begin with ${words}. Use more of the id.`);
+  if (other === undefined || ids.includes(words)) return other === undefined ? id : words;
+  return fail(`Several sessions begin with ${words}. Use more of the id.`);
 }
 
 const SIDES = [
-  ["ONLY IN LOGS $", "only_logs_usd", "onlyLogs"],
-  ["ONLY IN LEDGER $", "only_ledger_usd", "onlyLedger"],
-  ["IN BOTH $", "both_usd", "both"],
+  ["ONLY IN LOGS $", "only_logs"],
+  ["ONLY IN LEDGER $", "only_ledger"],
+  ["IN BOTH $", "both"],
 ] as const;
 
-function printTable(report: HistoryReport, { by }: Query, flags: HistoryFlags): void {
-  const sides = flags.both === true ? SIDES : [];
+function writeAmount({ amounts }: HistoryTotals, name: string): string {
+  return formatDecimal(amounts.get(name) ?? ZERO_DECIMAL);
+}
+
+function printTable(report: HistoryReport, { by }: Query, { both }: HistoryFlags): void {
   printTotals(by, report, [
-    ...sides.map(([title, , name]) =>
+    ...SIDES.filter(() => both).map(([title, name]) =>
       number<HistoryReport["rows"][number]>(
         title,
-        ({ totals }) => formatAmount(formatDecimal(totals[name])),
+        ({ totals }) => formatAmount(writeAmount(totals, name)),
         1,
       ),
     ),
@@ -199,57 +204,53 @@ function printTable(report: HistoryReport, { by }: Query, flags: HistoryFlags): 
   for (const note of describeGaps(report)) printNote(note);
 }
 
-function describeNothing({ entries }: History): string {
-  if (entries.size > 0) return "No requests in this period.";
-  return "There are no logs of Claude Code, Codex, Gemini CLI or opencode in the places where they keep them.";
-}
-
 /** What the amounts lack, and what they cannot know. */
 function describeGaps({ items, total }: HistoryReport): string[] {
   const { unknown, partial } = countGaps(total);
   const unpriced = listUnpriced(items).map(
     ({ because, requests }) => `${because} (${formatCount(requests, "request")})`,
   );
-  const hasRest = total.rest.units > 0n;
-  const tools = LOGGING_TOOLS.filter((tool) => items.some(({ names }) => names.tool === tool));
-  return [
-    ...(unpriced.length > 0
-      ? [
-          `Not in the amounts: ${unpriced.join("; ")}. \`gateway prices set MODEL input=… output=…\` gives a model a price.`,
-        ]
-      : []),
-    ...(unknown > 0
-      ? [`Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`]
-      : []),
-    ...(partial > 0
-      ? [`Of ${formatCount(partial, "request")}, the log does not have all of the output.`]
-      : []),
-    ...(hasRest
-      ? [
-          `$${formatAmount(formatDecimal(total.rest))} of it belongs to no request that is listed: summaries, titles and stopped answers, which Claude Code only counts by session.`,
-        ]
-      : []),
-    ...tools.map((tool) => `${describeLack(tool)}.`),
-    "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
+  const rest = total.amounts.get("rest") ?? ZERO_DECIMAL;
+  const notes: ReadonlyArray<readonly [isTrue: boolean, note: string]> = [
+    [
+      unpriced.length > 0,
+      `Not in the amounts: ${unpriced.join("; ")}. \`gateway prices set MODEL input=… output=…\` gives a model a price.`,
+    ],
+    [unknown > 0, `Not in the amounts: ${formatCount(unknown, "request")} whose counts cannot be read.`],
+    [partial > 0, `Of ${formatCount(partial, "request")}, the log does not have all of the output.`],
+    [
+      rest.units > 0n,
+      `$${formatAmount(formatDecimal(rest))} of it belongs to no request that is listed: summaries, titles and stopped answers, which Claude Code only counts by session.`,
+    ],
+    ...listTools(items).map((tool) => [true, `${describeLack(tool)}.`] as const),
+    [
+      true,
+      "Amounts are what the usage costs with a key: logs do not say what a plan has paid, and have no refused requests.",
+    ],
   ];
+  return notes.flatMap(([isTrue, note]) => (isTrue ? [note] : []));
+}
+
+function listTools(items: readonly Item[]): string[] {
+  return LOGGING_TOOLS.filter((tool) => items.some(({ names }) => names.tool === tool));
 }
 
 function listUnpriced(items: readonly Item[]): { readonly because: string; readonly requests: number }[] {
-  const unpriced = Map.groupBy(
-    items.filter(({ basis }) => basis === "unpriced"),
-    ({ unpricedBecause }) => unpricedBecause ?? "no price",
-  );
-  return [...unpriced].map(([because, some]) => ({ because, requests: some.length }));
+  const unpriced = items.filter(({ basis }) => basis === "unpriced");
+  const groups = Map.groupBy(unpriced, ({ because }) => because ?? "no price");
+  return [...groups].map(([because, some]) => ({ because, requests: some.length }));
 }
 
-function describeTotals(totals: HistoryTotals, { both }: HistoryFlags): Record<string, unknown> {
-  const sides = both === true ? SIDES : [];
+/** For scripts, without the counts of tokens. */
+function describeTotals(
+  totals: HistoryTotals,
+  { both }: HistoryFlags,
+): Record<string, string | number | null> {
+  const sides = SIDES.filter(() => both).map(([, name]) => [`${name}_usd`, writeAmount(totals, name)]);
   return {
-    requests: totals.requests,
-    usage: Object.fromEntries(totals.usage),
     official_usd: formatDecimal(totals.official),
-    unlisted_usd: formatDecimal(totals.rest),
-    ...Object.fromEntries(sides.map(([, word, name]) => [word, formatDecimal(totals[name])])),
+    unlisted_usd: writeAmount(totals, "rest"),
+    ...Object.fromEntries(sides),
     cache_hit_rate: computeHitRate(totals),
     ...countGaps(totals),
   };
@@ -258,37 +259,30 @@ function describeTotals(totals: HistoryTotals, { both }: HistoryFlags): Record<s
 function printHistoryJson(report: HistoryReport, { by, period, clock }: Query, flags: HistoryFlags): void {
   const { rows, total, items, history } = report;
   const { unread, damaged, tooLong } = history;
-  const tools = LOGGING_TOOLS.filter((tool) => items.some(({ names }) => names.tool === tool));
+  const describe = (totals: HistoryTotals) => ({
+    requests: totals.requests,
+    usage: Object.fromEntries(totals.usage),
+    ...describeTotals(totals, flags),
+  });
   printJson({
     by: by.join(","),
     ...period,
     timezone: clock.zone.name,
-    rows: rows.map(({ names, totals }) => ({
-      ...describeNames(by, names),
-      ...describeTotals(totals, flags),
-    })),
-    total: describeTotals(total, flags),
+    rows: rows.map(({ names, totals }) => ({ ...describeNames(by, names), ...describe(totals) })),
+    total: describe(total),
     unpriced: listUnpriced(items),
-    lacks: Object.fromEntries(tools.map((tool) => [tool, describeLack(tool)])),
+    lacks: Object.fromEntries(listTools(items).map((tool) => [tool, describeLack(tool)])),
     unread,
     damaged,
     too_long: tooLong,
   });
 }
 
-function printCsv({ rows }: HistoryReport, { by }: Query, flags: HistoryFlags): void {
-  const sides = flags.both === true ? SIDES : [];
-  const gaps = ["unpriced", "unknown", "partial", "cache_hit_rate"];
-  const amounts = ["official_usd", "unlisted_usd", ...sides.map(([, word]) => word)];
-  print([...by, "requests", ...KINDS, ...amounts, ...gaps].join(","));
+function printCsv({ rows, total }: HistoryReport, { by }: Query, flags: HistoryFlags): void {
+  print([...by, "requests", ...KINDS, ...Object.keys(describeTotals(total, flags))].join(","));
   for (const { names, totals } of rows) {
-    const { unpriced, unknown, partial } = countGaps(totals);
-    const counts = [totals.requests, ...KINDS.map((kind) => totals.usage.get(kind) ?? 0)];
-    const usd = [totals.official, totals.rest, ...sides.map(([, , name]) => totals[name])].map(formatDecimal);
-    print(
-      [...names.map(quote), ...counts, ...usd, unpriced, unknown, partial, computeHitRate(totals) ?? ""].join(
-        ",",
-      ),
-    );
+    const counts = KINDS.map((kind) => totals.usage.get(kind) ?? 0);
+    const others = Object.values(describeTotals(totals, flags)).map((value) => String(value ?? ""));
+    print([...names.map(quote), totals.requests, ...counts, ...others].join(","));
   }
 }

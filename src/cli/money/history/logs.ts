@@ -6,53 +6,31 @@ import { readLoggedUsage } from "../../../dialects/meters/logged.ts";
 import { printNote } from "../../terminal/terminal.ts";
 import { formatCount } from "../../terminal/text.ts";
 
-export function readLogs(tools?: readonly LoggingTool[]): History {
-  const progress = new Progress();
-  const history = readHistory({
-    ...(tools !== undefined && { tools }),
-    env: process.env,
-    usageOf: readLoggedUsage,
-    onProgress: (done, all) => progress.show(done, all),
-  });
-  progress.clear();
-  return history;
-}
-
 const EACH_MS = 100;
 const MB = 1e6;
 /** Less is read before anybody could see it. */
 const MIN_BYTES = 32 * MB;
+const CLEAR_LINE = "\r\u001B[K";
 
-/** On stderr, and only on a terminal. */
-class Progress {
-  #shown = Number.NEGATIVE_INFINITY;
-  #hasText = false;
-
-  show(done: number, all: number): void {
-    if (!process.stderr.isTTY || all < MIN_BYTES || performance.now() - this.#shown < EACH_MS) return;
-    this.#shown = performance.now();
-    this.#hasText = true;
+export function readLogs(tools?: readonly LoggingTool[]): History {
+  let shown = Number.NEGATIVE_INFINITY;
+  const onProgress = (done: number, all: number): void => {
+    if (!process.stderr.isTTY || all < MIN_BYTES || performance.now() - shown < EACH_MS) return;
+    shown = performance.now();
     const [read, size] = [done, all].map((bytes) => Math.round(bytes / MB).toLocaleString("en-US"));
-    process.stderr.write(`\r\u001B[KReading logs: ${read} of ${size} MB`);
-  }
-
-  clear(): void {
-    if (this.#hasText) process.stderr.write("\r\u001B[K");
-  }
+    process.stderr.write(`${CLEAR_LINE}Reading logs: ${read} of ${size} MB`);
+  };
+  const wanted = tools === undefined ? {} : { tools };
+  const history = readHistory({ ...wanted, env: process.env, usageOf: readLoggedUsage, onProgress });
+  if (shown > 0) process.stderr.write(CLEAR_LINE);
+  return history;
 }
 
 export function reportUnread({ unread, damaged, tooLong }: History): void {
-  const [first] = unread;
-  if (first !== undefined)
-    printNote(
-      `${formatCount(unread.length, "file")} of the logs could not be read: ${first}${unread.length > 1 ? ", …" : ""}.`,
-    );
-  if (damaged > 0)
-    printNote(
-      `${formatCount(damaged, "line")} of the logs ${damaged === 1 ? "is" : "are"} damaged and not counted.`,
-    );
+  const [first, ...others] = unread;
+  const more = others.length > 0 ? `; and ${formatCount(others.length, "file")} more` : "";
+  if (first !== undefined) printNote(`A log could not be read: ${first}${more}.`);
+  if (damaged > 0) printNote(`${formatCount(damaged, "damaged line")} of the logs not counted.`);
   if (tooLong > 0)
-    printNote(
-      `${formatCount(tooLong, "line")} of the logs ${tooLong === 1 ? "is" : "are"} too long to be read, and not counted.`,
-    );
+    printNote(`${formatCount(tooLong, "line")} of the logs too long to be read, and not counted.`);
 }

@@ -1,0 +1,82 @@
+// What accounts had at the last comparison and have now, beside what the ledger has for the time between. The readings are
+// in a file beside the ledger. Only providers that tell an ordinary key their balance are asked, at their own address.
+
+import { z } from "zod";
+import { conclude, isNear, type Reconciliation, sumUsd } from "../../../billing/history/reconcile.ts";
+import type { OurLine } from "../../../billing/history/our-lines.ts";
+import type { Channel } from "../../../config/catalog.ts";
+import { askBalance, findSource } from "../../../gateway/channels/balance.ts";
+import { redactText } from "../../../gateway/upstream/redact.ts";
+import { getErrorMessage } from "../../../lib/errors.ts";
+import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
+import { createClient } from "../../../lib/http1/client/client.ts";
+import { parseJson } from "../../../lib/json/json.ts";
+import { type Decimal, parseNumber, subtractDecimals, ZERO_DECIMAL } from "../../../lib/money.ts";
+
+const readingsSchema = z.lazy(() =>
+  z.record(z.string(), z.object({ at: z.iso.datetime(), left: z.string(), currency: z.string() })),
+);
+type Readings = z.infer<typeof readingsSchema>;
+
+interface BalanceQuery {
+  /** Of the ledger. */
+  readonly path: string;
+  readonly channels: Iterable<Channel>;
+  readonly readLines: (since: number) => readonly OurLine[];
+}
+
+export async function reconcileBalances({
+  path,
+  channels,
+  readLines,
+}: BalanceQuery): Promise<Reconciliation> {
+  const file = `${path}.balances.json`;
+  const { data: before = {} } = readingsSchema.safeParse(parseJson(readOwn(file) ?? ""));
+  const notes: string[] = [];
+  const now = await readBalances(channels, notes);
+  replaceFile(file, JSON.stringify({ ...before, ...now }), { mode: 0o600 });
+  const compared = Object.entries(now).flatMap(([channel, reading]) => {
+    const last = before[channel];
+    const spent = measureSpent(last, reading);
+    if (typeof spent === "string") notes.push(`${channel} ${spent}`);
+    if (typeof spent === "string" || last === undefined) return [];
+    const lines = readLines(Date.parse(last.at)).filter((line) => line.channel === channel);
+    const usd = sumUsd(lines.map(({ official }) => official)) ?? ZERO_DECIMAL;
+    // A provider rounds what is left.
+    const agrees = isNear(spent, usd, { units: 1n, scale: Math.max(2, spent.scale) });
+    const sides = { ours: { usage: {}, usd }, theirs: { usage: {}, usd: spent } };
+    return [{ time: Date.parse(last.at), id: channel, model: "all models", ...sides, because: null, agrees }];
+  });
+  return conclude(compared, notes);
+}
+
+async function readBalances(channels: Iterable<Channel>, notes: string[]): Promise<Readings> {
+  const client = createClient();
+  const readings: Readings = {};
+  try {
+    for (const channel of channels) {
+      const source = findSource(channel);
+      if (source === null) continue;
+      const asked = askBalance(channel, source, client).catch(
+        (error: unknown) =>
+          void notes.push(`${channel.name}: ${redactText(getErrorMessage(error), channel)}`),
+      );
+      const balance = await asked;
+      if (balance === null) notes.push(`${channel.name} does not say what is left`);
+      else if (balance !== undefined) readings[channel.name] = { at: new Date().toISOString(), ...balance };
+    }
+  } finally {
+    client.close();
+  }
+  return readings;
+}
+
+/** Text: why it cannot be compared. */
+function measureSpent(before: Readings[string] | undefined, now: Readings[string]): Decimal | string {
+  const [had, left] = [parseNumber(before?.left ?? ""), parseNumber(now.left)];
+  if (before === undefined || had === null || left === null)
+    return `has ${now.left} ${now.currency}: the next comparison begins here`;
+  if (now.currency !== "USD") return `counts in ${now.currency}, which is not compared`;
+  const spent = subtractDecimals(had, left);
+  return spent.units < 0n ? `has more than at ${before.at}: something was paid in` : spent;
+}

@@ -1,0 +1,44 @@
+// The same request, as a log has it and as the ledger has it.
+
+import type { LogEntry } from "../../../src/billing/history/entry.ts";
+import type { ClientIdentity } from "../../../src/billing/ledger/line.ts";
+import type { OurLine } from "../../../src/billing/history/our-lines.ts";
+
+export const T = Date.parse("2026-11-20T10:00:00.000Z");
+
+export function entryOf(more: Partial<LogEntry> = {}): LogEntry {
+  return {
+    tool: "codex",
+    session: "s1",
+    project: "/home/user/project",
+    time: T + 4000,
+    model: "gpt-5.5",
+    usage: { input: 100, cache_read: 50, output: 10 },
+    tariff: {},
+    basis: "exact",
+    ...more,
+  };
+}
+
+/** `session`, `tool` and `inferred`: of the client. */
+export function lineOf(more: Partial<OurLine> & ClientIdentity = {}): OurLine {
+  const { tool = "codex", session = "s1", inferred, ...others } = more;
+  return {
+    id: "req_1",
+    time: T,
+    ended: T + 4000,
+    client: { tool, session, inferred, label: "project" },
+    channel: "openai",
+    model: "gpt-5.5",
+    answeredBy: "gpt-5.5-2026-04-24",
+    requestId: "",
+    usage: { input: 100, cache_read: 50, output: 10 },
+    official: null,
+    basis: "exact",
+    outcome: "complete",
+    priceSource: "",
+    providerUsd: "",
+    isOwnKey: false,
+    ...others,
+  };
+}

@@ -1,0 +1,324 @@
+// The logs of the released tools, through the gateway and beside it: what the simulated upstream reported, what the ledger
+// has and what the reader of logs finds agree to the last token. What a log does not have is listed, with its reason.
+// `REAL_CLIS=FOLDER bun test test/e2e/real-clis/history.test.ts` prints the table of docs/history.md.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { readOurLines } from "../../../src/billing/history/our-lines.ts";
+import { readHistory } from "../../../src/billing/history/read-history.ts";
+import type { LoggingTool } from "../../../src/billing/history/entry.ts";
+import {
+  CACHE_READ_KINDS,
+  countTokens,
+  OUTPUT_KINDS,
+  PROMPT_KINDS,
+  type Usage,
+} from "../../../src/billing/usage.ts";
+import { readLoggedUsage } from "../../../src/dialects/meters/logged.ts";
+import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
+import { PROGRAM } from "../../harness/program.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { hasTool, startProgram, WANTED } from "./installed.ts";
+import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
+
+const PATIENCE_MS = 300_000;
+/** The session that is begun beside the gateway has another one. */
+const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
+const OTHER_UUID = "5c1d6c0e-3f2a-4b7e-9a51-0d6f4b1c2e3f";
+
+interface Scene {
+  readonly tool: string;
+  readonly name: LoggingTool;
+  readonly platform: Platform;
+  /** The arguments of each call. Those with `[slow]` are interrupted when the upstream has begun to answer. */
+  readonly calls: ReadonlyArray<readonly string[]>;
+  /** The settings with which it goes straight to the upstream. */
+  readonly direct: (url: string) => {
+    readonly env: Readonly<Record<string, string>>;
+    readonly args?: readonly string[];
+  };
+  /** What has no entry in the log, by the prompt and the model. */
+  readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;
+  /** The log has the sum of what it does not list. */
+  readonly hasRest?: true;
+  /** Gemini CLI 0.61: the next session's start removes the log of a session that was resumed. */
+  readonly removesLogs?: true;
+}
+
+/** The head and the first event of an answer are not longer. */
+const BEGUN_BYTES = 2000;
+const GEMINI_SETTINGS = JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } });
+const STOPPED = ["a stopped answer", /\[slow\]/] as const;
+const FAILED = ["an answer that broke off", /\[cut\]/] as const;
+const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
+
+const SCENES: readonly Scene[] = [
+  {
+    tool: "claude",
+    name: "claude-code",
+    platform: "messages",
+    calls: [
+      ["-p", "--session-id", UUID, "[spawn 2]"],
+      ["-p", "--resume", UUID, "Go on."],
+      ["-p", "--resume", UUID, "--fork-session", "And a fork."],
+      ["-p", "--resume", UUID, "/compact"],
+      ["-p", "--resume", UUID, "Go on."],
+      ["-p", "--resume", UUID, "[slow] please"],
+      ["-p", "--resume", UUID, "After it was stopped."],
+    ],
+    direct: (url) => ({ env: { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: "invented" } }),
+    unlogged: [["a summary", /^CRITICAL: Respond with TEXT ONLY/], ["a title", /^<session>/], STOPPED],
+    hasRest: true,
+  },
+  {
+    tool: "codex",
+    name: "codex",
+    platform: "responses",
+    calls: [
+      codex("[spawn 2]"),
+      codex("resume", "--last", "Go on. [full]"),
+      codex("resume", "--last", "Go on."),
+      codex("resume", "--last", "[slow] please"),
+      codex("resume", "--last", "[cut] please"),
+      codex("resume", "--last", "After it was stopped."),
+    ],
+    direct: (url) => ({
+      env: { INVENTED: "invented" },
+      args: ["name=direct", `base_url=${url}/v1`, "wire_api=responses", "env_key=INVENTED"]
+        .flatMap((each) => ["-c", `model_providers.direct.${each}`])
+        .concat("-c", "model_provider=direct"),
+    }),
+    unlogged: [STOPPED, FAILED],
+  },
+  {
+    tool: "gemini",
+    name: "gemini-cli",
+    platform: "content",
+    calls: [
+      ["-y", "-p", "[spawn 1]"],
+      ["-y", "--resume", "latest", "-p", "Go on."],
+      ["-y", "--resume", "latest", "-p", "[slow] please"],
+      ["-y", "--resume", "latest", "-p", "After it was stopped."],
+    ],
+    direct: (url) => ({
+      env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: "invented", GEMINI_CLI_TRUST_WORKSPACE: "true" },
+    }),
+    unlogged: [
+      ["a request of its router", /./s, /flash-lite/],
+      ["a summary", /state_snapshot/, /pro/],
+      STOPPED,
+    ],
+    removesLogs: true,
+  },
+  {
+    tool: "opencode",
+    name: "opencode",
+    platform: "messages",
+    calls: [
+      ["run", "[spawn 1]"],
+      ["run", "-c", "Go on. [full]"],
+      ["run", "-c", "--fork", "And a fork."],
+      ["run", "-c", "[slow] please"],
+      ["run", "-c", "After it was stopped."],
+    ],
+    direct: (url) => ({
+      env: {
+        OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
+        OPENCODE_CONFIG_CONTENT: JSON.stringify({
+          model: "anthropic/claude-sonnet-4-5",
+          small_model: "anthropic/claude-haiku-4-5",
+          enabled_providers: ["anthropic"],
+          provider: {
+            anthropic: {
+              options: { baseURL: `${url}/v1`, apiKey: "invented" },
+              models: { "claude-sonnet-4-5": {}, "claude-haiku-4-5": {} },
+            },
+          },
+        }),
+      },
+    }),
+    unlogged: [["a title", /./s, /haiku/], STOPPED],
+  },
+];
+
+/** Input, read from the cache, output. */
+function countReported({ counts }: Reported): string {
+  const { input, cacheRead, cacheWrite5m, cacheWrite1h, output } = counts;
+  return [input + cacheRead + cacheWrite5m + cacheWrite1h, cacheRead, output].join(" ");
+}
+
+function countUsage(usage: Usage): string {
+  return [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].map((kinds) => countTokens(usage, kinds)).join(" ");
+}
+
+/** The counts of one list that the other one does not have, each as often as it is there. */
+function subtract(all: readonly string[], others: readonly string[]): string[] {
+  const left = [...others];
+  return all.filter((each) => {
+    const index = left.indexOf(each);
+    if (index >= 0) left.splice(index, 1);
+    return index < 0;
+  });
+}
+
+describe.skipIf(WANTED === "")("the logs of real tools", () => {
+  const rows: string[] = [];
+  let model: ScriptedModel;
+
+  beforeAll(() => {
+    model = startScriptedModel();
+  });
+
+  afterAll(() => {
+    model.stop();
+    console.log(rows.join("\n"));
+  });
+
+  /** The request with `[slow]` that comes next has begun to be answered. */
+  async function waitForSlow(from: number): Promise<void> {
+    for (let index = from; ; index += 1) {
+      const request = await model.received(index);
+      if (!JSON.stringify(request.json).includes("[slow]")) continue;
+      while (request.sentBytes() < BEGUN_BYTES) await Bun.sleep(20);
+      return;
+    }
+  }
+
+  async function runScene(
+    scene: Scene,
+    folder: TempFolder,
+    gateway: ChildGateway | null,
+  ): Promise<readonly Reported[]> {
+    const first = model.reported.length;
+    const { env, args = [] } = scene.direct(model.url);
+    for (const words of scene.calls) {
+      const call = words.map((each) => (gateway === null && each === UUID ? OTHER_UUID : each));
+      const [word = "", ...others] = call;
+      const direct = [scene.tool, ...(scene.tool === "codex" ? [word, ...args, ...others] : call)];
+      const through = [
+        "run",
+        "--yes",
+        "--config",
+        gateway?.configPath ?? "",
+        "--secret",
+        keyOf(scene.platform),
+        scene.tool,
+        ...call,
+      ];
+      const isSlow = call.some((each) => each.includes("[slow]"));
+      await startProgram(gateway === null ? direct : [...PROGRAM, ...through], {
+        folder: folder.path,
+        mostMs: PATIENCE_MS / 4,
+        ...(gateway === null && { env }),
+        ...(isSlow && { stopped: waitForSlow(model.requests.length) }),
+      });
+    }
+    return model.reported.slice(first);
+  }
+
+  function explain({ unlogged }: Scene, { prompt, model: name }: Reported): string | null {
+    const found = unlogged.find(([, text, models]) => text.test(prompt) && (models?.test(name) ?? true));
+    return found?.[0] ?? null;
+  }
+
+  /** Returns what the upstream reported and the log does not list. */
+  function expectLogged(scene: Scene, home: string, reported: readonly Reported[]): readonly Reported[] {
+    const history = readHistory({ tools: [scene.name], env: { HOME: home }, usageOf: readLoggedUsage });
+    const entries = [...history.entries.values()];
+    const listed = entries
+      .filter(({ isRest }) => isRest !== true)
+      .map(({ model: name, usage }) => `${name} ${countUsage(usage)}`);
+    const all = reported.map((each) => `${each.model} ${countReported(each)}`);
+    const unexplained = subtract(all, listed);
+    const hidden = reported.filter((each) => {
+      const index = unexplained.indexOf(`${each.model} ${countReported(each)}`);
+      if (index >= 0) unexplained.splice(index, 1);
+      return index >= 0;
+    });
+    expect({ damaged: history.damaged, unread: history.unread, invented: subtract(listed, all) }).toEqual({
+      damaged: 0,
+      unread: [],
+      invented: [],
+    });
+    expect(hidden.filter((each) => explain(scene, each) === null)).toEqual([]);
+    if (scene.hasRest === true)
+      expectRest(
+        hidden,
+        entries.filter(({ isRest }) => isRest === true).map(({ usage }) => usage),
+      );
+    return hidden;
+  }
+
+  /** A stopped answer is in it as far as the tool had read it. */
+  function expectRest(hidden: readonly Reported[], rests: readonly Usage[]): void {
+    const ended = hidden.filter(({ prompt }) => !prompt.includes("[slow]"));
+    for (const [index, kinds] of [PROMPT_KINDS, CACHE_READ_KINDS, OUTPUT_KINDS].entries()) {
+      const rest = rests.reduce((sum, usage) => sum + countTokens(usage, kinds), 0);
+      const [least = 0, most = 0] = [ended, hidden].map((some) =>
+        some.reduce((sum, each) => sum + Number(countReported(each).split(" ")[index]), 0),
+      );
+      expect(rest).toBeGreaterThanOrEqual(least);
+      expect(rest).toBeLessThanOrEqual(most);
+    }
+  }
+
+  test.each(SCENES.filter(({ tool }) => hasTool(tool)).map((scene) => [scene.tool, scene] as const))(
+    "%s: the upstream, the log and the ledger agree, through the gateway and beside it",
+    async (tool, scene) => {
+      using folder = makeTempFolder();
+      const home = join(folder.path, "home");
+      await Bun.write(join(home, ".gemini/settings.json"), GEMINI_SETTINGS);
+      const gateway = await startGateway({
+        config: makeConfig(model),
+        env: { XDG_RUNTIME_DIR: folder.path },
+        command: PROGRAM,
+      });
+      try {
+        const through = await runScene(scene, folder, gateway);
+        const hidden = expectLogged(scene, home, through);
+        const lines = readOurLines(gateway.folder.join("ledger.jsonl"), 0, Number.MAX_SAFE_INTEGER);
+        // Each request has its line, with the counts of the upstream unless it was stopped.
+        expect(lines.map(({ requestId }) => requestId).toSorted()).toEqual(
+          through.map(({ id }) => id).toSorted(),
+        );
+        const wrong = lines.filter(({ requestId, usage, basis }) => {
+          const own = through.find(({ id }) => id === requestId);
+          return basis === "exact" && own !== undefined && countUsage(usage) !== countReported(own);
+        });
+        expect(wrong).toEqual([]);
+        const ledger = ["--ledger", gateway.folder.join("ledger.jsonl"), "--json"];
+        const around = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
+        const inside = JSON.parse(
+          (await startProgram([...PROGRAM, "reconcile", scene.name, ...ledger], around)).stdout,
+        );
+        const requestOf = new Map(lines.map(({ id, requestId }) => [id, requestId]));
+        const onlyOurs = inside.only_ours.map(({ id }: { id: string }) => requestOf.get(id));
+        expect(inside.only_theirs).toEqual([]);
+        if (scene.hasRest !== true)
+          expect(onlyOurs.toSorted()).toEqual(hidden.map(({ id }) => id).toSorted());
+        using apart = makeTempFolder();
+        const elsewhere = scene.removesLogs === true ? apart : folder;
+        const other = join(elsewhere.path, "home");
+        await Bun.write(join(other, ".gemini/settings.json"), GEMINI_SETTINGS);
+        const beside = await runScene(scene, elsewhere, null);
+        const both =
+          elsewhere === folder
+            ? expectLogged(scene, home, [...through, ...beside])
+            : [...hidden, ...expectLogged(scene, other, beside)];
+        const env = { GATEWAY_CONFIG: "", HOME: other };
+        const reading = startProgram([...PROGRAM, "reconcile", scene.name, ...ledger], { ...around, env });
+        const outside = JSON.parse((await reading).stdout);
+        expect(outside.only_theirs.length).toBeGreaterThan(0);
+        if (elsewhere === folder)
+          expect([outside.only_ours, outside.agree]).toEqual([inside.only_ours, inside.agree]);
+        const reasons = Map.groupBy(both, (each) => explain(scene, each));
+        rows.push(
+          `| ${tool} | ${through.length} + ${beside.length} | ${through.length + beside.length - both.length} | ${[...reasons].map(([reason, some]) => `${some.length} × ${reason}`).join(", ")} | ${inside.verdict} |`,
+        );
+      } finally {
+        await gateway.stop();
+      }
+    },
+    PATIENCE_MS * 6,
+  );
+});
