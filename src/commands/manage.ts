@@ -61,7 +61,7 @@ export const MANAGE: CommandTable = {
           GROUP,
           [
             "<settings...>",
-            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, convert, default_model",
+            "NAME=VALUE or NAME=none; names: channels, multiplier, description, exclusive, convert, default_model, other_paths, cache",
           ],
         ],
         examples: [

@@ -19,6 +19,7 @@ import {
   readMoment,
   readName,
   readOrigin,
+  readOtherPath,
   readProbeInterval,
   readRelayPrefix,
   readZone,
@@ -356,10 +357,21 @@ const group = z
     /** Only an active plan that includes it opens it. */
     exclusive: flag.default(false),
     default_model: text.optional(),
+    /** What becomes of paths that are no endpoint: `forward`, or the paths that are forwarded. */
+    other_paths: z.union([z.literal("forward"), z.array(scalar(readOtherPath, SHAPES.text))]).optional(),
+    /** The lifetime of prompt caches that `gateway run claude` asks for. */
+    cache: z.enum(["5m", "1h"]).optional(),
     limits: limits.default(noLimits),
   })
-  // Null: no model is replaced.
-  .transform(({ default_model, ...rest }) => ({ ...rest, defaultModel: default_model ?? null }));
+  .transform(({ default_model, other_paths, cache, ...rest }) => ({
+    ...rest,
+    /** Null: no model is replaced. */
+    defaultModel: default_model ?? null,
+    /** Null: they are unknown. */
+    otherPaths: other_paths ?? null,
+    /** Null: the tool's own. */
+    cache: cache ?? null,
+  }));
 
 const plan = z
   .strictObject({

@@ -11,8 +11,8 @@ import type { Layout } from "./prompt/layouts.ts";
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;
 export type DialectName = (typeof DIALECT_NAMES)[number];
 
-/** What an endpoint is for. Only `generate` and `embed` are billed. */
-export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model";
+/** What an endpoint is for. Only `generate` and `embed` are billed, and the line of an `other` one has no amount. */
+export type Purpose = "generate" | "embed" | "count" | "resource" | "list" | "model" | "other";
 
 /** Where a client's key can be, in the order of the search. */
 export type KeySource = "bearer" | "x-api-key" | "vendor-header" | "query";

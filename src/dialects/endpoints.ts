@@ -115,6 +115,8 @@ const VERBS: readonly (readonly [verb: string, purpose: Purpose])[] = [
   ["batchEmbedContents", "embed"],
 ];
 
+export const VERB_NAMES: readonly string[] = VERBS.map(([verb]) => verb);
+
 /** The endpoints of a stored response: method, what follows its id, endpoint. */
 export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, endpoint: Endpoint])[] = [
   ["GET", "", { label: "/v1/responses/{id}", purpose: "resource", ...RESPONSES }],

@@ -18,8 +18,10 @@ import {
   type OwnPage,
   SHARED_DIALECTS,
   STORED_RESPONSE,
+  VERB_NAMES,
 } from "./endpoints.ts";
 import { dropKey, findVerb, correctPath, isResponseId, readModelId } from "./path.ts";
+import { type OtherPath, readOther } from "./other-paths.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
 
@@ -33,7 +35,13 @@ export interface Naming {
 export type Recognition = { readonly dialect: Dialect } & (
   | { readonly kind: "target"; readonly target: Target; readonly query: string }
   | { readonly kind: "own"; readonly page: OwnPage }
-  | { readonly kind: "unknown"; readonly error: GatewayError }
+  /** `other`: the path, if a group may forward it. */
+  | {
+      readonly kind: "unknown";
+      readonly error: GatewayError;
+      readonly other: OtherPath | null;
+      readonly query: string;
+    }
   /** A WebSocket. `over` is the endpoint whose requests it carries; null where there is none. */
   | {
       readonly kind: "upgrade";
@@ -81,7 +89,7 @@ export function recognise(request: RequestHead, naming: Naming): Recognition {
   if (found !== null) return found;
   if (isConsolePath(path)) return { kind: "own", page: "console", dialect: responses };
   const corrected = correctPath(path, lookup.table.relayPath);
-  return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, lookup);
+  return (corrected === path ? null : find(corrected, lookup)) ?? refusePath(corrected, path, lookup);
 }
 
 /** The console's page and the requests it makes, by any method. */
@@ -218,7 +226,16 @@ function withoutEndpoint(found: Recognition | null): Recognition | null {
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
-function refusePath(path: string, lookup: Lookup): Recognition {
+/** Whether the table has the path. `path` is in lower case. What is posted to a model is a verb, and no model's name. */
+function isListed(path: string, lookup: Lookup): boolean {
+  const isVerb = VERB_NAMES.some((verb) => path.endsWith(`:${verb.toLowerCase()}`));
+  const paths = [path, correctPath(path, lookup.table.relayPath)];
+  const methods = [lookup.method, "POST"];
+  return isVerb || paths.some((each) => methods.some((method) => find(each, { ...lookup, method }) !== null));
+}
+
+/** `given`: the path as the client wrote it. */
+function refusePath(path: string, given: string, lookup: Lookup): Recognition {
   const { method } = lookup;
   // Under a wrong prefix, too: the request that follows gets the error that stops Codex.
   const upgrade = path.endsWith("/responses") ? withoutEndpoint(findUpgrade(path, lookup)) : null;
@@ -228,20 +245,25 @@ function refusePath(path: string, lookup: Lookup): Recognition {
     return kind === "target" || kind === "own";
   });
   const shown = path.slice(0, MAX_SHOWN_CHARACTERS);
-  const error =
-    allow.length === 0 || isUnknownVerb(path, lookup)
-      ? new GatewayError(
-          "unknown_path",
-          `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`,
-        )
-      : new GatewayError(
-          "method_not_allowed",
-          `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`,
-          {
-            allow,
-          },
-        );
-  return { kind: "unknown", error, dialect: chooseErrorDialect(path, lookup) };
+  const isUnknown = allow.length === 0 || isUnknownVerb(path, lookup);
+  const isPassable = isUnknown && (method === "GET" || method === "POST");
+  const other = isPassable
+    ? readOther(given, lookup.table.relayPath, (each) => isListed(each, lookup))
+    : null;
+  const error = isUnknown
+    ? new GatewayError(
+        "unknown_path",
+        `Unknown path: this gateway has no endpoint ${method} ${shown}. Check the base URL in the client's settings.`,
+      )
+    : new GatewayError(
+        "method_not_allowed",
+        `${shown} does not accept ${method}. Use ${allow.join(" or ")}.`,
+        {
+          allow,
+        },
+      );
+  const query = dropKey(lookup.query);
+  return { kind: "unknown", error, other, query, dialect: chooseErrorDialect(path, lookup) };
 }
 
 /** `…/models/m:unheardOf` is also a valid model id, but nobody posts to a model. */

@@ -11,6 +11,7 @@ import type { Exchange } from "../lib/http1/types.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
+import { findOther } from "./intake/authenticate.ts";
 import { OwnHosts } from "./intake/own-host.ts";
 import { reportFault } from "./observe/observer.ts";
 import type { Console } from "./control/console.ts";
@@ -111,9 +112,12 @@ function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroun
       if (recognised.over === null) answerError(call, recognised.error, dialect, gateway);
       else serveWebSocket(new Request(call, recognised.over), newId, gateway);
       return;
-    case "unknown":
-      answerError(call, recognised.error, dialect, gateway);
+    case "unknown": {
+      const other = findOther(exchange, recognised, gateway);
+      if (other === null) answerError(call, recognised.error, dialect, gateway);
+      else handle(new Request(call, other), gateway);
       return;
+    }
     case "target":
       handle(new Request(call, recognised), gateway);
   }

@@ -61,6 +61,8 @@ export const GROUP_SETTINGS: Settings = {
   exclusive: { form: "text" },
   convert: { form: "text" },
   default_model: { form: "text" },
+  other_paths: { form: "text" },
+  cache: { form: "text" },
 };
 
 export interface AddGroupFlags extends ConfigFlags {

@@ -111,6 +111,12 @@ export function readMoment(text: string): Date {
   throw new RangeError('expected a date, such as 2027-01-31 or "2027-01-31T12:00:00Z"');
 }
 
+/** A path below the version of an API, in the spelling that is forwarded. */
+export function readOtherPath(text: string): string {
+  if (/^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/.test(text)) return text;
+  throw new RangeError("a path is such as /v1/files: a version, names, no escapes, no slash at the end");
+}
+
 /** Any visible characters that a header can carry. */
 export function readSecretText(text: string): string {
   if (text === "") throw new RangeError("is empty");

@@ -101,6 +101,11 @@ export class Failover {
     }
   }
 
+  /** What is not an endpoint may not be one of the upstream either. */
+  get #isTelling(): boolean {
+    return this.#r.open && this.#r.target.endpoint.purpose !== "other";
+  }
+
   #reportStart(candidate: Candidate): void {
     const r = this.#r;
     const { ledger, channels, now } = this.#gateway;
@@ -110,13 +115,13 @@ export class Failover {
     const isFirst = r.attempts.length === 0;
     const isNamed = isFirst && candidate === r.candidates[0];
     if (!isNamed) ledger.attempt(r.id, candidate.channel.name, isFirst);
-    channels.reportStart(candidate, now());
+    if (this.#isTelling) channels.reportStart(candidate, now());
   }
 
   /** The channel works. Requests that are not billed say little about it, because not every upstream serves them. */
   reportAnswer(candidate: Candidate, ms: number): void {
     const { channels, now } = this.#gateway;
-    if (!this.#r.open) return;
+    if (!this.#isTelling) return;
     channels.reportAnswer(candidate, ms, now());
     channels.keepConversation(this.#choice, candidate, this.#r);
   }
@@ -126,7 +131,7 @@ export class Failover {
     const { channels, now } = this.#gateway;
     const { failure } = failed;
     if (this.#outcome === null || isFinal(this.#outcome) || !isFinal(failed)) this.#outcome = failed;
-    if (this.#r.open) {
+    if (this.#isTelling) {
       if (failure === null) channels.reportAnswer(candidate, ms, now());
       else if (hasLeft(failure) || isShortage(failure)) channels.reportLeft(candidate);
       else channels.reportFailure(candidate, failure, now());

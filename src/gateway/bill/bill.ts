@@ -16,7 +16,8 @@ import type { Gateway } from "../gateway.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
-const BILLED = new Set(["generate", "embed"]);
+/** `other`: its line says that its cost is unknown. */
+const BILLED = new Set(["generate", "embed", "other"]);
 /** Requests that cost nothing but work: only limits on their number count them. */
 const COUNTED = new Set(["count"]);
 

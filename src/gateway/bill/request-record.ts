@@ -90,7 +90,8 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
   };
   gateway.observer.requestDone(record, line);
-  const served = r.open && r.candidates.find((candidate) => candidate.channel.name === channel);
+  const isTelling = r.open && r.target.endpoint.purpose !== "other";
+  const served = isTelling && r.candidates.find((candidate) => candidate.channel.name === channel);
   if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r, chargeUsd), gateway.now());
 }
 

@@ -427,6 +427,13 @@ function listPaid({ attempts, method }: Request): readonly AttemptRecord[] {
   return method === "GET" ? [] : attempts.filter(mayBePaid);
 }
 
+function describeTransport({ transport, target, path }: Request): Record<string, unknown> {
+  return {
+    ...(transport !== null && { transport }),
+    ...(target.endpoint.purpose === "other" && { path }),
+  };
+}
+
 /** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
 function describeExtra(
   r: Request,
@@ -434,10 +441,9 @@ function describeExtra(
   charge: Charge,
   reading: Reading | null,
 ): LineDraft["extra"] & {} {
-  const { requested, model, transport } = r;
+  const { requested, model } = r;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
-  const extra: Record<string, unknown> = {};
-  if (transport !== null) extra["transport"] = transport;
+  const extra: Record<string, unknown> = describeTransport(r);
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== model && requested !== reading?.model)
     extra["requested_model"] = requested;

@@ -108,9 +108,9 @@ export function createChannels(options: ChannelsOptions): Channels {
   return new ChannelBook(options);
 }
 
-/** A search or a picture of an agent goes where the session's last response was, whatever its model, and never moves it. */
+/** A search or a picture of an agent, and what the gateway does not know, goes where the session's last response was, whatever its model, and never moves it. */
 function followsSession({ target }: Routed): boolean {
-  return target?.endpoint.onlyAt !== undefined;
+  return target?.endpoint.onlyAt !== undefined || target?.endpoint.purpose === "other";
 }
 
 function nameSession({ client, group }: Routed): string | null {

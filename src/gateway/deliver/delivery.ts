@@ -33,7 +33,8 @@ export function beginDelivery(
   const contentType = response.field("content-type") ?? "";
   r.streamed = status < 400 && (r.stream || contentType.startsWith("text/event-stream"));
   const mayReportUsage = r.open || r.target.endpoint.purpose === "resource";
-  const isMetered = r.streamed || (mayReportUsage && status < 400);
+  const isReadable = r.target.endpoint.purpose !== "other";
+  const isMetered = isReadable && (r.streamed || (mayReportUsage && status < 400));
   r.meter = isMetered ? r.dialect.openMeter(contentType, r.calls) : null;
   if (r.exchange.gone) noteLeft(r);
   if (r.streamed) showStream(r, gateway);

@@ -3,7 +3,8 @@
 
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
-import type { Endpoint, KeySource } from "../../dialects/dialect.ts";
+import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
+import { describeOther, isForwarded, type OtherPath } from "../../dialects/other-paths.ts";
 import { readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
@@ -24,6 +25,33 @@ export function admit(call: Admittable, catalog: Catalog, now: number = call.tim
   requireAccess(key, endpoint, catalog, now);
   if (key.group.usesLogin) requireLogin(call, key.group.platform, catalog);
   return key;
+}
+
+/** A path that no endpoint has, if the key's group forwards it. */
+export function findOther(
+  exchange: Exchange,
+  { other, query }: { readonly other: OtherPath | null; readonly query: string },
+  { catalog, now }: { readonly catalog: Catalog; readonly now: () => number },
+): { readonly target: Target; readonly query: string } | null {
+  if (other === null || ![...catalog.groups.values()].some(({ otherPaths }) => otherPaths !== null))
+    return null;
+  const key = findKeyOrNull(exchange, catalog, now());
+  const names = key?.group.otherPaths ?? null;
+  const target =
+    key === null || names === null || !isForwarded(other, names)
+      ? null
+      : describeOther(other, key.group.platform);
+  return target && { target, query };
+}
+
+/** Without one that can be used, the path stays unknown. */
+function findKeyOrNull(exchange: Exchange, catalog: Catalog, now: number): Key | null {
+  try {
+    return findKey(exchange, ["bearer", "x-api-key", "vendor-header", "query"], catalog, now);
+  } catch (error) {
+    if (error instanceof GatewayError) return null;
+    throw error;
+  }
 }
 
 function refuseMissingKey({ keySources }: Endpoint, { vendor }: Catalog): GatewayError {

@@ -83,11 +83,21 @@ export function readRequestBody(
   const { exchange } = call;
   if (exchange.method !== "POST") return NO_BODY;
   const body = exchange.readBody(catalog.maxBodyBytes);
+  if (call.target.endpoint.purpose === "other") return passBody(call, body);
   const isReady =
     body instanceof Uint8Array &&
     !isLongWork(body.length) &&
     exchange.field("content-encoding") === undefined;
   return isReady ? scanBody(call, body, body) : readLater(call, body, catalog, memory);
+}
+
+/** Nothing of it is read. */
+async function passBody(
+  { exchange }: BodyCall,
+  arriving: Uint8Array | Promise<Uint8Array>,
+): Promise<RequestBody> {
+  const encoded = exchange.field("content-encoding") !== undefined;
+  return { ...NO_BODY, bytes: await arriving, encoded };
 }
 
 async function readLater(

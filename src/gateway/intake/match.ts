@@ -7,6 +7,7 @@ import { isGroupOpen } from "../../config/catalog.ts";
 import type { Endpoint, Purpose } from "../../dialects/dialect.ts";
 import { describeAnswerPaths, describeList } from "../../dialects/platforms.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import { isAllAt } from "../../billing/prices.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
 
@@ -37,6 +38,11 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
   if (!endpoint.platforms.includes(group.platform)) {
     throw new GatewayError("wrong_platform", describeMismatch(key, endpoint, catalog, now));
   }
+  const unbillable = endpoint.purpose === "other" ? explainUnbillable(key) : null;
+  if (unbillable !== null) {
+    const text = `This path is not one of the gateway's endpoints. It would go upstream as it is, and nothing could be counted: ${unbillable}.`;
+    throw new GatewayError("limit_unenforceable", text);
+  }
   if (!isGroupOpen(group, new Date(now))) {
     const [plan] = group.plans;
     const plans = group.plans.map((plan) => `"${plan.name}"`).join(" or ");
@@ -50,6 +56,14 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
       { wireCode: "plan_inactive" },
     );
   }
+}
+
+/** What goes upstream as it is has no price and no model that the gateway knows. */
+export function explainUnbillable({ name, limits, group }: Key): string | null {
+  const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
+  if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;
+  const listed = group.channels.find(({ models }) => models !== null);
+  return listed === undefined ? null : `the channel "${listed.name}" has a list of models`;
 }
 
 /** As for a path that no group serves. */

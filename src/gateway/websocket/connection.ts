@@ -21,7 +21,7 @@ import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { readNames } from "../intake/body.ts";
-import type { Candidate, Match } from "../intake/match.ts";
+import { type Candidate, explainUnbillable, type Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
@@ -157,7 +157,7 @@ export class SocketConnection {
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
       requireOneType(message, event);
-      if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
+      if (!PASSED.has(event.type) && !this.#passesOthers(event)) throw this.#refuseUnknown(event);
       // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway.catalog, gateway.now());
       this.#upstream?.send(message);
@@ -166,10 +166,16 @@ export class SocketConnection {
     }
   }
 
+  /** The group forwards what the gateway does not know, as long as nothing has to be counted. */
+  #passesOthers({ type }: SocketEvent): boolean {
+    const { key } = this.#options.call;
+    return KNOWN_FORM.test(type) && key.group.otherPaths === "forward" && explainUnbillable(key) === null;
+  }
+
   #refuseUnknown({ type }: SocketEvent): GatewayError {
     const { call, gateway } = this.#options;
     // Anything else may hold a secret.
-    const name = /^[a-z._]{1,64}$/.test(type) ? `"${type}"` : "of an unknown type";
+    const name = KNOWN_FORM.test(type) ? `"${type}"` : "of an unknown type";
     if (!this.#hasRefused)
       gateway.observer.notice(
         "warning",
@@ -405,6 +411,7 @@ export class SocketConnection {
 const PASSED: ReadonlySet<string> = new Set(["response.inject"]);
 const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(" and ");
 
+const KNOWN_FORM = /^[a-z._]{1,64}$/;
 const TYPE: ReadonlySet<string> = new Set(["type"]);
 
 /** Another parser must not find a `response.create` in what passes without a bill. */

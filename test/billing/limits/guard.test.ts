@@ -36,6 +36,8 @@ function keyWith(limits: Partial<Limits>, ofGroup: Partial<Limits> = {}): Key {
       convert: false,
       listed: [],
       defaultModel: null,
+      otherPaths: null,
+      cache: null,
       plans: [],
       usesLogin: false,
       crosses: false,

@@ -35,6 +35,8 @@ function keyWith(strict: boolean): Key {
     listed: [],
     exclusive: false,
     defaultModel: null,
+    otherPaths: null,
+    cache: null,
     convert: false,
     plans: [],
     usesLogin: false,

@@ -42,6 +42,8 @@ function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "lapt
     listed: [],
     exclusive: false,
     defaultModel: null,
+    otherPaths: null,
+    cache: null,
     convert: false,
     plans: [],
     usesLogin: false,

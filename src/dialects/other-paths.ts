@@ -1,0 +1,62 @@
+// Paths that no row of the table has, for groups with `other_paths`: they go upstream as they are. What a server could read
+// as a path of the table, and so would pass without a bill, is not one of them.
+
+import type { ChannelPlatform, Platform } from "../config/schema.ts";
+import type { Dialect, Target } from "./dialect.ts";
+import { CHANNEL_ROWS } from "./platforms.ts";
+
+export interface OtherPath {
+  /** As it goes upstream. */
+  readonly path: string;
+  /** It came below the relay's prefix. */
+  readonly relayed: boolean;
+}
+
+/** Only spellings that every server reads in the same way: no escapes, no empty segments, no dots. */
+const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
+
+/** Administration, files, batches, fine-tuning: a group has to name them. */
+const SENSITIVE =
+  /^\/v1(?:beta)?\/(?:organi[sz]ations?|projects?|api_?keys|files|uploads|batches|messages\/batches|fine[_-]?tun\w*|tunedmodels)(?![\w-])|:\w*batch/;
+
+/** Null: it is never forwarded. `isListed`: whether the table has this path. */
+export function readOther(
+  path: string,
+  relayPath: string,
+  isListed: (path: string) => boolean,
+): OtherPath | null {
+  const relayed = path.startsWith(`${relayPath}/`);
+  const own = relayed ? path.slice(relayPath.length) : path;
+  if (!PLAIN.test(own) || own.length > MAX_LENGTH) return null;
+  return isListed(path.toLowerCase()) ? null : { path: own, relayed };
+}
+
+const MAX_LENGTH = 512;
+
+/** `names`: the paths that a group forwards, and what is below them; `forward`: all but the sensitive ones. */
+export function isForwarded({ path }: OtherPath, names: "forward" | readonly string[]): boolean {
+  if (names === "forward") return !SENSITIVE.test(path.toLowerCase());
+  return names.some((name) => path === name || path.startsWith(`${name}/`));
+}
+
+/** Null: the platform's API has another version, or the relay's prefix is missing. */
+export function describeOther({ path, relayed }: OtherPath, platform: Platform): Target | null {
+  const isBeta = path.startsWith("/v1beta/");
+  if (relayed !== (platform === "relay")) return null;
+  if (isBeta && platform !== "content" && platform !== "relay") return null;
+  const dialect = platform === "relay" ? dialectOf(isBeta ? "content" : "messages") : dialectOf(platform);
+  const endpoint = {
+    label: "other",
+    purpose: "other",
+    platforms: [platform],
+    dialect,
+    keySources: KEYS,
+  } as const;
+  return { endpoint, path, model: null, stream: false };
+}
+
+function dialectOf(platform: ChannelPlatform): Dialect {
+  return CHANNEL_ROWS[platform].dialect;
+}
+
+const KEYS = ["bearer", "x-api-key", "vendor-header", "query"] as const;
