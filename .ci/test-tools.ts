@@ -1,6 +1,7 @@
 // `npm run test:tools`: starts the newest release of each tool that the registry has, and the one before, through
-// `gateway run`. It is no part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen`
-// tries these only.
+// `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without.
+// It is no part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
+// only, and `--write` brings the table of differences in docs/tools.md up to date.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -41,11 +42,19 @@ async function ask(folder: string, ...words: readonly string[]): Promise<unknown
   return status === 0 && stdout.trim() !== "" ? JSON.parse(stdout) : null;
 }
 
-/** The last two releases, the newest first. */
-async function listReleases(folder: string, name: string): Promise<string[]> {
-  const versions = await ask(folder, name, "versions");
-  const releases = Array.isArray(versions) ? versions.filter((each) => /^\d+\.\d+\.\d+$/.test(each)) : [];
-  return releases.toSorted(Bun.semver.order).toReversed().slice(0, 2);
+const TWO_MONTHS_MS = 60 * 86_400_000;
+
+/** The newest release, the one before, and the newest that is two months older. */
+async function listReleases(folder: string, name: string): Promise<(string | undefined)[]> {
+  const times = Object.entries((await ask(folder, name, "time")) ?? {});
+  const releases = times.flatMap(([version, time]) => {
+    const at = Date.parse(String(time));
+    return /^\d+\.\d+\.\d+$/.test(version) ? [{ version, at }] : [];
+  });
+  const sorted = releases.toSorted((a, b) => Bun.semver.order(b.version, a.version));
+  const [newest, before] = sorted;
+  const older = sorted.find(({ at }) => newest !== undefined && at <= newest.at - TWO_MONTHS_MS);
+  return [newest, before, older].map((release) => release?.version);
 }
 
 /** Why this release is not tried; null: it is installed. */
@@ -73,13 +82,14 @@ async function install(folder: string, tool: string, version: string): Promise<s
   return (await runCommand(folder, "node", path)).status === 0 ? null : `${script} failed`;
 }
 
-const wanted = process.argv.slice(2);
+const words = process.argv.slice(2);
+const wanted = words.filter((word) => !word.startsWith("-"));
 const tools = Object.keys(PACKAGES).filter((tool) => wanted.length === 0 || wanted.includes(tool));
 const root = mkdtempSync(join(tmpdir(), "gateway-tools-"));
 const seen: string[] = [];
 let hasFailed = false;
 try {
-  const sets = ["newest", "before"].map((name) => join(root, name));
+  const sets = ["newest", "before", "older"].map((name) => join(root, name));
   for (const folder of sets) {
     mkdirSync(folder);
     await Bun.write(join(folder, "package.json"), "{}");
@@ -93,10 +103,13 @@ try {
       console.log(seen.at(-1));
     }
   }
-  for (const folder of sets) {
-    const env = { ...process.env, REAL_CLIS: folder };
-    const files = ["tools", "sessions", "kept-loop"].map((name) => `test/e2e/real-clis/${name}.test.ts`);
-    const command = [process.execPath, "test", "--timeout", "240000", ...files];
+  const works = ["tools", "sessions", "kept-loop"];
+  for (const [index, folder] of sets.entries()) {
+    const writes = index === 0 && words.includes("--write");
+    const env = { ...process.env, REAL_CLIS: folder, ...(writes && { WRITE_DOCS: "1" }) };
+    const names = [[...works, "compare"], works, ["compare"]][index] ?? [];
+    const files = names.map((name) => `test/e2e/real-clis/${name}.test.ts`);
+    const command = [process.execPath, "test", "--timeout", "900000", ...files];
     const status = await Bun.spawn(command, { env, stdio: ["ignore", "inherit", "inherit"] }).exited;
     if (status !== 0) hasFailed = true;
   }

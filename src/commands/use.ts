@@ -14,6 +14,7 @@ const KEY_FLAGS: readonly Parameter[] = [
   ["--secret <secret>", "the key's secret, - for stdin (default: GATEWAY_KEY)"],
   ["--new", "create a key for this tool"],
   ["--group <group>", "the group of the tool's own or new key"],
+  ["--cache <lifetime>", "ask for prompt caches of this lifetime (Claude Code)", { choices: ["5m", "1h"] }],
   ["--url <url>", "the gateway's address, if it differs from the config"],
 ];
 

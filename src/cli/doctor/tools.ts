@@ -1,4 +1,5 @@
-// `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy.
+// `gateway doctor` on this shell: variables that make a tool bypass the gateway or send its key to a proxy, and settings of
+// tools that make their requests worse.
 
 import type { Catalog } from "../../config/catalog.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
@@ -8,13 +9,19 @@ import type { RunningGateway } from "../access/running.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
+import { findLosses } from "../tools/differences.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 export function checkTools({ listen }: Catalog, running: RunningGateway | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;
   // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
   const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));
-  return [...checkProxies(base, env), ...checkVariables(env)];
+  return [...checkProxies(base, env), ...checkVariables(env), ...checkSettings(env)];
+}
+
+/** What the user's own settings of a tool take from it. */
+function checkSettings(env: Environment): Finding[] {
+  return findLosses(env).map(({ tool, detail, fix }) => note(`tool ${tool}`, detail, fix));
 }
 
 function checkVariables(env: Environment): Finding[] {

@@ -17,10 +17,11 @@ import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
-import { type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
+import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
 export interface ToolFlags extends ConfigFlags, KeyFlags {
+  readonly cache?: CacheLifetime;
   readonly url?: string;
 }
 
@@ -66,6 +67,7 @@ export async function connect(
   flags: ToolFlags,
   { owns, label, onAbsent, onMetered }: ConnectOptions,
 ): Promise<ToolConnection> {
+  requireCacheSetting(tool, flags);
   const ascii = encodeLabel(label);
   // An address and a secret are enough without a config.
   const loaded = openConfigUnless(flags.url !== undefined, flags);
@@ -92,10 +94,24 @@ export async function connect(
   const listed = tool.needsModels === true || key.group.convert ? await fetchModels(target) : null;
   const upstream = {
     ...describeModels(tool, key.group, listed, path),
-    isDirect: isAllAt(key.group, mainMakerOf(target.platform)),
-    searchRefusal: explainSearchRefusal(key, catalog),
+    ...describeUpstream(key, catalog, flags),
   };
   return { tool, connection: { ...target, ...upstream }, key, loaded };
+}
+
+function requireCacheSetting({ title, cacheVariables }: Tool, { cache }: ToolFlags): void {
+  if (cache !== undefined && cacheVariables === undefined)
+    refuseUsage(`--cache: ${title} has no setting for the lifetime of its caches.`);
+}
+
+function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
+  const { channels, platform, cache } = key.group;
+  return {
+    isDirect: isAllAt(key.group, mainMakerOf(platform)),
+    searchRefusal: explainSearchRefusal(key, catalog),
+    websocket: channels.some(({ websocket }) => websocket),
+    cache: flags.cache ?? cache,
+  };
 }
 
 /** Where a group passes on the tool's login, the choice of the key decides whether there is something to ask. */
@@ -171,7 +187,8 @@ async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | nu
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
   }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
-  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label };
+  const { cache = null } = flags;
+  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label, cache };
   const listed = tool.needsModels === true ? await fetchModels(target) : null;
   return {
     tool,

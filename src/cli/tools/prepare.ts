@@ -4,7 +4,13 @@ import type { Environment } from "../../config/yaml/expand.ts";
 import { isMisleading, listUnset } from "./environment/misleading.ts";
 import { exemptGateway, PROXY_NAMES } from "./environment/no-proxy.ts";
 import type { ToolEnvironment } from "./programs/overlay.ts";
-import { type Connection, listHeaders, listMisleading, type Tool } from "./programs/tool.ts";
+import {
+  type Connection,
+  listCacheVariables,
+  listHeaders,
+  listMisleading,
+  type Tool,
+} from "./programs/tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
   const setting = tool.connect(addOwnModel(tool, connection, env));
@@ -14,7 +20,8 @@ export function prepare(tool: Tool, connection: Connection, env: Environment): T
   const headers = nameHeaders(tool, connection, env);
   const defaults = Object.entries(setting.defaults ?? {}).filter(([name]) => (env[name] ?? "") === "");
   const own = { ...Object.fromEntries(defaults), ...setting.env };
-  return { env: { ...own, ...headers, ...exempt }, unset, args: setting.args };
+  const wanted = { ...tool.equalise?.(connection, env), ...listCacheVariables(tool, connection) };
+  return { env: { ...own, ...wanted, ...headers, ...exempt }, unset, args: setting.args };
 }
 
 export function addOwnModel(tool: Tool, connection: Connection, env: Environment): Connection {

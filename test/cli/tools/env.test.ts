@@ -158,6 +158,84 @@ ${more}`,
     expect(await read("capped")).toEqual(["capped", "OpenAI", false, false]);
   });
 
+  test("Codex tries a WebSocket where every channel is OpenAI's own and one offers it", () => {
+    const args = (more: Partial<Connection>) => {
+      const target = { base: "http://gw:1", relayPrefix: "relay", secret: "sk-s", models: [], label: null };
+      return findTool("codex").connect({ ...target, platform: "responses", ...more }).args;
+    };
+    const wanted = "model_providers.gateway.supports_websockets=true";
+    expect(args({ isDirect: true, websocket: true })).toContain(wanted);
+    for (const more of [{ isDirect: true }, { websocket: true }, { isDirect: true, websocket: false }])
+      expect(args(more)).not.toContain(wanted);
+  });
+
+  test("opencode sends the betas of Anthropic where every channel is Anthropic's own", () => {
+    const read = (isDirect: boolean) => {
+      const target = { base: "http://gw:1", relayPrefix: "relay", secret: "sk-s", models: [], label: "x" };
+      const { env } = findTool("opencode").connect({ ...target, platform: "messages", isDirect });
+      return JSON.parse(env["OPENCODE_CONFIG_CONTENT"] ?? "").provider.anthropic.options.headers;
+    };
+    expect(read(true)).toMatchObject({
+      "anthropic-beta": expect.stringContaining("thinking"),
+      "x-gateway-label": "x",
+    });
+    expect(read(false)).toEqual({ "x-gateway-label": "x" });
+  });
+
+  describe("Claude Code", () => {
+    const CONFIG = `listen: { port: 4999 }
+channels:
+  own: { platform: messages, base_url: https://api.anthropic.com, credential: x }
+  relay: { platform: messages, base_url: https://relay.example, credential: x }
+groups:
+  direct: { platform: messages, channels: [own], cache: 1h }
+  mixed: { platform: messages, channels: [own, relay] }
+keys:
+  - { name: own, group: direct, secret: sk-own }
+  - { name: both, group: mixed, secret: sk-both }
+`;
+    const read = async (words: readonly string[], env: Record<string, string> = {}, settings?: object) => {
+      using folder = makeTempFolder();
+      writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+      mkdirSync(folder.join(".claude"));
+      if (settings !== undefined)
+        writeFileSync(folder.join(".claude/settings.json"), JSON.stringify({ env: settings }));
+      const around = { folder: folder.path, env: { HOME: folder.path, ...env } };
+      const { stdout } = await run(around, "env", ...words, "--json");
+      const { env: set } = JSON.parse(stdout);
+      return [set.ENABLE_TOOL_SEARCH, set.ENABLE_PROMPT_CACHING_1H, set.FORCE_PROMPT_CACHING_5M];
+    };
+
+    test("searches its MCP tools where every channel is Anthropic's own, unless the user has set it", async () => {
+      const [search] = await read(["claude", "own"]);
+      expect(search).toBe("true");
+      expect((await read(["claude", "both"]))[0]).toBeUndefined();
+      expect((await read(["claude", "own"], { ENABLE_TOOL_SEARCH: "auto:5" }))[0]).toBeUndefined();
+      expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
+    });
+
+    test("asks for caches of the lifetime of its group, or of the one that is given", async () => {
+      expect((await read(["claude", "own"])).slice(1)).toEqual(["1", ""]);
+      expect((await read(["claude", "own", "--cache", "5m"])).slice(1)).toEqual(["", "1"]);
+      expect((await read(["claude", "both"])).slice(1)).toEqual([undefined, undefined]);
+      expect((await read(["claude", "both", "--cache", "1h"])).slice(1)).toEqual(["1", ""]);
+    });
+
+    test("is the only tool with such a setting", async () => {
+      using folder = makeTempFolder();
+      writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+      const { status, stderr } = await run(
+        { folder: folder.path },
+        "env",
+        "opencode",
+        "both",
+        "--cache",
+        "1h",
+      );
+      expect([status, stderr.includes("no setting for the lifetime")]).toEqual([2, true]);
+    });
+  });
+
   test("opencode gets only the gateway's providers, and the models that the config names", () => {
     const read = (platform: Connection["platform"], models: string[]) =>
       JSON.parse(connect("opencode", platform, models)?.env["OPENCODE_CONFIG_CONTENT"] ?? "");
@@ -202,7 +280,28 @@ ${more}`,
   });
 
   test("opencode does not load the plugin that sends the requests of a ChatGPT login elsewhere", () => {
-    expect(connect("opencode", "responses")?.env["OPENCODE_DISABLE_DEFAULT_PLUGINS"]).toBe("1");
+    using folder = makeTempFolder();
+    const target = { base: "http://gw:1", relayPrefix: "relay", secret: "sk-s", models: [], label: null };
+    const own = {
+      ...target,
+      platform: "responses",
+      isDirect: true,
+      run: { session: "s", tool: null },
+    } as const;
+    const isOff = (connection: Connection, env: Record<string, string> = {}): boolean => {
+      const around = { HOME: folder.path, ...env };
+      return (
+        prepareTool(findTool("opencode"), connection, around).env["OPENCODE_DISABLE_DEFAULT_PLUGINS"] === "1"
+      );
+    };
+    expect(isOff(own)).toBe(false);
+    expect(isOff({ ...own, isDirect: false })).toBe(true);
+    const { run: _, ...shell } = own;
+    expect(isOff(shell)).toBe(true);
+    expect(isOff(own, { OPENCODE_AUTH_CONTENT: "{}" })).toBe(true);
+    mkdirSync(folder.join(".local/share/opencode"), { recursive: true });
+    writeFileSync(folder.join(".local/share/opencode/auth.json"), '{"openai":{"type":"oauth"}}');
+    expect(isOff(own)).toBe(true);
   });
 
   test("the SDKs get the variables that they read", () => {

@@ -52,8 +52,10 @@ async function record(exchange: Exchange): Promise<void> {
 function start(env: Record<string, string>): void {
   forwarder = openForwarder({
     gateway: { tls: false, host: "127.0.0.1", port: gateway.port },
-    secret: "sk-run",
-    label: "my project",
+    own: [
+      ["x-gateway-key", "sk-run"],
+      ["x-gateway-label", "my project"],
+    ],
     hosts: [HOST, "api.openai.com"],
     placeholder: PLACEHOLDER,
     env,

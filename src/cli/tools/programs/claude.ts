@@ -146,6 +146,8 @@ function listWindow(
   };
 }
 
+const TOOL_SEARCH = "ENABLE_TOOL_SEARCH";
+
 export const claude: Tool = {
   name: "claude",
   title: "Claude Code",
@@ -179,6 +181,16 @@ export const claude: Tool = {
     },
     args: [],
   }),
+  // Seen in 2.1.330: with an API key it asks for five minutes, with a login for an hour.
+  cacheVariables: {
+    "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
+    "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
+  },
+  // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
+  equalise: ({ isDirect }, env) => {
+    const isSet = { ...env, ...readAllVariables(env) }[TOOL_SEARCH] !== undefined;
+    return isDirect === true && !isSet ? { [TOOL_SEARCH]: "true" } : {};
+  },
   transparent: {
     host: "api.anthropic.com",
     unset: ["ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"],

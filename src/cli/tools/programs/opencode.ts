@@ -2,7 +2,9 @@
 
 import { join } from "node:path";
 import { MAKERS_OF } from "../../../billing/prices/sellers.ts";
-import { findText, homeOf } from "./overlay.ts";
+import type { Environment } from "../../../config/yaml/expand.ts";
+import { getField } from "../../../lib/json/json.ts";
+import { findText, homeOf, readSettings } from "./overlay.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
 import {
@@ -31,13 +33,24 @@ export const opencode: Tool = {
     // `anthropic/claude-opus-5-5`: the provider comes first.
     return findText(["model"], files)?.replace(/^[^/]*\//, "") ?? null;
   },
-  connect: (connection) => ({
-    // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the
-    // provider's address. The other default plugins do not affect these providers.
-    env: { OPENCODE_CONFIG_CONTENT: writeConfig(connection), OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
-    args: [],
-  }),
+  connect: (connection) => ({ env: { OPENCODE_CONFIG_CONTENT: writeConfig(connection) }, args: [] }),
+  // If the user has signed in to ChatGPT, one of its own plugins sends every request there, regardless of the provider's
+  // address. Otherwise that plugin adds what belongs to OpenAI. Lines of `gateway env` may outlive the next sign-in.
+  equalise: ({ isDirect, run }, env) =>
+    isDirect === true && run !== undefined && !hasLogin(env) ? {} : { OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
 };
+
+/** opencode sends these to a maker whose key it has by itself. As part of a config, they would not be sent. */
+const BETAS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  anthropic: { "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" },
+};
+
+function hasLogin(env: Environment): boolean {
+  const data = env["XDG_DATA_HOME"] || join(homeOf(env), ".local/share");
+  const logins = readSettings(join(data, "opencode/auth.json"));
+  const given = env["OPENCODE_AUTH_CONTENT"] ?? "";
+  return given !== "" || getField(getField(logins, "openai"), "type") === "oauth";
+}
 
 /** By its name in opencode, which knows the models of the makers. */
 interface Provider {
@@ -60,7 +73,7 @@ function listProviders(connection: Connection): Provider[] {
 }
 
 function writeConfig(connection: Connection): string {
-  const headers = listHeaders(connection);
+  const own = listHeaders(connection);
   const providers = listProviders(connection);
   const provider = Object.fromEntries(
     providers.map(({ id, models, version, npm }) => [
@@ -70,7 +83,7 @@ function writeConfig(connection: Connection): string {
         options: {
           baseURL: `${rootOf(connection)}/${version}`,
           apiKey: connection.secret,
-          ...(headers && { headers }),
+          ...writeFields({ ...(connection.isDirect === true && BETAS[id]), ...own }),
         },
         models: Object.fromEntries(models.map((model) => [model, describeModel(model, connection)])),
       },
@@ -83,6 +96,10 @@ function writeConfig(connection: Connection): string {
     disabled_providers: [],
     provider,
   });
+}
+
+function writeFields(headers: Readonly<Record<string, string>>): object {
+  return Object.keys(headers).length === 0 ? {} : { headers };
 }
 
 /** Without a window it never compacts a conversation. It knows that of the makers' models. */

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
-import { findText, homeOf } from "./overlay.ts";
+import { getField } from "../../../lib/json/json.ts";
+import { findText, homeOf, readSettings } from "./overlay.ts";
 import { chooseMainModel } from "./model-choice.ts";
 import {
   type Connection,
@@ -44,25 +45,55 @@ export const pi: Tool = {
       const advice = `needs the gateway as a provider in ${path}: \`gateway env pi --json\` prints it as \`file\``;
       return { path, content: { providers: { [PROVIDER]: describeProvider(connection) } }, advice };
     },
-    write: (_, __, folder) => {
+    write: (env, _, folder) => {
       const path = join(folder, "gateway.mjs");
-      const provider = JSON.stringify(describeProvider(connection));
+      const own = findOwnProvider(connection, env);
+      const provider = JSON.stringify(own === null ? describeProvider(connection) : redirect(connection));
       createFile(
         path,
-        `export default (pi) => pi.registerProvider(${JSON.stringify(PROVIDER)}, ${provider});\n`,
+        `export default (pi) => pi.registerProvider(${JSON.stringify(own ?? PROVIDER)}, ${provider});\n`,
       );
-      return { env: {}, args: ["--extension", path] };
+      return { env: {}, args: ["--extension", path, ...nameModel(connection, own)] };
     },
   }),
-  connect: (connection) => {
-    const models = listModelsOf(mainMakerOf(connection.platform), connection);
-    const model = chooseMainModel(models, connection.ownModel);
-    return {
-      env: {},
-      args: ["--provider", PROVIDER, ...(model === null ? [] : ["--model", model])],
-    };
-  },
+  // For a run, its extension is what decides about the provider.
+  connect: (connection) => ({
+    env: {},
+    args: connection.run === undefined ? nameModel(connection, null) : [],
+  }),
 };
+
+/** pi's own provider starts with the default that it has for it. */
+function nameModel(connection: Connection, own: string | null): string[] {
+  const { ownModel = null, platform } = connection;
+  const models = listModelsOf(mainMakerOf(platform), connection);
+  const isKept = ownModel !== null && models.includes(ownModel);
+  const model = own === null ? chooseMainModel(models, ownModel) : isKept ? ownModel : null;
+  return ["--provider", own ?? PROVIDER, ...(model === null ? [] : ["--model", model])];
+}
+
+/** At a maker's own address, pi's own provider for that maker, which knows its models. The user's own settings of it would come
+ *  before ours. Null: one of ours. */
+function findOwnProvider({ isDirect, platform }: Connection, env: Environment): string | null {
+  const maker = mainMakerOf(platform);
+  const read = (file: string): unknown => readSettings(join(folderOf(env), file));
+  const settings = [
+    getField(read("auth.json"), maker),
+    getField(getField(read("models.json"), "providers"), maker),
+  ];
+  return isDirect === true && settings.every((each) => each === undefined) ? maker : null;
+}
+
+/** It keeps its models. */
+function redirect(connection: Connection): object {
+  const [, version = ""] = APIS.get(mainMakerOf(connection.platform)) ?? [];
+  const headers = listHeaders(connection);
+  return {
+    baseUrl: `${rootOf(connection)}${version}`,
+    apiKey: connection.secret,
+    ...(headers && { headers }),
+  };
+}
 
 function folderOf(env: Environment): string {
   return env["PI_CODING_AGENT_DIR"] || join(homeOf(env), ".pi/agent");

@@ -7,6 +7,8 @@ import { CHAT, type Platform, PLATFORMS } from "../../../config/schema.ts";
 import { PLATFORM_ROWS, readPathPrefix, type ToolName } from "../../../dialects/platforms.ts";
 import type { Overlay, ToolSettings } from "./overlay.ts";
 
+export type CacheLifetime = "5m" | "1h";
+
 /** Null: not known. */
 export interface ModelLimits {
   /** The tokens of its context window. */
@@ -42,6 +44,10 @@ export interface Connection {
   readonly searchRefusal?: string | null;
   /** The model that the user's own settings of the tool name; null: none. */
   readonly ownModel?: string | null;
+  /** A channel of the group offers a WebSocket. */
+  readonly websocket?: boolean;
+  /** The lifetime of prompt caches that the tool should ask for; null: its own. */
+  readonly cache?: CacheLifetime | null;
   /** The group's channel passes on the tool's own login: the secret goes beside it. */
   readonly usesLogin?: boolean;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
@@ -69,7 +75,7 @@ export interface HeaderVariable {
 export const ANTHROPIC_HEADERS: HeaderVariable = { name: "ANTHROPIC_CUSTOM_HEADERS", separator: "\n" };
 export const OPENAI_HEADERS: HeaderVariable = { name: "OPENAI_CUSTOM_HEADERS", separator: "\n" };
 
-/** For settings in which header fields are an object. */
+/** For settings in which header fields are an object. With the tool's own login, the key is one of them. */
 export function listHeaders(connection: Connection): Record<string, string> | null {
   const { label, run, secret, usesLogin = false } = connection;
   if (label === null && run === undefined && !usesLogin) return null;
@@ -136,12 +142,24 @@ export interface Tool {
   connect(connection: Connection): ToolSettings;
   /** It can send its own login beside the gateway's key. These variables would replace that login. */
   readonly login?: { readonly misleading: readonly string[] };
+  /** Variables for the lifetime of its caches; absent: it has no such setting. */
+  readonly cacheVariables?: Readonly<Record<CacheLifetime, Readonly<Record<string, string>>>>;
+  /** Variables that make a request through the gateway what it is without, unless the user has set them. */
+  readonly equalise?: (connection: Connection, env: Environment) => Readonly<Record<string, string>>;
   /** How it runs at the vendor's own address; absent: it cannot. */
   readonly transparent?: TransparentTool;
   /** What the tool can do without the gateway and not with this connection; null: nothing. */
   readonly describeLoss?: (connection: Connection) => string | null;
   /** What a run does otherwise than the tool by itself, with these arguments; null: nothing. */
   readonly describeRun?: (env: Environment, words: readonly string[]) => string | null;
+}
+
+/** The variables for the cache that the tool should ask for. */
+export function listCacheVariables(
+  { cacheVariables }: Tool,
+  { cache = null }: Connection,
+): Readonly<Record<string, string>> {
+  return cache === null ? {} : (cacheVariables?.[cache] ?? {});
 }
 
 /** The variables that mislead the tool with this connection. */

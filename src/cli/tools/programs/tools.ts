@@ -39,7 +39,7 @@ const codex: Tool = {
   // Not the open models of the same name.
   ownModels: { pattern: /gpt(?!-oss)|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
   windowAdvice: "# -c model_context_window=N",
-  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login and tries no WebSocket. Values that are not TOML
+  // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
   connect: (connection) => ({
     env: {
@@ -52,6 +52,10 @@ const codex: Tool = {
       // upstream than OpenAI's own would not understand these requests.
       `model_providers.gateway.name=${connection.isDirect === true ? "OpenAI" : "gateway"}`,
       ...(isSearchRefused(connection) ? ["web_search=disabled"] : []),
+      // It does so by itself at OpenAI. On a 426 it sends the request over HTTP at once.
+      ...(connection.isDirect === true && connection.websocket === true
+        ? ["model_providers.gateway.supports_websockets=true"]
+        : []),
       `model_providers.gateway.base_url=${rootOf(connection)}/v1`,
       "model_providers.gateway.wire_api=responses",
       // The built-in provider would use the login, too, but sends no header for the key.

@@ -17,14 +17,12 @@ import {
   type UpstreamFault,
   type UpstreamResponse,
 } from "../../../lib/http1/types.ts";
-import { LABEL_HEADER } from "../programs/tool.ts";
 import { isWithoutInference } from "./paths.ts";
 
 export interface ForwardOptions {
   readonly gateway: Origin;
-  /** The key of the run. */
-  readonly secret: string;
-  readonly label: string | null;
+  /** For the gateway: the key of the run, and what its requests belong to. */
+  readonly own: readonly Field[];
   /** The vendor's hosts, in lower case. */
   readonly hosts: readonly string[];
   /** What the tool has in place of an API key. It is a credential for nobody. */
@@ -60,8 +58,7 @@ const ENDING = new Set([
 export function openForwarder(options: ForwardOptions): Forwarder {
   const client = createClient();
   const straight = new Map(options.hosts.map((host) => [host, findOrigin(host, options.env)]));
-  const { gateway, secret, label, placeholder, dialect } = options;
-  const own: Field[] = [["x-gateway-key", secret], ...(label === null ? [] : [field(LABEL_HEADER, label)])];
+  const { gateway, own, placeholder, dialect } = options;
 
   async function forward(exchange: Exchange): Promise<void> {
     const host = exchange.field("host")?.replace(/:443$/, "").toLowerCase() ?? "";
@@ -106,10 +103,6 @@ export function openForwarder(options: ForwardOptions): Forwarder {
 /** The tool's own words about the gateway do not count. */
 function omitOwn(fields: Fields): Fields {
   return fields.copy((name) => (name.startsWith("x-gateway-") ? null : name));
-}
-
-function field(name: string, value: string): Field {
-  return [name, value];
 }
 
 function findOrigin(host: string, env: Environment): Origin {

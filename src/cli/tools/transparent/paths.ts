@@ -13,8 +13,9 @@ const GET_PATHS = new Set([
   "/api/claude_code/settings",
   "/api/claude_code/policy_limits",
   "/api/claude_code/organizations/metrics_enabled",
-  // The addresses of its connectors.
+  // The addresses of its connectors, and until 2.1.278 a public list of MCP servers.
   "/api/directory/server-urls",
+  "/mcp-registry/v0/servers",
 ]);
 
 /** Feature switches and telemetry. */

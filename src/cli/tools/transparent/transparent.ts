@@ -14,7 +14,14 @@ import type { ToolConnection } from "../connection.ts";
 import { isCovering, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
 import { listUnset } from "../environment/misleading.ts";
 import type { ToolEnvironment } from "../programs/overlay.ts";
-import { listMisleading, mainMakerOf, type Tool, type TransparentTool } from "../programs/tool.ts";
+import {
+  listCacheVariables,
+  listHeaders,
+  listMisleading,
+  mainMakerOf,
+  type Tool,
+  type TransparentTool,
+} from "../programs/tool.ts";
 import { makeIdentity } from "./authority.ts";
 import { openForwarder } from "./forward.ts";
 import { openProxy } from "./proxy.ts";
@@ -41,8 +48,7 @@ export function openTransparent(connected: ToolConnection, env: Environment): Tr
   const isTls = base.protocol === "https:";
   const forwarder = openForwarder({
     gateway: { tls: isTls, host: base.hostname, port: Number(base.port || (isTls ? 443 : 80)) },
-    secret: connection.secret,
-    label: connection.label,
+    own: Object.entries(listHeaders({ ...connection, usesLogin: true }) ?? {}),
     hosts,
     placeholder: PLACEHOLDER,
     env: known,
@@ -55,6 +61,7 @@ export function openTransparent(connected: ToolConnection, env: Environment): Tr
     setting: {
       env: {
         ...(connection.usesLogin === true ? {} : ways.connect(PLACEHOLDER)),
+        ...listCacheVariables(tool, connection),
         HTTPS_PROXY: proxy.url,
         https_proxy: proxy.url,
         NODE_EXTRA_CA_CERTS: trusted,

@@ -1,0 +1,205 @@
+// The released tools, once directly and once through the gateway, against the same vendors: what they send has to be the
+// same, but for the differences that docs/tools.md lists. `npm run test:tools` downloads the tools and starts this.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DIFFERENCES } from "../../../src/cli/tools/differences.ts";
+import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
+import { PROGRAM } from "../../harness/program.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { type Arrived, startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
+import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "./compare.ts";
+import { hasTool, startProgram, WANTED } from "./installed.ts";
+
+const PATIENCE_MS = 600_000;
+const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
+const KEYS = {
+  ANTHROPIC_API_KEY: "sk-ant-api03-invented-for-a-test-0000000000000000",
+  OPENAI_API_KEY: "sk-invented-for-a-test-0000000000000000",
+  CODEX_API_KEY: "sk-invented-for-a-test-0000000000000000",
+  GEMINI_API_KEY: "AIzaInventedForATest00000000000000000000",
+  GOOGLE_GENERATIVE_AI_API_KEY: "AIzaInventedForATest00000000000000000000",
+};
+type Key = keyof typeof KEYS;
+
+interface Case {
+  readonly tool: string;
+  readonly args: readonly string[];
+  readonly group: "messages" | "responses" | "content" | "login";
+  /** The variables that a user without the gateway has. */
+  readonly keys: readonly Key[];
+  /** Of `gateway run`. */
+  readonly flags?: readonly string[];
+  /** What else these users set, because the tool has no address by itself. */
+  readonly own?: (vendor: Vendor) => Readonly<Record<string, string>>;
+  readonly ownArgs?: readonly string[];
+}
+
+const HELLO = ["-p", "hello"];
+const CODEX = ["exec", "--skip-git-repo-check", "hello"];
+/** Its default model depends on the list that it gets. */
+const OPENCODE = (model: string): string[] => ["run", "-m", model, "hello"];
+const QWEN = ["-p", "hello"];
+const CASES: readonly Case[] = [
+  { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
+  { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"], flags: ["--transparent"] },
+  { tool: "claude", args: HELLO, group: "login", keys: [] },
+  { tool: "claude", args: HELLO, group: "login", keys: [], flags: ["--transparent"] },
+  { tool: "codex", args: CODEX, group: "responses", keys: ["OPENAI_API_KEY", "CODEX_API_KEY"] },
+  { tool: "gemini", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
+  {
+    tool: "opencode",
+    args: OPENCODE("anthropic/claude-sonnet-4-5"),
+    group: "messages",
+    keys: ["ANTHROPIC_API_KEY"],
+  },
+  { tool: "opencode", args: OPENCODE("openai/gpt-5.4"), group: "responses", keys: ["OPENAI_API_KEY"] },
+  {
+    tool: "opencode",
+    args: OPENCODE("google/gemini-2.5-pro"),
+    group: "content",
+    keys: ["GOOGLE_GENERATIVE_AI_API_KEY"],
+  },
+  {
+    tool: "qwen",
+    args: [...QWEN, "--model", "claude-sonnet-4-5"],
+    ownArgs: ["--auth-type", "anthropic"],
+    group: "messages",
+    keys: ["ANTHROPIC_API_KEY"],
+    own: ({ plainUrl }) => ({ ANTHROPIC_BASE_URL: plainUrl, ANTHROPIC_MODEL: "claude-sonnet-4-5" }),
+  },
+  {
+    tool: "qwen",
+    args: [...QWEN, "--model", "gpt-5.4"],
+    ownArgs: ["--auth-type", "openai"],
+    group: "responses",
+    keys: ["OPENAI_API_KEY"],
+    own: ({ plainUrl }) => ({ OPENAI_BASE_URL: `${plainUrl}/v1`, OPENAI_MODEL: "gpt-5.4" }),
+  },
+  { tool: "pi", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
+  { tool: "pi", args: HELLO, group: "responses", keys: ["OPENAI_API_KEY"] },
+  { tool: "pi", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
+];
+
+/** What a user has: a choice of how to sign in, a login where there is no key. */
+function prepareHome(home: string, { group }: Case): void {
+  const write = (name: string, content: object): void => {
+    mkdirSync(dirname(join(home, name)), { recursive: true });
+    writeFileSync(join(home, name), JSON.stringify(content));
+  };
+  write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
+  if (group !== "login") return;
+  const scopes = ["user:inference", "user:profile", "user:sessions:claude_code"];
+  const plan = { subscriptionType: "max", rateLimitTier: "default_claude_max_20x" };
+  const times = { expiresAt: Date.now() + 8 * 3_600_000, refreshToken: "sk-ant-ort01-INVENTED" };
+  write(".claude/.credentials.json", { claudeAiOauth: { accessToken: LOGIN, scopes, ...plan, ...times } });
+}
+
+function describeChannels({ url: proxy, authority: ca }: Vendor): object {
+  const channel = (platform: string, host: string, credential: string) => ({
+    platform,
+    base_url: `https://${host}`,
+    credential,
+    proxy,
+    ca,
+  });
+  return {
+    messages: channel("messages", "api.anthropic.com", KEYS.ANTHROPIC_API_KEY),
+    responses: channel("responses", "api.openai.com", KEYS.OPENAI_API_KEY),
+    content: channel("content", "generativelanguage.googleapis.com", KEYS.GEMINI_API_KEY),
+    login: channel("messages", "api.anthropic.com", "client"),
+  };
+}
+
+const GROUPS = ["messages", "responses", "content", "login"] as const;
+
+describe.skipIf(WANTED === "")("real tools", () => {
+  let folder: TempFolder;
+  let vendor: Vendor;
+  let gateway: ChildGateway;
+  const rows: string[] = [];
+
+  beforeAll(async () => {
+    folder = makeTempFolder();
+    vendor = startVendor(folder.join("authority.pem"));
+    const groups = GROUPS.map((name) => [
+      name,
+      { platform: name === "login" ? "messages" : name, channels: [name] },
+    ]);
+    gateway = await startGateway({
+      config: {
+        channels: describeChannels(vendor),
+        groups: Object.fromEntries(groups),
+        keys: GROUPS.map((name) => ({ name, group: name, secret: `sk-test-${name}` })),
+      },
+      env: { XDG_RUNTIME_DIR: folder.path },
+      command: PROGRAM,
+    });
+  }, PATIENCE_MS);
+
+  afterAll(async () => {
+    await gateway.stop();
+    vendor.stop();
+    folder.remove();
+    console.log(rows.join("\n"));
+    const document = join(import.meta.dir, "../../../docs/tools.md");
+    if (process.env["WRITE_DOCS"] !== "1") return;
+    const text = readFileSync(document, "utf8");
+    writeFileSync(
+      document,
+      text.replace(DIFFERENCE_TABLE, () => formatDifferences(DIFFERENCES)),
+    );
+  });
+
+  /** Starts the tool in a home of its own. Returns what has arrived at the vendors. */
+  async function start(name: string, which: Case, command: readonly string[], env: Record<string, string>) {
+    const place = folder.join(name);
+    prepareHome(join(place, "home"), which);
+    const before = vendor.arrived.length;
+    const { stdout, stderr } = await startProgram(command, {
+      folder: place,
+      mostMs: PATIENCE_MS / 2,
+      env: {
+        ...(which.own === undefined && { HTTPS_PROXY: vendor.url, https_proxy: vendor.url }),
+        NO_PROXY: "127.0.0.1,localhost",
+        NODE_EXTRA_CA_CERTS: vendor.authority,
+        CODEX_CA_CERTIFICATE: vendor.authority,
+        GEMINI_CLI_TRUST_WORKSPACE: "true",
+        XDG_RUNTIME_DIR: folder.path,
+        ...env,
+      },
+    });
+    const arrived = vendor.arrived.slice(before);
+    // Otherwise there is nothing to compare.
+    expect([stderr.slice(-400), /simulated model|that is all I needed/.test(stdout)]).toEqual([
+      expect.anything(),
+      true,
+    ]);
+    return arrived;
+  }
+
+  const titled = CASES.map((each, index) => {
+    const { tool, group, flags = [] } = each;
+    return [`${tool} (${[group, ...flags].join(" ")})`, each, index] as const;
+  });
+  test.each(titled.filter(([, { tool }]) => hasTool(tool)))(
+    "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
+    async (title, which, index) => {
+      const { tool, args, group, keys, flags = [], ownArgs = [] } = which;
+      const own = { ...Object.fromEntries(keys.map((key) => [key, KEYS[key]])), ...which.own?.(vendor) };
+      const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...ownArgs, ...args], own);
+      const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
+      const words = ["run", "--yes", ...where, ...flags, tool];
+      const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
+      const places = compareRequests(direct, through);
+      const known = DIFFERENCES.filter(
+        ({ tools }) => tools.length === 0 || tools.some((each) => each === tool),
+      );
+      const strange = places.filter((place) => !known.some(({ part }) => part.test(place)));
+      rows.push(`${title}: ${places.join(", ")}`);
+      expect(strange).toEqual([]);
+    },
+    PATIENCE_MS,
+  );
+});

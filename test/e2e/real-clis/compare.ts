@@ -1,0 +1,111 @@
+// Compares what a tool sends without the gateway with what arrives through it: paths, fields, betas and every member of the
+// bodies, but for addresses, keys, and what differs from run to run.
+
+import type { Difference } from "../../../src/cli/tools/differences.ts";
+import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { isWithoutInference } from "../../../src/cli/tools/transparent/paths.ts";
+import type { Arrived } from "../../harness/upstreams/vendor.ts";
+
+/** The places of differences: `header version`, `beta x`, `body system[].cache_control.scope`, `request GET /v1/models`. */
+export function compareRequests(direct: readonly Arrived[], through: readonly Arrived[]): string[] {
+  const [one, other] = [group(direct), group(through)];
+  const places = new Set<string>();
+  for (const kind of new Set([...one.keys(), ...other.keys()])) {
+    const [before = [], after = []] = [one.get(kind), other.get(kind)];
+    if (before.length !== after.length) places.add(`request ${kind}`);
+    before.slice(0, after.length).forEach((request, index) => {
+      for (const place of compare(request, after[index] ?? request)) places.add(place);
+    });
+  }
+  return [...places].toSorted();
+}
+
+/** By method and path. Those of one path may come in any order: a title is asked for beside the answer. */
+function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
+  const kept = requests.filter(({ host, method, target }) =>
+    host === "chatgpt.com" ? target.includes("/codex/models") : !isWithoutInference(method, target),
+  );
+  const groups = new Map<string, Arrived[]>();
+  for (const request of kept.toSorted((a, b) => a.body.length - b.body.length)) {
+    const kind = `${request.method} ${request.target.split("?")[0]}`;
+    groups.set(kind, [...(groups.get(kind) ?? []), request]);
+  }
+  // A tool asks for it again when it is refused.
+  const lists = [...groups].filter(([kind]) => kind.endsWith("/models"));
+  for (const [kind, all] of lists) groups.set(kind, all.slice(0, 1));
+  return groups;
+}
+
+const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "host"]);
+
+function compare(direct: Arrived, through: Arrived): string[] {
+  const [one, other] = [direct, through].map(({ fields }) => new Map(fields));
+  const names = new Set([...(one?.keys() ?? []), ...(other?.keys() ?? [])].filter((name) => !KEYS.has(name)));
+  const headers = [...names].flatMap((name) => {
+    const [before = "", after = ""] = [one?.get(name), other?.get(name)];
+    if (name === "anthropic-beta")
+      return differ(before.split(","), after.split(",")).map((beta) => `beta ${beta}`);
+    return normalise(before) === normalise(after) ? [] : [`header ${name}`];
+  });
+  const [query, queried] = [direct, through].map(({ target }) => normalise(target));
+  const members = differ(listMembers(direct.body), listMembers(through.body)).map(
+    (member) => member.split("\t")[0] ?? "",
+  );
+  return [...headers, ...(query === queried ? [] : ["query"]), ...members.map((place) => `body ${place}`)];
+}
+
+/** What is in one list and not in the other, as often as it is. */
+function differ(one: readonly string[], other: readonly string[]): string[] {
+  const left = [...other];
+  const missing = one.filter((each) => {
+    const index = left.indexOf(each);
+    if (index >= 0) left.splice(index, 1);
+    return index < 0;
+  });
+  return [...missing, ...left];
+}
+
+/** Each value with its place, without positions in lists, but for the names of tools, whose order counts for caches. */
+function listMembers(body: string): string[] {
+  if (body === "") return [];
+  const members: string[] = [];
+  const visit = (value: unknown, place: string): void => {
+    if (Array.isArray(value)) {
+      if (place === "tools")
+        members.push(`tools order\t${JSON.stringify(value.map((tool) => Object(tool).name))}`);
+      value.forEach((each) => visit(each, `${place}[]`));
+    } else if (typeof value === "object" && value !== null)
+      for (const [name, each] of Object.entries(value)) visit(each, place === "" ? name : `${place}.${name}`);
+    else if (!OF_ANSWERS.test(place)) members.push(`${place}\t${normalise(String(value))}`);
+  };
+  visit(JSON.parse(body), "");
+  return members;
+}
+
+/** What the simulated model has made up: it numbers its answers. */
+const OF_ANSWERS = /\[\]\.(?:id|call_id|tool_use_id|signature)$/;
+
+/** Without what differs from run to run: ids, times, and the folders of a test. */
+function normalise(text: string): string {
+  return text
+    .replaceAll(/\/[\w/.-]*gateway-test-\w+\/\w+/g, "FOLDER")
+    .replaceAll(/-[\w-]*gateway-test-\w+-\w+/g, "FOLDER")
+    .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, "UUID")
+    .replaceAll(/\b(?:ses|msg)_\w{16,}/g, "ID")
+    .replaceAll(/[\da-f]{24,}/g, "HASH")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
+    .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
+    .replaceAll(/\bcch=\w+/g, "cch=ID");
+}
+
+/** The table of docs/tools.md. */
+export function formatDifferences(differences: readonly Difference[]): string {
+  const rows = differences.map(({ tools, what, because }) => {
+    const names = tools.map((name) => TOOLS.get(name)?.title ?? name).join(", ");
+    return `| ${names === "" ? "all" : names} | ${what} | ${because} |`;
+  });
+  return ["| tool | with the gateway | because |", "|---|---|---|", ...rows].join("\n");
+}
+
+/** The table in the text of the document. */
+export const DIFFERENCE_TABLE = /\| tool \| with the gateway \| because \|\n(?:\|.*\n)*\|.*/;
