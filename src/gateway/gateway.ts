@@ -6,6 +6,7 @@ import type { Alerts } from "../billing/limits/alerts.ts";
 import type { CallChains } from "../billing/limits/call-chains.ts";
 import type { Guard } from "../billing/limits/guard.ts";
 import type { Gate } from "../billing/limits/limits.ts";
+import type { WaitingRequests } from "../billing/limits/waiting.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import type { Client } from "../lib/http1/client/client.ts";
@@ -33,6 +34,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** The limits of keys and groups. */
   readonly gate: Gate;
+  /** Requests that wait for room in a limit. */
+  readonly waiting: WaitingRequests;
   /** Stops loops, and sessions with too many agents. */
   readonly guard: Guard;
   /** The tool calls of conversations that upstreams keep. */

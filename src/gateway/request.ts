@@ -97,6 +97,8 @@ export class Request implements ClientCall {
   estimatedInput = 0;
   /** What the limits reserve for it. It is released when its line is in the ledger. */
   admission: Admission = FREE;
+  /** Its client has left, so it waits for room no more. Null: it does not wait. */
+  endWait: (() => void) | null = null;
   /** Gets the tool calls of the response; undefined: no limit needs them. */
   calls: CallListener | undefined = undefined;
 

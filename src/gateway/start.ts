@@ -1,10 +1,11 @@
 // Starts a gateway from a Catalog, reloads it, and stops it.
 
 import { type Ledger, openLedger } from "../billing/ledger/ledger.ts";
-import { createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
+import { type Alerts, createAlerts, listLimitUses } from "../billing/limits/alerts.ts";
 import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
+import { WaitingRequests } from "../billing/limits/waiting.ts";
 import { refuseOpenLogins } from "./intake/login.ts";
 import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
@@ -84,7 +85,7 @@ export function startGateway(
     client,
     memory: new MemoryBudget(LARGE_BODIES_BYTES),
     ledger,
-    gate: createGate(ledger, (warning) => gateway.alerts.reached(warning)),
+    ...openGate(ledger, () => gateway.alerts),
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     chains: new CallChains(),
     contexts: contexts ?? null,
@@ -131,6 +132,17 @@ function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gat
 function openCatalogLedger({ ledger, zone }: Catalog, observer: Observer): Ledger {
   const { path, sync, rotate } = ledger;
   return openLedger({ path, sync, rotate, zone, report: (text) => observer.notice("error", text) });
+}
+
+/** The limits, and the requests that wait for room in them. */
+function openGate(ledger: Ledger, alerts: () => Alerts): Pick<Gateway, "gate" | "waiting"> {
+  const waiting = new WaitingRequests();
+  const gate = createGate(
+    ledger,
+    (warning) => alerts().reached(warning),
+    () => waiting.freed(),
+  );
+  return { gate, waiting };
 }
 
 function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
@@ -196,6 +208,7 @@ function run(
       gateway.ledger.zone = next.zone;
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
+      gateway.waiting.freed();
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {

@@ -166,6 +166,7 @@ const MOST_RECENT_BYTES = 1 << 25;
 export type Recent = Pick<Row, "time" | "key" | "group" | "model" | "client"> & {
   /** Its output tokens; null: they are not known exactly. */
   readonly output: number | null;
+  readonly durationMs: number | null;
 };
 
 /** The requests at the end of the ledger, also across a rotation: those since a moment, and at least those of the last bytes. */
@@ -204,7 +205,9 @@ function readRequests(path: string, from: number): Recent[] {
     const { time, key, group, model, basis, limit, usage, client } = row;
     const isKnown = basis === "exact" && (limit === null || isPaid(row));
     const output = isKnown ? (usage["output"] ?? null) : null;
-    requests.push({ time, key, group, model, client, output });
+    const duration = row.line["duration_ms"];
+    const durationMs = typeof duration === "number" ? duration : null;
+    requests.push({ time, key, group, model, client, output, durationMs });
   }
   return requests;
 }

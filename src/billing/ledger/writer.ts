@@ -9,8 +9,8 @@ import { atTurnEnd } from "../../lib/time/next-turn.ts";
 import type { FileLock } from "../../lib/files/file-lock.ts";
 import type { Usd } from "../../lib/money.ts";
 import type { Zone } from "../../lib/text/zone.ts";
-import { CachedPrompts, type Conversation } from "../limits/cached-prompts.ts";
-import type { OutputHistory } from "../limits/expected-output.ts";
+import { CachedPrompts, type Conversation, type ExpectedPrompt } from "../limits/cached-prompts.ts";
+import type { AnswerHistory, ExpectedAnswer } from "../limits/answer-history.ts";
 import { LedgerChain } from "./chain.ts";
 import { listLedgerFiles } from "./rotation.ts";
 import type { Intent, OpenRequest } from "./journal.ts";
@@ -49,7 +49,7 @@ export interface RecoveredLedger extends StartSums {
   readonly lock: FileLock;
   readonly store: LedgerStore;
   readonly recent: readonly Recent[];
-  readonly outputs: OutputHistory;
+  readonly answers: AnswerHistory;
 }
 
 /** The requests of one turn that wait for their journal records. */
@@ -67,8 +67,8 @@ export class LedgerWriter {
   readonly recent: readonly Recent[];
   /** How many lines of the start's sums are from the index, which may be wrong. Null: all are from the ledger. */
   readonly indexedLines: number | null;
-  readonly #outputs: OutputHistory;
-  readonly #cached = new CachedPrompts();
+  readonly #answers: AnswerHistory;
+  readonly #prompts = new CachedPrompts();
   readonly #open = new Map<string, OpenRequest>();
   readonly #chain: LedgerChain;
   #records: (() => string)[] = [];
@@ -92,7 +92,7 @@ export class LedgerWriter {
     this.#store = parts.store;
     this.recent = parts.recent;
     this.indexedLines = parts.indexedLines;
-    this.#outputs = parts.outputs;
+    this.#answers = parts.answers;
     this.#chain = new LedgerChain(parts.sums, parts.store.position.prev);
   }
 
@@ -149,8 +149,8 @@ export class LedgerWriter {
     this.#schedule();
   }
 
-  /** Writes the one line of an open request. */
-  append(draft: LineDraft): void {
+  /** Writes the one line of an open request. `estimatedInput`: the tokens of its prompt, by its size; 0: not known. */
+  append(draft: LineDraft, estimatedInput = 0): void {
     if (this.#closing) {
       this.#options.report(
         `request ${draft.id} ended after the ledger was closed: it gets its line at the next start`,
@@ -159,7 +159,7 @@ export class LedgerWriter {
     }
     if (!this.#open.has(draft.id))
       throw new Error(`request ${draft.id} is not open: it has its line, or never gets one`);
-    this.#addLine(draft);
+    this.#addLine(draft, estimatedInput);
     this.#open.delete(draft.id);
   }
 
@@ -171,17 +171,18 @@ export class LedgerWriter {
       );
     else {
       this.#records.push(() => encodeUnopened(draft.id));
-      this.#addLine(draft);
+      this.#addLine(draft, 0);
     }
   }
 
-  #addLine(draft: LineDraft): void {
+  #addLine(draft: LineDraft, estimatedInput: number): void {
     this.#chain.addLine(draft);
     const { basis, model, usage, limit_usd: limit, paid_by: payer, suspect } = draft;
     const isEstimate = limit !== undefined && (payer === undefined || suspect !== undefined);
     const isKnown = basis === "exact" && !isEstimate;
-    if (isKnown && usage["output"] !== undefined) this.#outputs.add(model, usage["output"]);
-    if (isKnown) this.#cached.add(draft, usage, this.#now());
+    if (isKnown && usage["output"] !== undefined)
+      this.#answers.add(model, usage["output"], draft.duration_ms);
+    if (isKnown) this.#prompts.add(draft, usage, this.#now(), estimatedInput);
     this.#schedule();
   }
 
@@ -266,14 +267,14 @@ export class LedgerWriter {
     return own.map((row) => Date.parse(row.time)).filter((time) => time > since);
   }
 
-  /** How many tokens of its next prompt a session will probably read from the cache. */
-  expectCached(conversation: Conversation): number {
-    return this.#cached.expect(conversation, this.#now());
+  /** What a session's next prompt will probably be like, of so many tokens by its size. */
+  expectPrompt(conversation: Conversation, estimatedInput: number): ExpectedPrompt {
+    return this.#prompts.expect(conversation, this.#now(), estimatedInput);
   }
 
-  /** How many output tokens the longest 1 % of a model's recent responses used; null: it has none. */
-  expectOutput(model: string): number | null {
-    return this.#outputs.expect(model);
+  /** What a model's next answer will probably be like; null: nothing is known. */
+  expectAnswer(model: string): ExpectedAnswer | null {
+    return this.#answers.expect(model);
   }
 
   /** ISO time of a key's last billed request. */

@@ -1,41 +1,72 @@
 // Whether a key may send one more request: the limits of the key and of its
 // group against what the ledger counts and what is in flight.
 //
-// The bound: a request is let in while what is counted plus what requests in
-// flight have reserved is below the limit. So a limit is exceeded by at most the
-// last request let in, plus what requests in flight used beyond their reservation.
-// With `strict`, each request reserves the most that it can cost and has to fit:
-// nothing is exceeded. Requests whose cost is not known count with an estimate.
+// A request is let in while two sums fit. What is counted, plus what the requests in flight will probably cost, is below
+// the limit. And what is counted, plus what these and the request itself may well cost, is at most twice the limit, or the
+// limit and the dearest of them. A request alone is let in while less than the limit is counted. Where only requests in
+// flight are in the way, the request may wait. With `strict`, each request reserves the most that it can cost and has to
+// fit: nothing is exceeded. Requests whose cost is not known count with an estimate.
 // docs/decisions/0017-limits-bind.md has the reasons.
 
 import type { Key, Limits } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { addUsd, formatUsd, parseUsd, subtractUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { findNextSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Holder, Window } from "../ledger/sums/sums.ts";
 import type { CountWarning } from "./stops.ts";
-import type { UnboundedCost } from "./reserve.ts";
+import {
+  type Claim,
+  type Demand,
+  findInWay,
+  type Flight,
+  guessWait,
+  IN_FLIGHT_RETRY_SECONDS,
+  leave,
+  mostOf,
+  noteRefusal,
+  openFlight,
+  type Share,
+} from "./flight.ts";
+import type { Forecast, UnboundedCost } from "./reserve.ts";
 
 export interface Admission {
   /** What limits count for this request as long as its cost is not known, a decimal in USD; null: no limit in USD does. */
   readonly reservedUsd: string | null;
+  /** The same for a response that goes on when its request has ended: what it may well cost. */
+  readonly mostUsd: string | null;
   /** A limit is `strict`: then an estimate counts in full, also if part of the cost is known. */
   readonly strict: boolean;
   /** A limit in USD let it in, although the model has no price: no limit counts it. */
   readonly unpriced: boolean;
-  /** The request is over. To be called after its line is in the ledger; again does nothing. */
-  release(): void;
+  /** The request is over. To be called after its line is in the ledger; again does nothing. `isWhole`: it had its whole
+   *  answer, which shows that as many requests at once are usual. */
+  release(isWhole?: boolean): void;
+}
+
+/** Requests in flight are in the way. When one of them ends, the request may be let in. */
+export interface NoRoom {
+  readonly noRoom: GatewayError;
+  /** Where the room is missing, and how many wait there. */
+  readonly at: { waiting: number };
 }
 
 /** What a request may cost. Computed only if a limit in USD needs it. */
 export interface Cost {
   /** The client's name of the model. */
   readonly model: string;
-  /** What it will probably cost, a decimal in USD; null: the model has no price. */
-  readonly expect: () => string | null;
+  /** Null: the model has no price. */
+  readonly expect: () => Forecast | null;
   /** The most that it can cost. */
   readonly bound: () => string | UnboundedCost;
+  /** How long its model's answers take; null: not known. */
+  readonly seconds: () => number | null;
+}
+
+export interface Arrival {
+  readonly session?: string | undefined;
+  /** It has waited for its turn: others that wait do not come before it. */
+  readonly hasWaited?: boolean;
 }
 
 export interface Gate {
@@ -43,22 +74,12 @@ export interface Gate {
    * Throws `limit_spent`, `limit_unenforceable` or `rate_limited`. A request without `cost` is not billed: only
    * the settings on the number of requests count it.
    */
-  admit(key: Key, now: number, cost: Cost | null, session?: string): Admission;
+  admit(key: Key, now: number, cost: Cost | null, arrival?: Arrival): Admission | NoRoom;
 }
 
 const MINUTE_MS = 60_000;
-/** What is reserved comes free as requests end. */
-const IN_FLIGHT_RETRY_SECONDS = 2;
 /** Clients are not to wait for a limit that does not reset. */
 export const NEVER_RESETS_RETRY_SECONDS = 86_400;
-
-/** What is in flight for one key or group, and when its last requests were let in. */
-interface Flight {
-  running: number;
-  reserved: Usd;
-  /** Of the last minute, oldest first; no longer than the limit. */
-  recent: number[];
-}
 
 /** Whose limits count: the key, its group, or the session, as the key or the group limits each session. */
 interface Side {
@@ -74,14 +95,11 @@ type Sums = Pick<Ledger, "spentOf" | "estimatedOf" | "recentOf" | "zone">;
 /** Called for each refusal because of a limit on the number of a session's requests. */
 export type ReportStop = (warning: CountWarning) => void;
 
-export function createGate(ledger: Sums, report: ReportStop = () => undefined): Gate {
+/** `freed`: called when a request in flight has ended. */
+export function createGate(ledger: Sums, report: ReportStop = () => undefined, freed = (): void => {}): Gate {
   const flights = new Map<string, Flight>();
-  const openFlight = (id: string, holder: Holder, now: number): Flight => {
-    const flight = flights.get(id) ?? {
-      running: 0,
-      reserved: ZERO_USD,
-      recent: ledger.recentOf(holder, now - MINUTE_MS),
-    };
+  const findFlight = (id: string, holder: Holder, now: number): Flight => {
+    const flight = flights.get(id) ?? openFlight(ledger.recentOf(holder, now - MINUTE_MS));
     // The least recently used come first.
     flights.delete(id);
     flights.set(id, flight);
@@ -91,14 +109,14 @@ export function createGate(ledger: Sums, report: ReportStop = () => undefined): 
     const sides: Side[] = [];
     const id = `${owner.kind} ${owner.name}`;
     if (hasOwnLimits(limits))
-      sides.push({ holder: owner, owner, limits, flight: openFlight(id, owner, now) });
+      sides.push({ holder: owner, owner, limits, flight: findFlight(id, owner, now) });
     if (session === undefined || !limitsSessions(limits)) return sides;
     const holder: Holder = { kind: "session", name: session };
-    const flight = openFlight(`${id} ${session}`, holder, now);
+    const flight = findFlight(`${id} ${session}`, holder, now);
     return [...sides, { holder, owner, limits: limitSession(limits), flight }];
   };
   return {
-    admit(key, now, cost, session) {
+    admit(key, now, cost, { session, hasWaited = false } = {}) {
       const { group } = key;
       const sides = [
         ...listSides({ kind: "key", name: key.name }, key.limits, now, session),
@@ -107,27 +125,28 @@ export function createGate(ledger: Sums, report: ReportStop = () => undefined): 
       if (sides.length === 0) return FREE;
       for (const side of sides) checkRates(side, now, report);
       const demand = cost === null ? NOTHING : findDemand(sides, cost);
-      if (cost !== null) for (const side of sides) checkMoney(side, demand, ledger, now);
+      for (const side of cost === null ? [] : sides) {
+        const noRoom = checkMoney(side, { demand, hasWaited }, ledger, now);
+        if (noRoom !== null) return noRoom;
+      }
       forgetIdle(flights, now);
-      return enter(sides, now, demand);
+      return enter(sides, now, demand, freed);
     },
   };
 }
 
-/** What one request asks the limits for. */
-interface Demand {
-  /** Null: the model has no price, or no limit in USD needs to know. */
-  readonly expected: Usd | null;
-  /** The most that it can cost; null unless a limit is strict. */
-  readonly worst: Usd | null;
-  readonly unpriced: boolean;
-}
-
-const NOTHING: Demand = { expected: null, worst: null, unpriced: false };
+const NOTHING: Demand = {
+  expected: null,
+  most: () => ZERO_USD,
+  worst: null,
+  unpriced: false,
+  seconds: () => null,
+};
 
 /** For a request that no limit counts. */
 export const FREE: Admission = {
   reservedUsd: null,
+  mostUsd: null,
   strict: false,
   unpriced: false,
   release: () => undefined,
@@ -186,16 +205,19 @@ function hasOwnUsdLimit({ usdPerDay, usdPerMonth, usdTotal }: Limits): boolean {
 function findDemand(sides: readonly Side[], cost: Cost): Demand {
   const limited = sides.filter(({ limits }) => hasOwnUsdLimit(limits));
   if (limited.length === 0) return NOTHING;
-  const expected = cost.expect();
-  if (expected === null) {
+  const forecast = cost.expect();
+  if (forecast === null) {
     for (const side of limited) if (!side.limits.allowUnpriced) throw refuseUnpriced(side, cost.model);
     return { ...NOTHING, unpriced: true };
   }
+  const expected = parseUsd(forecast.expected);
+  const most = (isProven: boolean): Usd => parseUsd(forecast.most(isProven));
+  const { seconds } = cost;
   const strict = limited.find(({ limits }) => limits.strict);
-  if (strict === undefined) return { expected: parseUsd(expected), worst: null, unpriced: false };
+  if (strict === undefined) return { expected, most, worst: null, unpriced: false, seconds };
   const worst = cost.bound();
   if (typeof worst !== "string") throw refuseUnbounded(strict, cost.model, worst);
-  return { expected: parseUsd(expected), worst: parseUsd(worst), unpriced: false };
+  return { expected, most, worst: parseUsd(worst), unpriced: false, seconds };
 }
 
 function refuseUnpriced({ holder }: Side, model: string): GatewayError {
@@ -213,27 +235,31 @@ function refuseUnbounded({ holder }: Side, model: string, { unbounded }: Unbound
   );
 }
 
-function enter(sides: readonly Side[], now: number, { expected, worst, unpriced }: Demand): Admission {
-  const shares = sides.map(({ flight, limits }) => {
+function enter(sides: readonly Side[], now: number, demand: Demand, freed: () => void): Admission {
+  const { expected, worst, unpriced } = demand;
+  const shares = sides.map(({ flight, limits }): Share => {
     const reserved = (limits.strict ? worst : expected) ?? ZERO_USD;
+    const most = mostOf(flight, demand, now);
     flight.running += 1;
     flight.reserved = addUsd(flight.reserved, reserved);
     if (limits.requestsPerMinute !== null) flight.recent.push(now);
-    return { flight, reserved };
+    const share = { flight, reserved, most, rank: flight.running, since: now };
+    flight.shares.add(share);
+    return share;
   });
   const counted = worst ?? expected;
+  const most = worst ?? (expected === null ? null : demand.most(false));
   let left = false;
   return {
     reservedUsd: counted === null ? null : formatUsd(counted),
+    mostUsd: most === null ? null : formatUsd(most),
     strict: worst !== null,
     unpriced,
-    release() {
+    release(isWhole = false) {
       if (left) return;
       left = true;
-      for (const { flight, reserved } of shares) {
-        flight.running -= 1;
-        flight.reserved = subtractUsd(flight.reserved, reserved);
-      }
+      for (const share of shares) leave(share, isWhole);
+      freed();
     },
   };
 }
@@ -243,12 +269,13 @@ function checkRates(side: Side, now: number, report: ReportStop): void {
   checkRate(side, side.limits.requestsPerMinute, now, report);
 }
 
-function checkMoney(side: Side, { worst }: Demand, ledger: Sums, now: number): void {
-  const { limits } = side;
-  const own = limits.strict ? worst : null;
-  checkSpent(side, { window: "day", limit: limits.usdPerDay, own, ledger, now });
-  checkSpent(side, { window: "month", limit: limits.usdPerMonth, own, ledger, now });
-  checkSpent(side, { window: "total", limit: limits.usdTotal, own, ledger, now });
+function checkMoney(side: Side, claim: Claim, ledger: Sums, now: number): NoRoom | null {
+  const { usdPerDay, usdPerMonth, usdTotal } = side.limits;
+  return (
+    checkSpent(side, { window: "day", limit: usdPerDay, claim, ledger, now }) ??
+    checkSpent(side, { window: "month", limit: usdPerMonth, claim, ledger, now }) ??
+    checkSpent(side, { window: "total", limit: usdTotal, claim, ledger, now })
+  );
 }
 
 function checkConcurrency({ holder, flight }: Side, limit: number | null): void {
@@ -282,23 +309,24 @@ function checkRate({ holder, flight }: Side, limit: number | null, now: number, 
 interface SpendCheck {
   readonly window: Window;
   readonly limit: string | null;
-  /** The most that the request can cost, if the limit is strict. */
-  readonly own: Usd | null;
+  readonly claim: Claim;
   readonly ledger: Sums;
   readonly now: number;
 }
 
 const SETTINGS = { day: "usd_per_day", month: "usd_per_month", total: "usd_total" } as const;
 
-function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck): void {
-  if (limit === null) return;
-  const { holder, flight } = side;
+function checkSpent(side: Side, { window, limit, claim, ledger, now }: SpendCheck): NoRoom | null {
+  if (limit === null) return null;
+  const { holder, flight, limits } = side;
+  const { demand } = claim;
   const most = parseUsd(limit);
+  const own = limits.strict ? demand.worst : null;
   const charged = ledger.spentOf(holder, window);
   const estimated = ledger.estimatedOf(holder, window);
   const counted = addUsd(charged, estimated);
-  const committed = addUsd(counted, flight.reserved);
-  if (own === null ? committed < most : addUsd(committed, own) <= most) return;
+  const reserved = findInWay(flight, { counted, most, own, now }, claim);
+  if (reserved === null) return null;
   const doubt =
     estimated > ZERO_USD ? ` and $${formatUsd(estimated)} estimated for requests without known usage` : "";
   const setting = holder.kind === "session" ? "usd_per_session" : SETTINGS[window];
@@ -307,16 +335,17 @@ function checkSpent(side: Side, { window, limit, own, ledger, now }: SpendCheck)
     own === null ? "" : ` This request may cost up to $${formatUsd(own)}, and the limit is strict.`;
   const couldFit = own === null ? counted < most : addUsd(counted, own) <= most;
   if (couldFit) {
-    throw new GatewayError(
+    noteRefusal(flight, now);
+    const noRoom = new GatewayError(
       "rate_limited",
-      `${state}; up to $${formatUsd(flight.reserved)} more is reserved by ${countRequests(flight.running)} in flight: try again when one has ended.${need}`,
-      { retryAfterSeconds: IN_FLIGHT_RETRY_SECONDS },
+      `${state}; up to $${formatUsd(reserved)} more is reserved by ${countRequests(flight.running)} in flight: try again when one has ended.${need}`,
+      { retryAfterSeconds: guessWait(flight, demand, now) },
     );
+    return { noRoom, at: flight };
   }
   const reset = findReset(window, ledger.zone, now);
   const advice = own !== null && counted < most ? " A smaller max_tokens or prompt may fit." : "";
   throw new GatewayError("limit_spent", `${state}.${need}${advice} ${describeEnd(side, reset)}`, {
-    resetsAt: reset,
     retryAfterSeconds:
       reset === null ? NEVER_RESETS_RETRY_SECONDS : Math.max(1, Math.ceil((reset - now) / 1000)),
   });

@@ -1,5 +1,6 @@
-// What a request may cost, read from its body before it goes out: for limits only, never for a bill. Two amounts:
-// what it will probably cost, and for `strict` limits the most that it can cost. docs/decisions/0017-limits-bind.md
+// What a request may cost, read from its body before it goes out: for limits only, never for a bill. Three amounts: what it
+// will probably cost, what it may well cost, and for `strict` limits the most that it can cost.
+// docs/decisions/0017-limits-bind.md
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
@@ -8,6 +9,8 @@ import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
 import { parseUsd } from "../../lib/money.ts";
 
 import type { Tariff, Usage, UsageKind } from "../usage.ts";
+import type { ExpectedAnswer } from "./answer-history.ts";
+import type { ExpectedPrompt } from "./cached-prompts.ts";
 import { type ClientTools, readTools } from "./client-tools.ts";
 
 /** What a usage costs at one of the channels that may serve the request; null: it has no price there. */
@@ -16,11 +19,10 @@ export type Quote = (usage: Usage, tariff: Tariff) => string | null;
 export interface ReservedRequest {
   /** Decompressed. */
   readonly body: Uint8Array;
-  readonly estimatedInput: number;
-  /** What the session will probably read from the cache. */
-  readonly expectedCached: number;
-  /** What the longest 1 % of the model's recent responses used; null: it has none. */
-  readonly expectedOutput: number | null;
+  /** What its prompt will probably be like. */
+  readonly prompt: ExpectedPrompt;
+  /** What its answer will probably be like; null: nothing is known. */
+  readonly answer: ExpectedAnswer | null;
   /** False for embeddings, whose responses have no output tokens. */
   readonly hasOutput: boolean;
   /** The members that cap the output in this dialect. Upstreams ignore those of another. None: nothing caps it. */
@@ -38,22 +40,48 @@ export interface UnboundedCost {
   readonly unbounded: string;
 }
 
-/** If nothing is known about a model's responses. */
-const UNKNOWN_OUTPUT_TOKENS = 32_000;
+/** If nothing is known about a model's answers. */
+const UNKNOWN_OUTPUT_TOKENS = 4000;
+/** What an answer may well have if the request allows more, or has no cap. */
+const UNCAPPED_OUTPUT_TOKENS = 32_000;
+/** An answer may be this much longer than the longest ones of a model before. */
+const SURPRISE = 10;
 
-/** What it will probably cost: a decimal in USD. Null: the model has no price. */
-export function expectCost(request: ReservedRequest): string | null {
-  const { body, estimatedInput, expectedCached, expectedOutput, hasOutput, quotes, capNames } = request;
-  if (!hasOutput) return quoteAll(quotes, { input: estimatedInput }, {});
-  const { cap, answers } = readFields(body, capNames);
-  const output = Math.min(
-    cap ?? Number.POSITIVE_INFINITY,
-    (expectedOutput ?? UNKNOWN_OUTPUT_TOKENS) * (answers ?? 1),
-  );
-  const cached = Math.min(expectedCached, estimatedInput);
-  const input = estimatedInput - cached;
-  return quoteAll(quotes, cached === 0 ? { input, output } : { input, cache_read: cached, output }, {});
+/** What a request may cost. Amounts are decimals in USD. */
+export interface Forecast {
+  /** What it will probably cost. */
+  readonly expected: string;
+  /** What it may well cost. `isProven`: its model's answers before say so; else its cap does. */
+  readonly most: (isProven: boolean) => string;
 }
+
+/** Null: the model has no price. */
+export function forecastCost(request: ReservedRequest): Forecast | null {
+  const { body, prompt, answer, hasOutput, quotes, capNames } = request;
+  const { tokens, cached } = prompt;
+  const input = tokens - cached;
+  const read = cached === 0 ? { input } : { input, cache_read: cached };
+  const { cap, answers } = hasOutput ? readFields(body, capNames) : NO_OUTPUT;
+  const count = answers ?? 1;
+  const most = cap ?? Number.POSITIVE_INFINITY;
+  const output = Math.min(most, (answer?.output ?? UNKNOWN_OUTPUT_TOKENS) * count);
+  const expected = quoteAll(quotes, hasOutput ? { ...read, output } : read, {});
+  if (expected === null) return null;
+  if (!hasOutput) return { expected, most: () => expected };
+  const few = UNKNOWN_OUTPUT_TOKENS * count;
+  const proven = answer?.isOwn === true ? Math.max(answer.longest * SURPRISE * count, few) : most;
+  // Until answers show it, nobody knows whether the upstream obeys a small cap.
+  const unproven = Math.max(Math.min(most, UNCAPPED_OUTPUT_TOKENS * count), few);
+  return {
+    expected,
+    most: (isProven) => {
+      const produced = isProven ? Math.min(most, proven, unproven) : unproven;
+      return quoteAll(quotes, { ...read, output: produced }, {}) ?? expected;
+    },
+  };
+}
+
+const NO_OUTPUT = { cap: null, answers: 1 } as const;
 
 const NO_CAPS: UnboundedCost = { unbounded: "its output has no cap, and this endpoint accepts none" };
 const NO_PRICE: UnboundedCost = { unbounded: "it has no price" };

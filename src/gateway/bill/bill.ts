@@ -5,14 +5,16 @@ import type { Payer } from "../../billing/ledger/line.ts";
 import type { Intent } from "../../billing/ledger/journal.ts";
 import { computeCharge } from "../../billing/charge.ts";
 import { limitsCalls } from "../../billing/limits/guard.ts";
-import { type Admission, type Cost, FREE, isLimited } from "../../billing/limits/limits.ts";
+import { type Admission, type Cost, FREE, isLimited, type NoRoom } from "../../billing/limits/limits.ts";
 import { addRegion, findPrice, type Overrides, sellerOf } from "../../billing/prices.ts";
-import { boundCost, expectCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
+import { boundCost, forecastCost, type Quote, type ReservedRequest } from "../../billing/limits/reserve.ts";
 import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
+import { GatewayError } from "../../lib/errors.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
+import { findKey } from "../intake/authenticate.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import type { Request } from "../request.ts";
 
@@ -22,14 +24,16 @@ const BILLED = new Set(["generate", "embed", "other"]);
 const COUNTED = new Set(["count"]);
 
 /** Checks the limits, reserves the amount, and names the request in the journal. Null: nothing has to be waited for. */
-export function openBill(r: Request, gateway: Gateway): Promise<void> | null {
+export function openBill(r: Request, gateway: Gateway): Promise<unknown> | null {
   const { purpose } = r.target.endpoint;
   r.open = BILLED.has(purpose);
   const { plain } = r.body;
   r.estimatedInput = r.open && plain !== null ? estimateInputTokens(plain) : 0;
   r.requested = r.candidates[0]?.model ?? null;
-  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key)) admit(r, gateway);
-  else if (purpose === "resource" && limitsCalls(r.key)) {
+  if ((r.open || COUNTED.has(purpose)) && isLimited(r.key)) {
+    const waiting = admit(r, gateway);
+    if (waiting !== null) return waiting.then(() => (r.open ? writeIntent(r, gateway) : null));
+  } else if (purpose === "resource" && limitsCalls(r.key)) {
     // The calls of a response that ran in the background are in the request that fetches it.
     r.calls = gateway.chains.follow(r.key.name, null);
   }
@@ -44,11 +48,11 @@ function writeIntent(r: Request, { ledger }: Gateway): Promise<void> | null {
   return written;
 }
 
-function admit(r: Request, gateway: Gateway): void {
+/** Null: it is let in. Else requests in flight leave no room, and it waits for a moment. */
+function admit(r: Request, gateway: Gateway): Promise<void> | null {
   const { key, client } = r;
   // What has ended in this turn counts with what it cost.
   gateway.finished.flush();
-  const now = gateway.now();
   const { dialect, purpose } = r.target.endpoint;
   const hasOutput = purpose === "generate";
   const read: { pairs: LastPairs | null } = { pairs: null };
@@ -56,16 +60,55 @@ function admit(r: Request, gateway: Gateway): void {
     read.pairs = r.prompt === null || !hasOutput ? null : readPairs(r.prompt, key, dialect, gateway.chains);
     return read.pairs?.count ?? 0;
   };
-  const leave = gateway.guard.enter(key, { client, sameCalls }, now);
-  try {
-    const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
-    const admission = gateway.gate.admit(key, now, cost, client.session);
-    r.admission = leave === null ? admission : releaseBoth(admission, leave);
-    r.calls = read.pairs === null ? undefined : gateway.chains.follow(key.name, read.pairs);
-  } catch (error) {
+  const leave = gateway.guard.enter(key, { client, sameCalls }, gateway.now());
+  const refuse = (error: unknown): never => {
     leave?.();
     throw error;
+  };
+  const enter = (admission: Admission): void => {
+    r.admission = leave === null ? admission : releaseBoth(admission, leave);
+    r.calls = read.pairs === null ? undefined : gateway.chains.follow(key.name, read.pairs);
+  };
+  try {
+    const cost = r.open ? describeCost(r, hasOutput, gateway) : null;
+    const ask = (limited: Key, hasWaited: boolean): Admission | NoRoom =>
+      gateway.gate.admit(limited, gateway.now(), cost, { session: client.session, hasWaited });
+    const place = ask(key, false);
+    if ("noRoom" in place)
+      return waitForRoom(r, place, () => ask(keyNow(r, gateway), true), gateway).then(enter, refuse);
+    enter(place);
+    return null;
+  } catch (error) {
+    return refuse(error);
   }
+}
+
+/** A key can be disabled, or get another limit, while its request waits. */
+function keyNow({ exchange, target, key }: Request, { catalog, now }: Gateway): Key {
+  return findKey(exchange, target.endpoint.keySources, catalog, now()) ?? key;
+}
+
+/** Nothing has been sent or noted: a kill, or a client that leaves, costs nothing. */
+async function waitForRoom(
+  r: Request,
+  place: NoRoom,
+  ask: () => Admission | NoRoom,
+  { waiting }: Gateway,
+): Promise<Admission> {
+  const wait = waiting.hold(place, ask);
+  if (wait === null) throw place.noRoom;
+  r.endWait = () => wait.end(new GatewayError("client_gone", "The client disconnected."));
+  watchWaiting(r);
+  try {
+    return await wait.admitted;
+  } finally {
+    r.endWait = null;
+  }
+}
+
+/** Not part of the function above, so that it does not keep the body alive. */
+function watchWaiting(r: Request): void {
+  r.exchange.onGone(() => r.endWait?.());
 }
 
 /** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered. */
@@ -75,8 +118,8 @@ function readPairs(prompt: Uint8Array, key: Key, { promptLayout }: Dialect, chai
 
 /** Not part of the function above, so that it does not keep the body alive. */
 function releaseBoth(admission: Admission, leave: () => void): Admission {
-  const release = (): void => {
-    admission.release();
+  const release = (isWhole?: boolean): void => {
+    admission.release(isWhole);
     leave();
   };
   return { ...admission, release };
@@ -114,9 +157,8 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   const model = pricedAs ?? r.model ?? "";
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
-    estimatedInput,
-    expectedCached: gateway.ledger.expectCached({ key: r.key.name, model, client: r.client }),
-    expectedOutput: gateway.ledger.expectOutput(model),
+    prompt: gateway.ledger.expectPrompt({ key: r.key.name, model, client: r.client }, estimatedInput),
+    answer: gateway.ledger.expectAnswer(model),
     hasOutput,
     capNames: endpoint.ignoresCaps === true ? [] : endpoint.dialect.capNames,
     clientTools: endpoint.dialect.clientTools,
@@ -129,7 +171,8 @@ function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   });
   return {
     model,
-    expect: () => expectCost(describe()),
+    expect: () => forecastCost(describe()),
+    seconds: () => gateway.ledger.expectAnswer(model)?.seconds ?? null,
     bound: () => {
       if (plain === null) return { unbounded: "its body cannot be read" };
       const believed = candidates.find(({ channel }) => channel.bill === "reported");

@@ -62,12 +62,12 @@ export function recordBill(r: Request, gateway: Gateway): void {
   let line = draft;
   try {
     if (draft !== null) {
-      gateway.ledger.append(draft);
+      gateway.ledger.append(draft, r.estimatedInput);
       warnOfLimits(draft, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);
     if (r.ending.reading?.stored !== undefined) line = billBackground(r, draft, gateway);
   } finally {
-    r.admission.release();
+    r.admission.release(r.ending.outcome === "complete");
   }
   reportFinished(r, line, gateway);
 }
@@ -349,7 +349,7 @@ function estimateForLimits(r: Request, known: KnownUsage, gateway: Gateway): str
   if (isCharged(known, admission.strict)) return null;
   // The response continues, or a strict limit needs the most that it can cost.
   const isOpen = admission.strict || reading?.stored?.goesOn === true;
-  if (isOpen && admission.reservedUsd !== null) return admission.reservedUsd;
+  if (isOpen && admission.mostUsd !== null) return admission.mostUsd;
   if (basis === "exact" || basis === "partial") return addUnseen(r, known, gateway);
   if (basis === "unpriced") return estimateUnpriced(r, known, gateway);
   return estimateUnknown(r, reading, gateway);

@@ -68,6 +68,8 @@ export class SocketConnection {
   /** A response has begun here, so the connection stays on its channel. */
   #bound = false;
   #clientGone = false;
+  /** What the client has asked for, until it is sent. */
+  #opening: Request | null = null;
   /** The log has said that a message was refused. */
   #hasRefused = false;
   #stopping = false;
@@ -83,6 +85,7 @@ export class SocketConnection {
   readonly clientListener: PeerListener = {
     message: (message, memory) => {
       this.#queue.push({ message, memory });
+      if (this.#isBusy) this.#client?.pause();
       this.#advance();
     },
     drained: () => {
@@ -220,7 +223,7 @@ export class SocketConnection {
     this.#refuseForeignPrevious(event, r);
     const candidate = await this.#settleOnChannel(r);
     r.candidates = [candidate];
-    await openBill(r, gateway);
+    await this.#openBill(r);
     r.held = true;
     if (this.#clientGone) throw new GatewayError("client_gone", "The client disconnected.");
     if (this.#upstream?.open !== true)
@@ -230,6 +233,18 @@ export class SocketConnection {
     this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
     this.#upstream.send({ kind: "text", bytes: message });
+  }
+
+  async #openBill(r: Request): Promise<void> {
+    this.#opening = r;
+    try {
+      const opening = openBill(r, this.#options.gateway);
+      // It waits for room in a limit. Only a client that is read can be seen to leave.
+      if (r.endWait !== null) this.#client?.resume();
+      await opening;
+    } finally {
+      this.#opening = null;
+    }
   }
 
   /** Only the channel that made a response knows it. */
@@ -365,6 +380,7 @@ export class SocketConnection {
   /** The client's connection has ended. */
   #leave(closing: Closing): void {
     this.#clientGone = true;
+    this.#opening?.endWait?.();
     for (const { memory } of this.#queue) memory?.free();
     this.#queue = [];
     this.#freeUnread();

@@ -9,51 +9,11 @@ import type { Key } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import { draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
+import { limitedKey } from "./simulated-sessions.ts";
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");
 const TIME = new Date(NOON).toISOString();
 const LIMIT = 100;
-
-function keyWith(strict: boolean): Key {
-  const none = { usdPerDay: null, usdPerMonth: null, usdTotal: null, requestsPerMinute: null };
-  const limits = {
-    ...none,
-    usdPerSession: null,
-    requestsPerMinutePerSession: null,
-    concurrentRequests: null,
-    sameCall: null,
-    agents: null,
-    strict,
-    allowUnpriced: false,
-  };
-  const group = {
-    name: "claude",
-    platform: "messages",
-    multiplier: "1",
-    description: "",
-    channels: [],
-    listed: [],
-    exclusive: false,
-    defaultModel: null,
-    otherPaths: null,
-    cache: null,
-    convert: false,
-    plans: [],
-    usesLogin: false,
-    crosses: false,
-    limits,
-  } as const;
-  const own = { ...limits, usdTotal: String(LIMIT) };
-  return {
-    name: "laptop",
-    group,
-    secretSha256: "",
-    created: null,
-    disabled: false,
-    expires: null,
-    limits: own,
-  };
-}
 
 /** What a client does: begins a request, ends one of those that run, or kills the gateway. */
 const step = record({
@@ -106,7 +66,7 @@ class World {
 
   constructor(strict: boolean) {
     this.#strict = strict;
-    this.#key = keyWith(strict);
+    this.#key = limitedKey({ usdTotal: String(LIMIT), strict });
     this.#ledger = this.#openLedger();
     this.#gate = createGate(this.#ledger);
   }
@@ -116,10 +76,13 @@ class World {
   }
 
   async begin(expected: number, worst: number, share: number): Promise<void> {
-    const cost = { model: "m", expect: () => String(expected), bound: () => String(worst) };
+    const forecast = { expected: String(expected), most: () => String(worst) };
+    const cost = { model: "m", expect: () => forecast, bound: () => String(worst), seconds: () => null };
     let admission: Admission;
     try {
-      admission = this.#gate.admit(this.#key, NOON, cost);
+      const place = this.#gate.admit(this.#key, NOON, cost);
+      if ("noRoom" in place) return;
+      admission = place;
     } catch (error) {
       if (error instanceof GatewayError) return;
       throw error;

@@ -3,63 +3,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 import { openLedger, type Ledger } from "../../../src/billing/ledger/ledger.ts";
 import type { LineDraft } from "../../../src/billing/ledger/line.ts";
-import { type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
+import { type Admission, type Cost, createGate, type Gate } from "../../../src/billing/limits/limits.ts";
 import type { UnboundedCost } from "../../../src/billing/limits/reserve.ts";
-import type { Group, Key, Limits } from "../../../src/config/catalog.ts";
+import type { Key } from "../../../src/config/catalog.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
 import { draftOf, intentOf, makeIndex, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
-
-const NONE: Limits = {
-  usdPerDay: null,
-  usdPerMonth: null,
-  usdTotal: null,
-  usdPerSession: null,
-  requestsPerMinute: null,
-  requestsPerMinutePerSession: null,
-  concurrentRequests: null,
-  sameCall: null,
-  agents: null,
-  strict: false,
-  allowUnpriced: false,
-};
+import { limitedKey } from "./simulated-sessions.ts";
 
 /** A request that will probably cost this, and at most `bound`. */
 function costing(expected: string | null, bound: string | UnboundedCost = expected ?? "0"): Cost {
-  return { model: "some-model", expect: () => expected, bound: () => bound };
+  const forecast = expected === null ? null : { expected, most: () => expected };
+  return { model: "some-model", expect: () => forecast, bound: () => bound, seconds: () => null };
 }
 
 const NOON = Date.parse("2026-11-20T12:00:00Z");
-
-function keyWith(own: Partial<Limits>, group: Partial<Limits> = {}, name = "laptop"): Key {
-  const bound: Group = {
-    name: "claude",
-    platform: "messages",
-    multiplier: "1",
-    description: "",
-    channels: [],
-    listed: [],
-    exclusive: false,
-    defaultModel: null,
-    otherPaths: null,
-    cache: null,
-    convert: false,
-    plans: [],
-    usesLogin: false,
-    crosses: false,
-    limits: { ...NONE, ...group },
-  };
-  return {
-    name,
-    group: bound,
-    secretSha256: "",
-    created: null,
-    disabled: false,
-    expires: null,
-    limits: { ...NONE, ...own },
-  };
-}
 
 /** A ledger at a fixed moment. The test chooses the cost of each request. */
 async function withLedger(
@@ -77,6 +36,13 @@ async function withLedger(
   await ledger.close();
 }
 
+/** Nobody waits here: without room, the request is refused. */
+function admit(gate: Gate, key: Key, now: number, cost: Cost | null, session?: string): Admission {
+  const place = gate.admit(key, now, cost, { session });
+  if ("noRoom" in place) throw place.noRoom;
+  return place;
+}
+
 function refusalOf(act: () => unknown): GatewayError {
   try {
     act();
@@ -91,10 +57,10 @@ describe("a USD limit", () => {
   test("per day: the refusal names the limit, the sum and the reset, and it ends at UTC midnight", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("4.999999999999");
-      const key = keyWith({ usdPerDay: "5" });
-      gate.admit(key, NOON, costing("0")).release();
+      const key = limitedKey({ usdPerDay: "5" });
+      admit(gate, key, NOON, costing("0")).release();
       await spend("0.000000000001");
-      const refusal = refusalOf(() => gate.admit(key, NOON, costing("0")));
+      const refusal = refusalOf(() => admit(gate, key, NOON, costing("0")));
       expect(refusal.code).toBe("limit_spent");
       expect(refusal.message).toBe(
         'The key "laptop" may spend $5 (usd_per_day) and has spent $5. It resets at 2026-11-21T00:00:00Z.',
@@ -103,7 +69,7 @@ describe("a USD limit", () => {
     });
     await withLedger(async (_, gate, spend) => {
       await spend("100", "2026-11-20T23:59:59.999Z");
-      gate.admit(keyWith({ usdPerDay: "5" }), Date.parse("2026-11-21T00:00:00Z"), null);
+      admit(gate, limitedKey({ usdPerDay: "5" }), Date.parse("2026-11-21T00:00:00Z"), null);
     }, Date.parse("2026-11-21T00:00:00Z"));
   });
 
@@ -111,8 +77,8 @@ describe("a USD limit", () => {
     const late = Date.parse("2026-12-31T23:59:59.500Z");
     await withLedger(async (_, gate, spend) => {
       await spend("5");
-      const day = refusalOf(() => gate.admit(keyWith({ usdPerDay: "5" }), late, costing("0")));
-      const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), late, costing("0")));
+      const day = refusalOf(() => admit(gate, limitedKey({ usdPerDay: "5" }), late, costing("0")));
+      const month = refusalOf(() => admit(gate, limitedKey({ usdPerMonth: "5" }), late, costing("0")));
       expect([day.retryAfterSeconds, month.retryAfterSeconds]).toEqual([1, 1]);
       for (const { message } of [day, month]) expect(message).toContain("It resets at 2027-01-01T00:00:00Z.");
     }, late);
@@ -122,7 +88,9 @@ describe("a USD limit", () => {
     await withLedger(async (_, gate, spend) => {
       await spend("5");
       const many = { requestsPerMinute: 99, concurrentRequests: 99, usdPerMonth: "99", usdTotal: "99" };
-      const refusal = refusalOf(() => gate.admit(keyWith({ ...many, usdPerDay: "5" }), NOON, costing("0")));
+      const refusal = refusalOf(() =>
+        admit(gate, limitedKey({ ...many, usdPerDay: "5" }), NOON, costing("0")),
+      );
       expect(refusal.message).toContain("(usd_per_day)");
     });
   });
@@ -136,14 +104,14 @@ describe("a USD limit", () => {
     const gate = createGate(ledger);
     await ledger.open(intentOf("req_1"));
     ledger.append(draftOf("req_1", { time: new Date(now).toISOString(), charge_usd: "5" }));
-    const key = keyWith({ usdPerDay: "5" });
-    const refusal = refusalOf(() => gate.admit(key, now, costing("0")));
+    const key = limitedKey({ usdPerDay: "5" });
+    const refusal = refusalOf(() => admit(gate, key, now, costing("0")));
     expect(refusal.message).toContain("It resets at 2026-10-25T23:00:00Z.");
     now += (refusal.retryAfterSeconds ?? 0) * 1000 - 1;
-    expect(refusalOf(() => gate.admit(key, now, costing("0"))).code).toBe("limit_spent");
+    expect(refusalOf(() => admit(gate, key, now, costing("0"))).code).toBe("limit_spent");
     now += 1;
-    gate.admit(key, now, costing("0")).release();
-    const month = refusalOf(() => gate.admit(keyWith({ usdPerMonth: "5" }), now, costing("0")));
+    admit(gate, key, now, costing("0")).release();
+    const month = refusalOf(() => admit(gate, limitedKey({ usdPerMonth: "5" }), now, costing("0")));
     expect(month.message).toContain("It resets at 2026-10-31T23:00:00Z.");
     await ledger.close();
   });
@@ -152,16 +120,16 @@ describe("a USD limit", () => {
     await withLedger(async (_, gate, spend) => {
       await spend("3", "2026-11-01T00:00:00.000Z");
       await spend("4", "2026-10-31T00:00:00.000Z");
-      gate.admit(keyWith({ usdPerMonth: "3.01", usdTotal: "7.01" }), NOON, costing("0"));
-      const month = refusalOf(() => gate.admit(keyWith({}, { usdPerMonth: "3" }), NOON, costing("0")));
+      admit(gate, limitedKey({ usdPerMonth: "3.01", usdTotal: "7.01" }), NOON, costing("0"));
+      const month = refusalOf(() => admit(gate, limitedKey({}, { usdPerMonth: "3" }), NOON, costing("0")));
       expect(month.message).toContain(
         'The group "claude" may spend $3 (usd_per_month) and has spent $3. It resets at 2026-12-01T00:00:00Z.',
       );
-      const total = refusalOf(() => gate.admit(keyWith({ usdTotal: "7" }), NOON, costing("0")));
+      const total = refusalOf(() => admit(gate, limitedKey({ usdTotal: "7" }), NOON, costing("0")));
       expect(total.message).toContain("(usd_total) and has spent $7. This limit does not reset.");
       expect(total.retryAfterSeconds).toBe(86_400);
       // Another key of the group has spent nothing itself.
-      gate.admit(keyWith({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
+      admit(gate, limitedKey({ usdTotal: "7" }, {}, "other"), NOON, costing("0"));
     });
   });
 
@@ -174,16 +142,16 @@ describe("a USD limit", () => {
     await first.close();
     const second = openLedger(options);
     expect(
-      refusalOf(() => createGate(second).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code,
+      refusalOf(() => admit(createGate(second), limitedKey({ usdPerDay: "5" }), NOON, costing("0"))).code,
     ).toBe("limit_spent");
     await second.close();
   });
 
   test("parallel requests exceed it by at most the last one let in", async () => {
     await withLedger(async (_, gate, spend) => {
-      const key = keyWith({ usdPerDay: "5" });
-      const running = Array.from({ length: 4 }, () => gate.admit(key, NOON, costing("1.5")));
-      const refusal = refusalOf(() => gate.admit(key, NOON, costing("1.5")));
+      const key = limitedKey({ usdPerDay: "5" });
+      const running = Array.from({ length: 4 }, () => admit(gate, key, NOON, costing("1.5")));
+      const refusal = refusalOf(() => admit(gate, key, NOON, costing("1.5")));
       expect(refusal.code).toBe("rate_limited");
       expect(refusal.message).toContain("has spent $0; up to $6 more is reserved by 4 requests in flight");
       expect(refusal.retryAfterSeconds).toBe(2);
@@ -193,9 +161,9 @@ describe("a USD limit", () => {
         admission.release();
       }
       // 1.5 is spent and 1.5 reserved by the one that still runs.
-      gate.admit(key, NOON, costing("1.5"));
-      gate.admit(key, NOON, costing("1.5"));
-      expect(refusalOf(() => gate.admit(key, NOON, costing("1.5"))).message).toContain(
+      admit(gate, key, NOON, costing("1.5"));
+      admit(gate, key, NOON, costing("1.5"));
+      expect(refusalOf(() => admit(gate, key, NOON, costing("1.5"))).message).toContain(
         "has spent $1.5; up to $4.5",
       );
     });
@@ -205,7 +173,7 @@ describe("a USD limit", () => {
 describe("a model without a price", () => {
   test("is refused by a limit in USD, and the refusal says what would help", async () => {
     await withLedger(async (_, gate) => {
-      const refusal = refusalOf(() => gate.admit(keyWith({}, { usdTotal: "5" }), NOON, costing(null)));
+      const refusal = refusalOf(() => admit(gate, limitedKey({}, { usdTotal: "5" }), NOON, costing(null)));
       expect([refusal.code, refusal.status]).toEqual(["limit_unenforceable", 403]);
       expect(refusal.message).toBe(
         'The group "claude" has a limit in USD, and "some-model" has no price, so the limit could not be kept. ' +
@@ -216,35 +184,37 @@ describe("a model without a price", () => {
 
   test("is let in with unpriced: allow, and where no limit is in USD", async () => {
     await withLedger(async (_, gate) => {
-      const allowed = keyWith({ usdTotal: "5", allowUnpriced: true });
-      expect(gate.admit(allowed, NOON, costing(null)).unpriced).toBe(true);
-      expect(gate.admit(keyWith({ requestsPerMinute: 5 }, {}, "other"), NOON, costing(null)).unpriced).toBe(
-        false,
-      );
+      const allowed = limitedKey({ usdTotal: "5", allowUnpriced: true });
+      expect(admit(gate, allowed, NOON, costing(null)).unpriced).toBe(true);
+      expect(
+        admit(gate, limitedKey({ requestsPerMinute: 5 }, {}, "other"), NOON, costing(null)).unpriced,
+      ).toBe(false);
     });
   });
 
   test("is refused if only one of key and group allows it", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ usdTotal: "5", allowUnpriced: true }, { usdTotal: "50" });
-      expect(refusalOf(() => gate.admit(key, NOON, costing(null))).message).toStartWith('The group "claude"');
+      const key = limitedKey({ usdTotal: "5", allowUnpriced: true }, { usdTotal: "50" });
+      expect(refusalOf(() => admit(gate, key, NOON, costing(null))).message).toStartWith(
+        'The group "claude"',
+      );
     });
   });
 });
 
 describe("a strict limit", () => {
-  const strict = keyWith({ usdPerDay: "5", strict: true });
+  const strict = limitedKey({ usdPerDay: "5", strict: true });
 
   test("lets a request in only if the most that it can cost fits", async () => {
     await withLedger(async (_, gate, spend) => {
       await spend("1");
-      const first = gate.admit(strict, NOON, costing("0.1", "3"));
+      const first = admit(gate, strict, NOON, costing("0.1", "3"));
       expect([first.reservedUsd, first.strict]).toEqual(["3", true]);
-      const crowded = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "1.5")));
+      const crowded = refusalOf(() => admit(gate, strict, NOON, costing("0.1", "1.5")));
       expect(crowded.code).toBe("rate_limited");
-      gate.admit(strict, NOON, costing("0.1", "1")).release();
+      admit(gate, strict, NOON, costing("0.1", "1")).release();
       first.release();
-      const tooLarge = refusalOf(() => gate.admit(strict, NOON, costing("0.1", "4.000000000001")));
+      const tooLarge = refusalOf(() => admit(gate, strict, NOON, costing("0.1", "4.000000000001")));
       expect(tooLarge.code).toBe("limit_spent");
       expect(tooLarge.message).toContain(
         "This request may cost up to $4.000000000001, and the limit is strict. A smaller max_tokens or prompt may fit.",
@@ -254,17 +224,17 @@ describe("a strict limit", () => {
 
   test("leaves a limit beside it that is not strict as it is", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ usdPerDay: "50", strict: true }, { usdPerDay: "5" });
-      const running = [1, 2, 3].map(() => gate.admit(key, NOON, costing("0.1", "9")));
+      const key = limitedKey({ usdPerDay: "50", strict: true }, { usdPerDay: "5" });
+      const running = [1, 2, 3].map(() => admit(gate, key, NOON, costing("0.1", "9")));
       // For the group, these three have reserved $0.3.
-      gate.admit(keyWith({}, { usdPerDay: "5" }, "other"), NOON, costing("4")).release();
+      admit(gate, limitedKey({}, { usdPerDay: "5" }, "other"), NOON, costing("4")).release();
       for (const each of running) each.release();
     });
   });
 
   test("refuses a request that nothing bounds, and says why", async () => {
     await withLedger(async (_, gate) => {
-      const refusal = refusalOf(() => gate.admit(strict, NOON, costing("0.1", { unbounded: "no cap" })));
+      const refusal = refusalOf(() => admit(gate, strict, NOON, costing("0.1", { unbounded: "no cap" })));
       expect(refusal.code).toBe("limit_unenforceable");
       expect(refusal.message).toContain('nothing bounds the cost of this request to "some-model": no cap.');
     });
@@ -276,11 +246,11 @@ test("a request whose cost is not known counts with its estimate until a later l
   const options = optionsFor(path, { now: () => NOON });
   const time = new Date(NOON).toISOString();
   const unknown = { basis: "unknown", time, prices: null, official_usd: null, charge_usd: null } as const;
-  const key = keyWith({ usdPerDay: "5" });
+  const key = limitedKey({ usdPerDay: "5" });
   const first = openLedger(options);
   await first.open(intentOf("req_1"));
   first.append(draftOf("req_1", { ...unknown, usage: {}, limit_usd: "5" }));
-  const refusal = refusalOf(() => createGate(first).admit(key, NOON, costing("0")));
+  const refusal = refusalOf(() => admit(createGate(first), key, NOON, costing("0")));
   expect(refusal.message).toContain(
     "has spent $0 and $5 estimated for requests without known usage. It resets at",
   );
@@ -289,14 +259,14 @@ test("a request whose cost is not known counts with its estimate until a later l
   for (const isIndexed of [false, true]) {
     if (isIndexed) makeIndex(path);
     const again = openLedger(options);
-    expect(refusalOf(() => createGate(again).admit(key, NOON, costing("0"))).code).toBe("limit_spent");
+    expect(refusalOf(() => admit(createGate(again), key, NOON, costing("0"))).code).toBe("limit_spent");
     await again.close();
   }
   const later = openLedger(options);
   await later.open(intentOf("req_2"));
   const replaces = { id: "req_1", time, limit_usd: "5" };
   later.append(draftOf("req_2", { time, charge_usd: "1", replaces }));
-  createGate(later).admit(key, NOON, costing("0"));
+  admit(createGate(later), key, NOON, costing("0"));
   await later.close();
   makeIndex(path);
   const last = openLedger(options);
@@ -315,50 +285,50 @@ test("a request that the gateway's death cut short counts with what it had reser
   await ledger.close();
   writeFileSync(`${path}.open`, journal);
   const again = openLedger(options);
-  expect(refusalOf(() => createGate(again).admit(keyWith({ usdPerDay: "5" }), NOON, costing("0"))).code).toBe(
-    "limit_spent",
-  );
+  expect(
+    refusalOf(() => admit(createGate(again), limitedKey({ usdPerDay: "5" }), NOON, costing("0"))).code,
+  ).toBe("limit_spent");
   await again.close();
 });
 
 describe("a rate limit", () => {
   test("requests per minute: a sliding minute, with the seconds until the next is free", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ requestsPerMinute: 3 });
-      for (const second of [0, 10, 20]) gate.admit(key, NOON + second * 1000, null).release();
-      const refusal = refusalOf(() => gate.admit(key, NOON + 30_000, null));
+      const key = limitedKey({ requestsPerMinute: 3 });
+      for (const second of [0, 10, 20]) admit(gate, key, NOON + second * 1000, null).release();
+      const refusal = refusalOf(() => admit(gate, key, NOON + 30_000, null));
       expect(refusal.code).toBe("rate_limited");
       expect(refusal.retryAfterSeconds).toBe(30);
       expect(refusal.message).toContain(
         "3 requests a minute (requests_per_minute), and has made 3 in the last one: try again in 30 s.",
       );
-      expect(refusalOf(() => gate.admit(key, NOON + 59_999, null)).retryAfterSeconds).toBe(1);
-      gate.admit(key, NOON + 60_000, null);
-      expect(refusalOf(() => gate.admit(key, NOON + 60_000, null)).retryAfterSeconds).toBe(10);
+      expect(refusalOf(() => admit(gate, key, NOON + 59_999, null)).retryAfterSeconds).toBe(1);
+      admit(gate, key, NOON + 60_000, null);
+      expect(refusalOf(() => admit(gate, key, NOON + 60_000, null)).retryAfterSeconds).toBe(10);
       // A lowered limit counts from the requests that would still be too many.
-      const lower = keyWith({ requestsPerMinute: 1 });
-      expect(refusalOf(() => gate.admit(lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
+      const lower = limitedKey({ requestsPerMinute: 1 });
+      expect(refusalOf(() => admit(gate, lower, NOON + 60_000, null)).retryAfterSeconds).toBe(60);
     });
   });
 
   test("requests per minute: requests at one instant all count, and one a minute means one a minute", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ requestsPerMinute: 3 });
-      for (const _each of [1, 2, 3]) gate.admit(key, NOON, null).release();
-      expect(refusalOf(() => gate.admit(key, NOON, null)).retryAfterSeconds).toBe(60);
-      const slow = keyWith({ requestsPerMinute: 1 }, {}, "slow");
-      for (const minute of [0, 1, 2]) gate.admit(slow, NOON + minute * 60_000, null).release();
-      expect(refusalOf(() => gate.admit(slow, NOON + 179_999, null)).retryAfterSeconds).toBe(1);
+      const key = limitedKey({ requestsPerMinute: 3 });
+      for (const _each of [1, 2, 3]) admit(gate, key, NOON, null).release();
+      expect(refusalOf(() => admit(gate, key, NOON, null)).retryAfterSeconds).toBe(60);
+      const slow = limitedKey({ requestsPerMinute: 1 }, {}, "slow");
+      for (const minute of [0, 1, 2]) admit(gate, slow, NOON + minute * 60_000, null).release();
+      expect(refusalOf(() => admit(gate, slow, NOON + 179_999, null)).retryAfterSeconds).toBe(1);
     });
   });
 
   test("requests per minute: a clock that is set back refuses nobody for longer than a minute", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ requestsPerMinute: 2 });
-      for (const second of [0, 1]) gate.admit(key, NOON + second * 1000, null).release();
+      const key = limitedKey({ requestsPerMinute: 2 });
+      for (const second of [0, 1]) admit(gate, key, NOON + second * 1000, null).release();
       const before = NOON - 3_600_000;
-      for (const second of [0, 1]) gate.admit(key, before + second * 1000, null).release();
-      expect(refusalOf(() => gate.admit(key, before + 2000, null)).retryAfterSeconds).toBe(58);
+      for (const second of [0, 1]) admit(gate, key, before + second * 1000, null).release();
+      expect(refusalOf(() => admit(gate, key, before + 2000, null)).retryAfterSeconds).toBe(58);
     });
   });
 
@@ -377,37 +347,38 @@ describe("a rate limit", () => {
     await first.close();
     const second = openLedger(optionsFor(path, { now: () => now }));
     const gate = createGate(second);
-    expect(refusalOf(() => gate.admit(keyWith({ requestsPerMinute: 2 }), now, null)).retryAfterSeconds).toBe(
-      30,
-    );
-    gate.admit(keyWith({ requestsPerMinute: 3 }), now, null);
+    expect(
+      refusalOf(() => admit(gate, limitedKey({ requestsPerMinute: 2 }), now, null)).retryAfterSeconds,
+    ).toBe(30);
+    admit(gate, limitedKey({ requestsPerMinute: 3 }), now, null);
     await second.close();
   });
 
   test("concurrent requests: the next one is let in when another has ended", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({}, { concurrentRequests: 2 });
-      const first = gate.admit(key, NOON, null);
-      gate.admit(key, NOON, null);
-      const refusal = refusalOf(() => gate.admit(key, NOON, null));
+      const key = limitedKey({}, { concurrentRequests: 2 });
+      const first = admit(gate, key, NOON, null);
+      admit(gate, key, NOON, null);
+      const refusal = refusalOf(() => admit(gate, key, NOON, null));
       expect(refusal.code).toBe("rate_limited");
       expect(refusal.message).toContain(
         'The group "claude" may have 2 requests at once (concurrent_requests)',
       );
       first.release();
       first.release();
-      gate.admit(key, NOON, null);
-      expect(() => gate.admit(key, NOON, null)).toThrow(GatewayError);
+      admit(gate, key, NOON, null);
+      expect(() => admit(gate, key, NOON, null)).toThrow(GatewayError);
     });
   });
 
   test("a request that one limit refuses does not count for the others", async () => {
     await withLedger(async (_, gate) => {
-      const key = keyWith({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
-      const admission = gate.admit(key, NOON, null);
-      for (let tries = 0; tries < 5; tries += 1) expect(() => gate.admit(key, NOON, null)).toThrow("at once");
+      const key = limitedKey({ requestsPerMinute: 2 }, { concurrentRequests: 1 });
+      const admission = admit(gate, key, NOON, null);
+      for (let tries = 0; tries < 5; tries += 1)
+        expect(() => admit(gate, key, NOON, null)).toThrow("at once");
       admission.release();
-      gate.admit(key, NOON, null);
+      admit(gate, key, NOON, null);
     });
   });
 });
@@ -423,64 +394,64 @@ describe("the limits of a session", () => {
 
   test("count what the session has spent with any key, and say how to go on", async () => {
     await withLedger(async (ledger, gate) => {
-      const key = keyWith({ usdPerSession: "2" });
+      const key = limitedKey({ usdPerSession: "2" });
       await spendIn(ledger, "req_1", "1.5", inSession("a"));
-      gate.admit(key, NOON, costing("0"), "a").release();
+      admit(gate, key, NOON, costing("0"), "a").release();
       await spendIn(ledger, "req_2", "0.5", { ...inSession("a"), key: "another" });
       await spendIn(ledger, "req_3", "9", inSession("b"));
       await spendIn(ledger, "req_4", "9", {});
-      const refusal = refusalOf(() => gate.admit(key, NOON, costing("0"), "a"));
+      const refusal = refusalOf(() => admit(gate, key, NOON, costing("0"), "a"));
       expect(refusal.code).toBe("limit_spent");
       expect(refusal.message).toContain('The session "a" may spend $2 (usd_per_session) and has spent $2.');
       expect(refusal.message).toContain('Start a new session, or raise usd_per_session of the key "laptop".');
-      gate.admit(key, NOON, costing("0"), "c");
+      admit(gate, key, NOON, costing("0"), "c");
     });
   });
 
   test("reserve for each session what its requests in flight may cost", async () => {
     await withLedger(async (_ledger, gate) => {
-      const key = keyWith({ usdPerSession: "2" }, { usdPerSession: "5" });
+      const key = limitedKey({ usdPerSession: "2" }, { usdPerSession: "5" });
       const running = [
-        gate.admit(key, NOON, costing("1.5"), "a"),
-        gate.admit(key, NOON, costing("1.5"), "a"),
+        admit(gate, key, NOON, costing("1.5"), "a"),
+        admit(gate, key, NOON, costing("1.5"), "a"),
       ];
-      const refusal = refusalOf(() => gate.admit(key, NOON, costing("1.5"), "a"));
+      const refusal = refusalOf(() => admit(gate, key, NOON, costing("1.5"), "a"));
       expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 2 });
-      gate.admit(key, NOON, costing("1.5"), "b").release();
+      admit(gate, key, NOON, costing("1.5"), "b").release();
       for (const each of running) each.release();
-      gate.admit(key, NOON, costing("1.5"), "a");
+      admit(gate, key, NOON, costing("1.5"), "a");
     });
   });
 
   test("are kept while a request of the session runs, however many sessions come after it", async () => {
     await withLedger(async (_ledger, gate) => {
-      const key = keyWith({ usdPerSession: "2" });
-      const running = gate.admit(key, NOON, costing("2"), "a");
+      const key = limitedKey({ usdPerSession: "2" });
+      const running = admit(gate, key, NOON, costing("2"), "a");
       const later = NOON + 5 * 60_000;
       for (let count = 0; count <= 10_000; count += 1)
-        gate.admit(key, later, costing("0"), `other-${count}`).release();
-      expect(refusalOf(() => gate.admit(key, later, costing("0"), "a")).code).toBe("rate_limited");
+        admit(gate, key, later, costing("0"), `other-${count}`).release();
+      expect(refusalOf(() => admit(gate, key, later, costing("0"), "a")).code).toBe("rate_limited");
       running.release();
-      gate.admit(key, later, costing("0"), "a");
+      admit(gate, key, later, costing("0"), "a");
     });
   });
 
   test("a group's limits of a session hold for each session of each of its keys", async () => {
     await withLedger(async (ledger, gate) => {
       await spendIn(ledger, "req_1", "2", inSession("a"));
-      const other = keyWith({}, { usdPerSession: "2" }, "other");
-      const refusal = refusalOf(() => gate.admit(other, NOON, costing("0"), "a"));
+      const other = limitedKey({}, { usdPerSession: "2" }, "other");
+      const refusal = refusalOf(() => admit(gate, other, NOON, costing("0"), "a"));
       expect(refusal.message).toContain('raise usd_per_session of the group "claude"');
-      gate.admit(other, NOON, costing("0"), "b");
+      admit(gate, other, NOON, costing("0"), "b");
     });
   });
 
   test("are strict if the key's limits are, and refuse a model without a price", async () => {
     await withLedger(async (_ledger, gate) => {
-      const key = keyWith({ usdPerSession: "2", strict: true });
-      expect(refusalOf(() => gate.admit(key, NOON, costing("0.1", "2.5"), "a")).message).toContain("strict");
-      gate.admit(key, NOON, costing("0.1", "2"), "a");
-      expect(refusalOf(() => gate.admit(key, NOON, costing(null), "b")).code).toBe("limit_unenforceable");
+      const key = limitedKey({ usdPerSession: "2", strict: true });
+      expect(refusalOf(() => admit(gate, key, NOON, costing("0.1", "2.5"), "a")).message).toContain("strict");
+      admit(gate, key, NOON, costing("0.1", "2"), "a");
+      expect(refusalOf(() => admit(gate, key, NOON, costing(null), "b")).code).toBe("limit_unenforceable");
     });
   });
 
@@ -510,7 +481,7 @@ describe("the limits of a session", () => {
     expect(formatUsd(again.estimatedOf(holder, "total"))).toBe("1.25");
     expect(again.sessionOf("a")).toMatchObject({ requests: 3, key: "laptop", input: 11_432, cached: 11_000 });
     const refusal = refusalOf(() =>
-      createGate(again).admit(keyWith({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
+      admit(createGate(again), limitedKey({ usdPerSession: "2.5" }), NOON, costing("0"), "a"),
     );
     expect(refusal.message).toContain("has spent $1.25 and $1.25 estimated");
     await again.close();
@@ -524,17 +495,17 @@ describe("the limits of a session", () => {
     const again = openLedger(optionsFor(path, { now: () => NOON }));
     const reported: unknown[] = [];
     const gate = createGate(again, (warning) => reported.push(warning));
-    const key = keyWith({ requestsPerMinutePerSession: 2 });
-    gate.admit(key, NOON + 1000, null, "a").release();
-    const refusal = refusalOf(() => gate.admit(key, NOON + 1000, null, "a"));
+    const key = limitedKey({ requestsPerMinutePerSession: 2 });
+    admit(gate, key, NOON + 1000, null, "a").release();
+    const refusal = refusalOf(() => admit(gate, key, NOON + 1000, null, "a"));
     expect(refusal).toMatchObject({ code: "rate_limited", retryAfterSeconds: 59 });
     expect(refusal.message).toContain("(requests_per_minute_per_session)");
     const holder = { kind: "session", name: "a" };
     const limit = "requests_per_minute_per_session";
     expect(reported).toEqual([{ holder, limit, count: 2, percent: 100, resets: null }]);
-    gate.admit(key, NOON + 1000, null, "b").release();
-    gate.admit(key, NOON + 1000, null, "b").release();
-    gate.admit(key, NOON + 60_000, null, "a").release();
+    admit(gate, key, NOON + 1000, null, "b").release();
+    admit(gate, key, NOON + 1000, null, "b").release();
+    admit(gate, key, NOON + 60_000, null, "a").release();
     await again.close();
   });
 
@@ -571,9 +542,9 @@ describe("the limits of a session", () => {
         });
       expect(formatUsd(ledger.spentOf({ kind: "session", name: "a" }, "total"))).toBe("3");
       expect(ledger.sessionOf("old")).toBe(null);
-      expect(refusalOf(() => gate.admit(keyWith({ usdPerSession: "3" }), NOON, costing("0"), "a")).code).toBe(
-        "limit_spent",
-      );
+      expect(
+        refusalOf(() => admit(gate, limitedKey({ usdPerSession: "3" }), NOON, costing("0"), "a")).code,
+      ).toBe("limit_spent");
     });
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 
 import {
   boundCost,
-  expectCost,
+  forecastCost,
   type Quote,
   type ReservedRequest,
 } from "../../../src/billing/limits/reserve.ts";
@@ -23,9 +23,8 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
   const quotes = more.quotes ?? [outputOnly];
   return {
     body: Buffer.from(body),
-    estimatedInput: 7,
-    expectedCached: 0,
-    expectedOutput: null,
+    prompt: { tokens: 7, cached: 0 },
+    answer: null,
     hasOutput: true,
     capNames: [
       "max_tokens",
@@ -41,12 +40,22 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
   };
 }
 
+/** The answers of a model before. */
+const answering = (output: number, longest = output, isOwn = true) => ({
+  output,
+  longest,
+  seconds: null,
+  isOwn,
+});
+
+const expectedOf = (asked: ReservedRequest): string | null => forecastCost(asked)?.expected ?? null;
+
 describe("the expected cost", () => {
   test.each([
     ["the cap, where nothing is known", '{"max_tokens":500}', null, "500"],
-    ["32,000 tokens, where nothing is known and the cap is larger", '{"max_tokens":128000}', null, "32000"],
-    ["32,000 tokens without a cap", "{}", null, "32000"],
-    ["what recent responses used, where the cap is larger", '{"max_tokens":128000}', 800, "800"],
+    ["4,000 tokens, where nothing is known and the cap is larger", '{"max_tokens":128000}', null, "4000"],
+    ["4,000 tokens without a cap", "{}", null, "4000"],
+    ["the mean of recent responses, where the cap is larger", '{"max_tokens":128000}', 800, "800"],
     ["the cap, where recent responses used more", '{"max_tokens":500}', 800, "500"],
     ["the cap of the responses dialect", '{"max_output_tokens":500}', null, "500"],
     ["the cap of chat", '{"max_completion_tokens":500}', null, "500"],
@@ -54,17 +63,17 @@ describe("the expected cost", () => {
     ["the cap of the content dialect", '{"generationConfig":{"maxOutputTokens":500}}', null, "500"],
     ["its other spelling", '{"generation_config":{"max_output_tokens":500}}', null, "500"],
     ["a cap with escapes in its name", '{"max_\\u0074okens":500}', null, "500"],
-    ["a fraction as the next whole number", '{"max_tokens":10000.5}', null, "10001"],
-    ["no cap where it is there twice", '{"max_tokens":1,"max_tokens":128000}', null, "32000"],
+    ["a fraction as the next whole number", '{"max_tokens":1000.5}', null, "1001"],
+    ["no cap where it is there twice", '{"max_tokens":1,"max_tokens":128000}', null, "4000"],
     [
       "no cap where it is there twice in the content dialect",
       '{"generationConfig":{"maxOutputTokens":1,"maxOutputTokens":128000}}',
       null,
-      "32000",
+      "4000",
     ],
-    ["no cap that is a text", '{"max_tokens":"1"}', null, "32000"],
-    ["no cap that is null", '{"max_tokens":null}', null, "32000"],
-    ["no cap of zero or less", '{"max_tokens":-5}', null, "32000"],
+    ["no cap that is a text", '{"max_tokens":"1"}', null, "4000"],
+    ["no cap that is null", '{"max_tokens":null}', null, "4000"],
+    ["no cap of zero or less", '{"max_tokens":-5}', null, "4000"],
     ["each answer of several", '{"max_tokens":500,"n":8}', null, "4000"],
     [
       "each candidate of several",
@@ -73,17 +82,17 @@ describe("the expected cost", () => {
       "1500",
     ],
     ["recent responses for each of several answers", '{"n":3}', 800, "2400"],
-  ] as const)("counts %s", (_, body, expectedOutput, usd) => {
-    expect(expectCost(request(body, { expectedOutput }))).toBe(usd);
+  ] as const)("counts %s", (_, body, mean, usd) => {
+    expect(expectedOf(request(body, { answer: mean === null ? null : answering(mean) }))).toBe(usd);
   });
 
   test.each([
     [0, "100"],
     [60, "46"],
-    [500, "10"],
-  ])("counts %d tokens that the session has cached at the price of a read", (expectedCached, usd) => {
+    [100, "10"],
+  ])("counts %d tokens that the session has cached at the price of a read", (cached, usd) => {
     const quotes: Quote[] = [({ input = 0, cache_read: read = 0 }) => String((input * 10 + read) / 10)];
-    expect(expectCost(request("{}", { quotes, expectedCached, estimatedInput: 100 }))).toBe(usd);
+    expect(expectedOf(request("{}", { quotes, prompt: { tokens: 100, cached } }))).toBe(usd);
   });
 
   test.each([
@@ -91,30 +100,71 @@ describe("the expected cost", () => {
     ['{"generationConfig":{"maxOutputTokens":1}}', ["max_output_tokens"]],
     ['{"max_tokens":1}', ["generationConfig", "generation_config"]],
   ])("ignores a cap of another dialect: %s", (body, capNames) => {
-    expect(expectCost(request(body, { capNames }))).toBe("32000");
+    expect(expectedOf(request(body, { capNames }))).toBe("4000");
     expect(boundCost(request(body, { capNames }))).toHaveProperty("unbounded");
   });
 
   test("includes the prompt", () => {
     expect(
-      expectCost(request("{}", { quotes: [({ input = 0, output = 0 }) => String(input + output)] })),
-    ).toBe("32007");
+      expectedOf(request("{}", { quotes: [({ input = 0, output = 0 }) => String(input + output)] })),
+    ).toBe("4007");
   });
 
   test("the expected cost of embeddings is the prompt's", () => {
     const sum: Quote = ({ input = 0, output = 0 }) => String(input + output);
-    expect(expectCost(request("{}", { hasOutput: false, quotes: [sum] }))).toBe("7");
+    expect(expectedOf(request("{}", { hasOutput: false, quotes: [sum] }))).toBe("7");
   });
 
   test("is the dearest of the channels, and none if one has no price", () => {
-    expect(expectCost(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
-    expect(expectCost(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);
+    expect(expectedOf(request("{}", { quotes: [() => "1", () => "3", () => "2"] }))).toBe("3");
+    expect(expectedOf(request("{}", { quotes: [() => "1", () => null] }))).toBe(null);
+  });
+});
+
+describe("what a request may well cost", () => {
+  const KNOWN = answering(300, 600);
+  const FEW = answering(20, 50);
+  const SIMILAR = answering(20, 50, false);
+
+  test.each([
+    ["its cap", '{"max_tokens":20000}', KNOWN, 20_000, 6000],
+    ["32,000 tokens of a larger cap", '{"max_tokens":128000}', KNOWN, 32_000, 6000],
+    ["32,000 tokens without a cap", "{}", KNOWN, 32_000, 6000],
+    [
+      "4,000 tokens of a smaller cap, until answers show that it is obeyed",
+      '{"max_tokens":500}',
+      KNOWN,
+      4000,
+      500,
+    ],
+    ["4,000 tokens, however short answers were", '{"max_tokens":20000}', FEW, 20_000, 4000],
+    [
+      "what the cap says, where only a similar model has answered",
+      '{"max_tokens":20000}',
+      SIMILAR,
+      20_000,
+      20_000,
+    ],
+    ["what the cap says, where nothing is known", '{"max_tokens":20000}', null, 20_000, 20_000],
+    ["all of several answers", '{"max_tokens":20000,"n":3}', FEW, 60_000, 12_000],
+  ] as const)("is %s", (_, body, answer, unproven, proven) => {
+    const { most } = forecastCost(request(body, { answer }))!;
+    expect([most(false), most(true)]).toEqual([String(unproven), String(proven)]);
+  });
+
+  test("has the prompt as it is expected, and is the prompt's cost for embeddings", () => {
+    const quotes: Quote[] = [
+      ({ input = 0, cache_read: read = 0, output = 0 }) => String((input * 10 + read) / 10 + output),
+    ];
+    const prompt = { tokens: 100, cached: 90 };
+    expect(forecastCost(request("{}", { quotes, prompt }))?.most(false)).toBe("32019");
+    expect(forecastCost(request("{}", { quotes, prompt, hasOutput: false }))?.most(false)).toBe("19");
   });
 });
 
 describe("the most that a request can cost", () => {
   test("is its cap, and one token for each byte of the prompt", () => {
-    expect(boundCost(request('{"max_tokens":128000}', { expectedOutput: 5 }))).toBe("128000");
+    expect(boundCost(request('{"max_tokens":128000}', { answer: answering(5) }))).toBe("128000");
     const body = '{"max_tokens":1,"x":"abc"}';
     expect(boundCost(request(body, { quotes: [inputOnly] }))).toBe(String(body.length + OWN));
   });

@@ -72,9 +72,8 @@ test.each([
       const quotes = [quoteAt(candidate, match, NONE, gateway)];
       const bound = boundCost({
         body,
-        estimatedInput: 0,
-        expectedCached: 0,
-        expectedOutput: null,
+        prompt: { tokens: 0, cached: 0 },
+        answer: null,
         hasOutput: true,
         capNames: ["max_tokens", "max_output_tokens", "generationConfig"],
         clientTools: messages.clientTools,

@@ -225,7 +225,8 @@ function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolea
     const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
     const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
     const usd = isFree ? 0 : costOf(send, all, most);
-    const reservedUsd = isFree ? 0 : costOf(send, all, mostReserved(send));
+    // The mean of the answers before can be small.
+    const reservedUsd = isFree ? 0 : costOf(send, all, 0);
     // A client can have all of a response whose upstream does not end it: it is still in flight then.
     const isEnded = all.every(({ plan }) => plan === null || plan.missing === 0);
     // If it is killed before it writes the line, the next gateway counts what was reserved.
@@ -248,12 +249,6 @@ function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: nu
   }
   const tokens = Math.min(...read.map((arrival) => arrival.estimated - (arrival.plan?.cacheRead ?? 0)));
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
-}
-
-/** Upstreams may ignore a request's cap, but no more than its cap is reserved. If it was sent before, its model may have had
- *  a shorter response. */
-function mostReserved({ name, request }: Send): number {
-  return name.endsWith("s0") ? (request.maxTokens ?? Number.POSITIVE_INFINITY) : 0;
 }
 
 /** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 
 import type { FileLock } from "../../../lib/files/file-lock.ts";
-import { OutputHistory } from "../../limits/expected-output.ts";
+import { AnswerHistory } from "../../limits/answer-history.ts";
 import type { OpenRequest } from "../journal.ts";
 import { type EndState, readEnds } from "../noted-end.ts";
 import { listLedgerFiles, locate } from "../rotation.ts";
@@ -32,10 +32,10 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const now = (options.now ?? Date.now)();
   const summed = readSums(path, { zone: options.zone, now, report });
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
-  const outputs = readOutputs(requests);
+  const answers = readAnswers(requests);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());
   const store = LedgerStore.open({ ...options, journalPath: `${path}.open` }, recovery);
-  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, outputs });
+  const writer = new LedgerWriter(options, { lock, store, ...summed, recent, answers });
   const { size } = recovery.unfinished;
   if (size > 0)
     report(`${size} ${size === 1 ? "request was" : "requests were"} cut short by the gateway's end`);
@@ -46,10 +46,11 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   return writer;
 }
 
-function readOutputs(requests: readonly Recent[]): OutputHistory {
-  const outputs = new OutputHistory();
-  for (const { model, output } of requests) if (output !== null) outputs.add(model, output);
-  return outputs;
+function readAnswers(requests: readonly Recent[]): AnswerHistory {
+  const answers = new AnswerHistory();
+  for (const { model, output, durationMs } of requests)
+    if (output !== null) answers.add(model, output, durationMs);
+  return answers;
 }
 
 /** The oldest come first. Requests that were in flight at a kill get their lines later, and count like all others. */
@@ -60,7 +61,7 @@ function listRecent(
 ): Recent[] {
   const cut = [...unfinished.values()].map(({ intent }): Recent => {
     const { time, key, group, model, client = null } = intent;
-    return { time, key, group, model, client, output: null };
+    return { time, key, group, model, client, output: null, durationMs: null };
   });
   const recent = [...requests, ...cut].filter(({ time }) => time >= since);
   return recent.sort((a, b) => Number(a.time > b.time) - Number(a.time < b.time));

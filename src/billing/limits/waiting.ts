@@ -1,0 +1,127 @@
+// Requests that would be let in if requests in flight cost less: they wait for a few seconds, before a refusal makes their
+// clients wait. Those that wait for the same limit come one after the other.
+
+import type { GatewayError } from "../../lib/errors.ts";
+import { Deadline } from "../../lib/time/deadline.ts";
+import type { Admission, NoRoom } from "./limits.ts";
+
+export const MAX_WAIT_MS = 5000;
+/** More are refused at once. */
+const MAX_WAITING = 1000;
+
+/** Starts a time limit. Returns what ends it. */
+type Arm = (ms: number, expire: () => void) => () => void;
+
+/** Whether the request is let in now. */
+type Ask = () => Admission | NoRoom;
+
+interface Waiting {
+  readonly ask: Ask;
+  at: NoRoom["at"];
+  readonly admit: (admission: Admission) => void;
+  readonly refuse: (error: unknown) => void;
+  readonly disarm: () => void;
+}
+
+/** A request that waits. */
+export interface Wait {
+  readonly admitted: Promise<Admission>;
+  /** Its client has left. `error`: why it is not let in. */
+  readonly end: (error: GatewayError) => void;
+}
+
+export class WaitingRequests {
+  readonly #arm: Arm;
+  /** The one that came first is the first. */
+  #list: Waiting[] = [];
+  #isDue = false;
+
+  constructor(arm: Arm = armDeadline) {
+    this.#arm = arm;
+  }
+
+  get size(): number {
+    return this.#list.length;
+  }
+
+  /** Null: too many wait. */
+  hold({ at }: NoRoom, ask: Ask): Wait | null {
+    if (this.#list.length >= MAX_WAITING) return null;
+    const { promise, resolve, reject } = Promise.withResolvers<Admission>();
+    const disarm = this.#arm(MAX_WAIT_MS, () => this.#expire(own));
+    const own: Waiting = { ask, at, admit: resolve, refuse: reject, disarm };
+    at.waiting += 1;
+    this.#list.push(own);
+    return {
+      admitted: promise,
+      end: (error) => {
+        if (!this.#remove(own)) return;
+        reject(error);
+        this.freed();
+      },
+    };
+  }
+
+  /** Something came free. What ends in this turn of the event loop is looked at together. */
+  freed(): void {
+    if (this.#isDue || this.#list.length === 0) return;
+    this.#isDue = true;
+    queueMicrotask(() => {
+      this.#isDue = false;
+      this.#askAll();
+    });
+  }
+
+  #askAll(): void {
+    const full = new Set<NoRoom["at"]>();
+    const before = this.#list.slice();
+    for (const waiting of before) {
+      if (full.has(waiting.at)) continue;
+      const answer = this.#ask(waiting);
+      if (answer !== null) full.add(answer.at);
+    }
+  }
+
+  /** Null: it waits no more. */
+  #ask(waiting: Waiting): NoRoom | null {
+    try {
+      const answer = waiting.ask();
+      if ("noRoom" in answer) {
+        waiting.at.waiting -= 1;
+        waiting.at = answer.at;
+        waiting.at.waiting += 1;
+        return answer;
+      }
+      this.#remove(waiting);
+      waiting.admit(answer);
+    } catch (error) {
+      this.#remove(waiting);
+      waiting.refuse(error);
+    }
+    return null;
+  }
+
+  #expire(waiting: Waiting): void {
+    const answer = this.#ask(waiting);
+    if (answer === null) return;
+    this.#remove(waiting);
+    waiting.refuse(answer.noRoom);
+    this.freed();
+  }
+
+  /** False: it does not wait any more. */
+  #remove(waiting: Waiting): boolean {
+    const index = this.#list.indexOf(waiting);
+    if (index < 0) return false;
+    this.#list.splice(index, 1);
+    waiting.at.waiting -= 1;
+    waiting.disarm();
+    return true;
+  }
+}
+
+function armDeadline(ms: number, expire: () => void): () => void {
+  const deadline = new Deadline(expire);
+  deadline.arm(ms);
+  return () => deadline.disarm();
+}
