@@ -19,16 +19,17 @@ export interface Circumstances {
   readonly stdin?: string;
 }
 
+/** Commands check credentials. Nobody listens at this proxy, so nothing leaves the machine, and no model server of the
+ *  machine is found. */
+export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_SERVERS: "" };
+
 /** What a test's machine has set must not leak in. The config is the folder's gateway.yaml, unless GATEWAY_CONFIG is
  *  another or empty, which leaves it to the search. */
 function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const config = join(folder, "gateway.yaml");
-  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir() };
+  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir(), ...OFFLINE };
   return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
-
-/** For commands that would check a credential: nobody listens at this proxy, so nothing leaves the machine. */
-export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9" };
 
 /** These start programs that write to the gateway's own output, or are about the process itself. */
 const OWN_PROCESS = new Set(["run", "serve", "statusline", "service"]);

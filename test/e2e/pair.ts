@@ -44,7 +44,7 @@ export function openPair(options: PairOptions = {}): Pair {
     platform,
     base_url: url,
     credential: `credential-of-${url}`,
-    timeouts: { first_byte: "300ms", idle: "300ms" },
+    timeouts: { connect: "60s", first_byte: "60s", idle: "60s" },
     ...more,
   });
   const channels = Object.fromEntries(

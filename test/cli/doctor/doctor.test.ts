@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -203,7 +204,7 @@ describe("the config", () => {
       const path = folder.join("gateway.yaml");
       chmodSync(path, 0o666);
       const wrong = wrongIn(await examine(folder));
-      expect(wrong).toMatchObject([{ check: "config", mend: `chmod 600 ${path}` }]);
+      expect(wrong).toMatchObject([{ check: "config", mend: `chmod 600 ${quoteWord(path)}` }]);
       expect(wrong[0]?.detail).toEndWith("then keep others out");
     },
   );

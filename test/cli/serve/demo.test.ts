@@ -1,6 +1,8 @@
 import { chmodSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { expect, test } from "bun:test";
 import { writeCurlLines, writeFirstRequest } from "../../../src/cli/serve/demo.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 import { watch } from "../../harness/terminal/watching.ts";
@@ -35,7 +37,7 @@ test.each([
     using folder = makeTempFolder();
     symlinkSync(process.execPath, folder.join("bun"));
     symlinkSync(MAIN, folder.join("gateway"));
-    const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path };
+    const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path, TMPDIR: tmpdir() };
     const demo = watch({ folder: folder.path, env, columns, rows: 24 }, "serve", "--demo", "--port", "0");
     try {
       await demo.until("open streams");
@@ -142,7 +144,7 @@ test("a demo that was used says where its ledger is", async () => {
   });
   const ledger = folder.join(left.join(), "ledger.jsonl");
   expect(stderr).toMatch(/^show the charges: .*\busage --ledger /m);
-  expect(stderr).toEndWith(` usage --ledger ${ledger}\n`);
+  expect(stderr).toEndWith(` usage --ledger ${quoteWord(ledger)}\n`);
   const { stdout } = await run({ folder: folder.path }, "usage", "--csv", "--ledger", ledger);
   expect(stdout.trimEnd().split("\n")).toHaveLength(2);
 });

@@ -8,7 +8,7 @@ import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts
 import { passMidnight } from "../../harness/day.ts";
 import { keyOf, makeConfig } from "../../harness/gateway.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
-import { OFFLINE, KEYS, run, runOnTerminal } from "../driving.ts";
+import { KEYS, run, runOnTerminal } from "../driving.ts";
 import { type Watched, watch } from "../../harness/terminal/watching.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -345,7 +345,7 @@ test("gateway serve warns if there are no keys", async () => {
 describe("gateway serve without a config file", () => {
   test("offers to write one on a terminal, and serves it", async () => {
     using empty = makeTempFolder();
-    const env = { ...OFFLINE, ANTHROPIC_API_KEY: "not-a-real-credential" };
+    const env = { ANTHROPIC_API_KEY: "not-a-real-credential" };
     const screen = runOnTerminal(
       { folder: empty.path, env: { ...env, HOME: empty.path, GATEWAY_CONFIG: "" } },
       "serve",

@@ -6,7 +6,7 @@ import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { KEYS, OFFLINE, run, runOnTerminal, runProcess } from "../driving.ts";
+import { KEYS, run, runOnTerminal, runProcess } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
 let folder: TempFolder;
@@ -18,7 +18,7 @@ const path = () => folder.join("gateway.yaml");
 
 describe("gateway init", () => {
   test("sets up what the environment has credentials for, by reference", async () => {
-    const env = { ...OFFLINE, ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
+    const env = { ANTHROPIC_API_KEY: "sk-ant-hush", GEMINI_API_KEY: "AIza-hush" };
     const { status, stdout, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const secrets = stdout
@@ -46,11 +46,7 @@ describe("gateway init", () => {
   });
 
   test("--json prints the keys as one document", async () => {
-    const { stdout } = await run(
-      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
-      "init",
-      "--json",
-    );
+    const { stdout } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--json");
     expect(JSON.parse(stdout)).toEqual({
       config: path(),
       keys: [{ name: "codex", group: "codex", platform: "responses", secret: expect.stringMatching(/^sk-/) }],
@@ -69,7 +65,7 @@ describe("gateway init", () => {
   });
 
   test("offers the other providers as comments that work", async () => {
-    await run({ folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } }, "init");
+    await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     const filledIn = readFileSync(path(), "utf8").replaceAll(/^ {2}# /gm, "  ");
     writeFileSync(path(), filledIn);
     const { catalog } = loadConfig(path(), {}, { missing: "keep" });
@@ -98,8 +94,26 @@ describe("gateway init", () => {
     expect(catalog.channels.get(channel)?.baseUrl.href.replace(/\/$/, "")).toBe(baseUrl);
   });
 
+  test("finds a model server that runs on this machine, and no other program on its port", async () => {
+    using server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: () => Response.json({ object: "list", data: [{ id: "llama3.2", object: "model" }] }),
+    });
+    using other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("hello") });
+    const [address, wrong] = [`http://127.0.0.1:${server.port}/v1`, `http://127.0.0.1:${other.port}/v1`];
+    const env = { GATEWAY_TEST_LOCAL_SERVERS: `ollama=${address} vllm=${wrong}` };
+    const { status, stderr } = await run({ folder: folder.path, env }, "init");
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    const { catalog } = loadConfig(path(), {});
+    expect([...catalog.channels.values()].map(({ name, free }) => ({ name, free }))).toEqual([
+      { name: "ollama", free: true },
+    ]);
+    expect(catalog.channels.get("ollama")?.baseUrl.port).toBe(`${server.port}`);
+  });
+
   test("init gives the tool of each group its key, so that run needs no secret", async () => {
-    const env = { ...OFFLINE, OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
+    const env = { OPENAI_API_KEY: "x", DEEPSEEK_API_KEY: "y", ANTHROPIC_API_KEY: "z" };
     const { stdout } = await run({ folder: folder.path, env }, "init");
     const secretOf = (name: string) => new RegExp(`^${name} +(\\S+)$`, "m").exec(stdout)?.[1];
     for (const [tool, key] of [
@@ -114,10 +128,7 @@ describe("gateway init", () => {
 
   test("never overwrites", async () => {
     writeFileSync(path(), "# mine\n");
-    const { status, stderr } = await run(
-      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
-      "init",
-    );
+    const { status, stderr } = await run({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
     expect([status, readFileSync(path(), "utf8")]).toEqual([1, "# mine\n"]);
     expect(stderr).toContain(
       "already exists and was not changed. `gateway channels add` adds another provider",
@@ -129,7 +140,7 @@ describe("gateway init", () => {
     const words = [...PROGRAM, "init"];
     const child = Bun.spawn(["sh", "-c", none, "sh", ...words], {
       cwd: folder.path,
-      env: { ...OFFLINE, PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },
+      env: { PATH: process.env["PATH"] ?? "", GATEWAY_CONFIG: path(), OPENAI_API_KEY: "x" },
       stdout: "ignore",
       stderr: "pipe",
     });
@@ -139,7 +150,7 @@ describe("gateway init", () => {
 
   test("ends with one line to paste, which works as printed", async () => {
     const place = folder.join("my own.yaml");
-    const env = { ...OFFLINE, OPENAI_API_KEY: "x" };
+    const env = { OPENAI_API_KEY: "x" };
     const { stderr } = await runProcess({ folder: folder.path, env }, "init", "--config", place);
     const line = stderr.trimEnd().split("\n").at(-1) ?? "";
     expect(line).toEndWith(` run --config '${place}' codex`);
@@ -155,7 +166,7 @@ describe("gateway init", () => {
   });
 
   test("writes to the user's configuration folder, which nobody else can read", async () => {
-    const env = { ...OFFLINE, GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
+    const env = { GATEWAY_CONFIG: "", HOME: folder.path, OPENAI_API_KEY: "x" };
     const { status, stderr } = await run({ folder: folder.path, env }, "init");
     expect(status).toBe(0);
     const place = folder.join(".config", "gateway", "gateway.yaml");
@@ -170,7 +181,7 @@ describe("gateway init", () => {
 
   test("--config and GATEWAY_CONFIG choose the place, and missing folders are created", async () => {
     const place = folder.join("new", "folder", "g.yaml");
-    const env = { ...OFFLINE, OPENAI_API_KEY: "x" };
+    const env = { OPENAI_API_KEY: "x" };
     expect((await run({ folder: folder.path, env }, "init", "--config", place)).status).toBe(0);
     expect(existsSync(place)).toBe(true);
     const other = folder.join("other.yaml");
@@ -244,11 +255,7 @@ describe("gateway init on a terminal", () => {
   });
 
   test("--yes asks nothing", async () => {
-    const screen = runOnTerminal(
-      { folder: folder.path, env: { ...OFFLINE, OPENAI_API_KEY: "x" } },
-      "init",
-      "--yes",
-    );
+    const screen = runOnTerminal({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init", "--yes");
     expect(await screen.status).toBe(0);
     expect([...loadConfig(path(), {}, { missing: "keep" }).catalog.keys.keys()]).toEqual(["codex"]);
   });

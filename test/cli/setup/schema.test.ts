@@ -14,7 +14,7 @@ import { GATEWAY } from "../../../src/commands/commands.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { OFFLINE, run } from "../driving.ts";
+import { run } from "../driving.ts";
 
 const EXAMPLE = readFileSync(join(import.meta.dir, "../../../config.example.yaml"), "utf8");
 
@@ -166,7 +166,6 @@ function noteContext(gateway: ChildGateway): void {
 describe("what a command prints with --json, beside a running gateway,", () => {
   const home = makeTempFolder();
   const env = {
-    ...OFFLINE,
     HOME: home.path,
     XDG_RUNTIME_DIR: home.path,
     ANTHROPIC_API_KEY: CREDENTIAL,

@@ -10,7 +10,7 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { draftOf } from "../../billing/ledger/ledger-samples.ts";
 import { makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { OFFLINE, run, runOnTerminal } from "../driving.ts";
+import { run, runOnTerminal } from "../driving.ts";
 
 /** Its red is one of the colours that the commands write themselves. */
 const HOSTILE = "zz\u001B[31m\u001B]0;x\u0007\u001B[8m\u009B31m\u202Eb\u2066\u200B\u2028\r\nfaked line\tc";
@@ -90,7 +90,7 @@ test("no command prints what could steer a terminal", async () => {
   writeFiles();
   const steered: string[] = [];
   for (const command of COMMANDS) {
-    const { stdout, stderr } = await run({ folder: folder.path, env: OFFLINE }, ...command);
+    const { stdout, stderr } = await run({ folder: folder.path }, ...command);
     expect({ command, silent: stdout + stderr === "" }).toEqual({ command, silent: false });
     const found = STEERING.exec(stdout) ?? STEERING.exec(stderr);
     if (found !== null) steered.push(`${command.join(" ")}: ${JSON.stringify(found[0])}`);

@@ -45,7 +45,7 @@ async function runUnread(...words: string[]): Promise<Omit<Outcome, "stdout">> {
   const fifo = folder.join("fifo");
   Bun.spawnSync(["mkfifo", fifo]);
   // Both ends are open for a moment: then the one that reads is not any more.
-  return runInto(`3<>${fifo} 4>${fifo} 3<&- >&4`, ...words);
+  return runInto(`3<>'${fifo}' 4>'${fifo}' 3<&- >&4`, ...words);
 }
 
 const ADD = ["keys", "add", "--name", "ci", "--group", "claude"];

@@ -50,11 +50,14 @@ const BEFORE: readonly Before[] = [
   { fault: "status-529", attempt: { status: 529 }, state: "resting" },
 ];
 
+/** For an upstream that never answers: nothing else can happen first, however busy the machine is. */
+const NO_ANSWER = { timeouts: { first_byte: "60ms" } };
+
 describe.each(DIALECTS)("before an answer has begun, failover uses the second channel: %s", (dialect) => {
   for (const stream of [false, true]) {
     test.each(BEFORE)(`${stream ? "stream, " : ""}$fault`, async ({ fault, attempt, state, twice }) => {
       const well = await answerWell(dialect, stream);
-      const { a, ask, view } = open();
+      const { a, ask, view } = open(fault === "never-answer" ? { a: NO_ANSWER } : {});
       if (fault === "refuse") a.refuse();
       else a.next(fault);
       const { answer, record, line, sent } = await ask(makeRequest(dialect, stream));

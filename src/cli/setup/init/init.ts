@@ -254,7 +254,7 @@ export function referTo(preset: Preset): Provider {
     return { preset, baseUrl: preset.baseUrl, credential: CLIENT_LOGIN, variables: {} };
   const isLocal = preset.local !== undefined && !isSet(preset.variable);
   const credential = isLocal ? (preset.local?.credential ?? "") : `\${${preset.variable}}`;
-  return { preset, baseUrl: preset.baseUrl, credential, variables: {} };
+  return { preset, baseUrl: locate(preset) ?? preset.baseUrl, credential, variables: {} };
 }
 
 /** Through a config of this provider alone, so that the check sends what the gateway would send. */
@@ -340,8 +340,25 @@ const PROBE_WAIT_MS = 300;
 /** The model servers of this machine: those whose port accepts a connection. */
 async function findLocalServers(): Promise<Preset[]> {
   const local = PRESETS.filter((preset) => preset.local !== undefined);
-  const answers = await Promise.all(local.map(({ baseUrl }) => acceptsConnections(new URL(baseUrl))));
+  const answers = await Promise.all(local.map(runsHere));
   return local.filter((_, index) => answers[index] === true);
+}
+
+/** Tests say which servers run, and where (`ollama=http://127.0.0.1:40001/v1`), so that none of their machine answers. */
+const TEST_SERVERS = "GATEWAY_TEST_LOCAL_SERVERS";
+
+function locate({ id, baseUrl, local }: Preset): string | undefined {
+  const named = local === undefined ? undefined : process.env[TEST_SERVERS];
+  if (named === undefined) return baseUrl;
+  return named
+    .split(" ")
+    .find((each) => each.startsWith(`${id}=`))
+    ?.slice(id.length + 1);
+}
+
+async function runsHere(preset: Preset): Promise<boolean> {
+  const address = locate(preset);
+  return address !== undefined && (await acceptsConnections(new URL(address)));
 }
 
 function acceptsConnections({ hostname, port }: URL): Promise<boolean> {
