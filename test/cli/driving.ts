@@ -27,7 +27,7 @@ export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_S
  *  another or empty, which leaves it to the search. */
 function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const config = join(folder, "gateway.yaml");
-  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir(), ...OFFLINE };
+  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir(), TZ: "UTC", ...OFFLINE };
   return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
 

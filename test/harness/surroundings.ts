@@ -1,14 +1,15 @@
 // Loaded before all tests (bunfig.toml): settings of the machine for its users' own tools must not
-// leak into the tests or their child processes. A proxy would get requests to loopback, too. When the last test has
-// ended, the tests' files are removed.
+// leak into the tests or their child processes. A proxy would get requests to loopback, too. The time zone is UTC, and the
+// language English: tests of others name them. When the last test has ended, the tests' files are removed.
 
 import { afterAll } from "bun:test";
 import { rmSync } from "node:fs";
 import { SWEPT } from "./temp.ts";
 
 const NOT_OURS =
-  /^(?:\w*_proxy|(?:anthropic|claude|codex|gateway|gemini|google|openai)_(?!test_)\w+|(?:force|no)_color|xdg_\w+)$/i;
+  /^(?:\w*_proxy|(?:anthropic|claude|codex|gateway|gemini|google|openai)_(?!test_)\w+|(?:force|no)_color|xdg_\w+|lang(?:uage)?|lc_\w+)$/i;
 
 for (const name of Object.keys(process.env)) if (NOT_OURS.test(name)) delete process.env[name];
+process.env["TZ"] = "UTC";
 
 afterAll(() => rmSync(SWEPT, { recursive: true, force: true }));

@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { type DemoUpstream, startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
@@ -107,6 +108,7 @@ describe.skipIf(process.platform === "win32")("scripts", () => {
       env: {
         PATH: `${folder.join("bin")}:${process.env["PATH"] ?? ""}`,
         HOME: folder.path,
+        TMPDIR: tmpdir(),
         GATEWAY_CONFIG: gateway.configPath,
         ...more,
       },

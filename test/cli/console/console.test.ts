@@ -82,7 +82,7 @@ test.each(["--config FILE", "--config=FILE"])("%s alone opens the console with t
   const other = folder.join("other.yaml");
   writeFileSync(other, CONFIG, { mode: 0o600 });
   const env = { GATEWAY_CONFIG: folder.join("missing.yaml") };
-  const words = line.replace("FILE", other).split(" ");
+  const words = line.split(" ").map((word) => word.replace("FILE", other));
   const screen = runOnTerminal({ folder: folder.path, env }, ...words);
   await screen.shows(MAIN_MENU);
   await leave(screen);

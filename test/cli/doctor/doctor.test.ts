@@ -484,7 +484,7 @@ describe("this shell", () => {
     expect(
       await find({ ...proxy, NO_PROXY: "*,127.0.0.1", no_proxy: "corp.example 127.0.0.1" }),
     ).toBeUndefined();
-    expect(await find({ NO_PROXY: "corp.example" })).toBeUndefined();
+    expect(await find({ HTTPS_PROXY: "", NO_PROXY: "corp.example" })).toBeUndefined();
     upstream.stop();
   });
 });

@@ -52,7 +52,9 @@ test.each([
       const answer = Bun.spawnSync(["sh", "-c", request]).stdout.toString();
       expect(answer).toContain("event: message_stop");
       const [, top = ""] = /live:\n([^]*?)\n\n?\w+ /.exec(text) ?? [];
-      const { stdout } = Bun.spawnSync(["sh", "-c", top], { cwd: folder.path, env });
+      // A terminal copies a long line that it has wrapped as one line.
+      const line = top.replaceAll(/\n(?=\S)/g, "");
+      const { stdout } = Bun.spawnSync(["sh", "-c", line], { cwd: folder.path, env });
       expect(stdout.toString()).toContain(`gateway on ${base.slice("http://".length)}`);
     } finally {
       demo.signal("SIGTERM");

@@ -567,7 +567,7 @@ describe("`gateway run --transparent`", () => {
     [
       "a SOCKS proxy",
       [...ELSEWHERE, "claude"],
-      { ALL_PROXY: "socks5://127.0.0.1:9" },
+      { ALL_PROXY: "socks5://127.0.0.1:9", HTTPS_PROXY: "" },
       /it is not an http: proxy/,
     ],
   ])("is refused for %s", async (_, words, env, message) => {

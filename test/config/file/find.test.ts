@@ -9,6 +9,7 @@ import {
   requireTrust,
   warnOfMode,
 } from "../../../src/config/file/find.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 describe("the config file", () => {
@@ -112,7 +113,9 @@ describe.skipIf(process.platform === "win32")("owner and mode", () => {
     writeFileSync(folder.join("real.yaml"), "keys:\n");
     chmodSync(folder.join("real.yaml"), 0o666);
     symlinkSync("real.yaml", folder.join("link.yaml"));
-    expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow(`chmod 600 ${folder.join("link.yaml")}`);
+    expect(() => loadConfig(folder.join("link.yaml"), {})).toThrow(
+      `chmod 600 ${quoteWord(folder.join("link.yaml"))}`,
+    );
     chmodSync(folder.join("real.yaml"), 0o660);
     expect(loadConfig(folder.join("link.yaml"), {}).warnings).toEqual([
       expect.stringContaining("can be changed by its group"),

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { ConfigError } from "../../../src/config/yaml/problems.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
+import { quoteWord } from "../../../src/lib/text/shell-word.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const check = (text: string, env: Record<string, string> = {}) => checkConfigText(text, "/etc/g.yaml", env);
@@ -478,11 +479,11 @@ describe("the file on the disk", () => {
     writeFileSync(path, "keys:\n", { mode: 0o600 });
     expect(loadConfig(path, {}).warnings).toEqual([]);
     chmodSync(path, 0o640);
-    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${path}`);
+    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${quoteWord(path)}`);
     chmodSync(path, 0o600);
     writeFileSync(folder.join("gateway.env"), "A=b\n", { mode: 0o644 });
     chmodSync(folder.join("gateway.env"), 0o644);
-    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${folder.join("gateway.env")}`);
+    expect(loadConfig(path, {}).warnings[0]).toContain(`chmod 600 ${quoteWord(folder.join("gateway.env"))}`);
   });
 
   test("a config is the start of relative paths, also when it is reached through a link", () => {
