@@ -1,11 +1,12 @@
 // `npm run test:tools`: starts the newest release of each tool that the registry has, and the one before, through
 // `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without.
 // It is no part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
-// only, and `--write` brings the table of differences in docs/tools.md up to date.
+// only, and `--write` brings the tables of releases and of differences in docs/tools.md up to date.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { TOOLS } from "../src/cli/tools/programs/tools.ts";
 
 const PACKAGES: Readonly<Record<string, string>> = {
   claude: "@anthropic-ai/claude-code",
@@ -18,7 +19,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   continue: "@continuedev/cli",
   cline: "cline",
 };
-/** These scripts fetch the program for this machine; npm does not run them by itself. */
+/** These scripts put the program for this machine in its place; npm does not run them by itself. The program needs no Node. */
 const SCRIPTS: Readonly<Record<string, string>> = { claude: "install.cjs", opencode: "postinstall.mjs" };
 
 interface Outcome {
@@ -63,7 +64,8 @@ async function install(folder: string, tool: string, version: string): Promise<s
   const wanted = await ask(folder, release, "engines.node");
   const { stdout } = await runCommand(folder, "node", "--version");
   const node = stdout.trim().slice(1);
-  if (typeof wanted === "string" && !Bun.semver.satisfies(node, wanted))
+  const needsNode = SCRIPTS[tool] === undefined && typeof wanted === "string";
+  if (needsNode && !Bun.semver.satisfies(node, wanted))
     return `needs Node ${wanted}, and this machine has ${node}`;
   const { status, stderr } = await runCommand(
     folder,
@@ -87,6 +89,7 @@ const wanted = words.filter((word) => !word.startsWith("-"));
 const tools = Object.keys(PACKAGES).filter((tool) => wanted.length === 0 || wanted.includes(tool));
 const root = mkdtempSync(join(tmpdir(), "gateway-tools-"));
 const seen: string[] = [];
+const tried = new Map<string, string[]>();
 let hasFailed = false;
 try {
   const sets = ["newest", "before", "older"].map((name) => join(root, name));
@@ -99,6 +102,7 @@ try {
     for (const [index, folder] of sets.entries()) {
       const version = releases[index];
       const problem = version === undefined ? "has no release" : await install(folder, tool, version);
+      if (problem === null) tried.set(tool, [...(tried.get(tool) ?? []), version ?? ""]);
       seen.push(`${tool} ${version ?? ""}: ${problem === null ? "tried" : `SKIPPED, it ${problem}`}`);
       console.log(seen.at(-1));
     }
@@ -116,11 +120,22 @@ try {
 } finally {
   rmSync(root, { recursive: true, force: true });
 }
-const hasTried = seen.some((line) => line.endsWith(": tried"));
+if (words.includes("--write") && !hasFailed) await writeReleases();
 const result = hasFailed
   ? "A tool failed."
-  : hasTried
+  : tried.size > 0
     ? "Every tool that was tried works."
     : "No tool was tried.";
 console.log(["", ...seen, result].join("\n"));
-process.exit(hasFailed || !hasTried ? 1 : 0);
+process.exit(hasFailed || tried.size === 0 ? 1 : 0);
+
+/** Into the table of docs/tools.md. */
+async function writeReleases(): Promise<void> {
+  const path = join(import.meta.dir, "../docs/tools.md");
+  let text = await Bun.file(path).text();
+  for (const [tool, versions] of tried) {
+    const title = TOOLS.get(tool)?.title ?? tool;
+    text = text.replace(new RegExp(`^\\| ${title} \\| \\d.*$`, "m"), `| ${title} | ${versions.join(", ")} |`);
+  }
+  await Bun.write(path, text);
+}

@@ -65,6 +65,7 @@ export const USE: CommandTable = {
       ["gateway env codex laptop --secret - < secret.txt", "use the key laptop, with its secret from a file"],
       ["GATEWAY_KEY=sk-… gateway env openai --json", "the OpenAI SDK's variables, for a script"],
       ["gateway env gemini --shell fish | source", "in fish"],
+      ["gateway env claude-desktop", "what to enter in Claude Desktop; codex-app: in the Codex app"],
     ],
     run: async (tool, key, flags) => (await import("../cli/tools/env.ts")).printEnv([tool, key], flags),
   },

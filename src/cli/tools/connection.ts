@@ -17,6 +17,7 @@ import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
 import { askSecret, canPrompt, fail, readAll, readGiven, refuseUsage } from "../terminal/terminal.ts";
+import { APPS } from "./programs/apps.ts";
 import { type CacheLifetime, type Connection, mainMakerOf, type Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 
@@ -35,6 +36,8 @@ export interface ToolConnection {
 }
 
 export function findTool(name: string): Tool {
+  if (APPS.has(name))
+    refuseUsage(`\`gateway env ${name}\` prints what to enter in ${APPS.get(name)?.title}.`);
   const known = [...TOOLS.keys()];
   return (
     TOOLS.get(name) ??
@@ -111,6 +114,7 @@ function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
     searchRefusal: explainSearchRefusal(key, catalog),
     websocket: channels.some(({ websocket }) => websocket),
     cache: flags.cache ?? cache,
+    hasTraces: catalog.otlp !== null,
   };
 }
 

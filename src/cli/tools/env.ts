@@ -3,10 +3,11 @@
 import { connect, type ToolConnection, splitWords, type ToolFlags } from "./connection.ts";
 import { describeMisleading } from "./environment/misleading.ts";
 import { prepare } from "./prepare.ts";
+import { type App, APPS } from "./programs/apps.ts";
 import { listMisleading } from "./programs/tool.ts";
 import { guessShell, type Shell, writeSetting } from "./environment/shells.ts";
 import { printSecrets } from "../keys/secrets.ts";
-import { printNote } from "../terminal/terminal.ts";
+import { printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface EnvFlags extends ToolFlags {
   readonly shell?: Shell;
@@ -14,6 +15,9 @@ export interface EnvFlags extends ToolFlags {
 }
 
 export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
+  const name = words.find((word) => APPS.has(word));
+  const app = name === undefined ? undefined : APPS.get(name);
+  if (app !== undefined) return printApp(app, name, words, flags);
   const { tool, key } = splitWords(words);
   const connected = await connect(tool, key, flags, { owns: false });
   const setting = prepare(tool, connected.connection, process.env);
@@ -33,6 +37,30 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
   noteDifferences(connected);
   if (conflict !== null)
     printNote(`${tool.title} ${conflict.advice} (\`gateway run ${tool.name}\` needs no change).`);
+}
+
+/** For an app, there is nothing that a shell could set. */
+async function printApp(
+  app: App,
+  name: string | undefined,
+  words: readonly string[],
+  flags: EnvFlags,
+): Promise<void> {
+  const { tool, key } = splitWords(words.map((word) => (word === name ? app.tool : word)));
+  const connected = await connect(tool, key, flags, { owns: false });
+  const { connection } = connected;
+  if (connection.usesLogin === true)
+    refuseUsage(
+      `The key's group passes on the login of ${tool.title}, and ${app.title} sends none. Use a key of another group (--key, --group).`,
+    );
+  const settings = app.list(connection, tool.connect(connection));
+  const made = listNewKeys(connected);
+  const described = { ...describeForScripts(connected), tool: name, env: {}, args: [], file: null, settings };
+  await printSecrets({
+    lines: flags.json === true ? [JSON.stringify(described)] : app.write(settings, process.env),
+    names: made,
+    done: `The key "${made.join()}" was created`,
+  });
 }
 
 function noteDifferences({ tool, connection }: ToolConnection): void {

@@ -194,16 +194,24 @@ keys:
   - { name: own, group: direct, secret: sk-own }
   - { name: both, group: mixed, secret: sk-both }
 `;
-    const read = async (words: readonly string[], env: Record<string, string> = {}, settings?: object) => {
+    const TRACES = "otlp: { url: http://127.0.0.1:9 }\n";
+
+    const read = async (
+      words: readonly string[],
+      env: Record<string, string> = {},
+      settings?: object,
+      more = "",
+    ) => {
       using folder = makeTempFolder();
-      writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
+      writeFileSync(folder.join("gateway.yaml"), CONFIG + more, { mode: 0o600 });
       mkdirSync(folder.join(".claude"));
       if (settings !== undefined)
         writeFileSync(folder.join(".claude/settings.json"), JSON.stringify({ env: settings }));
       const around = { folder: folder.path, env: { HOME: folder.path, ...env } };
       const { stdout } = await run(around, "env", ...words, "--json");
       const { env: set } = JSON.parse(stdout);
-      return [set.ENABLE_TOOL_SEARCH, set.ENABLE_PROMPT_CACHING_1H, set.FORCE_PROMPT_CACHING_5M];
+      const caches = [set.ENABLE_PROMPT_CACHING_1H, set.FORCE_PROMPT_CACHING_5M];
+      return [set.ENABLE_TOOL_SEARCH, ...caches, set.CLAUDE_CODE_PROPAGATE_TRACEPARENT];
     };
 
     test("searches its MCP tools where every channel is Anthropic's own, unless the user has set it", async () => {
@@ -214,11 +222,19 @@ keys:
       expect((await read(["claude", "own"], {}, { ENABLE_TOOL_SEARCH: "false" }))[0]).toBeUndefined();
     });
 
+    test("names its own trace where the gateway sends spans, unless the user has set it", async () => {
+      const traces = async (more: string, env = {}) =>
+        (await read(["claude", "own"], env, undefined, more))[3];
+      expect(await traces("")).toBeUndefined();
+      expect(await traces(TRACES)).toBe("1");
+      expect(await traces(TRACES, { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "0" })).toBeUndefined();
+    });
+
     test("asks for caches of the lifetime of its group, or of the one that is given", async () => {
-      expect((await read(["claude", "own"])).slice(1)).toEqual(["1", ""]);
-      expect((await read(["claude", "own", "--cache", "5m"])).slice(1)).toEqual(["", "1"]);
-      expect((await read(["claude", "both"])).slice(1)).toEqual([undefined, undefined]);
-      expect((await read(["claude", "both", "--cache", "1h"])).slice(1)).toEqual(["1", ""]);
+      expect((await read(["claude", "own"])).slice(1, 3)).toEqual(["1", ""]);
+      expect((await read(["claude", "own", "--cache", "5m"])).slice(1, 3)).toEqual(["", "1"]);
+      expect((await read(["claude", "both"])).slice(1, 3)).toEqual([undefined, undefined]);
+      expect((await read(["claude", "both", "--cache", "1h"])).slice(1, 3)).toEqual(["1", ""]);
     });
 
     test("is the only tool with such a setting", async () => {

@@ -122,6 +122,8 @@ const env = z.looseObject({
   env: z.record(z.string(), z.string()),
   args: z.array(z.string()),
   file: z.looseObject({ path: z.string(), content: z.looseObject({}) }).nullable(),
+  /** What the user of an app enters. */
+  settings: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
 });
 
 const doctor = z.looseObject({

@@ -146,8 +146,6 @@ function listWindow(
   };
 }
 
-const TOOL_SEARCH = "ENABLE_TOOL_SEARCH";
-
 export const claude: Tool = {
   name: "claude",
   title: "Claude Code",
@@ -186,10 +184,15 @@ export const claude: Tool = {
     "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
     "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
   },
-  // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
-  equalise: ({ isDirect }, env) => {
-    const isSet = { ...env, ...readAllVariables(env) }[TOOL_SEARCH] !== undefined;
-    return isDirect === true && !isSet ? { [TOOL_SEARCH]: "true" } : {};
+  equalise: ({ isDirect, hasTraces }, env) => {
+    const own = { ...env, ...readAllVariables(env) };
+    const wanted = {
+      // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
+      ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
+      // Behind a base URL it names its own trace only if it is told to.
+      ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
+    };
+    return Object.fromEntries(Object.entries(wanted).filter(([name]) => own[name] === undefined));
   },
   transparent: {
     host: "api.anthropic.com",

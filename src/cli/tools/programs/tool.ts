@@ -48,6 +48,8 @@ export interface Connection {
   readonly websocket?: boolean;
   /** The lifetime of prompt caches that the tool should ask for; null: its own. */
   readonly cache?: CacheLifetime | null;
+  /** Each request becomes a span of a trace. */
+  readonly hasTraces?: boolean;
   /** The group's channel passes on the tool's own login: the secret goes beside it. */
   readonly usesLogin?: boolean;
   /** What the tool sends as `x-gateway-label`, in ASCII; null: nothing. */
