@@ -124,6 +124,8 @@ test.each([
     const second = rawRequest(gateway.port, message());
     await isWaiting(gateway, 1);
     change(changed);
+    for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
+    expect(gateway.running.gateway.waiting.size).toBe(0);
     expect((await second).status).toBe(status);
     expect(upstream.requests).toHaveLength(sent);
   });
@@ -147,6 +149,27 @@ test("a gateway that ends at once sends no request that waits", async () => {
     expect((await second)?.status).not.toBe(200);
     expect([upstream.requests.length, gateway.running.gateway.waiting.size]).toEqual([1, 0]);
     expect(gateway.ledger().map(({ outcome }) => outcome)).toEqual(["interrupted"]);
+  });
+});
+
+test("a request whose response was cut says nothing of what as many at once are like", async () => {
+  await openFull(async ({ upstream, gateway, change, end }) => {
+    end();
+    await gateway.recorded(1);
+    change({ limits: { usd_per_day: "100" } });
+    const { gate } = gateway.running.gateway;
+    const admit = gate.admit.bind(gate);
+    const released: unknown[] = [];
+    gate.admit = (...asked) => {
+      const place = admit(...asked);
+      if ("noRoom" in place) return place;
+      return { ...place, release: (isWhole) => void released.push(isWhole) };
+    };
+    expect((await rawRequest(gateway.port, message())).status).toBe(200);
+    upstream.next("reset-mid-stream");
+    await rawRequest(gateway.port, message({ stream: true })).catch(() => null);
+    await gateway.recorded(3);
+    expect(released).toEqual([true, false]);
   });
 });
 
