@@ -6,7 +6,7 @@ import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/json/exact-json.ts";
-import { isObject, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { RequestStamp } from "./responses-to-chat/context.ts";
 import type { ChatError } from "./responses-to-chat/errors.ts";
@@ -54,6 +54,15 @@ interface UpstreamSide {
   readonly write: (conversation: Conversation, to: Destination) => Json;
   readonly Reader: new (sequence: Sequence) => AnswerReader;
   readonly path: (model: string, stream: boolean) => string;
+  /** How it counts the tokens of a prompt; absent: it does not. */
+  readonly count?: CountSide;
+}
+
+interface CountSide {
+  readonly path: (model: string) => string;
+  /** The request, from the one for an answer. */
+  readonly form: (body: Json, model: string) => Json;
+  readonly field: string;
 }
 
 const CLIENTS: Readonly<Record<DialectName, ClientSide>> = {
@@ -63,19 +72,72 @@ const CLIENTS: Readonly<Record<DialectName, ClientSide>> = {
   content: { read: readContentRequest, Writer: ContentAnswerWriter, writeWhole: writeWholeContent },
 };
 
+/** What a count takes of a request for an answer. */
+const COUNTED = new Set(
+  "model system instructions messages input tools tool_choice parallel_tool_calls thinking output_config reasoning text".split(
+    " ",
+  ),
+);
+
+function countAt(path: string): CountSide {
+  const form = (body: Json): Json =>
+    Object.fromEntries(Object.entries(body).filter(([name]) => COUNTED.has(name)));
+  return { path: () => path, form, field: "input_tokens" };
+}
+
+/** https://ai.google.dev/api/tokens */
+const CONTENT_COUNT: CountSide = {
+  path: (model) => `/v1beta/models/${encodeURIComponent(model)}:countTokens`,
+  form: (body, model) => ({ generateContentRequest: { model: `models/${model}`, ...body } }),
+  field: "totalTokens",
+};
+
 const UPSTREAMS: Readonly<Record<DialectName, UpstreamSide>> = {
   chat: { write: writeChatRequest, Reader: ChatAnswerReader, path: () => "/v1/chat/completions" },
-  messages: { write: writeMessagesRequest, Reader: MessagesAnswerReader, path: () => "/v1/messages" },
-  responses: { write: writeResponsesRequest, Reader: ResponsesAnswerReader, path: () => "/v1/responses" },
+  messages: {
+    write: writeMessagesRequest,
+    Reader: MessagesAnswerReader,
+    path: () => "/v1/messages",
+    count: countAt("/v1/messages/count_tokens"),
+  },
+  responses: {
+    write: writeResponsesRequest,
+    Reader: ResponsesAnswerReader,
+    path: () => "/v1/responses",
+    count: countAt("/v1/responses/input_tokens"),
+  },
   content: {
     write: writeContentRequest,
     Reader: ContentAnswerReader,
+    count: CONTENT_COUNT,
     path(model, stream) {
       const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
       return `/v1beta/models/${encodeURIComponent(model)}:${verb}`;
     },
   },
 };
+
+export interface ConvertedCount {
+  readonly body: Uint8Array;
+  readonly path: string;
+  /** Undefined if the upstream's answer has no count. */
+  readonly read: (answer: unknown) => number | undefined;
+}
+
+/** A request to have the tokens of a prompt counted. Null: the upstream cannot do that. */
+export function convertCount({ client, body, to, secret }: CountOrder): ConvertedCount | null {
+  const { write, count } = UPSTREAMS[to.dialect];
+  if (count === undefined) return null;
+  const sent = parseBody(body);
+  const { generateContentRequest: whole } = sent;
+  const envelopes = openEnvelopes(secret, to.model, to.dialect);
+  const conversation = CLIENTS[client].read(isObject(whole) ? { ...whole } : sent, envelopes.open);
+  return {
+    body: writeBody(count.form(write(conversation, to), to.model)),
+    path: count.path(to.model),
+    read: (answer) => getCount(getField(answer, count.field)),
+  };
+}
 
 /** The answer to a client that has its tokens counted. */
 export function writeTokenCount(client: DialectName, tokens: number): string {
@@ -99,6 +161,8 @@ export interface ConversionOrder {
   readonly secret: string;
   readonly isCodex: boolean;
 }
+
+type CountOrder = Pick<ConversionOrder, "client" | "body" | "to" | "secret">;
 
 export interface ConvertedCall {
   readonly body: Uint8Array;
@@ -262,7 +326,8 @@ class AnswerStream implements ChatStream {
 
   idle(): ChatOutput {
     return this.#emit(() => {
-      if (this.#sequence.hasBegun) this.#writer.idle();
+      this.#sequence.begin();
+      this.#writer.idle();
     });
   }
 

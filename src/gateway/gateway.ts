@@ -2,6 +2,7 @@
 
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { ContextNotes } from "./observe/context.ts";
+import type { Sealing } from "./intake/sealing.ts";
 import type { Alerts } from "../billing/limits/alerts.ts";
 import type { CallChains } from "../billing/limits/call-chains.ts";
 import type { Guard } from "../billing/limits/guard.ts";
@@ -43,6 +44,7 @@ export interface Gateway {
   /** Warns before a limit is reached. */
   /** Notes what prompts consist of. Null: nobody keeps it. */
   readonly contexts: ContextNotes | null;
+  readonly sealing: Sealing;
   readonly alerts: Alerts;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;

@@ -8,7 +8,6 @@ import { takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { endUnbilled, failRequest } from "./bill/fail.ts";
 import { reportOwnAnswer } from "./bill/request-record.ts";
-import { answerCount } from "./deliver/answer-count.ts";
 import { answerModels } from "./deliver/answer-models.ts";
 import { watchClient } from "./deliver/client-left.ts";
 import type { Gateway } from "./gateway.ts";
@@ -94,13 +93,15 @@ function route(r: Request, gateway: Gateway): void {
 function routeKnown(r: Request, gateway: Gateway): void {
   findRoute(r, gateway);
   const isCounted = r.target.endpoint.purpose === "count" && r.candidates[0]?.isConverted === true;
-  if (isCounted) {
-    answerCount(r);
-    return endOwnAnswer(r, gateway);
-  }
+  if (isCounted) return runLater(countTokens(r, gateway), endOwnAnswer, r, gateway);
   const opening = openBill(r, gateway);
   if (opening === null) send(r, gateway);
   else runLater(opening, send, r, gateway);
+}
+
+async function countTokens(r: Request, gateway: Gateway): Promise<void> {
+  const { answerCount } = await import("./attempt/answer-count.ts");
+  await answerCount(r, gateway);
 }
 
 /** Finds the channels that can serve the request, and puts it into their dialect. */
@@ -115,7 +116,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   const [login] = r.group.usesLogin ? match.candidates : [];
   if (login !== undefined) keepLoginOut(r, login.channel);
   r.prompt = r.body.plain;
-  if (r.group.crosses) return findConversions(r);
+  if (r.group.crosses) return findConversions(r, gateway);
   const crossing = findCrossing(r.dialect.name, r.group.platform);
   if (crossing !== null && r.body.plain !== null) {
     const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
@@ -136,11 +137,12 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
 
 /** The channels of a group with several dialects get the request when they are tried. What cannot be converted for the only
  *  kind of channels is refused before anything is billed. */
-function findConversions(r: Request): void {
+function findConversions(r: Request, gateway: Gateway): void {
   r.stream = r.body.stream;
   r.candidates = planCrossings(r.group, r.target, r.candidates);
   const [first] = r.candidates;
-  if (first?.isConverted === true && r.target.endpoint.purpose === "generate") takeCrossing(r, first);
+  if (first?.isConverted === true && r.target.endpoint.purpose === "generate")
+    takeCrossing(r, first, gateway);
 }
 
 function send(r: Request, gateway: Gateway): void {

@@ -7,7 +7,7 @@ import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
 import { WaitingRequests } from "../billing/limits/waiting.ts";
 import { refuseOpenLogins } from "./intake/login.ts";
-import { loadPriceBook, refuseUnknownProviders } from "../billing/prices.ts";
+import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
 import { createClient } from "../lib/http1/client/client.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
@@ -24,6 +24,7 @@ import { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
+import { createSealing } from "./intake/sealing.ts";
 import { refuseSelfChannels } from "./upstream/self-call.ts";
 import { createMetrics, type Gauges } from "./control/metrics.ts";
 import { createModelLists } from "./channels/model-list.ts";
@@ -68,10 +69,8 @@ export function startGateway(
   observers: readonly Observer[],
   { configPath = null, openConsole, contexts, follow = FOLLOWS_NOTHING }: StartOptions = {},
 ): RunningGateway {
-  refuseSelfChannels(catalog, catalog.listen.port);
-  refuseOpenLogins(catalog);
   const prices = loadPriceBook(configPath);
-  refuseUnknownProviders(catalog.channels.values(), prices);
+  refuseFaults(catalog, catalog.listen.port, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
@@ -89,6 +88,7 @@ export function startGateway(
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     chains: new CallChains(),
     contexts: contexts ?? null,
+    sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
     alerts: createAlerts({
       path: `${catalog.ledger.path}.alerts.json`,
       percentages: () => gateway.catalog.alerts.at,
@@ -122,6 +122,13 @@ export function startGateway(
   const address = { port: server.port, config: configPath };
   const control = openControl({ gateway, activity, address, console, follow });
   return run(gateway, halt, { server, control, console, configPath });
+}
+
+/** What only a gateway that is about to use the config can tell. */
+function refuseFaults(catalog: Catalog, port: number, prices: PriceBook): void {
+  refuseSelfChannels(catalog, port);
+  refuseOpenLogins(catalog);
+  refuseUnknownProviders(catalog.channels.values(), prices);
 }
 
 function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gateway): Gauges {
@@ -198,9 +205,7 @@ function run(
     reload: (catalog) => {
       const { listen, ledger } = gateway.catalog;
       const next = { ...catalog, listen, ledger };
-      refuseSelfChannels(next, server.port);
-      refuseOpenLogins(next);
-      refuseUnknownProviders(next.channels.values(), gateway.prices);
+      refuseFaults(next, server.port, gateway.prices);
       probes.follow(next);
       gateway.channels.retain(next);
       gateway.catalog = next;

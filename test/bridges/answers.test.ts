@@ -271,7 +271,7 @@ test("a stream where a whole answer was requested becomes one answer", () => {
   expect([status, body.content]).toEqual([200, [{ type: "text", text: "Hello" }]]);
 });
 
-test("a client of an upstream that says nothing sees that the answer goes on, and nothing before it has begun", () => {
+test("a client of an upstream that says nothing sees that the answer begins, and that it goes on", () => {
   const beats: [string, string][] = [
     ["messages>chat", "event: ping"],
     ["responses>chat", "event: response.in_progress"],
@@ -281,10 +281,14 @@ test("a client of an upstream that says nothing sees that the answer goes on, an
   for (const [direction, beat] of beats) {
     const [, upstream] = readDirection(direction);
     const open = ask(direction).conversion.openStream(() => ({}));
-    expect(open.idle?.()).toMatchObject({ phase: "held", text: "" });
-    const [first] = formAnswer(upstream, TURN, COUNTS);
-    open.push(Buffer.from(sse([first])));
-    expect(open.idle?.().text).toStartWith(beat);
+    const begun = open.idle();
+    expect([begun.phase, begun.text]).toEqual(["open", expect.stringContaining(beat)]);
+    const [first, ...rest] = formAnswer(upstream, TURN, COUNTS);
+    expect(open.push(Buffer.from(sse([first]))).text).not.toMatch(
+      /message_start|response\.created|"role":"assistant"/,
+    );
+    expect(open.idle().text).toStartWith(beat);
+    expect(open.push(Buffer.from(sse(rest))).phase).toBe("done");
   }
 });
 

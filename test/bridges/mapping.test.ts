@@ -240,6 +240,38 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       ["result_without_call"],
     ],
     [
+      "a result that is sent twice, as Gemini CLI does when it resumes a session",
+      {
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          {
+            role: "user",
+            content: [
+              { type: "tool_result", tool_use_id: "a", content: "x" },
+              { type: "tool_result", tool_use_id: "a", content: "x" },
+              { type: "tool_result", tool_use_id: "a", content: "y" },
+            ],
+          },
+        ],
+      },
+      {
+        messages: [
+          HI,
+          expect.anything(),
+          { role: "tool", tool_call_id: "a", content: "x" },
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "Result of a call that is not shown:" },
+              { type: "text", text: "y" },
+            ],
+          },
+        ],
+      },
+      ["result_without_call"],
+    ],
+    [
       "text after a call",
       {
         messages: [

@@ -65,6 +65,8 @@ class Draft {
   /** By the client's id. */
   readonly #open = new Map<string, CallState>();
   readonly #uses = new Map<string, number>();
+  /** By the client's id: the results that have come. */
+  readonly #given = new Map<string, Result>();
   /** What the model thought before its next word or call. Upstreams refuse thoughts that led to nothing, as they are left
    *  over from an answer that broke off. */
   #thoughts: Reasoning[] = [];
@@ -126,6 +128,9 @@ class Draft {
   #addResult(result: Result): void {
     this.#thoughts = [];
     const state = this.#open.get(result.id);
+    // Gemini CLI sends the results of a resumed session twice.
+    if (state === undefined && Bun.deepEquals(this.#given.get(result.id), result)) return;
+    this.#given.set(result.id, result);
     if (state !== undefined) {
       state.result = result;
       state.turn.isAnswered = true;

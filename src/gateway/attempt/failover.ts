@@ -92,7 +92,7 @@ export class Failover {
   /** Another channel may serve what cannot be converted for this one. */
   #canCross(candidate: Candidate): boolean {
     try {
-      takeCrossing(this.#r, candidate);
+      takeCrossing(this.#r, candidate, this.#gateway);
       return true;
     } catch (error) {
       if (!(error instanceof GatewayError) || error.status >= 500) throw error;

@@ -95,7 +95,11 @@ function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): 
   return asking ?? body;
 }
 
-function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed, secrets: KnownSecrets): Sent {
+export function sendCrossed(
+  r: Request,
+  { candidate, dialect, path, body }: Omit<Crossed, "bridge">,
+  secrets: KnownSecrets,
+): Sent {
   const { channel } = candidate;
   const own = convertedFields(r.exchange.fields, secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
@@ -104,8 +108,8 @@ function sendCrossed(r: Request, { candidate, dialect, path, body }: Crossed, se
 }
 
 /** Puts the request into the dialect of the channel. */
-export function takeCrossing(r: Request, candidate: Candidate): void {
-  if (r.crossed?.candidate !== candidate) r.crossed = cross(r, candidate);
+export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
+  if (r.crossed?.candidate !== candidate) r.crossed = cross(r, candidate, sealing);
   r.dialect = r.crossed?.dialect ?? r.target.endpoint.dialect;
   r.bridge = r.crossed?.bridge ?? null;
 }

@@ -5,7 +5,7 @@ import type { Channel } from "../../config/catalog.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
 import { Fields } from "../../lib/http1/fields.ts";
 import { getField, getList } from "../../lib/json/json.ts";
-import { fetchWhole } from "../upstream/fetch.ts";
+import { fetchWhole, hurry } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
 import { addressOf } from "../upstream/origin.ts";
 
@@ -68,12 +68,7 @@ export async function askBalance(
     ["accept-encoding", "identity"],
     ["authorization", `Bearer ${channel.credential}`],
   ]);
-  const limits = {
-    connectMs: Math.min(deadlines.connectMs, WAIT_MS),
-    firstByteMs: Math.min(deadlines.firstByteMs, WAIT_MS),
-    idleMs: Math.min(deadlines.idleMs, WAIT_MS),
-  };
-  const request = { origin, method: "GET", target: path, body: null, deadlines: limits };
+  const request = { origin, method: "GET", target: path, body: null, deadlines: hurry(deadlines, WAIT_MS) };
   const own = overrideFields(fields, channel.headers);
   const { response, body, isCut } = await fetchWhole(client, { ...request, fields: own }, MAX_BYTES);
   if (response.status !== 200 || isCut) return null;

@@ -24,7 +24,7 @@ import { ResponseStream } from "./stream.ts";
 
 /** How long an upstream may take to end a response after its last event. Its connection can be reused only then. */
 const MAX_LINGER_MS = 1000;
-/** Clients give up a stream on which nothing comes for minutes. */
+/** Clients give up a stream on which nothing comes for minutes, and Gemini CLI an answer that has not begun after one. */
 const MAX_QUIET_SECONDS = 15;
 
 export class ConvertedStream extends ResponseStream {
@@ -81,9 +81,8 @@ export class ConvertedStream extends ResponseStream {
   #beat(): void {
     if (this.r.settled) return this.#endBeat();
     this.#quiet += 1;
-    if (this.#quiet < MAX_QUIET_SECONDS || !this.r.exchange.begun || this.#hasEnded) return;
-    const beat = this.#stream.idle?.();
-    if (beat !== undefined) this.#write(beat);
+    if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
+    this.#write(this.#stream.idle());
   }
 
   /** Returns false if the client reads slowly. */

@@ -5,7 +5,8 @@ import type { Usage } from "../../billing/usage.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Channel, Group, Key } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
-import { convertCall } from "../../bridges/convert.ts";
+import { convertCall, convertCount, type ConvertedCount } from "../../bridges/convert.ts";
+import type { Destination } from "../../bridges/turn/conversation.ts";
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
 import type { RequestStamp } from "../../bridges/responses-to-chat/context.ts";
 import { convertError } from "../../bridges/responses-to-chat/errors.ts";
@@ -23,6 +24,7 @@ import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { responses } from "../../dialects/formats/responses.ts";
 import { type RequestBody, readNames } from "../intake/body.ts";
 import { type Candidate, LISTS } from "../intake/match.ts";
+import type { Sealing } from "../intake/sealing.ts";
 
 type Count = () => Usage;
 
@@ -160,7 +162,7 @@ function findKnown({ dialect }: Endpoint, { channel }: Candidate): Crossing | un
 }
 
 /** Null if the channel understands the request as it is. */
-export function cross(call: CrossingCall, candidate: Candidate): Crossed | null {
+export function cross(call: CrossingCall, candidate: Candidate, seal: Sealing): Crossed | null {
   const { channel } = candidate;
   const { endpoint } = call.target;
   const client = endpoint.dialect;
@@ -179,14 +181,9 @@ export function cross(call: CrossingCall, candidate: Candidate): Crossed | null 
     body: plain,
     model: call.body.model ?? call.target.model?.id ?? "",
     stream: call.body.stream,
-    to: {
-      dialect: dialect.name,
-      model: candidate.model ?? "",
-      session: nameSession(call),
-      quirks: quirksOf(channel),
-    },
+    to: describeDestination(call, candidate),
     stamp: call,
-    secret: channel.credential,
+    secret: seal(channel),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
   });
   const bridge: Bridge = {
@@ -201,13 +198,41 @@ export function cross(call: CrossingCall, candidate: Candidate): Crossed | null 
   return { candidate, dialect, path, body, bridge };
 }
 
+/** The same for a count of tokens. Null: the channel cannot count them. */
+export function crossCount(
+  call: CrossingCall,
+  candidate: Candidate,
+  seal: Sealing,
+): (ConvertedCount & Pick<Crossed, "candidate" | "dialect">) | null {
+  const { plain } = call.body;
+  const to = describeDestination(call, candidate);
+  const client = call.target.endpoint.dialect.name;
+  const secret = seal(candidate.channel);
+  const count = plain === null ? null : convertCount({ client, body: plain, to, secret });
+  return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
+}
+
+function describeDestination(call: CrossingCall, { channel, model }: Candidate): Destination {
+  const { dialect } = CHANNEL_ROWS[channel.platform];
+  return {
+    dialect: dialect.name,
+    model: model ?? "",
+    session: nameSession(call),
+    quirks: quirksOf(channel),
+  };
+}
+
 function renameCrossed({ bytes, modelSpan }: RequestBody, { model }: Candidate): Uint8Array {
   const body = bytes ?? new Uint8Array(0);
   return modelSpan === null || model === null ? body : replaceSpan(body, modelSpan, model);
 }
 
 /** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */
-function nameSession({ key, client }: CrossingCall): string | null {
-  const { session, agent = "" } = client;
-  return session === undefined ? null : sha256Hex(`${key.name}\n${session}\n${agent}`).slice(0, 32);
+function nameSession({ key, client, exchange }: CrossingCall): string | null {
+  const { session, agent = "", tool = "", label = "", inferred } = client;
+  if (session === undefined) return null;
+  // A name that the gateway has given ends with the run of the tool, whose session may go on in the next one.
+  const isOurs = inferred === true || exchange.field("x-gateway-session") === session;
+  const name = isOurs ? `${tool}\n${label}` : `${session}\n${agent}`;
+  return sha256Hex(`${key.name}\n${name}`).slice(0, 32);
 }

@@ -3,6 +3,7 @@
 import type { Client } from "../../lib/http1/client/client.ts";
 import type {
   BodyListener,
+  Deadlines,
   ResponseListener,
   SentRequest,
   UpstreamFault,
@@ -11,6 +12,12 @@ import type {
 } from "../../lib/http1/types.ts";
 import { joinChunks } from "./answer.ts";
 import { type BodyDecoder, openDecoder } from "./decode.ts";
+
+/** Nobody waits longer for such a request. */
+export function hurry({ connectMs, firstByteMs, idleMs }: Deadlines, mostMs: number): Deadlines {
+  const limit = (ms: number): number => Math.min(ms, mostMs);
+  return { connectMs: limit(connectMs), firstByteMs: limit(firstByteMs), idleMs: limit(idleMs) };
+}
 
 export interface Fetched {
   readonly response: UpstreamResponse;

@@ -145,6 +145,24 @@ export function readOwn(path: string): string | null {
   }
 }
 
+const KEY_BYTES = 32;
+
+/** A random key in a file of its own, for what only this user is to recognise later. Makes the file if it is not there, or
+ *  damaged. */
+export function openKeyFile(path: string): Buffer {
+  const known = readKey(path);
+  if (known !== null) return known;
+  replaceFile(path, `${randomHex(KEY_BYTES)}\n`, { mode: 0o600, durable: true });
+  const made = readKey(path);
+  if (made === null) throw new Error(`${path} could not be written`);
+  return made;
+}
+
+function readKey(path: string): Buffer | null {
+  const text = readOwn(path)?.trim() ?? "";
+  return /^[0-9a-f]{64}$/.test(text) ? Buffer.from(text, "hex") : null;
+}
+
 export function appendOwn(path: string, bytes: Uint8Array): void {
   const fd = openOwn(path, { flags: constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT });
   try {

@@ -32,15 +32,21 @@ const channelOf = (platform: string, { url }: ScriptedUpstream, more: Any = {}):
 });
 
 /** Groups by name; the key of each has its name. */
-function open(channels: Any, groups: Any): InsideGateway {
-  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}` }));
+function open(channels: Any, groups: Any, more: Any = {}): InsideGateway {
+  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}`, ...more }));
   const gateway = startGatewayHere({ config: { channels, groups, keys } });
   stops.push(() => gateway.stop());
   return gateway;
 }
 
-function post(gateway: InsideGateway, key: string, path: string, body: Any): Promise<Response> {
-  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json" };
+function post(
+  gateway: InsideGateway,
+  key: string,
+  path: string,
+  body: Any,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json", ...more };
   return fetch(gateway.url + path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
@@ -86,6 +92,27 @@ test("a chat client of a group with chat channels gets what they say, byte for b
   const answer = await post(gateway, "g", "/v1/chat/completions", body);
   expect([answer.status, answer.headers.get("x-gateway-converted")]).toEqual([200, null]);
   expect(far.asked[0]?.text).toBe(JSON.stringify(body));
+});
+
+test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only we have named", async () => {
+  const far = openUpstream("responses");
+  const gateway = open(
+    { far: channelOf("responses", far) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const body = formRequest("messages", HELLO, false);
+  const senders: Record<string, string>[] = [
+    { "x-session-id": "one" },
+    { "x-session-id": "one" },
+    { "x-session-id": "two" },
+    { "x-gateway-session": "run-1", "user-agent": "GeminiCLI/0.61.0" },
+    { "x-gateway-session": "run-2", "user-agent": "GeminiCLI/0.61.0" },
+    { "user-agent": "GeminiCLI/0.61.0" },
+    { "user-agent": "other/1" },
+  ];
+  for (const sender of senders) await post(gateway, "m", "/v1/messages", body, sender);
+  const keys = far.asked.map(({ body: { prompt_cache_key: key } }) => key);
+  expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2, 3, 3, 3, 6]);
 });
 
 test("an address with a version of its own is used as it is", async () => {
@@ -135,6 +162,88 @@ test("an alias serves all the models of which an agent's helpers ask (anthropics
   }
   expect(far.asked.map(({ body }) => body.model)).toEqual(Array.from({ length: 4 }, () => "qwen3-coder"));
 });
+
+const COUNTS_OF: Readonly<Record<"messages" | "responses" | "content", [path: string, answer: Any]>> = {
+  messages: ["/v1/messages/count_tokens", { input_tokens: 4321 }],
+  responses: ["/v1/responses/input_tokens", { object: "response.input_tokens", input_tokens: 4321 }],
+  content: ["/v1beta/models/m:countTokens", { totalTokens: 4321 }],
+};
+const PLAIN_COUNT = { model: "m", messages: HELLO, input: "Hi", contents: [{ parts: [{ text: "Hi" }] }] };
+
+test.each([
+  ["messages", "responses"],
+  ["messages", "content"],
+  ["responses", "messages"],
+  ["responses", "content"],
+  ["content", "messages"],
+  ["content", "responses"],
+] as const)("a count of tokens of a %s client is that of the %s channel", async (client, dialect) => {
+  const far = openUpstream(dialect);
+  const gateway = open(
+    { far: channelOf(dialect, far) },
+    { g: { platform: client, channels: ["far"], convert: true } },
+  );
+  const [path, own] = COUNTS_OF[client];
+  const [asked, counted] = COUNTS_OF[dialect];
+  far.next = () => Response.json(counted);
+  const answer = await post(gateway, "g", path, PLAIN_COUNT);
+  expect([answer.status, answer.headers.get("x-gateway-estimated"), await answer.json()]).toEqual([
+    200,
+    null,
+    own,
+  ]);
+  expect(answer.headers.get("x-gateway-converted")).toBe(`${client}->${dialect}`);
+  const [{ body, path: upstream, headers }]: Any = far.asked;
+  expect([upstream, headers.get("authorization") ?? headers.get("x-api-key") ?? "google"]).toEqual([
+    asked,
+    expect.stringMatching(/credential-of|google/),
+  ]);
+  const names = Object.keys(body);
+  expect(names.filter((name) => /max|stream|store|temperature|metadata|include/.test(name))).toEqual([]);
+  expect(JSON.stringify(body)).toMatch(/Hello|Hi/);
+  await gateway.recorded(1);
+  expect(gateway.ledger()).toEqual([]);
+});
+
+test.each<[string, () => Response]>([
+  ["has no such path", () => new Response("no such path", { status: 404 })],
+  ["counts nothing", () => Response.json({ input_tokens: 0 })],
+  ["answers with no number", () => Response.json({ input_tokens: "many" })],
+  ["answers with a page", () => new Response("<html>")],
+  ["answers without end", () => new Response(" ".repeat(100_000))],
+])("a count of tokens is an estimate where the channel %s", async (_what, fail) => {
+  const far = openUpstream("responses");
+  const gateway = open(
+    { far: channelOf("responses", far) },
+    { g: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  far.next = fail;
+  const answer = await post(gateway, "g", "/v1/messages/count_tokens", PLAIN_COUNT);
+  expect([answer.status, answer.headers.get("x-gateway-estimated")]).toEqual([200, "input_tokens"]);
+  const { input_tokens: count }: Any = await answer.json();
+  expect(count).toBeGreaterThan(0);
+});
+
+test.each([
+  ["requests_per_minute", [200, 200, 429]],
+  ["concurrent_requests", [200, 200, 200]],
+])(
+  "the limit %s counts the counts of tokens that are converted, too, and each as long as it runs",
+  async (limit, expected) => {
+    const far = openUpstream("responses");
+    const gateway = open(
+      { far: channelOf("responses", far) },
+      { g: { platform: "messages", channels: ["far"], convert: true } },
+      { limits: { [limit]: 2 } },
+    );
+    const statuses = [];
+    for (let tries = 0; tries < 3; tries += 1) {
+      far.next = () => Response.json({ input_tokens: 5 });
+      statuses.push((await post(gateway, "g", "/v1/messages/count_tokens", PLAIN_COUNT)).status);
+    }
+    expect(statuses).toEqual(expected);
+  },
+);
 
 test("a count of tokens is answered with an estimate that says so (Wei-Shaw/sub2api#656)", async () => {
   const far = openUpstream("chat");

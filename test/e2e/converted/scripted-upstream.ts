@@ -62,7 +62,7 @@ export function startScriptedUpstream(
       const asked: Asked = { path: pathname + search, headers: request.headers, body, text };
       upstream.asked.push(asked);
       if (!PATHS[dialect].test(pathname)) upstream.problems.push(`path ${pathname}`);
-      upstream.problems.push(...judge(dialect, body));
+      upstream.problems.push(...judge(dialect, body.generateContentRequest ?? body));
       const { next } = upstream;
       upstream.next = null;
       return next === null ? answer(dialect, asked, play(asked, upstream.asked.length - 1)) : next(asked);

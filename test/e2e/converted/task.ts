@@ -35,7 +35,8 @@ export const SITTINGS: readonly (readonly Step[])[] = [
   [{ thought: "Last.", acts: [{ do: "read", file: "a.txt" }] }, { text: "All is done." }],
 ];
 
-/** The sitting after which the prompt fills the window. */
+/** The sitting in which the prompt fills the window: at its end, or already at its beginning, for an agent that looks at the
+ *  reported size of a prompt only while it runs. */
 const FULL_SITTING = 1;
 const FULL_TOKENS = 9_000_000;
 const SUMMARY = "What happened: the numbers were read, and one was changed.";
@@ -112,6 +113,7 @@ export class ScriptedTask {
   summaries = 0;
   readonly #dialect: DialectName;
   readonly #folder: string;
+  readonly #isFullEarly: boolean;
   #step = 0;
   #calls = 0;
   #stalled: () => void = () => {};
@@ -119,8 +121,9 @@ export class ScriptedTask {
   readonly stalled = new Promise<void>((resolve) => (this.#stalled = resolve));
   isStalled = false;
 
-  constructor(dialect: DialectName, folder: string) {
+  constructor(dialect: DialectName, folder: string, isFullEarly = false) {
     this.#dialect = dialect;
+    this.#isFullEarly = isFullEarly;
     this.#folder = folder;
   }
 
@@ -146,8 +149,9 @@ export class ScriptedTask {
     this.#step += 1;
     if ("breaks" in step) return this.#break(step.breaks, counts);
     const { thought = null, text = null, acts = [] } = step;
-    if (acts.length === 0) this.#endSitting();
-    const isFull = acts.length === 0 && this.sitting === FULL_SITTING + 1;
+    const isEnd = acts.length === 0;
+    const isFull = this.sitting === FULL_SITTING && isEnd !== this.#isFullEarly;
+    if (isEnd) this.#endSitting();
     const calls = acts.flatMap((act) => this.#call(act, tools));
     return { turn: { thought, text, calls }, counts: isFull ? { ...counts, prompt: FULL_TOKENS } : counts };
   }

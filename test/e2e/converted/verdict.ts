@@ -29,14 +29,17 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
   return share;
 }
 
+/** A count of tokens costs nothing. */
+const COUNT = /count_?tokens|input_tokens/i;
+
 /** What the agent was told that it used is what the upstream counted, and what is billed. */
 export function judgeMoney(
   client: DialectName,
   exchanged: readonly Exchanged[],
   lines: readonly Any[],
 ): void {
-  const told = exchanged.flatMap(({ status, type, answer }): Any[] => {
-    if (status !== 200) return [];
+  const told = exchanged.flatMap(({ path, status, type, answer }): Any[] => {
+    if (status !== 200 || COUNT.test(path)) return [];
     const meter = DIALECTS[client].openMeter(type);
     meter.see(Buffer.from(answer));
     const reading = meter.read();

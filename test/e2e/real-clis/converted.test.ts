@@ -28,6 +28,8 @@ interface Agent {
   /** Asks for the compaction of the conversation. Otherwise the agent begins it when its window is full. */
   readonly compact?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** What it knows of a prompt's size it learns in this run: Gemini CLI estimates that of a resumed session. */
+  readonly isFullEarly?: true;
   /** Files of the home. */
   readonly files?: (url: string) => Readonly<Record<string, unknown>>;
   /** These files name the gateway: `gateway run` knows no way to have the tool speak this dialect. */
@@ -75,6 +77,7 @@ const AGENTS: readonly Agent[] = [
     client: "content",
     first: ["-y", "-p", TASK],
     next: ["-y", "--resume", "latest", "-p", GO_ON],
+    isFullEarly: true,
     files: () => ({ ".gemini/settings.json": { security: { auth: { selectedType: "gemini-api-key" } } } }),
   },
 ];
@@ -117,12 +120,12 @@ interface World {
   readonly front: Front;
 }
 
-async function openWorld({ client, files }: Agent, dialect: DialectName): Promise<World> {
+async function openWorld({ client, files, isFullEarly }: Agent, dialect: DialectName): Promise<World> {
   const folder = makeTempFolder();
   const work = folder.join("work");
   mkdirSync(work, { recursive: true });
   writeFiles(work);
-  const task = new ScriptedTask(dialect, work);
+  const task = new ScriptedTask(dialect, work, isFullEarly);
   const upstream = startScriptedUpstream(dialect, (asked) => task.play(asked));
   const channel = {
     platform: dialect,

@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { appendOwn, createFile, readOwn, removeOwn } from "../../../lib/files/own-file.ts";
+import { appendOwn, openKeyFile, readOwn, removeOwn } from "../../../lib/files/own-file.ts";
 import { getField, getList, getText, parseJson } from "../../../lib/json/json.ts";
 
 export interface NotedPart {
@@ -28,7 +28,6 @@ export interface NotedTurn {
 export const MAX_FOLDER_BYTES = 64 * 1024 * 1024;
 /** Of one session. A longer one is noted no more. */
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
-const KEY_BYTES = 32;
 
 export function nameFolder(ledgerPath: string): string {
   return `${ledgerPath}.context`;
@@ -37,12 +36,7 @@ export function nameFolder(ledgerPath: string): string {
 /** The random key of a folder. It is made with the folder. */
 export function openKey(folder: string): Buffer {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, "key");
-  const known = readOwn(path);
-  if (known !== null) return Buffer.from(known, "hex");
-  const key = Buffer.from(crypto.getRandomValues(new Uint8Array(KEY_BYTES)));
-  createFile(path, key.toString("hex"), { mode: 0o600 });
-  return key;
+  return openKeyFile(join(folder, "key"));
 }
 
 const MARK_LENGTH = 16;

@@ -52,7 +52,7 @@ export interface ChatStream {
   /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
   end(fault?: ChatError): ChatOutput;
   /** What shows the client that the answer goes on, though nothing comes. */
-  idle?(): ChatOutput;
+  idle(): ChatOutput;
 }
 
 type EventHandler = (stream: StreamState, event: Json) => string;
@@ -103,6 +103,7 @@ export function openChatStream(context: BridgeContext): ChatStream {
       return emit(stream, () => convertEvents(stream, splitter.push(chunk)));
     },
     end: (fault) => emit(stream, () => convertEnd(fault)),
+    idle: () => emit(stream, () => (stream.phase === "open" ? ": keepalive\n\n" : "")),
   };
 }
 
