@@ -101,6 +101,8 @@ async function explainRun(
   flags: RunFlags,
   words: readonly string[],
 ): Promise<void> {
+  for (const loss of [tool.describeLoss?.(connection), tool.describeRun?.(process.env, words)])
+    if (loss !== undefined && loss !== null) printNote(loss);
   if (key !== null && loaded !== null) {
     const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
     printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
@@ -109,8 +111,6 @@ async function explainRun(
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
     if (lacking !== null) printNote(lacking, "yellow");
   }
-  for (const loss of [tool.describeLoss?.(connection), tool.describeRun?.(process.env, words)])
-    if (loss !== undefined && loss !== null) printNote(loss);
 }
 
 /** The argument that names the model, unless the user names one. */

@@ -321,6 +321,21 @@ test.each([
   expect(readFileSync(folder.join(".continue/config.yaml"), "utf8")).toBe(text);
 });
 
+test("the first line of run codex says that its searches would be refused, and the tool is off", async () => {
+  using folder = makeTempFolder();
+  const config = {
+    channels: { a: { platform: "responses", base_url: "https://api.openai.com", credential: "x" } },
+    groups: { g: { platform: "responses", channels: ["a"] } },
+    keys: [{ name: "k", group: "g", secret: "sk-s", limits: { usd_per_day: "5" } }],
+  };
+  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+  const env = standIn(folder, "codex", 'echo "$*"');
+  const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "codex"];
+  const { stdout, stderr } = await run({ folder: folder.path, env }, ...words);
+  expect(stderr).toMatch(/^No web search in this run: the key "k" has a limit in USD/);
+  expect(stdout).toContain("web_search=disabled");
+});
+
 test("run codex resume says which sessions it finds", async () => {
   using folder = makeTempFolder();
   const env = standIn(folder, "codex", "true");

@@ -19,13 +19,15 @@ beforeAll(() => {
     credential: CREDENTIAL,
     ...more,
   });
-  const keys = ["open", "named", "limited", "listed", "closed", "second", "google", "rate"];
+  const keys = ["open", "named", "limited", "listed", "closed", "second", "google", "rate", "even"];
   world = openWorld((url) => ({
     channels: {
       main: channel(url, "messages"),
       spare: channel(url, "messages", { priority: 2 }),
       listed: channel(url, "messages", { models: ["claude-*"] }),
       google: channel(url, "content"),
+      left: channel(url, "messages"),
+      right: channel(url, "messages"),
     },
     groups: {
       open: { platform: "messages", channels: ["main", "spare"], other_paths: "forward" },
@@ -39,6 +41,7 @@ beforeAll(() => {
       listed: { platform: "messages", channels: ["listed"], other_paths: "forward" },
       closed: { platform: "messages", channels: ["main"] },
       google: { platform: "content", channels: ["google"], other_paths: "forward" },
+      even: { platform: "messages", channels: ["left", "right"], other_paths: "forward" },
     },
     keys: keys.map((name) => ({
       name,
@@ -131,6 +134,18 @@ describe("what goes upstream", () => {
       "/v1beta/cachedContents",
       CREDENTIAL,
     ]);
+  });
+
+  test("to the channel that served the session's last response", async () => {
+    const model = "claude-haiku-4-5";
+    for (let session = 0; session < 10; session += 1) {
+      const fields = { ...key("even"), "x-claude-code-session-id": `s-${session}` };
+      const body = { model, max_tokens: 9, messages: [{ role: "user", content: "Hello" }] };
+      const { lines } = await world.trace({ target: "/v1/messages", fields, body });
+      world.upstream.next({ answer: answer("{}") });
+      const other = await world.trace({ target: "/v1/new", fields, body: {} });
+      expect(other.lines.map(({ channel }) => channel)).toEqual(lines.map(({ channel }) => channel));
+    }
   });
 
   test("an error of it says nothing about the channel", async () => {
