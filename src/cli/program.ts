@@ -1,6 +1,6 @@
 // Runs the command tree. A failure becomes a sentence on stderr and an exit status.
 
-import { Command, CommanderError } from "commander";
+import { type Argument, Command, CommanderError } from "commander";
 import { getErrorMessage } from "../lib/errors.ts";
 import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
@@ -62,19 +62,29 @@ function chooseDefault(): string {
   return canPrompt() && process.stdout.isTTY ? "console" : "--help";
 }
 
-/** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 27. */
+/** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 29. */
 const MIN_HELP_CELLS = 20;
 
 /** Commander's own exit would lose output that is not yet written. */
 function prepare(command: Command): void {
   command.exitOverride().showSuggestionAfterError();
-  command.configureHelp({ minWidthToWrap: MIN_HELP_CELLS });
+  command.configureHelp({ minWidthToWrap: MIN_HELP_CELLS, subcommandTerm });
   command.showHelpAfterError(`See \`${nameCommand(command)} --help\`.`);
   command.configureOutput({
     outputError: (text, write) => write(wrapMessage(escapeLines(reword(text, command)))),
   });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
+}
+
+/** Without "[options]", which nearly every command has, so that descriptions have room. */
+function subcommandTerm(command: Command): string {
+  return [command.name(), ...command.registeredArguments.map(nameArgument)].join(" ");
+}
+
+function nameArgument(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
 }
 
 function nameCommand(command: Command): string {
