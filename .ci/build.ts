@@ -1,5 +1,6 @@
 // `bun run build` makes dist/gateway for this machine; `bun run build --all` one
-// for every platform that we ship to, with checksums; `bun .ci/build.ts FILE` only that file. The executable needs nothing beside it.
+// for every platform that we ship to, with checksums; `bun .ci/build.ts FILE` only that file, `--target windows-x64` for
+// another platform. The executable needs nothing beside it.
 
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -57,12 +58,15 @@ async function buildAll(): Promise<void> {
 }
 
 const { positionals, values } = parseArgs({
-  options: { all: { type: "boolean", default: false } },
+  options: { all: { type: "boolean", default: false }, target: { type: "string" } },
   allowPositionals: true,
 });
 const [outfile] = positionals;
-if (outfile !== undefined) await compile(outfile);
-else {
+if (outfile !== undefined) {
+  const target = TARGETS.find((each) => each === `bun-${values.target}`);
+  if (values.target !== undefined && target === undefined) throw new Error(`no target ${values.target}`);
+  await compile(outfile, target);
+} else {
   await rm("dist", { recursive: true, force: true });
   await mkdir("dist", { recursive: true });
   if (values.all) await buildAll();

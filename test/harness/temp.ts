@@ -3,6 +3,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../../src/lib/files/own-file.ts";
 
 /** A folder that `using` or `remove()` deletes. */
 export interface TempFolder extends Disposable {
@@ -13,7 +14,7 @@ export interface TempFolder extends Disposable {
 
 export function makeTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "gateway-test-"));
-  const remove = (): void => rmSync(path, { recursive: true, force: true });
+  const remove = (): void => removeFolder(path);
   return { path, join: (...parts) => join(path, ...parts), remove, [Symbol.dispose]: remove };
 }
 

@@ -7,15 +7,13 @@ import {
   fdatasync,
   fdatasyncSync,
   fstatSync,
-  ftruncateSync,
   readSync,
-  renameSync,
   rmSync,
   statSync,
   writeSync,
 } from "node:fs";
 
-import { CREATE_NEW, nameDraft, openOwn } from "../../lib/files/own-file.ts";
+import { CREATE_NEW, nameDraft, openOwn, replaceName, truncateOwn } from "../../lib/files/own-file.ts";
 
 const SCRATCH_BYTES = 256 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
@@ -164,7 +162,7 @@ export class AppendFile {
   }
 
   moveTo(path: string): void {
-    renameSync(this.#path, path);
+    replaceName(this.#path, path);
     this.#path = path;
   }
 
@@ -189,7 +187,7 @@ export class AppendFile {
 
   #repair(): void {
     if (!this.#torn) return;
-    ftruncateSync(this.#fd, this.#size);
+    truncateOwn(this.#fd, this.#path, this.#size);
     this.#torn = false;
   }
 }

@@ -4,7 +4,7 @@
 
 import { z } from "zod";
 
-import { readBootId } from "../../lib/files/boot-id.ts";
+import { readBootId } from "../../lib/files/platform.ts";
 import { readOwn, removeOwn, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { hashLine } from "./line.ts";

@@ -4,7 +4,7 @@
 
 import { renameSync } from "node:fs";
 
-import { readBootId } from "../../lib/files/boot-id.ts";
+import { readBootId } from "../../lib/files/platform.ts";
 import { removeDrafts } from "../../lib/files/own-file.ts";
 import { AppendFile } from "./append-file.ts";
 import { nameRotated, type Position } from "./rotation.ts";

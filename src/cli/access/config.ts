@@ -74,8 +74,6 @@ export async function waitForGateway(
   { ledger }: Pick<Catalog, "ledger">,
   changed: Changed,
 ): Promise<void> {
-  // No command can reach a gateway there. It follows within a second.
-  if (process.platform === "win32") return;
   try {
     const call = { ledgerPath: ledger.path, signal: AbortSignal.timeout(MAX_WAIT_MS), body: changed };
     const reply = await tryGateway(call, "POST", `/${changed.kind}`);

@@ -1,9 +1,10 @@
-// Sends commands to the running gateway, through a socket that only this user can open.
+// Sends commands to the running gateway, through a socket that only this user can open, or a pipe that only this user finds.
 
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { isPrivate, locateControl } from "../../gateway/control/socket.ts";
 import { getErrorCode } from "../../lib/errors.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { VERSION } from "../../lib/version.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -66,7 +67,6 @@ export function readReply<T>(schema: z.ZodType<T>, reply: unknown): T {
 type Method = "GET" | "POST";
 
 async function sendToGateway(call: ControlCall, method: Method, path: string): Promise<Response | null> {
-  if (process.platform === "win32") return fail("Commands cannot reach a running gateway on Windows.");
   for (const { folder, path: unix } of locateControl(call.ledgerPath)) {
     if (!isPrivate(folder) || !existsSync(unix)) continue;
     const reply = await fetchIfThere(unix, method, path, call);
@@ -107,6 +107,10 @@ async function fetchReply(
   try {
     const either = AbortSignal.any(signal === undefined ? [late.signal] : [late.signal, signal]);
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
+    if (!PLATFORM.hasSockets) {
+      const { fetchOverPipe } = await import("../../gateway/control/pipe.ts");
+      return await fetchOverPipe(unix, { method, path, ...content }, either);
+    }
     return await fetch(`http://gateway${path}`, { unix, method, signal: either, ...content });
   } catch (error) {
     if (!late.signal.aborted) throw error;

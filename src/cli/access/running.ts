@@ -17,9 +17,8 @@ const stateSchema = z.object({
 export type RunningGateway = z.infer<typeof stateSchema>;
 export type Address = RunningGateway["address"];
 
-/** Null if no gateway runs on this ledger, or if it does not answer. On Windows, no command can reach it. */
+/** Null if no gateway runs on this ledger, or if it does not answer. */
 export async function findRunning(ledgerPath: string, timeoutMs?: number): Promise<RunningGateway | null> {
-  if (process.platform === "win32") return null;
   const call = { ledgerPath, ...(timeoutMs !== undefined && { timeoutMs }) };
   return readState(() => tryGateway(call, "GET", "/state"));
 }

@@ -14,6 +14,7 @@ import { countGaps, sumLedger } from "../../billing/report/report.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { openPlain, requireOwn } from "../../lib/files/own-file.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { RunningGateway } from "../access/running.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
@@ -35,8 +36,8 @@ export function checkLedger({ ledger }: Catalog, running: RunningGateway | null)
 function checkFile(path: string): Finding[] {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
-  const isOpen = process.platform !== "win32" && (stats.mode & 0o077) !== 0;
-  const readable = note("ledger", "other users of this machine can read it", `chmod 600 ${quoteWord(path)}`);
+  const isOpen = PLATFORM.hasModes && (stats.mode & 0o077) !== 0;
+  const readable = note("ledger", "other users of this machine can read it", PLATFORM.keepOut(path));
   return [...(isOpen ? [readable] : []), ...tryFindDamage(path)];
 }
 

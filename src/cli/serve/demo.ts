@@ -1,6 +1,6 @@
 // `serve --demo`: a generated config with a simulated upstream for every platform.
 
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Catalog } from "../../config/catalog.ts";
@@ -12,6 +12,7 @@ import { newSecret } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { paint } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
+import { removeFolder } from "../../lib/files/own-file.ts";
 
 export interface Demo {
   readonly catalog: Catalog;
@@ -62,7 +63,7 @@ export function startDemo(): Demo {
   const stop = (): string | null => {
     for (const upstream of upstreams) upstream.stop();
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
     return null;
   };
   return { catalog, secrets, stop };

@@ -40,7 +40,7 @@ function write(path: string, replaced: readonly string[], variables: Variables, 
   const text = [...kept.join("\n").trimEnd().split("\n"), ...added].filter(
     (line, index) => index > 0 || line !== "",
   );
-  replaceFile(path, `${text.join("\n")}\n`, { mode: 0o600, durable: true, owner });
+  replaceFile(path, `${text.join("\n")}\n`, { mode: 0o600, durable: true, owner, secret: true });
 }
 
 /** A link is read, as dotfile managers make one. A file in its place would hide the variables that it leads to. */

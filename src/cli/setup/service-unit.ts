@@ -87,6 +87,41 @@ ${list}
 `;
 }
 
+/** Windows has no unit of its own for a program of the user's session: a task starts it at logon. `conhost --headless` keeps
+ *  its window away, and cmd writes its log. The gateway reads its file of variables itself. */
+export function writeTask({ command, configPath }: ServiceSpec, user: string, logPath: string): string {
+  const words = [...command, "serve", "--config", configPath].map((word) => `"${word}"`).join(" ");
+  const args = `--headless cmd.exe /d /s /c "${words} >> "${logPath}" 2>&1"`;
+  return `<?xml version="1.0"?>
+<!-- ${MARK}; \`gateway service uninstall\` removes it. -->
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <Triggers>
+    <LogonTrigger><Enabled>true</Enabled><UserId>${escapeXml(user)}</UserId></LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="user">
+      <UserId>${escapeXml(user)}</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <RestartOnFailure><Interval>PT1M</Interval><Count>10</Count></RestartOnFailure>
+  </Settings>
+  <Actions Context="user">
+    <Exec>
+      <Command>conhost.exe</Command>
+      <Arguments>${escapeXml(args)}</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+`;
+}
+
 function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

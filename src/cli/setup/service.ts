@@ -8,10 +8,19 @@ import { listReferences } from "../../config/yaml/expand.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { configHome } from "../../config/file/find.ts";
 import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
 import { findOwnCommand } from "../tools/background.ts";
-import { LABEL, MARK, UNIT_NAME, type ServiceSpec, writeAgent, writeUnit } from "./service-unit.ts";
+import {
+  LABEL,
+  MARK,
+  UNIT_NAME,
+  type ServiceSpec,
+  writeAgent,
+  writeTask,
+  writeUnit,
+} from "./service-unit.ts";
 import { fail, print, printJson, printNote } from "../terminal/terminal.ts";
 
 export interface InstallFlags extends ConfigFlags {
@@ -38,9 +47,31 @@ interface System {
 function findSystem(): System {
   if (process.platform === "darwin") return describeLaunchd();
   if (process.platform === "linux") return describeSystemd();
+  if (process.platform === "win32") return describeTask();
   return fail(
     "This system has neither systemd nor launchd. Run `gateway serve` at login with its task scheduler instead.",
   );
+}
+
+function describeTask(): System {
+  const folder = join(process.env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local"), "gateway");
+  const path = join(folder, "gateway-task.xml");
+  const log = join(folder, "gateway.log");
+  const task = (verb: string, ...more: string[]) => ["schtasks", `/${verb}`, "/TN", LABEL, ...more];
+  const user = `${process.env["USERDOMAIN"] ?? "."}\\${userInfo().username}`;
+  return {
+    path,
+    write: (spec) => writeTask(spec, user, log),
+    enable: [task("Create", "/XML", path, "/F"), task("Run")],
+    disable: [task("End"), task("Delete", "/F")],
+    reload: [],
+    logs: `Get-Content -Tail 20 ${quoteWord(log)}`,
+    isEnabled: () => run(task("Query")).ok,
+    // What schtasks prints is in the user's language.
+    isRunning: () =>
+      run(["powershell", "-NoProfile", "-Command", `(Get-ScheduledTask ${LABEL}).State -eq 'Running'`])
+        .text === "True",
+  };
 }
 
 function describeSystemd(): System {
@@ -90,6 +121,8 @@ export function installUnit(flags: InstallFlags): void {
   };
   for (const word of [...spec.command, configPath]) {
     if (/\p{Cc}/u.test(word)) fail("A unit cannot contain a path with control characters.");
+    if (process.platform === "win32" && word.includes("%"))
+      fail("A task cannot contain a path with a percent sign.");
   }
   if (hasOwnUnit(system.path) && !readFileSync(system.path, "utf8").includes(MARK)) {
     fail(`${system.path} already exists, and gateway did not write it. Move it away first.`);
@@ -127,7 +160,7 @@ function warnOfMissingVariables({ configPath, envPath }: ServiceSpec): void {
   if (missing.length === 0) return;
   printNote(
     `The service does not see your shell's variables. Put ${missing.join(", ")} into ${envPath} ` +
-      "as NAME=value lines (chmod 600).",
+      `as NAME=value lines (${PLATFORM.keepOut(envPath)}).`,
   );
 }
 

@@ -15,9 +15,7 @@ export function findOwnCommand(): string[] {
   return isCompiled ? [process.execPath] : [process.execPath, resolve(Bun.main)];
 }
 
-/** Null on Windows, where the running gateway cannot be found. */
-export async function offerStart(loaded: LoadedConfig): Promise<Address | null> {
-  if (process.platform === "win32") return null;
+export async function offerStart(loaded: LoadedConfig): Promise<Address> {
   const absent = `No gateway is running with ${loaded.path}.`;
   if (!canPrompt())
     return fail(

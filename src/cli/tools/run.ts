@@ -1,10 +1,11 @@
 // The action of `gateway run`: starts the tool as a child process that owns the terminal.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
+import { removeFolder } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand, offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
@@ -180,7 +181,7 @@ async function startTool(
     return await runProgram(program, [...more.args, ...setting.args, ...args], { ...env, ...more.env });
   } finally {
     overlay.keep?.(process.env, folder);
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 }
 

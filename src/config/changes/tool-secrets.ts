@@ -75,5 +75,8 @@ function readEntries(configPath: string): ToolSecret[] {
 }
 
 function writeEntries(configPath: string, keys: readonly ToolSecret[]): void {
-  replaceFile(placeFile(configPath), `${JSON.stringify({ keys }, null, 2)}\n`, { durable: true });
+  replaceFile(placeFile(configPath), `${JSON.stringify({ keys }, null, 2)}\n`, {
+    durable: true,
+    secret: true,
+  });
 }

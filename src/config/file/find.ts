@@ -5,6 +5,7 @@ import { lstatSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { getErrorCode } from "../../lib/errors.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { ConfigError } from "../yaml/problems.ts";
@@ -98,7 +99,7 @@ export function listOwnIds(env: Environment = process.env): number[] {
 
 /** Throws unless the file belongs to the user or to root and not everybody can write it. Windows has neither. */
 export function requireTrust(path: string, { uid, mode }: Ownership, ownIds = listOwnIds()): void {
-  if (process.platform === "win32") return;
+  if (!PLATFORM.hasModes) return;
   const [own = 0] = ownIds;
   if (uid !== 0 && !ownIds.includes(uid)) {
     const what = `The config file ${path} belongs to another user (id ${uid}), who could send your credentials anywhere. If you trust what is in it now, make it yours`;
@@ -116,7 +117,7 @@ function refuse(what: string, fix: string): ConfigError {
 
 /** A warning about a file that is loaded nevertheless. */
 export function warnOfMode(path: string, { mode }: Ownership): string[] {
-  if (process.platform === "win32" || (mode & NOT_OWNER) === 0) return [];
+  if (!PLATFORM.hasModes || (mode & NOT_OWNER) === 0) return [];
   const what =
     (mode & GROUP_WRITES) === 0
       ? "can be read by others on this machine"

@@ -6,6 +6,7 @@ import { basename, dirname, join } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { type FileLock, LockHeld, takeLock } from "../../lib/files/file-lock.ts";
 import { type Owner, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Catalog } from "../catalog.ts";
 import { applyEdits, type Edit } from "../yaml/edit.ts";
@@ -136,7 +137,7 @@ function replaceConfig(file: string, text: string): void {
   try {
     requireOwn(file, true);
     const before = statSync(file);
-    replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true });
+    replaceFile(file, text, { mode: before.mode & 0o777, owner: before, durable: true, secret: true });
   } catch (error) {
     throw new Error(`${file} cannot be written, and stays as it was: ${getErrorMessage(error)}.`, {
       cause: error,
@@ -146,7 +147,7 @@ function replaceConfig(file: string, text: string): void {
 }
 
 function syncFolder(folder: string): void {
-  if (process.platform === "win32") return;
+  if (!PLATFORM.hasModes) return;
   const handle = openSync(folder, "r");
   fsyncSync(handle);
   closeSync(handle);

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
 import { getField, getName, parseJson } from "../../lib/json/json.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Activity } from "../observe/activity.ts";
 import { ActionRefused, actOnChannel } from "./channel-actions.ts";
@@ -28,9 +29,6 @@ export interface Control {
   close(): void;
 }
 
-const WINDOWS = process.platform.startsWith("win");
-const NONE: Control = { close: () => {} };
-
 export interface ControlParts {
   readonly gateway: Gateway;
   readonly activity: Activity;
@@ -40,7 +38,6 @@ export interface ControlParts {
 }
 
 export function openControl(parts: ControlParts): Control {
-  if (WINDOWS) return NONE;
   const open = (): ControlServer | null => openSocket(parts.gateway, (request) => answer(request, parts));
   let server = open();
   // Requests that came over the removed socket are still answered.
@@ -75,7 +72,7 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
       makeControlFolder(folder);
       rmSync(path, { force: true });
       const server = serveOn(path, answer);
-      chmodSync(path, 0o600);
+      if (PLATFORM.hasSockets) chmodSync(path, 0o600);
       return { path, stop: (now) => server.stop(now) };
     } catch (error) {
       reasons.push(getErrorMessage(error));
@@ -90,6 +87,10 @@ function openSocket(gateway: Gateway, answer: Answer): ControlServer | null {
 
 /** Private to the user and with few requests, so the runtime's own server is enough. */
 function serveOn(unix: string, answer: Answer): { stop(now: boolean): void } {
+  if (!PLATFORM.hasSockets) {
+    const opened = import("./pipe.ts").then(({ servePipe }) => servePipe(unix, answer));
+    return { stop: () => void opened.then((pipe) => pipe.stop()) };
+  }
   return Bun.serve({
     unix,
     fetch: (request, server) => {

@@ -13,8 +13,9 @@ import {
   realpathSync,
   type Stats,
 } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
 /** Both sides check that the folder belongs to this user alone, because everybody can write to a temporary folder. */
@@ -29,6 +30,13 @@ export function locateControl(
   ledgerPath: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): ControlSocket[] {
+  const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
+  return listFolders(env).map((folder) => ({ folder, path: join(folder, name) }));
+}
+
+function listFolders(env: Readonly<Record<string, string | undefined>>): string[] {
+  if (!PLATFORM.hasModes)
+    return [join(env["LOCALAPPDATA"] ?? join(homedir(), "AppData", "Local"), "gateway")];
   const { uid } = userInfo();
   const runtime = [env["XDG_RUNTIME_DIR"] ?? "", `/run/user/${uid}`].filter(
     (base) => base !== "" && existsSync(base),
@@ -38,8 +46,7 @@ export function locateControl(
     join(tmpdir(), `gateway-${uid}`),
     `/tmp/gateway-${uid}`,
   ];
-  const name = `${sha256Hex(resolveLinks(ledgerPath)).slice(0, 16)}.sock`;
-  return [...new Set(folders)].map((folder) => ({ folder, path: join(folder, name) }));
+  return [...new Set(folders)];
 }
 
 /** The ledger is the same, even if the config was found through a link. */
@@ -53,7 +60,7 @@ function resolveLinks(path: string): string {
 
 export function makeControlFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (isOwn(lstatSync(folder))) closeToOthers(folder);
+  if (PLATFORM.hasModes && isOwn(lstatSync(folder))) closeToOthers(folder);
   if (!isPrivate(folder)) throw new Error(`${folder} is not a folder that only this user can use`);
 }
 
@@ -70,6 +77,7 @@ function closeToOthers(folder: string): void {
 /** False if there is no folder, or if somebody else may have put the socket there. */
 export function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
+  if (!PLATFORM.hasModes) return found?.isDirectory() === true;
   return found !== undefined && isOwn(found) && (found.mode & 0o077) === 0;
 }
 

@@ -7,20 +7,25 @@ import {
   type BigIntStats,
   closeSync,
   constants,
+  existsSync,
   fchownSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   lstatSync,
   openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { getErrorCode } from "../errors.ts";
+import { PLATFORM } from "./platform.ts";
 import { randomHex } from "../secret.ts";
 import { quoteWord } from "../text/shell-word.ts";
 
@@ -42,17 +47,12 @@ export interface OpenOptions {
   readonly shared?: boolean;
 }
 
-/** Windows has no such flag. There, the file is compared with the path before and after opening. */
-const NO_FOLLOW: number = process.platform === "win32" ? 0 : constants.O_NOFOLLOW;
-/** Opening a pipe would wait for its other end before it could be recognised. */
-const NO_BLOCK: number = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
-
 /** Opens a plain file of this user. Throws ForeignFile if something else is at the path. */
 export function openOwn(path: string, { flags, mode = 0o600, shared = false }: OpenOptions): number {
   const before = requireOwn(path, shared);
   let fd: number;
   try {
-    fd = openSync(path, flags | NO_FOLLOW | NO_BLOCK, mode);
+    fd = openSync(path, flags | PLATFORM.noFollow | PLATFORM.noBlock, mode);
   } catch (error) {
     // Someone may have created it since the check.
     if (getErrorCode(error) !== "EEXIST") requireOwn(path, shared);
@@ -61,7 +61,7 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
   try {
     const found = fstatSync(fd, { bigint: true });
     refuseForeign(path, found, shared);
-    if (NO_FOLLOW === 0 && before !== null && !isSame(before, found))
+    if (PLATFORM.noFollow === 0 && before !== null && !isSame(before, found))
       throw new ForeignFile(`${path} was replaced while it was being opened: try again`);
     return fd;
   } catch (error) {
@@ -72,7 +72,8 @@ export function openOwn(path: string, { flags, mode = 0o600, shared = false }: O
 
 /** Stats the path without following links. Returns null if nothing is there. Throws ForeignFile if the gateway must not write to it. */
 export function requireOwn(path: string, shared = false): BigIntStats | null {
-  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  const look = () => lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+  const found = look() ?? (restoreFormer(path) ? look() : null);
   if (found !== null) refuseForeign(path, found, shared);
   return found;
 }
@@ -113,7 +114,8 @@ export function isSame(one: BigIntStats, other: BigIntStats): boolean {
 
 /** Opens a plain file of any owner for reading. A pipe at the path would stop the gateway until something is written. */
 export function openPlain(path: string): number {
-  const fd = openSync(path, constants.O_RDONLY | NO_BLOCK);
+  restoreFormer(path);
+  const fd = openSync(path, constants.O_RDONLY | PLATFORM.noBlock);
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   throw new ForeignFile(`${path} is not a regular file: move it away`);
@@ -178,6 +180,8 @@ export interface WriteOptions {
   readonly owner?: Owner;
   /** Writes it to the disk before it gets its name. */
   readonly durable?: boolean;
+  /** Holds secrets. Windows has no modes: there, it gets an access list with this user alone, before its content. */
+  readonly secret?: boolean;
 }
 
 /** Replaces a file at once. After a crash, either the old file or the new one is there, complete. A link at the path is
@@ -186,7 +190,7 @@ export function replaceFile(path: string, text: string, options: WriteOptions = 
   const draft = nameDraft(path);
   try {
     createFile(draft, text, options);
-    renameSync(draft, path);
+    replaceName(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
@@ -194,10 +198,15 @@ export function replaceFile(path: string, text: string, options: WriteOptions = 
 }
 
 /** Creates the whole file or nothing. Throws EEXIST if it exists. */
-export function createFile(path: string, text: string, { mode, owner, durable }: WriteOptions = {}): void {
+export function createFile(
+  path: string,
+  text: string,
+  { mode, owner, durable, secret }: WriteOptions = {},
+): void {
   const fd = openOwn(path, { flags: CREATE_NEW, ...(mode !== undefined && { mode }) });
   try {
     if (owner !== undefined) keepOwner(fd, owner);
+    if (secret === true && !PLATFORM.hasModes) keepOthersOut(path);
     writeFileSync(fd, text);
     if (durable === true) fsyncSync(fd);
   } catch (error) {
@@ -232,7 +241,124 @@ export function removeDrafts(path: string): void {
 
 /** Removes the gateway's own file. Throws ForeignFile, and removes nothing, if it is not the gateway's. */
 export function removeOwn(path: string): void {
-  if (requireOwn(path) !== null) rmSync(path, { force: true });
+  if (requireOwn(path) === null) return;
+  clearFormer(path);
+  rmSync(path, { force: true });
+}
+
+function keepOthersOut(path: string): void {
+  const { username } = userInfo();
+  const { exitCode, stderr } = Bun.spawnSync(["icacls", path, "/inheritance:r", "/grant:r", `${username}:F`]);
+  if (exitCode !== 0)
+    throw new Error(`icacls could not keep other users out of ${path}: ${stderr.toString()}`);
+}
+
+// ── Windows ──────────────────────────────────────────────────────────────────
+// There, a file that is open cannot be replaced, but its name can be changed. So it gets the name `PATH.former` first. A
+// process that is killed in between leaves the old file under this name, and whoever opens the path next puts it back.
+
+/** Gives the draft its name, also while somebody has the file of that name open. A crash leaves the old file or the new
+ *  one, whole. */
+export function replaceName(draft: string, path: string): void {
+  try {
+    renameSync(draft, path);
+  } catch (error) {
+    if (PLATFORM.replacesOpen || !isInUse(error, path)) throw error;
+    retryInUse(() => replaceOpen(draft, path));
+  }
+}
+
+const IN_USE = new Set(["EPERM", "EACCES", "EBUSY", "EEXIST"]);
+
+function isInUse(error: unknown, path: string): boolean {
+  return IN_USE.has(getErrorCode(error)) && lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function replaceOpen(draft: string, path: string): void {
+  clearFormer(path);
+  const former = nameFormer(path);
+  renameSync(path, former);
+  try {
+    renameSync(draft, path);
+  } catch (error) {
+    // Somebody who wanted to read it may have put it back, and has it open now.
+    restoreFormer(path);
+    throw error;
+  }
+  clearFormer(path);
+}
+
+/** A virus scanner, or an editor, may have the file for itself. It lets go soon. */
+const IN_USE_TRIES = 8;
+const IN_USE_PAUSE_MS = 25;
+
+function retryInUse(act: () => void): void {
+  for (let left = IN_USE_TRIES; ; left -= 1) {
+    try {
+      return act();
+    } catch (error) {
+      if (left === 0 || !IN_USE.has(getErrorCode(error))) throw error;
+      Bun.sleepSync(IN_USE_PAUSE_MS);
+    }
+  }
+}
+
+function nameFormer(path: string): string {
+  return `${path}.former`;
+}
+
+/** An open file keeps its name until it is closed, so it gets another one first. */
+function clearFormer(path: string): void {
+  const former = nameFormer(path);
+  if (PLATFORM.replacesOpen || !existsSync(former)) return;
+  const draft = nameDraft(path);
+  renameSync(former, draft);
+  try {
+    rmSync(draft, { force: true });
+  } catch {
+    // `removeDrafts` removes it.
+  }
+}
+
+/** Undoes a replacement that was killed halfway. True: the file is there again. */
+function restoreFormer(path: string): boolean {
+  if (PLATFORM.replacesOpen || existsSync(path)) return false;
+  try {
+    renameSync(nameFormer(path), path);
+    return true;
+  } catch {
+    // Nothing was replaced.
+    return false;
+  }
+}
+
+/** A temporary folder with all that is in it. Somebody may have a file open that keeps Windows from removing the folder:
+ *  then the files go all the same, because they may hold a key. */
+export function removeFolder(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch (error) {
+    if (PLATFORM.replacesOpen) throw error;
+    for (const each of readdirSync(path, { withFileTypes: true })) {
+      const place = join(path, each.name);
+      if (each.isDirectory()) removeFolder(place);
+      else retryInUse(() => rmSync(place, { force: true }));
+    }
+    retryInUse(() => rmdirSync(path));
+  }
+}
+
+/** `fd` may be for appending, which on Windows does not allow to cut the file. */
+export function truncateOwn(fd: number, path: string, size: number): void {
+  if (PLATFORM.replacesOpen) return ftruncateSync(fd, size);
+  const writer = openOwn(path, { flags: constants.O_RDWR, shared: true });
+  try {
+    if (!isSame(fstatSync(writer, { bigint: true }), fstatSync(fd, { bigint: true })))
+      throw new ForeignFile(`${path} was replaced while it was open: try again`);
+    ftruncateSync(writer, size);
+  } finally {
+    closeSync(writer);
+  }
 }
 
 /** Keeps the file the user's when the administrator writes it. */

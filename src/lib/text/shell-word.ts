@@ -1,7 +1,18 @@
 // Quotes a path or a name as one word of a command that people copy into their shell.
 
-/** Unchanged if no shell interprets any part of it. Otherwise quoted for POSIX shells, fish and PowerShell alike. */
+/** Unchanged if no shell interprets any part of it. Otherwise quoted for POSIX shells, fish and PowerShell alike; a path
+ *  on Windows for cmd, too. */
 export function quoteWord(text: string): string {
+  return process.platform === "win32" ? quoteForWindows(text) : quoteForPosix(text);
+}
+
+function quoteForPosix(text: string): string {
   if (/^[\p{L}\p{N}_@%+=:,./-]+$/u.test(text)) return text;
   return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** PowerShell interprets `$` and backticks between double quotes, and cmd knows no single ones. */
+export function quoteForWindows(text: string): string {
+  if (/^[\p{L}\p{N}_+:./\\-]+$/u.test(text)) return text;
+  return /["$`%]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text}"`;
 }

@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "n
 
 import { type Ledger, openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import { readBootId } from "../../../src/lib/files/boot-id.ts";
+import { readBootId } from "../../../src/lib/files/platform.ts";
 import { asOfAnotherBoot, draftOf, intentOf, newLedgerPath, optionsFor } from "../ledger/ledger-samples.ts";
 import { hashLine } from "../../../src/billing/ledger/line.ts";
 

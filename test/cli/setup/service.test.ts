@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { writeAgent, writeUnit } from "../../../src/cli/setup/service-unit.ts";
+import { writeAgent, writeTask, writeUnit } from "../../../src/cli/setup/service-unit.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 
@@ -56,6 +56,44 @@ describe("the systemd unit", () => {
       const complaints = (await child.stderr.text()).split("\n").filter((line) => line.includes("gateway"));
       expect(complaints).toEqual([]);
       expect(await child.exited).toBe(0);
+    },
+  );
+});
+
+describe("the task at logon on Windows", () => {
+  const write = (command: readonly string[], folder: string): { xml: string; words: string } => {
+    const spec = { command, configPath: `${folder}\\a & b\\gateway.yaml`, envPath: "" };
+    const xml = writeTask(spec, "HOME\\R&D", `${folder}\\the log.txt`);
+    const script =
+      "import sys,xml.etree.ElementTree as e; print(e.fromstring(sys.stdin.buffer.read()).find('.//{*}Arguments').text)";
+    const [, raw = ""] = /<Arguments>(.*)<\/Arguments>/.exec(xml) ?? [];
+    if (Bun.which("python3") === null)
+      return { xml, words: raw.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&") };
+    const { stdout } = Bun.spawnSync(["python3", "-c", script], { stdin: Buffer.from(xml) });
+    return { xml, words: stdout.toString().trim() };
+  };
+
+  test("is well-formed, has no time limit, and starts for its user at the user's logon without a window", () => {
+    const { xml, words } = write(["C:\\Program Files\\gateway.exe"], "C:\\x");
+    expect(xml.match(/<UserId>HOME\\R&amp;D<\/UserId>/g)).toHaveLength(2);
+    expect(xml).toContain("<ExecutionTimeLimit>PT0S</ExecutionTimeLimit>");
+    expect(xml).toContain("<Command>conhost.exe</Command>");
+    expect(words).toBe(
+      String.raw`--headless cmd.exe /d /s /c ""C:\Program Files\gateway.exe" "serve" "--config" "C:\x\a & b\gateway.yaml" >> "C:\x\the log.txt" 2>&1"`,
+    );
+  });
+
+  test.skipIf(process.platform !== "win32")(
+    "hands over its words and writes its log, in folders with spaces",
+    () => {
+      using folder = makeTempFolder();
+      const script = folder.join("show it.js");
+      writeFileSync(script, "console.log(JSON.stringify(process.argv.slice(2)))");
+      const { words } = write([process.execPath, script], folder.path);
+      const shell = words.replace(/^--headless cmd\.exe /, "");
+      Bun.spawnSync(["cmd.exe", shell], { windowsVerbatimArguments: true });
+      const [line = ""] = /^\[.*/m.exec(readFileSync(folder.join("the log.txt"), "utf8")) ?? [];
+      expect(JSON.parse(line)).toEqual(["serve", "--config", `${folder.path}\\a & b\\gateway.yaml`]);
     },
   );
 });

@@ -21,6 +21,8 @@ const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
   zsh: ["zsh", "-f", "-c"],
   fish: ["fish", "--no-config", "-c"],
   powershell: ["pwsh", "-NoProfile", "-Command"],
+  // A test below reads its lines: it has no `-c` that takes several.
+  cmd: ["cmd.exe"],
 };
 
 test("in fish, a backslash and a quote are the only characters that are escaped", () => {
@@ -32,8 +34,17 @@ test("in fish, a backslash and a quote are the only characters that are escaped"
   ]);
 });
 
+test("in cmd, a value ends with the last quote of its line, and other quotes belong to it", () => {
+  const setting = { env: { A: 'x "y" & z' }, unset: ["B", "C"], args: ["--url", "http://a b"] };
+  expect(writeSetting("cmd", "tool", setting)).toEqual([
+    'set "B=" & set "C="',
+    'set "A=x "y" & z"',
+    'doskey tool=tool "--url" "http://a b" $*',
+  ]);
+});
+
 describe("shells", () => {
-  for (const shell of SHELLS) {
+  for (const shell of SHELLS.filter((each) => each !== "cmd")) {
     const [program = "", ...flags] = PROGRAMS[shell];
     const evaluate = async (lines: readonly string[], path = ""): Promise<string> => {
       const child = Bun.spawn([program, ...flags, lines.join("\n")], {

@@ -8,9 +8,11 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -20,8 +22,12 @@ import {
   nameDraft,
   openOwn,
   readOwn,
+  readPlain,
   removeDrafts,
+  removeOwn,
   replaceFile,
+  requireOwn,
+  truncateOwn,
 } from "../../../src/lib/files/own-file.ts";
 import { canBeOther, makeSharedFolder, OTHER_ID, runAsOther, makeTempFolder } from "../../harness/temp.ts";
 
@@ -149,4 +155,71 @@ test("nothing but own-file.ts opens files for writing by their names", () => {
       .some((line) => !/^\s*(\/\/|\*|\/\*)/.test(line) && (BY_NAME.test(line) || OPENS_TO_WRITE.test(line))),
   );
   expect(found.sort()).toEqual(Object.keys(EXCEPTIONS).sort());
+});
+
+describe.skipIf(!WINDOWS)("on Windows, where an open file keeps its name", () => {
+  const HOLD = `const fd = require("node:fs").openSync(process.argv[1], "r"); console.log("open"); setInterval(() => {}, 1000);`;
+
+  test("a file is replaced while this process appends to it, again and again", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    writeFileSync(path, "0");
+    const open = [1, 2, 3].map((round) => {
+      const fd = openOwn(path, { flags: APPEND });
+      replaceFile(path, String(round));
+      return fd;
+    });
+    expect(readFileSync(path, "utf8")).toBe("3");
+    open.forEach((fd) => closeSync(fd));
+    removeDrafts(path);
+    expect(readdirSync(folder.path)).toEqual(["a"]);
+  });
+
+  test("a file is replaced and removed while another process reads it", async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a b");
+    writeFileSync(path, "before");
+    const reader = Bun.spawn([process.execPath, "-e", HOLD, path], { stdout: "pipe" });
+    await reader.stdout.getReader().read();
+    replaceFile(path, "after");
+    replaceFile(path, "last");
+    expect(readOwn(path)).toBe("last");
+    reader.kill("SIGKILL");
+    await reader.exited;
+    removeOwn(path);
+    expect(readOwn(path)).toBeNull();
+  });
+
+  test("a replacement that was killed halfway is undone by whoever opens the file next", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    for (const look of [() => readOwn(path), () => readPlain(path), () => requireOwn(path)?.size]) {
+      writeFileSync(`${path}.former`, "before");
+      look();
+      expect(readdirSync(folder.path)).toEqual(["a"]);
+      rmSync(path);
+    }
+    expect(readOwn(path)).toBeNull();
+  });
+
+  test("a removed file does not come back from a replacement that was killed at its end", () => {
+    using folder = makeTempFolder();
+    const path = folder.join("a");
+    writeFileSync(`${path}.former`, "before");
+    writeFileSync(path, "after");
+    expect(readOwn(path)).toBe("after");
+    removeOwn(path);
+    expect(readOwn(path)).toBeNull();
+  });
+});
+
+test("a file that is open for appending is cut to its length, and goes on from there", () => {
+  using folder = makeTempFolder();
+  const path = folder.join("a");
+  const fd = openOwn(path, { flags: APPEND });
+  writeSync(fd, "whole\ntorn");
+  truncateOwn(fd, path, 6);
+  writeSync(fd, "next\n");
+  closeSync(fd);
+  expect(readFileSync(path, "utf8")).toBe("whole\nnext\n");
 });

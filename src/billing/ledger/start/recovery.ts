@@ -2,9 +2,9 @@
 // the last gateway left open. If the process is killed in between, it can run
 // again: nothing is removed before its replacement is written.
 
-import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from "node:fs";
 
-import { appendOwn, ForeignFile, openOwn } from "../../../lib/files/own-file.ts";
+import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../../lib/files/own-file.ts";
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "../rotation.ts";
 import { isNamed, readJournal, requireJournal, type OpenRequest } from "../journal.ts";
 import { parseLine } from "../line.ts";
@@ -204,5 +204,5 @@ function cut(path: string, fd: number, end: number): void {
     // A full disk must not keep the ledger from opening: these bytes are not lines.
     if (error instanceof ForeignFile) throw error;
   }
-  ftruncateSync(fd, end);
+  truncateOwn(fd, path, end);
 }

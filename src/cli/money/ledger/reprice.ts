@@ -82,9 +82,8 @@ function lockReprice(path: string): FileLock {
   }
 }
 
-/** On Windows, commands cannot reach a running gateway. */
 export async function findRunning(path: string): Promise<boolean> {
-  return process.platform !== "win32" && (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
+  return (await tryGateway({ ledgerPath: path }, "GET", "/state")) !== null;
 }
 
 interface Writing {

@@ -284,7 +284,7 @@ function describeStart(
 export function writeNew(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    createFile(path, text);
+    createFile(path, text, { secret: true });
   } catch (error) {
     if (getErrorCode(error) === "EEXIST") refuseOverwrite(path);
     fail(`${path} cannot be written: ${getErrorMessage(error)}.`);

@@ -2,7 +2,7 @@
 
 import type { ToolEnvironment } from "../programs/overlay.ts";
 
-export const SHELLS = ["bash", "zsh", "fish", "powershell"] as const;
+export const SHELLS = ["bash", "zsh", "fish", "powershell", "cmd"] as const;
 export type Shell = (typeof SHELLS)[number];
 
 interface ShellSyntax {
@@ -39,6 +39,13 @@ const SYNTAX: Readonly<Record<Shell, ShellSyntax>> = {
       `Remove-Item ${names.map((name) => `Env:${name}`).join(", ")} -ErrorAction SilentlyContinue`,
     wrap: (program, quoted) =>
       `function ${program} { & (Get-Command -CommandType Application ${program})[0] ${quoted.join(" ")} @args }`,
+  },
+  // For `FOR /F "delims=" %i in ('gateway env …') do @%i`. The last quote ends the value, and others are part of it.
+  cmd: {
+    quote: (text) => text,
+    set: (name, value) => `set "${name}=${value}"`,
+    unset: (names) => names.map((name) => `set "${name}="`).join(" & "),
+    wrap: (program, args) => `doskey ${program}=${program} ${args.map((arg) => `"${arg}"`).join(" ")} $*`,
   },
 };
 

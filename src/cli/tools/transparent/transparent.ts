@@ -1,6 +1,6 @@
 // `gateway run --transparent`: the tool keeps the vendor's own address, and reaches the gateway through a proxy of this run.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Group } from "../../../config/catalog.ts";
@@ -8,7 +8,7 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { isAllAt } from "../../../billing/prices.ts";
 import { dialectOf } from "../../../dialects/index.ts";
-import { createFile } from "../../../lib/files/own-file.ts";
+import { createFile, removeFolder } from "../../../lib/files/own-file.ts";
 import { fail, refuseUsage } from "../../terminal/terminal.ts";
 import type { ToolConnection } from "../connection.ts";
 import { isCovering, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
@@ -75,7 +75,7 @@ export function openTransparent(connected: ToolConnection, env: Environment): Tr
     close() {
       proxy.close();
       forwarder.close();
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
     },
   };
 }

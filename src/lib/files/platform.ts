@@ -1,0 +1,48 @@
+// What differs between the systems, in one table. Other files ask it, and not for the name of the system.
+
+import { constants, readFileSync } from "node:fs";
+import { quoteWord } from "../text/shell-word.ts";
+
+interface Platform {
+  /** Files have an owner and modes such as 0600, and folders can be synced. */
+  readonly hasModes: boolean;
+  /** A file that is open may be replaced and removed. */
+  readonly replacesOpen: boolean;
+  /** HTTP is served on unix sockets. */
+  readonly hasSockets: boolean;
+  /** For opening: follows no link, and does not wait for the other end of a pipe before the pipe is recognised. */
+  readonly noFollow: number;
+  readonly noBlock: number;
+  /** The command by which the user keeps others out of a file. */
+  keepOut(path: string): string;
+}
+
+const POSIX: Platform = {
+  hasModes: true,
+  replacesOpen: true,
+  hasSockets: true,
+  noFollow: constants.O_NOFOLLOW,
+  noBlock: constants.O_NONBLOCK,
+  keepOut: (path) => `chmod 600 ${quoteWord(path)}`,
+};
+
+/** It has neither flag. There, a file is compared with its path before and after opening. */
+const WINDOWS: Platform = {
+  hasModes: false,
+  replacesOpen: false,
+  hasSockets: false,
+  noFollow: 0,
+  noBlock: 0,
+  keepOut: (path) => `icacls ${quoteWord(path)} /inheritance:r /grant:r "%USERNAME%:F"`,
+};
+
+export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;
+
+/** Of this start of the machine: another start has another one. Null where the system has none (macOS, Windows). */
+export function readBootId(): string | null {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;
+  } catch {
+    return null;
+  }
+}
