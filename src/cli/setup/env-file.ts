@@ -2,6 +2,7 @@
 
 import { parseEnvFile, placeEnvFile } from "../../config/file/env-file.ts";
 import { lockConfig } from "../../config/file/replace.ts";
+import { readSecretText } from "../../config/yaml/scalars.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { type Owner, readOwn, removeDrafts, replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { fail } from "../terminal/terminal.ts";
@@ -36,7 +37,7 @@ function write(path: string, replaced: readonly string[], variables: Variables, 
   const kept = (readOwn(path) ?? "# Credentials that the config refers to.\n")
     .split("\n")
     .filter((line) => !parseEnvFile(line)?.some(({ name }) => replaced.includes(name)));
-  const added = Object.keys(variables).map((name) => `${name}=${quote(variables[name] ?? "")}`);
+  const added = Object.keys(variables).map((name) => `${name}=${quoteValue(variables[name] ?? "")}`);
   const text = [...kept.join("\n").trimEnd().split("\n"), ...added].filter(
     (line, index) => index > 0 || line !== "",
   );
@@ -47,6 +48,7 @@ function write(path: string, replaced: readonly string[], variables: Variables, 
 export function requireWritable(configPath: string, variables: Readonly<Record<string, string>>): void {
   const lines = Object.keys(variables).map((name) => `${name}=…`);
   if (lines.length === 0) return;
+  for (const [name, value] of Object.entries(variables)) requireSecretText(name, value);
   try {
     requireOwn(placeEnvFile(configPath));
   } catch (error) {
@@ -56,8 +58,17 @@ export function requireWritable(configPath: string, variables: Readonly<Record<s
   }
 }
 
-/** As shells, systemd and this program read it. */
-function quote(value: string): string {
+/** A line break would begin another variable. */
+function requireSecretText(name: string, value: string): void {
+  try {
+    readSecretText(value);
+  } catch (error) {
+    fail(`Nothing was changed: the credential for ${name}: ${getErrorMessage(error)}.`);
+  }
+}
+
+/** As shells, systemd and this program read it. No shell runs or replaces any part of it. */
+export function quoteValue(value: string): string {
   if (/^[\w.:/+=-]+$/.test(value)) return value;
-  return value.includes("'") ? `"${value}"` : `'${value}'`;
+  return value.includes("'") ? `"${value.replaceAll(/["\\$`]/g, "\\$&")}"` : `'${value}'`;
 }

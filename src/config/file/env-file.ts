@@ -29,9 +29,13 @@ export function parseEnvFile(text: string): Assignment[] | null {
   return found.length === content.length && found.length > 0 ? found : null;
 }
 
+/** Between double quotes, shells and systemd take a backslash away from these. */
+const ESCAPED = /\\(["\\$`])/g;
+
 function unquote(raw: string): string {
-  const quoted = QUOTED.exec(raw)?.[2];
-  return quoted ?? raw.replace(/\s+#.*$/, "").trim();
+  const [, mark, quoted] = QUOTED.exec(raw) ?? [];
+  if (quoted === undefined) return raw.replace(/\s+#.*$/, "").trim();
+  return mark === '"' ? quoted.replaceAll(ESCAPED, "$1") : quoted;
 }
 
 export function placeEnvFile(configPath: string): string {

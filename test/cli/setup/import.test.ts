@@ -55,6 +55,17 @@ test("the keys of clients are kept as the document says", async () => {
   expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "LAPTOP"]);
 });
 
+test("a credential with a line break writes nothing: it would set another variable", async () => {
+  const theirs = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-abc\\nLD_PRELOAD=/x.so"');
+  const { status, stderr } = await importText("ccr", theirs);
+  expect(status).toBe(1);
+  expect(stderr).toContain("a secret is visible ASCII characters without spaces");
+  expect(["gateway.yaml", "gateway.env"].map((name) => existsSync(folder.join(name)))).toEqual([
+    false,
+    false,
+  ]);
+});
+
 test("a credential goes into gateway.env, and no secret is printed or in the config", async () => {
   const text = BLOCKS[4] ?? "";
   const { stdout, stderr } = await importText("cliproxy", text, "--json");

@@ -95,7 +95,7 @@ const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
 
 /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
 function storeCredential(draft: Draft, name: string, credential: unknown): string {
-  const text = typeof credential === "string" ? credential : "";
+  const text = typeof credential === "string" ? credential.trim() : "";
   const [, reference] = REFERENCE.exec(text) ?? [];
   if (reference !== undefined) return `\${${reference}}`;
   const own = nameVariable(name);

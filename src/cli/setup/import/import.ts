@@ -5,6 +5,7 @@ import { stringify } from "yaml";
 import { placeConfig } from "../../../config/file/find.ts";
 import { checkConfigText } from "../../../config/file/load.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
+import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import type { ListFlags } from "../../access/config.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
@@ -54,7 +55,7 @@ export async function importConfig(
       no_counterpart: draft.lost,
     });
   printNote(`Wrote ${path} from the config of ${title}.${listLost(draft)}`);
-  const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${path}`;
+  const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
   printNote(`Next: ${nameOwnCommand()} doctor${config}`);
 }
 
