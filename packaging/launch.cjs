@@ -4,6 +4,7 @@
 
 const { spawn } = require("node:child_process");
 const { existsSync, readdirSync } = require("node:fs");
+const { dirname, join } = require("node:path");
 
 /** Alpine and some others have musl as their C library. */
 function isMusl() {
@@ -12,20 +13,28 @@ function isMusl() {
   return existsSync("/lib") && readdirSync("/lib").some((name) => name.startsWith("ld-musl-"));
 }
 
+/** Beside this package, or in it. Node would search every folder above, and NODE_PATH: those may belong to anybody. */
+function listPlaces(own, name) {
+  if (process.versions.pnp) return [dirname(require.resolve(`${name}/package.json`))];
+  const root = dirname(__dirname);
+  return [join(root, "node_modules", name), join(root, ...own.split("/").map(() => ".."), name)];
+}
+
 function findExecutable() {
   const { platform, arch } = process;
   const system = platform === "win32" ? "windows" : platform;
   const libc = platform === "linux" && isMusl() ? "-musl" : "";
-  const name = `${require("../package.json").name}-${system}-${arch}${libc}`;
-  try {
-    return require.resolve(`${name}/gateway${platform === "win32" ? ".exe" : ""}`);
-  } catch {
-    console.error(
-      `gateway: there is no executable for ${system}-${arch}${libc}: the package ${name} is not installed.\n` +
-        "npm installs it as an optional dependency. Install again without --omit=optional, on the machine that runs it.",
-    );
-    process.exit(1);
-  }
+  const own = require("../package.json");
+  const name = `${own.name}-${system}-${arch}${libc}`;
+  const hasOwnVersion = (folder) =>
+    existsSync(join(folder, "package.json")) && require(join(folder, "package.json")).version === own.version;
+  const found = listPlaces(own.name, name).find(hasOwnVersion);
+  if (found !== undefined) return join(found, platform === "win32" ? "gateway.exe" : "gateway");
+  console.error(
+    `gateway: there is no executable for ${system}-${arch}${libc}: the package ${name} ${own.version} is not installed.\n` +
+      "npm installs it as an optional dependency. Install again without --omit=optional, on the machine that runs it.",
+  );
+  process.exit(1);
 }
 
 const path = findExecutable();

@@ -69,17 +69,31 @@ describe("the installed command", () => {
     expect(await child.exited).toBe(7);
   });
 
-  test("says what is missing without the package of the platform", () => {
-    mkdirSync(folder.join("alone/bin"), { recursive: true });
-    writeFileSync(folder.join("alone/package.json"), JSON.stringify({ name: OWNER.npm }));
-    writeFileSync(
-      folder.join("alone/bin/gateway.cjs"),
-      readFileSync(join(import.meta.dir, "../../packaging/launch.cjs")),
-    );
-    const done = Bun.spawnSync(["node", folder.join("alone/bin/gateway.cjs")]);
-    expect(done.exitCode).toBe(1);
-    expect(done.stderr.toString()).toContain("is not installed");
-    expect(done.stderr.toString()).toContain("--omit=optional");
+  test("says what is missing without the package of the platform, and starts no other program of its name", () => {
+    const own = join("lone/node_modules", OWNER.npm);
+    const start = (): string => {
+      const env = { ...process.env, NODE_PATH: folder.join("path/node_modules") };
+      const done = Bun.spawnSync(["node", folder.join(own, "bin/gateway.cjs")], { env });
+      return `${done.exitCode} ${done.stdout}${done.stderr}`;
+    };
+    const place = (where: string, version: string): void => {
+      const planted = folder.join(where, `${OWNER.npm}-${OWN_TARGET}`);
+      mkdirSync(planted, { recursive: true });
+      writeFileSync(join(planted, "package.json"), JSON.stringify({ version }));
+      writeFileSync(join(planted, "gateway"), "#!/bin/sh\necho started\n", { mode: 0o755 });
+    };
+    mkdirSync(folder.join(own, "bin"), { recursive: true });
+    writeFileSync(folder.join(own, "package.json"), JSON.stringify({ name: OWNER.npm, version: "9.8.7" }));
+    const launcher = readFileSync(join(import.meta.dir, "../../packaging/launch.cjs"));
+    writeFileSync(folder.join(own, "bin/gateway.cjs"), launcher);
+    place("node_modules", "9.8.7");
+    place("path/node_modules", "9.8.7");
+    place("lone/node_modules", "9.8.6");
+    expect(start()).toMatch(/^1 [^]* 9\.8\.7 is not installed[^]*--omit=optional/);
+    place("lone/node_modules", "9.8.7");
+    expect(start()).toBe("0 started\n");
+    place(join(own, "node_modules"), "9.8.7");
+    expect(start()).toBe("0 started\n");
   });
 });
 
