@@ -345,7 +345,7 @@ function readUsage(client: DialectName, text: string, type: string): Any {
   return pickTotals(sumUsage(reading.parts));
 }
 
-test("ten thousand items are converted in linear time", () => {
+test("the CPU for a conversion grows with the number of its items, not with their square", () => {
   const time = (count: number): number => {
     const content = Array.from({ length: count }, (_, at) => ({
       type: "tool_use",
@@ -365,9 +365,10 @@ test("ten thousand items are converted in linear time", () => {
     );
     const text = JSON.stringify(body);
     const runs = Array.from({ length: 5 }, () => {
-      const start = Bun.nanoseconds();
+      const start = process.cpuUsage();
       convert("messages>chat", text);
-      return Bun.nanoseconds() - start;
+      const { user, system } = process.cpuUsage(start);
+      return user + system;
     });
     return Math.min(...runs);
   };

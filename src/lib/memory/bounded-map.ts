@@ -2,6 +2,8 @@
 
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #most: number;
+  /** Goes on from entry to entry: a new one would pass over all that were deleted before. */
+  #oldest: MapIterator<K> | undefined;
 
   constructor(most: number) {
     super();
@@ -13,10 +15,9 @@ export class BoundedMap<K, V> extends Map<K, V> {
     this.delete(key);
     super.set(key, value);
     if (this.size <= this.#most) return this;
-    for (const oldest of this.keys()) {
-      this.delete(oldest);
-      break;
-    }
+    this.#oldest ??= this.keys();
+    const oldest = this.#oldest.next();
+    if (oldest.done !== true) this.delete(oldest.value);
     return this;
   }
 }
