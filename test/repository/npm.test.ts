@@ -74,7 +74,7 @@ describe("the installed command", () => {
     const start = (): string => {
       const env = { ...process.env, NODE_PATH: folder.join("path/node_modules") };
       const done = Bun.spawnSync(["node", folder.join(own, "bin/gateway.cjs")], { env });
-      return `${done.exitCode} ${done.stdout}${done.stderr}`;
+      return `${done.exitCode} ${done.stdout.toString()}${done.stderr.toString()}`;
     };
     const place = (where: string, version: string): void => {
       const planted = folder.join(where, `${OWNER.npm}-${OWN_TARGET}`);
