@@ -6,6 +6,7 @@ import type { ReconcileFlags } from "../cli/money/history/reconcile.ts";
 import type { WhatIfFlags } from "../cli/money/usage/what-if.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { JSON_FORM, LEDGER, UNTIL } from "./flags.ts";
+import { RECORDINGS_ROW } from "./recordings.ts";
 
 const PERIOD: Parameter = [
   "[period]",
@@ -175,6 +176,7 @@ export const LOOK: CommandTable = {
       },
     },
   },
+  recordings: RECORDINGS_ROW,
   cache: {
     about: "show what prompts missed in their upstreams' caches, why, and what it cost",
     args: [PERIOD],

@@ -8,7 +8,7 @@ import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 /** The config, a line of the ledger, and each `json` of the table. */
 const DOCUMENTS = (
   "config ledger keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show " +
-  "prices-check prices-diff usage usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers ledger-accept ledger-verify ledger-anchor ledger-show " +
+  "prices-check prices-diff usage usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers recordings recordings-show ledger-accept ledger-verify ledger-anchor ledger-show " +
   "ledger-reprice top env run-list init init-adopt import doctor service-status"
 ).split(" ");
 

@@ -10,6 +10,7 @@ import {
   readBaseUrl,
   readCount,
   readDecimal,
+  readDuration,
   readFlag,
   readHeaderName,
   readHeaderValue,
@@ -21,11 +22,13 @@ import {
   readOrigin,
   readOtherPath,
   readProbeInterval,
+  readRecordingName,
   readRelayPrefix,
   readZone,
   withoutVersion,
   readSecretText,
   readSize,
+  readText,
   readTimeLimit,
   readTimerDuration,
   readTracesUrl,
@@ -129,11 +132,6 @@ function readFrom(lowest: number, highest: number): (text: string) => number {
   };
 }
 
-function readText(text: string): string {
-  if (text !== "") return text;
-  throw new RangeError("is empty");
-}
-
 /** `${NAME}` may be anywhere in a value. */
 const REFERENCE = "\\$\\{";
 
@@ -164,6 +162,7 @@ const flag = scalar(readFlag, SHAPES.flag);
 const optionalFlag = flag.optional();
 const decimal = scalar(readDecimal, SHAPES.decimal);
 const timer = scalar(readTimerDuration, SHAPES.duration);
+const age = scalar(readDuration, SHAPES.duration);
 const size = scalar(readSize, SHAPES.size);
 const moment = scalar(readMoment, SHAPES.moment);
 const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
@@ -401,6 +400,8 @@ const key = z
     expires: moment.optional(),
     /** Which series of GET /metrics it gets. */
     metrics: z.enum(METRICS_CHOICES).optional(),
+    /** The recording to which its requests are written. */
+    record: scalar(readRecordingName).optional(),
     limits: limits.default(noLimits),
   })
   .refine((each) => (each.secret === undefined) !== (each.secret_sha256 === undefined), {
@@ -464,6 +465,10 @@ export const configSchema = z
       })
       .prefault({}),
     alerts: alerts.prefault({}),
+    /** Of each recording: how large it may become, and how long it stays after its last request. */
+    recordings: z
+      .strictObject({ max_size: size.prefault("1GiB"), max_age: age.prefault("30d") })
+      .prefault({}),
     otlp: traces.optional(),
     channels: z.record(name, channel).default({}),
     groups: z.record(name, group).default({}),
@@ -477,6 +482,7 @@ export const configSchema = z
     const { path, sync, rotate } = own.ledger;
     return {
       ...rest,
+      recordings: { maxBytes: own.recordings.max_size, maxAgeMs: own.recordings.max_age },
       /** Null: no spans are sent. */
       otlp: own.otlp ?? null,
       relayPrefix: relay_prefix,

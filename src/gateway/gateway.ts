@@ -24,6 +24,22 @@ import type { KnownLists } from "./channels/model-list.ts";
 import type { MetricsDetail, Observer, ShortageAlarm } from "./observe/observer.ts";
 import type { SocketSupport } from "./channels/socket-support.ts";
 
+/** Records the requests of some keys and runs. */
+export interface Recorder {
+  /** Records the request, if its key or its run says so. */
+  open(r: Request): void;
+  /** The same for a turn of a WebSocket: its message is the body. */
+  openTurn(r: Request, message: Uint8Array): void;
+  /** The config has changed. */
+  follow(catalog: Catalog): void;
+  /** Records the requests of a run from now on; null: no more. */
+  recordRun(session: string, name: string | null): void;
+  /** What is recorded now. */
+  readonly active: readonly { readonly name: string; readonly key: string | null }[];
+  /** Resolves when everything is written. */
+  close(): Promise<void>;
+}
+
 export interface Gateway {
   /** A reload replaces it whole. A request keeps the one that it started with. */
   catalog: Catalog;
@@ -46,6 +62,8 @@ export interface Gateway {
   readonly contexts: ContextNotes | null;
   readonly sealing: Sealing;
   readonly alerts: Alerts;
+  /** Null: nothing was recorded since the start. */
+  recorder: Recorder | null;
   /** Replaced by a newer one; a request pays those that are there when it ends. */
   prices: PriceBook;
   readonly channels: Channels;

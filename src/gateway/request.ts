@@ -32,6 +32,16 @@ interface UpstreamWork {
   cancel(): void;
 }
 
+/** What is recorded of a request. */
+export interface Recorded {
+  /** The recording's. */
+  readonly name: string;
+  /** A message of the answer on a WebSocket. */
+  note(message: Uint8Array): void;
+  /** The request has ended. `line`: what the ledger has of it, if it was billed. */
+  finish(line: LineDraft | null): void;
+}
+
 const NO_WORK: UpstreamWork = { pause: () => {}, resume: () => {}, cancel: () => {} };
 
 /** How a request ended. */
@@ -58,7 +68,8 @@ const NO_ENDING: Ending = {
 export class Request implements ClientCall {
   // Its arrival.
   readonly id: string;
-  readonly exchange: Exchange;
+  /** One that is recorded is replaced by one that keeps what passes. */
+  exchange: Exchange;
   readonly method: string;
   readonly time: number;
   readonly arrived: number;
@@ -133,6 +144,9 @@ export class Request implements ClientCall {
   shown = false;
   /** Ends the wait for the usage of a request whose client has left. */
   endDrain: (() => void) | null = null;
+
+  /** Null: it is not recorded. */
+  recorded: Recorded | null = null;
 
   // Its end.
   settled = false;

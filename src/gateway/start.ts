@@ -18,7 +18,7 @@ import { type Console, type Follow, FOLLOWS_NOTHING, type OpenConsole } from "./
 import { type Control, openControl } from "./control/control.ts";
 import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
-import type { Gateway } from "./gateway.ts";
+import type { Gateway, Recorder } from "./gateway.ts";
 import type { ContextNotes } from "./observe/context.ts";
 import { HeldPrompts } from "./observe/cache/held-prompts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
@@ -60,14 +60,27 @@ export interface StartOptions {
   readonly follow?: Follow;
   /** Without it, nothing notes what prompts consist of. */
   readonly contexts?: ContextNotes;
+  /** Its code is loaded when something is recorded. */
+  readonly createRecorder?: CreateRecorder;
   /** Without it, there is no page. */
   readonly openConsole?: OpenConsole;
+}
+
+type CreateRecorder = (gateway: Gateway) => Recorder;
+
+export function needsRecorder({ keys }: Catalog): boolean {
+  return keys.values().some(({ record }) => record !== undefined);
+}
+
+export async function loadRecorder(): Promise<CreateRecorder> {
+  const { RequestRecorder } = await import("./deliver/recording/recorder.ts");
+  return (gateway) => new RequestRecorder(gateway);
 }
 
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  { configPath = null, openConsole, contexts, follow = FOLLOWS_NOTHING }: StartOptions = {},
+  { configPath = null, openConsole, contexts, createRecorder, follow = FOLLOWS_NOTHING }: StartOptions = {},
 ): RunningGateway {
   const prices = loadPriceBook(configPath);
   refuseFaults(catalog, catalog.listen.port, prices);
@@ -89,12 +102,8 @@ export function startGateway(
     chains: new CallChains(),
     contexts: contexts ?? null,
     sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
-    alerts: createAlerts({
-      path: `${catalog.ledger.path}.alerts.json`,
-      percentages: () => gateway.catalog.alerts.at,
-      report: (warning) => observer.limitNear(warning),
-      now: Date.now,
-    }),
+    recorder: null,
+    alerts: openAlerts(catalog, observer, () => gateway),
     prices,
     channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
     allowances: new Allowances({
@@ -120,8 +129,9 @@ export function startGateway(
   if (console !== null) listeners.push(console.observer);
   const server: RunningServer = startServer(gateway, catalog.listen, console);
   const address = { port: server.port, config: configPath };
-  const control = openControl({ gateway, activity, address, console, follow });
-  return run(gateway, halt, { server, control, console, configPath });
+  const open = (): Promise<Recorder> => openRecorder(gateway);
+  const control = openControl({ gateway, activity, address, console, follow, openRecorder: open });
+  return run(gateway, halt, { server, control, console, configPath, createRecorder });
 }
 
 /** What only a gateway that is about to use the config can tell. */
@@ -152,6 +162,15 @@ function openGate(ledger: Ledger, alerts: () => Alerts): Pick<Gateway, "gate" | 
   return { gate, waiting };
 }
 
+function openAlerts({ ledger }: Catalog, observer: Observer, gateway: () => Gateway): Alerts {
+  return createAlerts({
+    path: `${ledger.path}.alerts.json`,
+    percentages: () => gateway().catalog.alerts.at,
+    report: (warning) => observer.limitNear(warning),
+    now: Date.now,
+  });
+}
+
 function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
   return new FinishQueue({
     record: (request) => recordBill(request, gateway()),
@@ -169,18 +188,32 @@ function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
 }
 
+/** A changed config may be the first one that records. */
+function followRecordings(gateway: Gateway): void {
+  if (gateway.recorder !== null) return gateway.recorder.follow(gateway.catalog);
+  if (needsRecorder(gateway.catalog)) void openRecorder(gateway);
+}
+
+/** The recorder, with its code loaded. */
+async function openRecorder(gateway: Gateway): Promise<Recorder> {
+  const create = await loadRecorder();
+  return (gateway.recorder ??= create(gateway));
+}
+
 interface Surroundings {
   readonly server: RunningServer;
   readonly control: Control;
   readonly console: Console | null;
   readonly configPath: string | null;
+  readonly createRecorder: CreateRecorder | undefined;
 }
 
 function run(
   gateway: Gateway,
   halt: AbortController,
-  { server, control, console, configPath }: Surroundings,
+  { server, control, console, configPath, createRecorder }: Surroundings,
 ): RunningGateway {
+  gateway.recorder = createRecorder?.(gateway) ?? null;
   const stopNow = (): void => {
     halt.abort();
     server.stopNow();
@@ -214,6 +247,7 @@ function run(
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       gateway.waiting.freed();
+      followRecordings(gateway);
       return (["listen", "ledger"] as const).filter((name) => !Bun.deepEquals(catalog[name], next[name]));
     },
     reloadPrices: () => {
@@ -227,6 +261,7 @@ function run(
       const timer = setTimeout(stopNow, graceMs);
       await server.drain();
       clearTimeout(timer);
+      await gateway.recorder?.close();
       await (closed ??= close());
     },
     stopNow,

@@ -1,4 +1,4 @@
-// Who may import whom: lib → config → billing → dialects → bridges → gateway → web → cli.
+// Who may import whom: lib → config → billing → dialects → bridges → recording → gateway → web → cli.
 
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
@@ -7,7 +7,7 @@ import { dirname, join, normalize } from "node:path";
 import { VERSION } from "../../src/lib/version.ts";
 
 const SRC = join(import.meta.dir, "../../src");
-const ORDER = ["lib", "config", "billing", "dialects", "bridges", "gateway", "web", "cli"];
+const ORDER = ["lib", "config", "billing", "dialects", "bridges", "recording", "gateway", "web", "cli"];
 
 /** The folders of src that a folder may import from. */
 function allowedFor(folder: string): Set<string> {

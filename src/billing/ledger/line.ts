@@ -144,6 +144,8 @@ const defineLine = () =>
     cache: cacheSchema.optional(),
     /** How full the windows of the plan were after it, in percent, as the upstream said. */
     windows: z.record(z.string(), z.number().nonnegative()).optional(),
+    /** The recording that has the request and its answer. */
+    recording: z.string().optional(),
     /** In an unpriced line: the usage without a price, and what the rest costs. */
     unpriced_usage: usage.optional(),
     at_least_usd: decimal.optional(),

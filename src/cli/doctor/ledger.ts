@@ -18,7 +18,7 @@ import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import type { RunningGateway } from "../access/running.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
-import { formatCount } from "../terminal/text.ts";
+import { formatBytes, formatCount } from "../terminal/text.ts";
 
 export function checkLedger({ ledger }: Catalog, running: RunningGateway | null): Finding[] {
   const { path } = ledger;
@@ -184,12 +184,4 @@ export function checkDisk(ledgerPath: string): Finding {
   if (free < MIN_FREE_BYTES)
     return bad("disk", `${text}: writing the ledger will soon fail`, `df -h ${quoteWord(folder)}`);
   return free < LOW_FREE_BYTES ? note("disk", text) : good("disk", text);
-}
-
-function formatBytes(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let size = bytes;
-  let unit = 0;
-  for (; size >= 1000 && unit < units.length - 1; unit += 1) size /= 1000;
-  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }

@@ -16,7 +16,13 @@ import { describeAnswerPaths } from "../../dialects/platforms.ts";
 import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
 import { type Follow, FOLLOWS_NOTHING } from "../../gateway/control/console.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
-import { type RunningGateway, startGateway, type StartOptions } from "../../gateway/start.ts";
+import {
+  loadRecorder,
+  needsRecorder,
+  type RunningGateway,
+  startGateway,
+  type StartOptions,
+} from "../../gateway/start.ts";
 import { createConsole } from "../../web/console.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { formatUsd, ZERO_USD } from "../../lib/money.ts";
@@ -69,6 +75,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
     const running = await start(catalog, [observer], {
       configPath,
       contexts,
+      ...(needsRecorder(catalog) && { createRecorder: await loadRecorder() }),
       follow: { config: (written) => follow.config(written), prices: () => follow.prices() },
     });
     const watches = source.kind === "file" ? watchFiles(source.loaded, running, flags, screen) : null;

@@ -131,3 +131,11 @@ function writeLocal(moment: Date | null): string {
   const [month, day, hour, minute, second] = parts.map((part) => String(part).padStart(2, "0"));
   return `${year}-${month}-${day} ${hour}:${minute}:${second}`;
 }
+
+export function formatBytes(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = bytes;
+  let unit = 0;
+  for (; size >= 1000 && unit < units.length - 1; unit += 1) size /= 1000;
+  return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
+}

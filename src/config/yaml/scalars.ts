@@ -14,6 +14,19 @@ export function readName(text: string): string {
   );
 }
 
+export function readText(text: string): string {
+  if (text !== "") return text;
+  throw new RangeError("is empty");
+}
+
+/** It names a folder. */
+export const RECORDING_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+export function readRecordingName(text: string): string {
+  if (RECORDING_NAME.test(text)) return text;
+  throw new RangeError("the name of a recording is 1 to 64 ASCII letters, digits, dashes or underscores");
+}
+
 /** Canonical: "1.250" → "1.25". */
 export function readDecimal(text: string): string {
   const plain = text.trim();

@@ -39,6 +39,7 @@ function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): v
   const { id, time, target, admitted: key } = r;
   const secrets = secretsOf(gateway.catalog);
   const { problem } = result;
+  r.recorded?.finish(null);
   gateway.observer.requestDone({
     ...NOTHING,
     id,

@@ -70,6 +70,7 @@ export function recordBill(r: Request, gateway: Gateway): void {
     r.admission.release(r.ending.outcome === "complete");
   }
   reportFinished(r, line, gateway);
+  r.recorded?.finish(line);
 }
 
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
@@ -209,16 +210,19 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between?.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
-    extra: { ...extra, ...readTraceparent(r, gateway) },
+    extra: { ...extra, ...describeTraces(r, gateway) },
   };
 }
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The client's own trace, in which the span of this line belongs. */
-function readTraceparent({ exchange }: Request, { catalog }: Gateway): LineDraft["extra"] & {} {
+/** The recording that has the request, and the client's own trace, in which the span of this line belongs. */
+function describeTraces({ exchange, recorded }: Request, { catalog }: Gateway): LineDraft["extra"] & {} {
   const traceparent = catalog.otlp === null ? "" : (exchange.field("traceparent") ?? "");
-  return TRACEPARENT.test(traceparent) ? { traceparent } : {};
+  return {
+    ...(recorded !== null && { recording: recorded.name }),
+    ...(TRACEPARENT.test(traceparent) && { traceparent }),
+  };
 }
 
 /** What a line says of its amounts. */

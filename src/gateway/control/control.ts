@@ -7,6 +7,7 @@
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
 //   POST /console/link                   a link that signs a browser in to the page
 //   POST /config                         reads the config now, and answers when it is applied or refused
+//   POST /recording                      a run is recorded from now on, or no longer
 //   POST /prices                         the same with the price book beside the config
 
 import { getErrorMessage } from "../../lib/errors.ts";
@@ -14,6 +15,7 @@ import { chmodSync, existsSync, rmSync } from "node:fs";
 import { z } from "zod";
 import { listLimitUses } from "../../billing/limits/alerts.ts";
 import { repricingSchema } from "../../billing/ledger/line.ts";
+import { RECORDING_NAME } from "../../config/yaml/scalars.ts";
 import { getField, getName, parseJson } from "../../lib/json/json.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
@@ -23,7 +25,7 @@ import type { Console, Follow } from "./console.ts";
 import { locateControl, makeControlFolder } from "./socket.ts";
 import { buildStatus } from "./status.ts";
 import { buildState, type GatewayAddress } from "./state.ts";
-import type { Gateway } from "../gateway.ts";
+import type { Gateway, Recorder } from "../gateway.ts";
 
 export interface Control {
   close(): void;
@@ -35,7 +37,13 @@ export interface ControlParts {
   readonly address: GatewayAddress;
   readonly console: Console | null;
   readonly follow: Follow;
+  /** Loads what records. */
+  readonly openRecorder: () => Promise<Recorder>;
 }
+
+const recordingSchema = z.lazy(() =>
+  z.object({ session: z.string().min(1).max(200), name: z.string().regex(RECORDING_NAME).nullable() }),
+);
 
 export function openControl(parts: ControlParts): Control {
   const open = (): ControlServer | null => openSocket(parts.gateway, (request) => answer(request, parts));
@@ -129,6 +137,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ],
   ["POST console", (_, [word], { console }) => (word === "link" ? answerLink(console) : refuseAddress())],
   ["POST config", answerConfig],
+  ["POST recording", answerRecording],
   [
     "POST prices",
     (_, __, { address, follow }) => Response.json({ config: address.config, outcome: follow.prices() }),
@@ -157,6 +166,18 @@ async function answerConfig(
 ): Promise<Response> {
   const written = getName(getField(parseJson(await request.text()), "sha256")) ?? "";
   return Response.json({ config: address.config, outcome: await follow.config(written) });
+}
+
+async function answerRecording(
+  request: Request,
+  _: readonly string[],
+  { openRecorder }: ControlParts,
+): Promise<Response> {
+  const { success, data } = recordingSchema.safeParse(parseJson(await request.text()));
+  if (!success) return refuse(400, "That is not a session and the name of a recording.");
+  const recorder = await openRecorder();
+  recorder.recordRun(data.session, data.name);
+  return Response.json({ recordings: recorder.active.map(({ name }) => name) });
 }
 
 function refuse(status: number, message: string): Response {

@@ -66,6 +66,8 @@ export const gatewayStateSchema = z.lazy(() =>
     }),
     /** WebSockets of clients that are open now. */
     websockets: count.optional(),
+    /** What is recorded now; `key`: null for a run. */
+    recordings: z.array(z.object({ name: z.string(), key: z.string().nullable() })).optional(),
     totals: z.object({ requests: count, failed: count, refused: count }),
   }),
 );
@@ -90,6 +92,7 @@ export function buildState(gateway: Gateway, activity: Activity, address: Gatewa
     recent: [...activity.recent()],
     spend: readSpend(gateway),
     websockets: gateway.sockets.open,
+    recordings: [...(gateway.recorder?.active ?? [])],
     totals: activity.totals(),
   };
 }

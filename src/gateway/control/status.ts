@@ -31,6 +31,8 @@ export const statusSchema = z.lazy(() =>
       .nullable(),
     /** What is left on the channels of the key's group, as far as it is known. */
     allowance: z.array(allowanceSchema).optional(),
+    /** The recordings that get requests now. */
+    recordings: z.array(z.string()).optional(),
     /** The charges of all keys. */
     today_usd: z.string(),
     /** The limit in USD that has the least left; null: there is none. */
@@ -56,10 +58,16 @@ export function buildStatus(session: string | null, keyName: string | null, gate
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   return {
     session: id === undefined || sum === null ? null : describeSession(id, sum, key),
+    ...listRecorded(gateway),
     today_usd: formatUsd(ledger.spentTogether("day")),
     allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
     limit: key === undefined ? null : findTightest(key, id, gateway),
   };
+}
+
+function listRecorded({ recorder }: Gateway): Pick<Status, "recordings"> {
+  const names = new Set(recorder?.active.map(({ name }) => name));
+  return names.size === 0 ? {} : { recordings: [...names] };
 }
 
 function describeSession(id: string, sum: SessionSum, key: Key | undefined): Status["session"] {

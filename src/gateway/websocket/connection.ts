@@ -218,6 +218,7 @@ export class SocketConnection {
       );
     admit(r, catalog);
     r.overrides = catalog.prices;
+    gateway.recorder?.openTurn(r, bytes);
     r.body = { bytes, plain: bytes, ...readNames(bytes), stream: true, encoded: false };
     findRoute(r, gateway);
     this.#refuseForeignPrevious(event, r);

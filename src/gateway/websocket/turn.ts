@@ -73,6 +73,7 @@ export class SocketTurn {
 
   /** Call this after the event has been passed on, so that the client does not wait for the meter. */
   see(event: SocketEvent, message: Uint8Array): void {
+    this.#r.recorded?.note(message);
     if (!this.#begun) this.#begin(event, message);
     if (this.#ended) return;
     this.awaitEvent();

@@ -186,7 +186,7 @@ export interface WriteOptions {
 
 /** Replaces a file at once. After a crash, either the old file or the new one is there, complete. A link at the path is
  *  replaced, not followed. */
-export function replaceFile(path: string, text: string, options: WriteOptions = {}): void {
+export function replaceFile(path: string, text: string | Uint8Array, options: WriteOptions = {}): void {
   const draft = nameDraft(path);
   try {
     createFile(draft, text, options);
@@ -200,7 +200,7 @@ export function replaceFile(path: string, text: string, options: WriteOptions = 
 /** Creates the whole file or nothing. Throws EEXIST if it exists. */
 export function createFile(
   path: string,
-  text: string,
+  text: string | Uint8Array,
   { mode, owner, durable, secret }: WriteOptions = {},
 ): void {
   const fd = openOwn(path, { flags: CREATE_NEW, ...(mode !== undefined && { mode }) });

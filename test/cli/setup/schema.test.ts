@@ -11,6 +11,7 @@ import { findProvider } from "@pydantic/genai-prices";
 import { KNOWN_PROVIDERS } from "../../../src/billing/prices/sellers.ts";
 import type { CommandRow } from "../../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../../src/commands/commands.ts";
+import { nameRecordings, RecordingWriter } from "../../../src/recording/store.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
@@ -113,6 +114,8 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["cache-lifetime", "cache", "--lifetime"],
   ["context", "context", "last"],
   ["context-servers", "context", "servers"],
+  ["recordings", "recordings", "list"],
+  ["recordings-show", "recordings", "show", "seen"],
   ["ledger-verify", "ledger", "verify"],
   ["ledger-accept", "ledger", "accept"],
   ["ledger-anchor", "ledger", "anchor"],
@@ -150,6 +153,28 @@ test("the call of every command with --json is checked against its schema", () =
   expect([...new Set(named)].toSorted()).toEqual(listJson(GATEWAY).toSorted());
 });
 
+function noteRecording(gateway: ChildGateway): void {
+  const root = nameRecordings(gateway.folder.join("ledger.jsonl"));
+  const head = { method: "POST", target: "/v1/messages", fields: [] };
+  const answer = { status: 200, fields: [], chunks: [], end: "whole" } as const;
+  const [id, time] = ["req_1", "2026-11-23T10:00:00.000Z"];
+  const line = {
+    v: 1,
+    id,
+    time,
+    key: "k",
+    request: head,
+    response: answer,
+    duration_ms: 1,
+    line: null,
+  } as const;
+  new RecordingWriter(root, "seen", 1e6).write({
+    line,
+    request: new Uint8Array(1),
+    response: new Uint8Array(1),
+  });
+}
+
 /** The gateway itself writes them within a second. */
 function noteContext(gateway: ChildGateway): void {
   const { id, client } = gateway.ledger().at(-1) ?? expect.unreachable();
@@ -185,6 +210,7 @@ describe("what a command prints with --json, beside a running gateway,", () => {
       }).then((answer) => answer.text());
     await gateway.recorded(3);
     noteContext(gateway);
+    noteRecording(gateway);
     const published = KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? []);
     writeFileSync(gateway.folder.join("data.json"), JSON.stringify(published));
     const models = [{ model_name: "m", litellm_params: { model: "anthropic/m", api_key: "x", rpm: 1 } }];

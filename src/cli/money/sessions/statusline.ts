@@ -89,8 +89,9 @@ function writeLine(status: Status, model: string | undefined, format: string | u
     return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
       Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
     );
-  const { model: shown, session, plan, today, cached, left, limit, windows, rest } = parts;
+  const { model: shown, session, plan, today, cached, left, limit, windows, rest, recording } = parts;
   return [
+    recording,
     shown,
     session === "" ? "" : `session ${plan === "" ? session : `${plan} paid by a plan`}`,
     `today ${today}`,
@@ -117,6 +118,7 @@ function describeParts(status: Status, model: string | undefined): Readonly<Reco
     windows: writeAllowances(status, ["window"]),
     rest: writeAllowances(status, ["credit", "balance"]),
     rise: writeRise(session),
+    recording: status.recordings === undefined ? "" : `● recording ${status.recordings.join(", ")}`,
   };
 }
 

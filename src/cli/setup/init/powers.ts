@@ -38,6 +38,7 @@ export function listPowers(tree: unknown, catalog: Catalog, ledger: string | nul
       : [removal("listen.host", `listens on ${listen.host}: other machines reach it`, [["listen", "host"]])]),
     ...describeEntries(tree, CA),
     ...describeKeys(catalog),
+    ...describeRecorded(catalog),
     ...describePrices(catalog),
     ...PRICING.flatMap((setting) => describeEntries(tree, setting)),
     ...(ledger === null ? [] : [removal("ledger", `writes its ledger to ${ledger}`, [["ledger", "path"]])]),
@@ -117,6 +118,15 @@ function describeKeys({ keys }: Catalog): Power[] {
   // From the last one on: a removal moves those after it.
   const paths = unlimited.map((key) => ["keys", all.indexOf(key)]).toReversed();
   return [known, removal("unlimited", text, paths)];
+}
+
+function describeRecorded({ keys }: Catalog): Power[] {
+  const all = [...keys.values()];
+  const recorded = all.filter(({ record }) => record !== undefined);
+  if (recorded.length === 0) return [];
+  const names = recorded.map(({ name }) => name).join(", ");
+  const paths = recorded.map((key) => ["keys", all.indexOf(key), "record"]);
+  return [removal("record", `writes the requests of these keys and their answers to files: ${names}`, paths)];
 }
 
 function hasUsdLimit(limits: Limits): boolean {

@@ -377,3 +377,13 @@ export const seenRequest = z.looseObject({
   charge_usd: decimal.nullable(),
   problem: z.string().nullable(),
 });
+
+export const recordings = z.array(
+  z.looseObject({
+    name: z.string(),
+    folder: z.string(),
+    exchanges: z.int(),
+    bytes: z.int(),
+    last_used: moment,
+  }),
+);

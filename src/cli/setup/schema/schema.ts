@@ -8,6 +8,7 @@ import { COUNT_LIMITS, USD_LIMITS } from "../../../config/limit-names.ts";
 import { CHANNEL_WORDS, PLATFORMS } from "../../../config/schema.ts";
 import { channelViewSchema } from "../../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../../gateway/control/state.ts";
+import { exchangeSchema } from "../../../recording/exchange.ts";
 import { printLines } from "../../terminal/terminal.ts";
 import {
   anchor,
@@ -20,6 +21,7 @@ import {
   priceChanges,
   prices,
   reconciliation,
+  recordings,
   repricing,
   seenRequest,
   sessions,
@@ -201,6 +203,8 @@ const OUTPUTS = {
   "cache-lifetime": cacheLifetime,
   context,
   "context-servers": contextServers,
+  recordings,
+  "recordings-show": z.array(exchangeSchema.unwrap().loose()),
   "ledger-verify": verification,
   "ledger-accept": z.object({ accepted: z.array(z.string()) }),
   "ledger-anchor": anchor,

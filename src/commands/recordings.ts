@@ -1,0 +1,40 @@
+// `gateway recordings`.
+
+import type { CommandRow, Parameter } from "../cli/terminal/command.ts";
+import { JSON_FORM, LEDGER, YES } from "./flags.ts";
+
+const RECORDING: Parameter = ["<name>", "the recording's name, or the path of its folder"];
+
+export const RECORDINGS_ROW: CommandRow = {
+  about: "list, show and remove recordings of requests and answers",
+  examples: [["gateway recordings list", "what was recorded, and how large it is"]],
+  commands: {
+    list: {
+      about: "show the recordings beside the ledger",
+      flags: [JSON_FORM, LEDGER],
+      json: ["recordings"],
+      examples: [["gateway recordings list --json", "for scripts"]],
+      run: async (flags) => (await import("../cli/money/recordings/recordings.ts")).showRecordings(flags),
+    },
+    show: {
+      about: "list the requests of a recording",
+      args: [RECORDING],
+      flags: [JSON_FORM, LEDGER],
+      json: ["recordings-show"],
+      examples: [
+        ["gateway recordings show agent-test", "one line for each request"],
+        ["gateway recordings show ./recordings/agent-test", "one that is elsewhere, such as in a repository"],
+      ],
+      run: async (name, flags) =>
+        (await import("../cli/money/recordings/recordings.ts")).showRecording(name, flags),
+    },
+    remove: {
+      about: "remove recordings with all their prompts and answers",
+      args: [["<names...>", "the recordings' names"]],
+      flags: [YES, LEDGER],
+      examples: [["gateway recordings remove agent-test --yes", "without a prompt"]],
+      run: async (names, flags) =>
+        (await import("../cli/money/recordings/recordings.ts")).dropRecordings(names, flags),
+    },
+  },
+};

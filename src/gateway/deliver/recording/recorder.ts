@@ -1,0 +1,272 @@
+// Records requests: which ones, and within which bounds. worker.ts does the work, after the bytes have passed.
+
+import { join } from "node:path";
+import type { Catalog } from "../../../config/catalog.ts";
+import { readKeyParameter } from "../../../dialects/path.ts";
+import { getErrorMessage } from "../../../lib/errors.ts";
+import type { Exchange } from "../../../lib/http1/types.ts";
+import { nameRecordings, removeOld } from "../../../recording/store.ts";
+import type { Gateway, Recorder } from "../../gateway.ts";
+import { listSecrets, secretsOf } from "../../intake/known-secrets.ts";
+import type { Request } from "../../request.ts";
+import { requestFields } from "../../upstream/headers.ts";
+import { type Kept, Tap, TappedExchange } from "./tap.ts";
+import type { Done, Job, Settings } from "./worker.ts";
+
+/** What running requests and waiting ones hold together. */
+const MAX_HELD_BYTES = 256 * 1024 * 1024;
+/** The header of `gateway run`, by which its requests are known. */
+const RUN_HEADER = "x-gateway-session";
+const MAX_RUNS = 1000;
+const CLOSE_MS = 10_000;
+/** Where a request may have its key or a login. */
+const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie/;
+const SCHEME = /^(?:basic|bearer|token)\s+/i;
+
+export class RequestRecorder implements Recorder {
+  readonly #gateway: Gateway;
+  readonly #root: string;
+  readonly #runs = new Map<string, string>();
+  /** Recordings that could not go on. They begin again after a change of the config. */
+  readonly #stopped = new Set<string>();
+  /** The recordings of keys that the log has named. */
+  #named = new Set<string>();
+  #worker: Worker | null = null;
+  #heldBytes = 0;
+  #waiting = 0;
+  #dropped = 0;
+  #idle: PromiseWithResolvers<void> | null = null;
+
+  constructor(gateway: Gateway) {
+    this.#gateway = gateway;
+    this.#root = nameRecordings(gateway.catalog.ledger.path);
+    this.follow(gateway.catalog);
+  }
+
+  get active(): Recorder["active"] {
+    const keys = [...this.#gateway.catalog.keys.values()].flatMap(({ name: key, record }) =>
+      record === undefined ? [] : [{ name: record, key }],
+    );
+    const runs = [...new Set(this.#runs.values())].map((name) => ({ name, key: null }));
+    return [...keys, ...runs].filter(({ name }) => !this.#stopped.has(name));
+  }
+
+  follow(catalog: Catalog): void {
+    this.#stopped.clear();
+    this.#configure(catalog);
+    const { observer } = this.#gateway;
+    const named = new Set<string>();
+    for (const { name: key, record } of catalog.keys.values()) {
+      if (record === undefined) continue;
+      const text = `recording: requests of the key "${key}" and their answers are written to ${join(this.#root, record)}`;
+      named.add(text);
+      if (!this.#named.has(text)) observer.notice("warning", text);
+    }
+    this.#named = named;
+    this.#removeOld(catalog);
+  }
+
+  recordRun(session: string, name: string | null): void {
+    const { observer } = this.#gateway;
+    if (name === null) {
+      const ended = this.#runs.get(session);
+      if (this.#runs.delete(session))
+        observer.notice("note", `recording: a run ended, "${ended}" gets no more of it`);
+      return;
+    }
+    if (this.#runs.size >= MAX_RUNS) this.#runs.clear();
+    this.#runs.set(session, name);
+    this.#stopped.delete(name);
+    observer.notice(
+      "warning",
+      `recording: requests of a run and their answers are written to ${join(this.#root, name)}`,
+    );
+  }
+
+  open(r: Request): void {
+    const tap = this.#openTap(r);
+    if (tap === null) return;
+    r.exchange = new TappedExchange(r.exchange, tap);
+    r.recorded = tap;
+  }
+
+  openTurn(r: Request, message: Uint8Array): void {
+    const tap = this.#openTap(r);
+    if (tap === null) return;
+    tap.keepRequest(message);
+    tap.begin(200, []);
+    r.recorded = tap;
+  }
+
+  async close(): Promise<void> {
+    this.#idle = Promise.withResolvers<void>();
+    const timer = setTimeout(this.#idle.resolve, CLOSE_MS);
+    if (this.#waiting > 0) await this.#idle.promise;
+    clearTimeout(timer);
+    if (this.#waiting > 0)
+      this.#gateway.observer.notice("error", `recording: ${this.#waiting} requests were not written`);
+    this.#worker?.terminate();
+    this.#worker = null;
+  }
+
+  #openTap(r: Request): Tap | null {
+    const name = r.key.record ?? this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    if (name === undefined || this.#stopped.has(name)) return null;
+    const target = pathOf(r.exchange) + r.query;
+    const { catalog } = this.#gateway;
+    if (secretsOf(catalog).holds(target)) return null;
+    let bytes = 0;
+    let fits = true;
+    const hold = (more: number): boolean => {
+      fits &&= this.#heldBytes + more <= MAX_HELD_BYTES;
+      if (fits) bytes += more;
+      if (fits) this.#heldBytes += more;
+      return fits;
+    };
+    // A failed request may end before its turn comes.
+    let done = (kept: Kept): void => {
+      done = () => {};
+      this.#heldBytes -= bytes;
+      // Nobody can replay what has no answer.
+      if (!fits) this.#drop();
+      else if (kept.status > 0) this.#send(this.#describe(r, target, kept));
+    };
+    return new Tap({ name, arrived: r.arrived, hold, done: (kept) => done(kept) });
+  }
+
+  #describe(
+    r: Request,
+    target: string,
+    { name, request, status, fields, chunks, times, end, line }: Kept,
+  ): Job {
+    const { exchange, method } = r;
+    const secrets = secretsOf(this.#gateway.catalog);
+    const { extra, ...members } = line ?? {};
+    return {
+      name,
+      own: listOwnSecrets(exchange),
+      coding: r.transport === null ? exchange.field("content-encoding") : undefined,
+      request: copy([request ?? new Uint8Array(0)]),
+      response: copy(chunks),
+      line: {
+        v: 1,
+        id: r.id,
+        time: r.isoTime,
+        key: r.key.name,
+        ...(r.transport !== null && { transport: r.transport }),
+        request: { method, target, fields: [...requestFields(exchange.fields, false, secrets)] },
+        response: {
+          status,
+          fields: [...fields],
+          chunks: chunks.map(({ length }, index) => [times[index] ?? 0, length]),
+          end: r.transport === null ? end : r.ending.outcome === "complete" ? "whole" : "reset",
+        },
+        duration_ms: r.durationMs,
+        line: line === null ? null : { ...members, ...extra },
+      },
+    };
+  }
+
+  #send(job: Job): void {
+    this.#worker ??= this.#start();
+    this.#heldBytes += job.request.length + job.response.length;
+    this.#waiting += 1;
+    this.#worker.postMessage(job, [job.request.buffer, job.response.buffer]);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(locateWorker());
+    // The gateway's process may end while it runs.
+    worker.unref();
+    worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#note(data));
+    worker.addEventListener("error", ({ message }) => this.#lose(message));
+    this.#worker = worker;
+    this.#configure(this.#gateway.catalog);
+    return worker;
+  }
+
+  #configure(catalog: Catalog): void {
+    const settings: Settings = {
+      root: this.#root,
+      maxBytes: catalog.recordings.maxBytes,
+      credentials: [...catalog.channels.values()].flatMap(listSecrets),
+      keys: new Set(catalog.keysBySha256.keys()),
+    };
+    this.#worker?.postMessage(settings);
+  }
+
+  #note({ bytes, name, problem }: Done): void {
+    this.#heldBytes -= bytes;
+    this.#waiting -= 1;
+    if (problem !== null) this.#stop(name, problem);
+    if (this.#waiting === 0) this.#idle?.resolve();
+  }
+
+  #stop(name: string, why: string): void {
+    if (this.#stopped.has(name)) return;
+    this.#stopped.add(name);
+    this.#gateway.observer.notice("error", `recording: "${name}" has stopped: ${why}`);
+  }
+
+  /** The thread has failed, and what waited with it. */
+  #lose(why: string): void {
+    for (const { name } of this.active) this.#stop(name, why);
+    this.#worker?.terminate();
+    this.#worker = null;
+    this.#heldBytes = 0;
+    this.#waiting = 0;
+    this.#idle?.resolve();
+  }
+
+  #drop(): void {
+    this.#dropped += 1;
+    const isRound = /^10*$/.test(String(this.#dropped));
+    if (isRound)
+      this.#gateway.observer.notice(
+        "warning",
+        `recording: too much passes at once; requests that were not recorded so far: ${this.#dropped}`,
+      );
+  }
+
+  #removeOld({ recordings }: Catalog): void {
+    const { observer, now } = this.#gateway;
+    try {
+      for (const name of removeOld(this.#root, recordings.maxAgeMs, now()))
+        observer.notice("note", `recording: "${name}" was removed: nothing was written to it for so long`);
+    } catch (error) {
+      observer.notice("warning", `recording: old recordings were not removed: ${getErrorMessage(error)}`);
+    }
+  }
+}
+
+function pathOf({ target }: Exchange): string {
+  const query = target.indexOf("?");
+  return query < 0 ? target : target.slice(0, query);
+}
+
+/** The key and the login that came with the request, whichever it was let in with. */
+function listOwnSecrets({ fields, target }: Exchange): string[] {
+  const values = [...fields]
+    .filter(([name]) => SECRET_FIELD.test(name))
+    .map(([, value]) => value.replace(SCHEME, ""));
+  const query = target.indexOf("?");
+  const parameter = query < 0 ? null : readKeyParameter(target.slice(query));
+  return parameter === null ? values : [...values, parameter];
+}
+
+/** In memory of its own, which is given to the thread. */
+function copy(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
+function locateWorker(): URL {
+  const isSource = import.meta.url.endsWith("/recording/recorder.ts");
+  return new URL(isSource ? "./worker.ts" : "./gateway/deliver/recording/worker.js", import.meta.url);
+}
