@@ -1,5 +1,6 @@
 // `npm run test:tools`: starts the newest release of each tool that the registry has, and the one before, through
-// `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without.
+// `gateway run`. And compares what the newest release and one of two months earlier send with the gateway and without. The
+// newest one does a long task on models of other providers, too.
 // It is no part of `npm test`, because its result changes with the registry. `npm run test:tools -- pi qwen` tries these
 // only, and `--write` brings the tables of releases and of differences in docs/tools.md up to date.
 
@@ -111,7 +112,7 @@ try {
   for (const [index, folder] of sets.entries()) {
     const writes = index === 0 && words.includes("--write");
     const env = { ...process.env, REAL_CLIS: folder, ...(writes && { WRITE_DOCS: "1" }) };
-    const names = [[...works, "compare"], works, ["compare"]][index] ?? [];
+    const names = [[...works, "compare", "converted"], works, ["compare"]][index] ?? [];
     const files = names.map((name) => `test/e2e/real-clis/${name}.test.ts`);
     const command = [process.execPath, "test", "--timeout", "900000", ...files];
     const status = await Bun.spawn(command, { env, stdio: ["ignore", "inherit", "inherit"] }).exited;

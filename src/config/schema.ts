@@ -51,12 +51,7 @@ export function groupPlatform(platform: ChannelPlatform): Platform {
 }
 
 /** Requests can be converted between these. */
-export const CONVERTIBLE: ReadonlySet<unknown> = new Set<ChannelPlatform>([
-  "messages",
-  "responses",
-  "content",
-  "chat",
-]);
+export const CONVERTIBLE: ReadonlySet<unknown> = new Set(CHANNEL_WORDS.filter((word) => word !== "relay"));
 
 /** What people call a platform: its best-known maker, or its API. */
 export const PLATFORM_NAMES: Readonly<Record<string, Platform>> = {
@@ -247,6 +242,8 @@ const chat = z.strictObject({
   systems: z.enum(["any", "first"]).optional(),
   /** It takes a key that groups requests for its cache. */
   cache_key: optionalFlag,
+  /** It is told where to cache a prompt (`cache_control`). */
+  cache_marks: optionalFlag,
 });
 
 export type ChatSettings = Readonly<z.infer<typeof chat>>;

@@ -15,6 +15,7 @@ const SCHEMA = {
   additionalProperties: false,
 };
 const CLAUDE_4_5 = { model: "claude-sonnet-4-5" };
+const EPHEMERAL = { type: "ephemeral" };
 const OPENAI: Setting = { model: "gpt-5.1", quirks: { cap: "max_completion_tokens", reasoning: "effort" } };
 const PDF = "data:application/pdf;base64,JVBERi0=";
 
@@ -238,6 +239,36 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
         ],
       },
       ["result_without_call"],
+    ],
+    [
+      "where a server wants to be told what to cache: the instructions, and the last two messages",
+      {
+        system: "Be brief.",
+        messages: [
+          HI,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "Read", input: {} }] },
+          { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] },
+          HI,
+        ],
+      },
+      {
+        messages: [
+          { role: "system", content: [{ type: "text", text: "Be brief.", cache_control: EPHEMERAL }] },
+          { role: "user", content: expect.arrayContaining([{ type: "text", text: "Hi" }]) },
+          expect.objectContaining({ role: "assistant" }),
+          { role: "tool", tool_call_id: "a", content: "x", cache_control: EPHEMERAL },
+          { role: "user", content: [{ type: "text", text: "Hi", cache_control: EPHEMERAL }] },
+        ],
+      },
+      [],
+      { model: "anthropic/claude-opus-5-5", quirks: { cache_marks: true } },
+    ],
+    [
+      "no marks for a model whose server caches by itself",
+      { system: "Be brief.", messages: [HI] },
+      { messages: [{ role: "system", content: "Be brief." }, HI] },
+      [],
+      { model: "openai/gpt-5.6", quirks: { cache_marks: true } },
     ],
     [
       "a result that is sent twice, as Gemini CLI does when it resumes a session",

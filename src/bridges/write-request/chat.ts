@@ -1,7 +1,7 @@
 // A conversation → a request for a server of the chat dialect. The messages come last: a longer conversation begins with the
 // bytes of a shorter one.
 
-import { lookUp } from "../../lib/json/json.ts";
+import { getList, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Json } from "../responses-to-chat/strict-json.ts";
 import type {
   Choice,
@@ -43,6 +43,10 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
   const options = settleOptions(conversation, CHAT_SUPPORT);
   const { system, turns } = arrange(items, notes);
   const first = system.map(({ parts }) => joinTexts(parts)).join("\n\n");
+  const messages = [
+    ...(first === "" ? [] : [{ role: "system", content: first }]),
+    ...turns.flatMap((turn) => writeTurn(turn, to)),
+  ];
   return {
     model: to.model,
     stream,
@@ -50,11 +54,29 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
     ...writeOptions(conversation, options, to),
     ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
     ...writeTools(keepFunctions(conversation), options),
-    messages: [
-      ...(first === "" ? [] : [{ role: "system", content: first }]),
-      ...turns.flatMap((turn) => writeTurn(turn, to)),
-    ],
+    messages: to.quirks.cache_marks && MARKED_MODELS.test(to.model) ? markMessages(messages) : messages,
   };
+}
+
+/** Resellers cache the prompts of these where they are marked, and those of others by themselves.
+ *  https://openrouter.ai/docs/guides/best-practices/prompt-caching */
+const MARKED_MODELS = /claude|qwen/i;
+const MARK = { type: "ephemeral" };
+const MARKED_TAIL = 2;
+
+/** Marks the instructions, and the last two messages that are not the model's. With a mark and without, a message has the
+ *  same form. */
+function markMessages(messages: readonly Json[]): Json[] {
+  const others = messages.filter(({ role }) => role === "user" || role === "tool").slice(-MARKED_TAIL);
+  return messages.map((message, at) => {
+    const { role, content } = message;
+    const mark = at === 0 || others.includes(message) ? { cache_control: MARK } : {};
+    if (role === "assistant") return message;
+    if (role === "tool") return { ...message, ...mark };
+    const parts = typeof content === "string" ? [{ type: "text", text: content }] : getList(content);
+    const last: unknown = parts.at(-1);
+    return { ...message, content: isObject(last) ? [...parts.slice(0, -1), { ...last, ...mark }] : parts };
+  });
 }
 
 // Options.

@@ -13,6 +13,7 @@ const PLAIN: Quirks = {
   top_k: false,
   systems: "any",
   cache_key: false,
+  cache_marks: false,
   ask_usage: true,
 };
 
@@ -25,7 +26,7 @@ const PRESETS: readonly (readonly [RegExp, Partial<Quirks>])[] = [
   [/(^|\.)chatgpt\.com(:|$)/, { cap: "none" }],
   [/(^|\.)deepseek\.com(:|$)/, { reasoning: "deepseek", replay: true, schemas: false }],
   [/(^|\.)moonshot\.(ai|cn)(:|$)/, { replay: true }],
-  [/(^|\.)openrouter\.ai(:|$)/, { reasoning: "openrouter", files: true, top_k: true }],
+  [/(^|\.)openrouter\.ai(:|$)/, { reasoning: "openrouter", files: true, top_k: true, cache_marks: true }],
   [/(^|\.)groq\.com(:|$)/, { cap: "max_completion_tokens", reasoning: "effort" }],
   [/(^|\.)minimaxi?\.(io|com|chat)(:|$)/, { systems: "first" }],
   // Reports the usage unasked, and refuses to be asked: openai/openai-agents-python#442
@@ -41,18 +42,9 @@ export function findQuirks(
   host: string,
   own: ChatSettings & { readonly ask_usage?: boolean | undefined } = {},
 ): Quirks {
-  const preset = { ...PLAIN, ...PRESETS.find(([pattern]) => pattern.test(host))?.[1] };
-  return {
-    cap: own.cap ?? preset.cap,
-    reasoning: own.reasoning ?? preset.reasoning,
-    replay: own.replay ?? preset.replay,
-    files: own.files ?? preset.files,
-    schemas: own.schemas ?? preset.schemas,
-    top_k: own.top_k ?? preset.top_k,
-    systems: own.systems ?? preset.systems,
-    cache_key: own.cache_key ?? preset.cache_key,
-    ask_usage: own.ask_usage ?? preset.ask_usage,
-  };
+  const preset = PRESETS.find(([pattern]) => pattern.test(host))?.[1];
+  const set = Object.entries(own).filter(([, value]) => value !== undefined);
+  return Object.assign({ ...PLAIN, ...preset }, Object.fromEntries(set));
 }
 
 const known = new WeakMap<Channel, Quirks>();

@@ -153,7 +153,7 @@ describe("Claude Code", () => {
       },
     ],
     [
-      "a divided one ends where its prompts do",
+      "a divided one ends where its prompts do (router-for-me/CLIProxyAPI#4126, #3744)",
       { context: 400_000, output: 128_000 },
       { CLAUDE_CODE_MAX_CONTEXT_TOKENS: "304000", CLAUDE_CODE_MAX_OUTPUT_TOKENS: "32000" },
     ],
