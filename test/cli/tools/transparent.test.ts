@@ -249,13 +249,35 @@ describe("the proxy of a run", () => {
     expect(seen).toHaveLength(0);
   });
 
-  test("offers HTTP/1.1 only", async () => {
-    const { hostname, port, username, password } = new URL(proxy.url);
-    const socket = connect(Number(port), hostname);
-    socket.write(
-      `CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: Basic ${btoa(`${username}:${password}`)}\r\n\r\n`,
-    );
+  /** Up to where TLS begins. */
+  async function begin(): Promise<Socket> {
+    const { username, password } = new URL(proxy.url);
+    const { socket } = dial();
+    const credential = btoa(`${username}:${password}`);
+    socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: Basic ${credential}\r\n\r\n`);
     await new Promise((resolve) => socket.once("data", resolve));
+    return socket;
+  }
+
+  // A client that does not trust the authority leaves so. An error that nobody handles fails the test.
+  test.each([
+    ["nothing", ""],
+    ["the beginning of a handshake", "\x16\x03\x01\x02\x00\x01\x00"],
+    ["what is no TLS", "GET / HTTP/1.1\r\n\r\n"],
+  ])("outlasts clients that leave after %s", async (_, bytes) => {
+    for (const end of ["end", "resetAndDestroy"] as const)
+      for (let client = 0; client < 5; client += 1) {
+        const socket = await begin();
+        const closed = new Promise((resolve) => socket.once("close", resolve));
+        if (bytes !== "") await new Promise((resolve) => socket.write(bytes, "latin1", resolve));
+        socket[end]();
+        await closed;
+      }
+    expect((await ask("/v1/messages")).status).toBe(200);
+  });
+
+  test("offers HTTP/1.1 only", async () => {
+    const socket = await begin();
     const tls = connectTls({
       socket,
       servername: HOST,

@@ -1,8 +1,9 @@
 // The released tools, once directly and once through the gateway, against the same vendors: what they send has to be the
-// same, but for the differences that docs/tools.md lists. `npm run test:tools` downloads the tools and starts this.
+// same, but for the differences that docs/tools.md lists. `npm run test:tools` downloads the tools and starts this. Without
+// them, small programs that send what the tools were recorded to send stand in.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DIFFERENCES } from "../../../src/cli/tools/differences.ts";
 import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
@@ -114,7 +115,25 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
 
 const GROUPS = ["messages", "responses", "content", "login"] as const;
 
-describe.skipIf(WANTED === "")("real tools", () => {
+const STAND_INS = ["claude", "codex", "gemini", "opencode"];
+
+/** Opencode's other providers differ in their names only. */
+function isCompared({ tool, group }: Case): boolean {
+  if (WANTED !== "") return hasTool(tool);
+  return STAND_INS.includes(tool) && (tool !== "opencode" || group === "messages");
+}
+
+function writeStandIns(folder: string): void {
+  mkdirSync(folder);
+  const program = join(import.meta.dir, "stand-in.ts");
+  for (const tool of STAND_INS) {
+    const path = join(folder, tool);
+    writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${program}' ${tool} "$@"\n`);
+    chmodSync(path, 0o755);
+  }
+}
+
+describe(WANTED === "" ? "small programs in place of the tools" : "real tools", () => {
   let folder: TempFolder;
   let vendor: Vendor;
   let gateway: ChildGateway;
@@ -122,6 +141,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
 
   beforeAll(async () => {
     folder = makeTempFolder();
+    if (WANTED === "") writeStandIns(folder.join("bin"));
     vendor = startVendor(folder.join("authority.pem"));
     const groups = GROUPS.map((name) => [
       name,
@@ -142,7 +162,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     await gateway.stop();
     vendor.stop();
     folder.remove();
-    console.log(rows.join("\n"));
+    if (WANTED !== "") console.log(rows.join("\n"));
     const document = join(import.meta.dir, "../../../docs/tools.md");
     if (process.env["WRITE_DOCS"] !== "1") return;
     const text = readFileSync(document, "utf8");
@@ -167,6 +187,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         CODEX_CA_CERTIFICATE: vendor.authority,
         GEMINI_CLI_TRUST_WORKSPACE: "true",
         XDG_RUNTIME_DIR: folder.path,
+        ...(WANTED === "" && { PATH: `${folder.join("bin")}:${process.env["PATH"]}` }),
         ...env,
       },
     });
@@ -183,7 +204,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     const { tool, group, flags = [] } = each;
     return [`${tool} (${[group, ...flags].join(" ")})`, each, index] as const;
   });
-  test.each(titled.filter(([, { tool }]) => hasTool(tool)))(
+  test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
       const { tool, args, group, keys, flags = [], ownArgs = [] } = which;
@@ -193,8 +214,10 @@ describe.skipIf(WANTED === "")("real tools", () => {
       const words = ["run", "--yes", ...where, ...flags, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
       const places = compareRequests(direct, through);
+      // Its purpose is that the tool itself sends the same.
+      const isTransparent = flags.includes("--transparent");
       const known = DIFFERENCES.filter(
-        ({ tools }) => tools.length === 0 || tools.some((each) => each === tool),
+        ({ tools }) => tools.length === 0 || (!isTransparent && tools.some((each) => each === tool)),
       );
       const strange = places.filter((place) => !known.some(({ part }) => part.test(place)));
       rows.push(`${title}: ${places.join(", ")}`);

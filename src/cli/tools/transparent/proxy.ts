@@ -2,7 +2,7 @@
 // hosts it ends TLS and serves the requests itself. Everything else is a tunnel, through the proxy that was set before.
 
 import { timingSafeEqual } from "node:crypto";
-import type { Socket, TLSOptions } from "bun";
+import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { Addresses } from "../../../lib/http1/client/addresses.ts";
@@ -167,7 +167,7 @@ class Child {
     this.#phase = "served";
     this.#socket.write(ESTABLISHED);
     // The runtime accepts `isServer`, although its types do not say so.
-    const upgrade = { tls, socket: this.#context.served.handler, isServer: true };
+    const upgrade = { tls, socket: ifOpened(this.#context.served.handler), isServer: true };
     this.#socket.upgradeTLS(upgrade);
   }
 
@@ -196,4 +196,18 @@ class Child {
     this.#socket.write(ESTABLISHED);
     return far;
   }
+}
+
+/** A socket whose TLS handshake fails is closed without having been opened: there is no connection to tell. */
+function ifOpened<Data>(handler: SocketHandler<Data>): SocketHandler<Data> {
+  let isOpen = false;
+  return {
+    ...handler,
+    open: (socket) => {
+      isOpen = true;
+      return handler.open?.(socket);
+    },
+    close: (socket, error) => (isOpen ? handler.close?.(socket, error) : undefined),
+    error: (socket, error) => (isOpen ? handler.error?.(socket, error) : undefined),
+  };
 }
