@@ -136,6 +136,8 @@ export interface Reading {
   readonly cacheReason?: CacheReason | undefined;
   /** The answer itself, if it can be fetched later: it may go on when its request has ended. */
   readonly stored?: { readonly id: string; readonly goesOn: boolean } | undefined;
+  /** The names of the tools that the answer calls. */
+  readonly called?: readonly string[] | undefined;
 }
 
 /** Gets the tool calls of an answer while they pass. The same one may come more than once. */

@@ -237,7 +237,7 @@ export const LOOK: CommandTable = {
     flags: [
       [
         "--format <text>",
-        "{model}, {session}, {plan}, {today}, {cached}, {left}, {limit}, {windows}, {rise} and {rest} in your own text",
+        "{model}, {session}, {plan}, {today}, {context}, {cached}, {left}, {limit}, {windows}, {rise} and {rest} in your own text",
       ],
       ["--session <id>", "the session, where stdin does not name it"],
       ["--key <name>", "whose limits count before the session's first request"],

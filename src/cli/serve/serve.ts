@@ -166,15 +166,17 @@ function createTraces(catalog: () => Catalog, warn: (text: string) => void): Liv
 /** Its code is loaded when a session has a request. */
 function createContexts(ledgerPath: string, warn: (text: string) => void): ContextNotes {
   let loading: Promise<ContextNotes> | null = null;
+  let loaded: ContextNotes | null = null;
   const load = async (): Promise<ContextNotes> => {
     const { createContextNotes } = await import("../../gateway/observe/context.ts");
-    return createContextNotes(ledgerPath, warn);
+    return (loaded = createContextNotes(ledgerPath, warn));
   };
   return {
-    note: (line, pieces) => {
+    note: (line, pieces, called) => {
       loading ??= load();
-      void loading.then((notes) => notes.note(line, pieces));
+      void loading.then((notes) => notes.note(line, pieces, called));
     },
+    last: (session) => loaded?.last(session) ?? null,
     close: async () => (await loading)?.close(),
   };
 }

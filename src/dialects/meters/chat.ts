@@ -2,6 +2,7 @@
 
 import type { Meter, Reading } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader } from "./counts.ts";
 import { readOpenaiUsage } from "./openai.ts";
@@ -11,14 +12,15 @@ export function openChatMeter(contentType: string): Meter {
 }
 
 // Not `"usage"`: with include_usage every chunk has it, and it is null until the last one.
-const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "'];
-const CALL_SHAPE = { name: "size", arguments: "size" } as const;
+// A call has its name in its first chunk.
+const NEEDLES = ['_tokens"', "[DONE]", '"error"', '"finish_reason":"', '"finish_reason": "', '"name":'];
+const CALL_SHAPE = { name: true, arguments: "size" } as const;
 const TEXT_SHAPE = {
   content: "size",
   refusal: "size",
   reasoning_content: "size",
   reasoning: "size",
-  tool_calls: [{ function: CALL_SHAPE }],
+  tool_calls: [{ function: CALL_SHAPE, custom: CALL_SHAPE }],
   function_call: CALL_SHAPE,
 } as const;
 const SHAPE = {
@@ -43,6 +45,7 @@ class ChatReader implements UsageReader {
   /** Other usage came after the end. */
   #isChanged = false;
   #end: Reading["end"] = "open";
+  readonly #called = new CalledTools();
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "model")) ?? this.#model;
@@ -50,11 +53,10 @@ class ChatReader implements UsageReader {
     const usage = findUsage(chunk);
     if (usage !== null) this.#learnUsage(usage);
     this.#awaitsUsage &&= usage === null;
-    if (
-      getList(getField(chunk, "choices")).some(
-        (choice) => getName(getField(choice, "finish_reason")) !== undefined,
-      )
-    ) {
+    for (const choice of getList(getField(chunk, "choices"))) {
+      for (const call of listCalls(getField(choice, "delta") ?? getField(choice, "message")))
+        this.#called.add(call);
+      if (getName(getField(choice, "finish_reason")) === undefined) continue;
       this.#finished = true;
       this.#awaitsUsage = usage === null;
     }
@@ -74,14 +76,10 @@ class ChatReader implements UsageReader {
     let bytes = 0;
     for (const choice of getList(getField(chunk, "choices"))) {
       const delta = getField(choice, "delta") ?? getField(choice, "message");
-      const calls = [
-        ...getList(getField(delta, "tool_calls")).map((call) => getField(call, "function")),
-        getField(delta, "function_call"),
-      ];
       const texts = [
         ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(delta, name)),
         ...getList(getField(delta, "content")).map((part) => getField(part, "text")),
-        ...calls.flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
+        ...listCalls(delta).flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
       ];
       bytes += sumSizes(texts);
     }
@@ -104,8 +102,17 @@ class ChatReader implements UsageReader {
       final: usage !== null && done,
       mayLackUsage: true,
       isFinished: this.#finished,
+      called: this.#called.list(),
     };
   }
+}
+
+function listCalls(delta: unknown): unknown[] {
+  const calls = getList(getField(delta, "tool_calls"));
+  return [
+    ...calls.map((call) => getField(call, "function") ?? getField(call, "custom")),
+    getField(delta, "function_call"),
+  ];
 }
 
 /** Moonshot has it in the last choice (earendil-works/pi#2017), and Groq beside the others (vercel/ai#1651). */

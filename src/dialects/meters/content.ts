@@ -3,6 +3,7 @@
 
 import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
@@ -14,7 +15,14 @@ export function openContentMeter(contentType: string): Meter {
 const MAX_QUERIES = 1000;
 const MAX_QUERY_LENGTH = 1024;
 
-const NEEDLES = ['"usageMetadata"', '"finishReason"', '"groundingMetadata"', '"promptFeedback"', '"error"'];
+const NEEDLES = [
+  '"usageMetadata"',
+  '"functionCall"',
+  '"finishReason"',
+  '"groundingMetadata"',
+  '"promptFeedback"',
+  '"error"',
+];
 const SHAPE = {
   modelVersion: true,
   usageMetadata: true,
@@ -28,7 +36,7 @@ const SHAPE = {
           {
             text: "size",
             executableCode: { code: "size" },
-            functionCall: { name: "size", args: "size", partialArgs: "size" },
+            functionCall: { name: true, args: "size", partialArgs: "size" },
             inlineData: { mimeType: "size" },
             thought: true,
           },
@@ -71,6 +79,7 @@ class ContentReader implements UsageReader {
   /** There was output that is not a thought. */
   #hasSpoken = false;
   readonly #queries = new Set<string>();
+  readonly #called = new CalledTools();
 
   learn(chunk: unknown): void {
     this.#model = getName(getField(chunk, "modelVersion")) ?? this.#model;
@@ -84,6 +93,8 @@ class ContentReader implements UsageReader {
         this.#finished = true;
         this.#awaitsUsage = !isObject(usage);
       }
+      for (const part of getList(getField(getField(candidate, "content"), "parts")))
+        this.#called.add(getField(part, "functionCall"));
       if (getField(candidate, "urlContextMetadata") !== undefined) this.#hasRead = true;
       this.#learnGrounding(getField(candidate, "groundingMetadata"));
     }
@@ -116,6 +127,7 @@ class ContentReader implements UsageReader {
       tariff: readTariff(this.#raw),
       end: this.#failed ? "error" : this.#finished ? "complete" : "open",
       final: this.#finished,
+      called: this.#called.list(),
     };
   }
 

@@ -10,6 +10,7 @@ import {
   type Usage,
 } from "../../billing/usage.ts";
 import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
+import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
 import { CountReader, dropZeros } from "./counts.ts";
 
@@ -30,7 +31,7 @@ type Counters = Readonly<Record<string, unknown>>;
 const NEEDLES = ["message_", '"error"', "content_block_start", "signature_delta"];
 const BLOCK_SHAPE = {
   type: true,
-  name: "size",
+  name: true,
   text: "size",
   thinking: "size",
   content: "size",
@@ -73,6 +74,7 @@ class MessagesReader implements UsageReader {
   #refusal: Reading["refusal"];
   #cacheReason: Reading["cacheReason"];
   #hasContent = false;
+  readonly #called = new CalledTools();
   /** The usage before its prompt shrank. */
   #most: Counters | null = null;
   /** Whether the last report has come, and whether another one followed that differs from it. */
@@ -87,11 +89,13 @@ class MessagesReader implements UsageReader {
       const delta = getField(event, "delta");
       this.#learnReport(getField(event, "usage"), getName(getField(delta, "stop_reason")) !== undefined);
       this.#learnStop(delta);
-    } else if (type === "content_block_start") this.#beginBlock();
+    } else if (type === "content_block_start") this.#beginBlock(getField(event, "content_block"));
     else if (type === "message_stop") this.#end = "complete";
     else if (type === "message") {
       this.#start(event);
-      this.#hasContent = getList(getField(event, "content")).length > 0;
+      const blocks = getList(getField(event, "content"));
+      for (const block of blocks) this.#called.addTyped(block);
+      this.#hasContent = blocks.length > 0;
       this.#learnStop(event);
     } else if (type === "error" || (type === undefined && isObject(getField(event, "error"))))
       this.#end = "error";
@@ -126,6 +130,7 @@ class MessagesReader implements UsageReader {
       cacheReason: this.#cacheReason,
       loops: hasServerCalls(this.#usage),
       refusal: this.#hasContent ? undefined : this.#refusal,
+      called: this.#called.list(),
     };
   }
 
@@ -143,7 +148,8 @@ class MessagesReader implements UsageReader {
   }
 
   /** What was reported before is not the last report. */
-  #beginBlock(): void {
+  #beginBlock(block: unknown): void {
+    this.#called.addTyped(block);
     this.#hasContent = true;
     this.#awaitsReport = true;
     this.#final = this.#end === "complete";

@@ -2,6 +2,7 @@
 
 import type { CallKind, CallListener, Meter, Part, Reading, Usage } from "../../billing/usage.ts";
 import { getCount, getField, getList, getName, isObject } from "../../lib/json/json.ts";
+import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sizeOf, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
 import { CALL_INPUTS, hashCall } from "../prompt/same-call.ts";
 import { CountReader } from "./counts.ts";
@@ -21,7 +22,8 @@ const ITEM_SHAPE = {
   id: true,
   type: true,
   call_id: "size",
-  name: "size",
+  name: true,
+  namespace: true,
   // Of a shell; a search has its type there.
   action: { type: true, command: "size", commands: "size" },
   actions: "size",
@@ -38,7 +40,6 @@ const CALL_SHAPE = {
   ...ITEM_SHAPE,
   action: true,
   call_id: true,
-  name: true,
   arguments: true,
   input: true,
 } as const;
@@ -130,6 +131,7 @@ class ResponsesReader implements UsageReader {
   #mostTextBytes = 0;
   /** The stream's last event came without usage. */
   #lacksUsage = false;
+  readonly #called = new CalledTools();
   readonly #calls = new Map<string, BilledCall>();
   /** Kind and output index → key of the call. */
   readonly #positions = new Map<string, string>();
@@ -191,6 +193,7 @@ class ResponsesReader implements UsageReader {
       end: this.#end,
       final: this.#end === "complete",
       stored: this.#stored,
+      called: this.#called.list(),
       cacheReason: this.#cacheReason,
     };
   }
@@ -240,6 +243,7 @@ class ResponsesReader implements UsageReader {
 
   /** An item comes when it is done and again in the last event, from some upstreams with another id. It counts once. */
   #learnItem(item: unknown, index: unknown): void {
+    this.#called.addTyped(item);
     if (this.#listener !== null) reportToolCall(item, this.#listener);
     if (isUnknownCall(item)) this.#unknownItem ??= shorten(getField(item, "type"));
     const call = readBilledCall(item);

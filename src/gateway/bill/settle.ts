@@ -86,7 +86,7 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const pieces = prompt.readPieces();
-  if (pieces !== null && pieces.length > 0) gateway.contexts?.note(line, pieces);
+  if (pieces !== null && pieces.length > 0) gateway.contexts?.note(line, pieces, reading.called);
   prompt.release();
   return line;
 }

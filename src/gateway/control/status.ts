@@ -25,6 +25,8 @@ export const statusSchema = z.lazy(() =>
         paid_by_plan_usd: z.string().optional(),
         /** The share of all input that was read from the cache; null without input. */
         cache_hit_rate: z.number().nullable(),
+        /** The last prompt of its main agent; absent: nothing is noted of it. Shares by kind of part, an estimate. */
+        context: z.object({ tokens: z.number(), shares: z.record(z.string(), z.number()) }).optional(),
         /** By how much it raised the windows of a plan, in percent; absent: they are not known. */
         windows: z.record(z.string(), z.number()).optional(),
       })
@@ -57,7 +59,7 @@ export function buildStatus(session: string | null, keyName: string | null, gate
   const sum = id === undefined ? null : ledger.sessionOf(id);
   const key = catalog.keys.get(sum?.key ?? keyName ?? "");
   return {
-    session: id === undefined || sum === null ? null : describeSession(id, sum, key),
+    session: id === undefined || sum === null ? null : describeSession(id, sum, key, gateway),
     ...listRecorded(gateway),
     today_usd: formatUsd(ledger.spentTogether("day")),
     allowance: key?.group.channels.flatMap((channel) => gateway.allowances.list(channel)),
@@ -70,7 +72,13 @@ function listRecorded({ recorder }: Gateway): Pick<Status, "recordings"> {
   return names.size === 0 ? {} : { recordings: [...names] };
 }
 
-function describeSession(id: string, sum: SessionSum, key: Key | undefined): Status["session"] {
+function describeSession(
+  id: string,
+  sum: SessionSum,
+  key: Key | undefined,
+  { contexts }: Gateway,
+): Status["session"] {
+  const context = contexts?.last(id) ?? null;
   const rises = Object.entries(sum.windows).map(([name, { rise }]) => [name, rise] as const);
   return {
     id,
@@ -81,6 +89,7 @@ function describeSession(id: string, sum: SessionSum, key: Key | undefined): Sta
     // Limits count it in addition to the charge.
     ...(key?.group.usesLogin === true && { paid_by_plan_usd: formatUsd(sum.estimated) }),
     cache_hit_rate: computeShare(sum.cached, sum.input),
+    ...(context !== null && { context }),
     ...(rises.length > 0 && { windows: Object.fromEntries(rises) }),
   };
 }

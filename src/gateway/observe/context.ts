@@ -11,13 +11,23 @@ import {
   shrinkFolder,
 } from "../../billing/report/context/file.ts";
 import type { LineDraft } from "../../billing/ledger/line.ts";
+import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 
 export interface ContextNotes {
-  note(line: LineDraft, pieces: readonly Piece[]): void;
+  /** `called`: the tools that the answer calls. */
+  note(line: LineDraft, pieces: readonly Piece[], called?: readonly string[]): void;
+  /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
+  last(session: string): LastPrompt | null;
   /** Writes what waits. */
   close(): void | Promise<void>;
+}
+
+export interface LastPrompt {
+  readonly tokens: number;
+  /** By the kind of part, from 0 to 1. */
+  readonly shares: Readonly<Record<string, number>>;
 }
 
 /** What a session has sent, so that a part is noted once. */
@@ -26,6 +36,7 @@ interface Session {
   readonly numbers: Map<number, number>;
   waiting: string[];
   bytes: number;
+  last: LastPrompt | null;
 }
 
 const MAX_SESSIONS = 64;
@@ -53,19 +64,24 @@ class Notes implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client }: LineDraft, pieces: readonly Piece[]): void {
+  note({ id, client, usage }: LineDraft, pieces: readonly Piece[], called?: readonly string[]): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
+    if (client.agent === undefined) session.last = describeLast(pieces, countTokens(usage, PROMPT_KINDS));
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
     const { text, parts } = describeTurn(pieces, session, this.#key);
-    const turn = { id, ...(client.agent !== undefined && { agent: client.agent }), ...parts, sent: text };
+    const turn = { id, agent: client.agent, called, ...parts, sent: text };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
     this.#timer ??= setTimeout(() => this.#write(), WRITE_MS);
     this.#timer.unref();
+  }
+
+  last(session: string): LastPrompt | null {
+    return this.#sessions.get(session)?.last ?? null;
   }
 
   close(): void {
@@ -81,7 +97,7 @@ class Notes implements ContextNotes {
       return known;
     }
     const line = `${JSON.stringify({ v: 1, session: name })}\n`;
-    const session = { numbers: new Map<number, number>(), waiting: [line], bytes: line.length };
+    const session: Session = { numbers: new Map(), waiting: [line], bytes: line.length, last: null };
     this.#sessions.set(name, session);
     for (const [oldest] of this.#sessions) {
       if (this.#sessions.size <= MAX_SESSIONS) break;
@@ -115,6 +131,14 @@ class Notes implements ContextNotes {
       return null;
     }
   }
+}
+
+/** By the lengths of its parts, as the reports divide it. */
+function describeLast(pieces: readonly Piece[], tokens: number): LastPrompt {
+  const total = pieces.reduce((sum, { size }) => sum + size, 0);
+  const shares: Record<string, number> = {};
+  for (const { kind, size } of pieces) shares[kind] = (shares[kind] ?? 0) + size / total;
+  return { tokens, shares };
 }
 
 /** The parts that are new to the session, and all of the prompt's as ranges of numbers. */

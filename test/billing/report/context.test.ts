@@ -120,6 +120,21 @@ describe("the notes of a session", () => {
   });
 });
 
+test("the last prompt of the main agent is known while the gateway runs", () => {
+  const notes = createContextNotes(ledgerOf(newFolder()), () => {});
+  const pieces = new HeldPrompts().hold(body(1), MESSAGES_LAYOUT, true).readPieces() ?? [];
+  expect(notes.last("s-1")).toBeNull();
+  const usage = { input: 10, cache_read: 90, output: 7 };
+  notes.note(draftOf("req_1", { client, usage }), pieces);
+  notes.note(draftOf("req_2", { client: { ...client, agent: "a" }, usage: { input: 5 } }), pieces);
+  const { tokens, shares = {} } = notes.last("s-1") ?? {};
+  expect([tokens, Object.keys(shares)]).toEqual([100, ["tool", "user", "call", "result"]]);
+  expect(Object.values(shares).reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
+  notes.note(draftOf("req_3", { client, usage: {} }), []);
+  expect(notes.last("s-1")).toEqual({ tokens: 0, shares: {} });
+  void notes.close();
+});
+
 describe("the report", () => {
   const row = (id: string, usage: Record<string, number>, more = {}) =>
     readRow(encodeLine(draftOf(id, { client, usage, ...more }), GENESIS)) ?? expect.unreachable();
@@ -132,7 +147,7 @@ describe("the report", () => {
 
   test("divides the reported tokens by length, and the price by where the cache ends", () => {
     const parts = [part("tool", 100, "Read"), part("tool", 100, "mcp__git__log"), part("user", 200)];
-    const turns = [{ id: "req_1", agent: "", parts }];
+    const turns = [{ id: "req_1", agent: "", called: [], parts }];
     // 200 tokens were read at $0.30 a million, 200 are new at $3: each tool has 100 of the first, the text all of the rest.
     const report = describeContext(turns, [row("req_1", { cache_read: 200, input: 200, output: 5000 })]);
     expect(
@@ -148,7 +163,10 @@ describe("the report", () => {
 
   test("shares add up to what was reported, whatever the lengths are", () => {
     const parts = [1, 7, 3, 0, 11].map((size, index) => part("user", size, "", String(index)));
-    const { tokens } = describeContext([{ id: "req_1", agent: "", parts }], [row("req_1", { input: 1001 })]);
+    const { tokens } = describeContext(
+      [{ id: "req_1", agent: "", called: [], parts }],
+      [row("req_1", { input: 1001 })],
+    );
     expect(tokens).toBe(1001);
   });
 
@@ -159,10 +177,34 @@ describe("the report", () => {
       part("call", 10, "Read"),
       part("result", 70, "Read"),
     ];
-    const turns = ["req_1", "req_2"].map((id) => ({ id, agent: "", parts: first }));
+    const turns = ["req_1", "req_2"].map((id) => ({ id, agent: "", called: [], parts: first }));
     const report = describeContext(turns, [row("req_1", { input: 100 }), row("req_2", { input: 100 })]);
     expect(report.neverCalled.map(({ name }) => name)).toEqual(["Write"]);
     expect(report.results).toMatchObject([{ name: "Read", id: "req_1", tokens: 70, sent: 2 }]);
+  });
+
+  test("a call in the last answer of a session counts, and so does a result without its call", () => {
+    const folder = newFolder();
+    const notes = createContextNotes(ledgerOf(folder), () => {});
+    const pieces =
+      new HeldPrompts()
+        .hold(
+          Buffer.from(
+            '{"tools":[{"name":"Read"},{"name":"mcp__git__log"}],"messages":[{"role":"user","content":"x"}]}',
+          ),
+          MESSAGES_LAYOUT,
+          true,
+        )
+        .readPieces() ?? [];
+    const tools = pieces.length > 0 ? pieces : expect.unreachable();
+    notes.note(draftOf("req_1", { client }), tools, ["mcp__git__log"]);
+    void notes.close();
+    const turns = readTurns(folder, "s-1");
+    expect(turns[0]?.called).toEqual(["mcp__git__log"]);
+    const rows = [row("req_1", { input: 100 })];
+    expect(describeContext(turns, rows).neverCalled.map(({ name }) => name)).toEqual(["Read"]);
+    const read = turns.map((turn) => ({ ...turn, parts: [...turn.parts, part("result", 5, "Read")] }));
+    expect(describeContext(read, rows).neverCalled).toEqual([]);
   });
 
   test("counts the requests that it cannot show", () => {
@@ -170,7 +212,7 @@ describe("the report", () => {
       row("req_1", { input: 1 }, { prices: null, official_usd: null }),
       row("req_2", { input: 1 }),
     ];
-    expect(describeContext([{ id: "req_1", agent: "", parts: [] }], rows).leftOut).toBe(2);
+    expect(describeContext([{ id: "req_1", agent: "", called: [], parts: [] }], rows).leftOut).toBe(2);
   });
 
   test("knows the server of a tool by its name", () => {

@@ -1428,3 +1428,99 @@ describe("the pieces of a stream", () => {
     expect(learned).toBe(pieces);
   });
 });
+
+describe("the tools that an answer calls", () => {
+  const block = (content_block: unknown) => ({ type: "content_block_start", index: 0, content_block });
+  const item = (value: unknown) => ({ type: "response.output_item.done", item: value });
+  const called = { type: "tool_use", id: "t1", name: "Read", input: {} };
+  const chatCall = { index: 0, id: "c1", type: "function", function: { name: "Read", arguments: "" } };
+  const names = ["Read", "mcp__git__log"];
+
+  test.each<[string, Open, string, readonly string[] | undefined]>([
+    [
+      "messages, a stream",
+      openMessagesMeter,
+      events(
+        block(called),
+        block({ type: "text", text: '"name"' }),
+        block({ type: "server_tool_use", name: "web_search" }),
+      ),
+      ["Read", "web_search"],
+    ],
+    [
+      "messages, a body",
+      openMessagesMeter,
+      JSON.stringify({ type: "message", content: [called, { ...called, name: "mcp__git__log" }, called] }),
+      names,
+    ],
+    [
+      "responses, a stream",
+      openResponsesMeter,
+      events(
+        item({ type: "function_call", name: "Read", arguments: "{}" }),
+        item({ type: "function_call", namespace: "mcp__git__", name: "log" }),
+        item({ type: "web_search_call", action: { type: "search" } }),
+        item({ type: "message", content: [] }),
+      ),
+      [...names, "web_search"],
+    ],
+    [
+      "responses, a body",
+      openResponsesMeter,
+      JSON.stringify({
+        object: "response",
+        output: [{ type: "custom_tool_call", namespace: "functions", name: "exec" }],
+      }),
+      ["exec"],
+    ],
+    [
+      "chat, a stream",
+      openChatMeter,
+      events(
+        { choices: [{ delta: { tool_calls: [chatCall] } }] },
+        { choices: [{ delta: { tool_calls: [{ index: 0, function: { arguments: '{"name":"no"}' } }] } }] },
+      ),
+      ["Read"],
+    ],
+    [
+      "chat, a body",
+      openChatMeter,
+      JSON.stringify({
+        choices: [{ message: { tool_calls: [chatCall, { custom: { name: "mcp__git__log" } }] } }],
+      }),
+      names,
+    ],
+    [
+      "content",
+      openContentMeter,
+      events({
+        candidates: [{ content: { parts: names.map((name) => ({ functionCall: { name, args: {} } })) } }],
+      }),
+      names,
+    ],
+    [
+      "names that are none",
+      openMessagesMeter,
+      events(block({ ...called, name: 7 }), block({ ...called, name: "" }), block(null)),
+      undefined,
+    ],
+  ])("are known: %s", (_, open, text, expected) => {
+    const type = text.startsWith("{") ? "application/json" : "text/event-stream";
+    expect(read(open, text, type).called).toEqual(expected);
+    // Too long for one piece, its members are picked.
+    const meter = open(type);
+    for (const byte of new TextEncoder().encode(text)) meter.see(Uint8Array.of(byte));
+    expect(meter.read().called).toEqual(expected);
+  });
+
+  test("are counted up to a bound, with names of a bounded length", () => {
+    const many = Array.from({ length: 1000 }, (_, index) => ({
+      ...called,
+      name: `${index} ${"x".repeat(1000)}`,
+    }));
+    const found =
+      read(openMessagesMeter, JSON.stringify({ type: "message", content: many }), "application/json")
+        .called ?? [];
+    expect([found.length, Math.max(...found.map(({ length }) => length))]).toEqual([128, 128]);
+  });
+});

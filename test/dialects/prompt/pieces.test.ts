@@ -110,4 +110,39 @@ describe("the parts of a prompt", () => {
     ];
     expect(readPieces(MESSAGES_LAYOUT, { tools, messages })).toHaveLength(7);
   });
+
+  test("of tools that Codex groups are these tools, named as they are called", () => {
+    const tools = [
+      { type: "namespace", name: "functions", tools: [{ type: "custom", name: "exec" }] },
+      { type: "namespace", name: "mcp__git__", tools: [{ type: "function", name: "log" }] },
+      { type: "web_search" },
+    ];
+    const input = [
+      { type: "additional_tools", role: "developer", tools },
+      { role: "developer", content: "You are an agent" },
+      { type: "function_call", call_id: "c1", namespace: "mcp__git__", name: "log" },
+      { type: "custom_tool_call", call_id: "c2", name: "exec" },
+      { type: "function_call_output", call_id: "c1", output: "text" },
+      { type: "web_search_call" },
+    ];
+    expect(readPieces(RESPONSES_LAYOUT, { input })).toEqual([
+      "tool exec",
+      "tool mcp__git__log",
+      "tool web_search",
+      "system",
+      "call mcp__git__log",
+      "call exec",
+      "result mcp__git__log",
+      "call web_search",
+    ]);
+  });
+
+  test("of tools that the upstream runs are calls and results", () => {
+    const content = [
+      { type: "server_tool_use", id: "s1", name: "web_search", input: {} },
+      { type: "web_search_tool_result", tool_use_id: "s1", content: [] },
+    ];
+    const messages = [{ role: "assistant", content }];
+    expect(readPieces(MESSAGES_LAYOUT, { messages })).toEqual(["call web_search", "result web_search"]);
+  });
 });

@@ -22,6 +22,8 @@ export interface NotedTurn {
   readonly id: string;
   readonly agent: string;
   readonly parts: readonly NotedPart[];
+  /** The tools that its answer calls. */
+  readonly called: readonly string[];
 }
 
 /** All files of a folder together. The sessions that were used last stay. */
@@ -70,7 +72,8 @@ export function readTurns(folder: string, session: string): NotedTurn[] {
       const [from, to] = getList(range).map(Number);
       return parts.slice(first + (from ?? 0), first + (to ?? 0));
     });
-    return [{ id, agent: getText(getField(line, "agent")), parts: sent }];
+    const called = getList(getField(line, "called")).map(String);
+    return [{ id, agent: getText(getField(line, "agent")), parts: sent, called }];
   });
 }
 

@@ -1,6 +1,7 @@
 // What the prompts of a session consisted of, in tokens and dollars. The tokens of a prompt are divided among its parts by
 // their lengths, which is an estimate; their sum is what the upstream reported. It only reads.
 
+import { existsSync } from "node:fs";
 import {
   addDecimals,
   addUsd,
@@ -17,7 +18,9 @@ import { deriveAmounts } from "../../charge.ts";
 import { type Line, lineSchema } from "../../ledger/line.ts";
 import type { Row } from "../../ledger/row.ts";
 import { PROMPT_KINDS } from "../../usage.ts";
-import type { NotedPart, NotedTurn } from "./file.ts";
+import type { LedgerIndex } from "../../index/ledger-index.ts";
+import { listSessionRows } from "../sessions.ts";
+import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./file.ts";
 
 export interface PartTotals {
   readonly kind: string;
@@ -47,7 +50,7 @@ export interface ContextReport {
   readonly turns: readonly TurnParts[];
   /** By kind and name, the most expensive first. */
   readonly parts: readonly PartTotals[];
-  /** Tools that were offered, and that no prompt shows a call of. */
+  /** Tools that were offered, and that no answer and no prompt shows a call of. */
   readonly neverCalled: readonly PartTotals[];
   readonly results: readonly SentResult[];
   readonly tokens: number;
@@ -65,6 +68,13 @@ export interface TurnParts {
 }
 
 const MAX_RESULTS = 10;
+
+/** Without turns, nothing is noted of it. */
+export function readContext(index: LedgerIndex, session: string): ContextReport {
+  const folder = nameFolder(index.path);
+  const turns = existsSync(folder) ? readTurns(folder, session) : [];
+  return describeContext(turns, turns.length === 0 ? [] : listSessionRows(index, session));
+}
 
 export function describeContext(turns: readonly NotedTurn[], rows: Iterable<Row>): ContextReport {
   const sums = new ContextSums();
@@ -88,7 +98,8 @@ class ContextSums {
   #tokens = 0;
   #charge = ZERO_USD;
 
-  add({ parts, agent }: NotedTurn, line: Line): boolean {
+  add({ parts, agent, called }: NotedTurn, line: Line): boolean {
+    for (const name of called) this.#called.add(name);
     if (line.prices === null || (line.parts?.length ?? 1) > 1) return false;
     const usages = divideUsage(line, parts);
     const tokens: Record<string, number> = {};
@@ -105,7 +116,7 @@ class ContextSums {
 
   #addPart({ kind, name, mark }: NotedPart, { usage, count, line }: PartUse): void {
     const { charge, official } = priceUsage(usage, line);
-    if (kind === "call") this.#called.add(name);
+    if (kind === "call" || kind === "result") this.#called.add(name);
     const id = `${kind}\n${name}`;
     const known = this.#totals.get(id) ?? openTotals(kind, name);
     this.#totals.set(id, known);
@@ -200,6 +211,45 @@ const SERVER = /^mcp__(.+?)__/;
 /** The MCP server of a tool, as agents name such tools. Null: it is the agent's own. */
 export function nameServer(tool: string): string | null {
   return SERVER.exec(tool)?.[1] ?? null;
+}
+
+/** Tools of one server, results of one tool, or all parts of another kind. */
+export type PartGroup = Pick<PartTotals, "sent" | "tokens" | "lastTokens" | "charge"> & {
+  readonly what: string;
+};
+
+const WORDS: Readonly<Record<string, string>> = {
+  tool: "tools",
+  system: "system prompt",
+  user: "messages of the user",
+  assistant: "answers",
+  thinking: "thoughts",
+  call: "calls",
+  result: "results",
+};
+
+function nameRow({ kind, name }: PartTotals): string {
+  const word = WORDS[kind] ?? kind;
+  if (kind === "tool") return `${word} of ${nameServer(name) ?? "the agent"}`;
+  return kind === "result" && name !== "" ? `${word} of ${name}` : word;
+}
+
+/** The largest first. */
+export function groupParts(parts: readonly PartTotals[]): PartGroup[] {
+  const groups = new Map<string, PartGroup>();
+  for (const part of parts) {
+    const what = nameRow(part);
+    const { sent, tokens, lastTokens, charge } = part;
+    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, lastTokens: 0, charge: ZERO_USD };
+    groups.set(what, {
+      what,
+      sent: known.sent + sent,
+      tokens: known.tokens + tokens,
+      lastTokens: known.lastTokens + lastTokens,
+      charge: addUsd(known.charge, charge),
+    });
+  }
+  return [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
 }
 
 /** For scripts: counts as numbers, amounts as exact decimals. */

@@ -1,17 +1,15 @@
 // `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
 
-import { existsSync } from "node:fs";
-
-import { nameFolder, readTurns } from "../../../billing/report/context/file.ts";
 import {
   type ContextReport,
-  describeContext,
   describePart,
+  groupParts,
   nameServer,
+  type PartGroup,
   type PartTotals,
+  readContext,
 } from "../../../billing/report/context/report.ts";
-import type { LedgerIndex } from "../../../billing/index/ledger-index.ts";
-import { listSessionRows, sumSessions } from "../../../billing/report/sessions.ts";
+import { sumSessions } from "../../../billing/report/sessions.ts";
 import { addUsd, formatUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
@@ -33,12 +31,6 @@ export function showContext(words: string | undefined, flags: ContextFlags): voi
     );
   if (flags.json === true) printContextJson(id, report);
   else printContext(id, report);
-}
-
-function readContext(index: LedgerIndex, session: string): ContextReport {
-  const folder = nameFolder(index.path);
-  const turns = existsSync(folder) ? readTurns(folder, session) : [];
-  return describeContext(turns, turns.length === 0 ? [] : listSessionRows(index, session));
 }
 
 function printContextJson(
@@ -65,49 +57,13 @@ function printContextJson(
   });
 }
 
-type Shown = Pick<PartTotals, "sent" | "tokens" | "lastTokens" | "charge"> & { readonly what: string };
-
-const WORDS: Readonly<Record<string, string>> = {
-  tool: "tools",
-  system: "system prompt",
-  user: "messages of the user",
-  assistant: "answers",
-  thinking: "thoughts",
-  call: "calls",
-  result: "results",
-};
-
-/** Tools by server, results by tool, everything else by kind. */
-function nameRow({ kind, name }: PartTotals): string {
-  const word = WORDS[kind] ?? kind;
-  if (kind === "tool") return `${word} of ${nameServer(name) ?? "the agent"}`;
-  return kind === "result" && name !== "" ? `${word} of ${name}` : word;
-}
-
-function groupParts(parts: readonly PartTotals[]): Shown[] {
-  const groups = new Map<string, Shown>();
-  for (const part of parts) {
-    const what = nameRow(part);
-    const { sent, tokens, lastTokens, charge } = part;
-    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, lastTokens: 0, charge: ZERO_USD };
-    groups.set(what, {
-      what,
-      sent: known.sent + sent,
-      tokens: known.tokens + tokens,
-      lastTokens: known.lastTokens + lastTokens,
-      charge: addUsd(known.charge, charge),
-    });
-  }
-  return [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
-}
-
 function printContext(session: string, report: ContextReport): void {
   const { turns, parts, tokens, charge, neverCalled, results, leftOut } = report;
   print(`Session ${session}: ${formatCount(turns.length, "prompt")}`);
   print("");
   const total = { what: "total", sent: 0, tokens, lastTokens: 0, charge };
   const share = (count: number): string => (tokens === 0 ? "" : `${Math.round((count / tokens) * 100)}%`);
-  printTable<Shown>(
+  printTable<PartGroup>(
     [...groupParts(parts), total],
     [
       { title: "PART", name: true, read: ({ what }) => what },

@@ -89,12 +89,25 @@ function writeLine(status: Status, model: string | undefined, format: string | u
     return format.replaceAll(/\{(\w+)\}/g, (whole, name: string) =>
       Object.hasOwn(parts, name) ? (parts[name] ?? whole) : whole,
     );
-  const { model: shown, session, plan, today, cached, left, limit, windows, rest, recording } = parts;
+  const {
+    model: shown,
+    session,
+    plan,
+    today,
+    context,
+    cached,
+    left,
+    limit,
+    windows,
+    rest,
+    recording,
+  } = parts;
   return [
     recording,
     shown,
-    session === "" ? "" : `session ${plan === "" ? session : `${plan} paid by a plan`}`,
+    session === "" ? "" : `session ${joinPaid(session, plan ?? "")}`,
     `today ${today}`,
+    context === "" ? "" : `context ${context}`,
     cached === "" ? "" : `cached ${cached}`,
     left === "" ? "" : `left ${left} of ${limit}`,
     windows,
@@ -115,11 +128,37 @@ function describeParts(status: Status, model: string | undefined): Readonly<Reco
     cached: formatRate(session?.cache_hit_rate ?? null),
     left: limit === null ? "" : formatCents(limit.left_usd),
     limit: limit?.limit ?? "",
+    context: writeContext(session),
     windows: writeAllowances(status, ["window"]),
     rest: writeAllowances(status, ["credit", "balance"]),
     rise: writeRise(session),
     recording: status.recordings === undefined ? "" : `● recording ${status.recordings.join(", ")}`,
   };
+}
+
+/** What was spent and what a plan paid are never added. */
+function joinPaid(spent: string | undefined, plan: string): string {
+  const paid = `${plan} paid by a plan`;
+  return plan === "" ? (spent ?? "") : spent === "$0.00" ? paid : `${spent} + ${paid}`;
+}
+
+const LEAST_SHARE = 0.1;
+
+/** `84k (tools 37%, result 41%)`. */
+function writeContext(session: Status["session"]): string {
+  const { context } = session ?? {};
+  if (context === undefined) return "";
+  const parts = Object.entries(context.shares)
+    .filter(([, share]) => share >= LEAST_SHARE)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([kind, share]) => `${CONTEXT_WORDS[kind] ?? kind} ${Math.round(share * 100)}%`);
+  return `${formatThousands(context.tokens)}${parts.length > 0 ? ` (${parts.join(", ")})` : ""}`;
+}
+
+const CONTEXT_WORDS: Readonly<Record<string, string>> = { tool: "tools", call: "calls", result: "results" };
+
+function formatThousands(tokens: number): string {
+  return tokens < 1000 ? String(tokens) : `${Math.round(tokens / 1000)}k`;
 }
 
 function writeRise(session: Status["session"]): string {

@@ -46,7 +46,7 @@ test("statusline shows model, session, day, cache and what is left of the neares
   const { stdout, status } = await line(JSON.stringify(GIVEN));
   expect(status).toBe(0);
   expect(stdout).toMatch(
-    /^Opus 4\.5 · session <\$0\.01 · today <\$0\.01 · cached 0% · left \$2\.00 of usd_per_session\n$/,
+    /^Opus 4\.5 · session <\$0\.01 · today <\$0\.01 · context 8 \(user 100%\) · cached 0% · left \$2\.00 of usd_per_session\n$/,
   );
 });
 
