@@ -61,6 +61,7 @@ describe("gateway init", () => {
       written: false,
     });
     expect(stderr).toContain("Set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY");
+    expect(stderr.match(/OPENROUTER_API_KEY/g)).toHaveLength(1);
     expect(stderr).toContain("gateway serve --demo");
   });
 

@@ -161,10 +161,10 @@ async function askForClaude(providers: readonly Provider[]): Promise<Provider[]>
 }
 
 function refuseEmpty(): never {
-  const variables = PRESETS.filter(({ variable }) => variable !== "")
+  const named = PRESETS.filter(({ variable }) => variable !== "")
     .filter((preset) => preset.local === undefined && !needsAddress(preset))
-    .map(({ variable }) => variable)
-    .join(", ");
+    .map(({ variable }) => variable);
+  const variables = [...new Set(named)].join(", ");
   return fail(
     "No usable credential was found, so nothing was written. Set one of " +
       `${variables} and repeat, or run \`gateway init\` on a terminal, which asks. ` +
