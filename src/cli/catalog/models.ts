@@ -32,6 +32,8 @@ interface PricedModel {
   readonly group: Group;
   readonly model: ServedModel;
   readonly price: Price | null;
+  /** Its channel costs nothing. */
+  readonly free: boolean;
 }
 
 export async function showModels(flags: ModelsFlags): Promise<void> {
@@ -108,7 +110,8 @@ async function listModels(
       const sources = { book, overrides: catalog.prices, seller: first && sellerOf(first) };
       // An alias costs what the model behind it costs.
       const name = (first && resolveModel(first, model.entry.id)) ?? model.entry.id;
-      return { group, model, price: findPrice(sources, name, now) };
+      const free = first?.free === true;
+      return { group, model, free, price: free ? null : findPrice(sources, name, now) };
     });
   } catch (error) {
     // The error already describes the problem of each channel.
@@ -119,7 +122,7 @@ async function listModels(
   }
 }
 
-function describeForScripts({ group, model, price }: PricedModel): Record<string, unknown> {
+function describeForScripts({ group, model, price, free }: PricedModel): Record<string, unknown> {
   return {
     id: model.entry.id,
     group: group.name,
@@ -128,7 +131,7 @@ function describeForScripts({ group, model, price }: PricedModel): Record<string
     channels: model.channels,
     converted: listConverted(group, model),
     price: price?.rates ?? null,
-    price_source: price?.source ?? null,
+    price_source: free ? "free" : (price?.source ?? null),
   };
 }
 
@@ -151,8 +154,8 @@ function nameChannels({ group, model }: PricedModel): string {
 function printModels(listed: readonly PricedModel[]): void {
   const ofKind =
     (kind: string) =>
-    ({ price }: PricedModel) =>
-      price === null ? "?" : (price.rates[kind] ?? "");
+    ({ price, free }: PricedModel) =>
+      free ? "free" : price === null ? "?" : (price.rates[kind] ?? "");
   printTable(listed, [
     { title: "MODEL", least: 26, read: ({ model }) => model.entry.id },
     { title: "GROUP", read: ({ group }) => group.name },

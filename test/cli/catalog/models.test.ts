@@ -1,7 +1,7 @@
 // `gateway models`: what a key can call now, and nothing else.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
@@ -62,6 +62,16 @@ groups:
     expect(stdout).toContain("local (Responses converted)");
     expect(stdout).toContain("local (converted)");
     chat.stop();
+  });
+
+  test("shows that a model on a free channel costs nothing, whatever the price book says of its name", async () => {
+    const path = folder.join("gateway.yaml");
+    writeFileSync(path, readFileSync(path, "utf8").replace("credential: x }", "credential: x, free: true }"));
+    const list: { price: unknown; price_source: unknown }[] = JSON.parse((await models()).stdout);
+    const prices = new Set(list.map(({ price, price_source }) => `${String(price)} ${String(price_source)}`));
+    expect(prices).toEqual(new Set(["null free"]));
+    const { stdout } = await run({ folder: folder.path }, "models");
+    expect(stdout).toMatch(/^claude-haiku-4-5 .* free +free /m);
   });
 
   test.each([
