@@ -78,19 +78,50 @@ export interface Loss {
 }
 
 export function findLosses(env: Environment): Loss[] {
-  return [findClaudeLoss(env), findCodexLoss(env)].filter((loss) => loss !== null);
+  return [...findClaudeLosses(env), findCodexLoss(env)].filter((loss) => loss !== null);
 }
 
-function findClaudeLoss(env: Environment): Loss | null {
+/** Variables of Claude Code, the values that cost it something, and what. https://code.claude.com/docs/en/env-vars */
+const COSTLY: readonly (readonly [
+  name: string,
+  costs: (value: string) => boolean,
+  loss: string,
+  fix: string,
+])[] = [
+  [
+    "ANTHROPIC_BASE_URL",
+    (value) => URL.parse(value)?.host !== claude.transparent?.host,
+    BASE_URL_LOSS,
+    ", and start `gateway run --transparent claude`",
+  ],
+  ["DISABLE_PROMPT_CACHING", isOn, "every request pays for its whole prompt", ""],
+  [
+    "ENABLE_TOOL_SEARCH",
+    (value) => !isOn(value) && !value.startsWith("auto"),
+    "the definitions of all MCP tools are in every request",
+    "",
+  ],
+  [
+    "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS",
+    isOn,
+    "Claude Code sends fewer betas, and searches no tools",
+    "",
+  ],
+];
+
+function isOn(value: string): boolean {
+  return /^(?:1|true|yes|on)$/i.test(value);
+}
+
+function findClaudeLosses(env: Environment): Loss[] {
   const files = claude.transparent?.readVariables(env) ?? {};
-  const base = files[BASE_URL] ?? env[BASE_URL] ?? "";
-  if (base === "" || URL.parse(base)?.host === claude.transparent?.host) return null;
-  const where = BASE_URL in files ? "in its settings" : "in this shell";
-  const fix = `remove it there, and start \`gateway run --transparent claude\``;
-  return { tool: "claude", detail: `${BASE_URL} is set ${where}: ${BASE_URL_LOSS}`, fix };
+  return COSTLY.flatMap(([name, costs, loss, then]) => {
+    const value = files[name] ?? env[name] ?? "";
+    if (value === "" || !costs(value)) return [];
+    const where = name in files ? "in its settings" : "in this shell";
+    return [{ tool: "claude", detail: `${name} is set ${where}: ${loss}`, fix: `remove it there${then}` }];
+  });
 }
-
-const BASE_URL = "ANTHROPIC_BASE_URL";
 
 /** Codex decides by the name of a provider. */
 function findCodexLoss(env: Environment): Loss | null {

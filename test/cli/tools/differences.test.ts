@@ -36,6 +36,17 @@ describe("what a user's own settings cost a tool", () => {
     expect(find({})).toEqual([]);
   });
 
+  test.each([
+    ["DISABLE_PROMPT_CACHING", "1", "0"],
+    ["ENABLE_TOOL_SEARCH", "false", "auto:5"],
+    ["CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "true", ""],
+  ])("%s of Claude Code, if it is %p and not %p", (name, costly, free) => {
+    expect(find({}, { [name]: costly })).toEqual(["claude"]);
+    expect(find({}, { [name]: free })).toEqual([]);
+    const inFile = { ".claude/settings.json": JSON.stringify({ env: { [name]: costly } }) };
+    expect(find(inFile, { [name]: free })).toEqual(["claude"]);
+  });
+
   test("a provider of Codex that has another name than OpenAI", () => {
     expect(find(provider("gateway"))).toEqual(["codex"]);
     expect(find(provider("OpenAI"))).toEqual([]);
