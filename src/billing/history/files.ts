@@ -5,6 +5,7 @@ import { Glob } from "bun";
 import { closeSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { openPlain } from "../../lib/files/own-file.ts";
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import type { History } from "./entry.ts";
 
@@ -21,18 +22,19 @@ export interface LogFile {
   readonly born: number;
 }
 
-/** The oldest first. */
-export function listFiles(places: readonly Place[]): LogFile[] {
+/** The oldest first. `unread` gets the folders that cannot be read, and why. */
+export function listFiles(places: readonly Place[], unread: string[]): LogFile[] {
   const files: LogFile[] = [];
   for (const { folder, pattern } of places) {
     try {
       for (const name of new Glob(pattern).scanSync({ cwd: folder, dot: true })) {
         const path = join(folder, name);
-        const { size, birthtimeMs } = statSync(path);
-        files.push({ path, size, born: birthtimeMs });
+        // It may have been removed meanwhile.
+        const found = statSync(path, { throwIfNoEntry: false });
+        if (found !== undefined) files.push({ path, size: found.size, born: found.birthtimeMs });
       }
-    } catch {
-      // There is no such folder, or a file was removed meanwhile.
+    } catch (error) {
+      if (getErrorCode(error) !== "ENOENT") unread.push(`${folder}: ${getErrorMessage(error)}`);
     }
   }
   return files.toSorted((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1));

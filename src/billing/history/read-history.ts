@@ -70,10 +70,12 @@ export interface HistoryQuery {
 
 export function readHistory({ tools = LOGGING_TOOLS, env, usageOf, onProgress }: HistoryQuery): History {
   const home = env["HOME"] || homedir();
-  const found = tools.map((tool) => ({ tool, files: listFiles(SOURCES[tool].places(env, home)) }));
-  const all = found.flatMap(({ files }) => files).reduce((sum, { size }) => sum + size, 0);
-  let done = 0;
+  let [done, all] = [0, 0];
   const history = new History(usageOf, (count) => onProgress?.((done += count), all));
+  const found = tools.map((tool) => {
+    return { tool, files: listFiles(SOURCES[tool].places(env, home), history.unread) };
+  });
+  for (const { size } of found.flatMap(({ files }) => files)) all += size;
   for (const { tool, files } of found) {
     const reader = SOURCES[tool].open(history);
     for (const file of files) {

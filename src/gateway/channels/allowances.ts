@@ -113,7 +113,8 @@ export class Allowances {
     if (source === null) return;
     await this.#refresh(channel, "balance", BALANCE_MS, async (seen) => {
       const found = await askBalance(channel, source, this.#parts.client);
-      return found && describe("balance", found.currency, seen, { left: found.left });
+      const left = found?.left ?? null;
+      return found && left !== null ? describe("balance", found.currency, seen, { left }) : null;
     });
   }
 

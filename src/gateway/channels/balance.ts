@@ -10,14 +10,17 @@ import { overrideFields } from "../upstream/headers.ts";
 import { addressOf } from "../upstream/origin.ts";
 
 export interface Balance {
-  readonly left: string;
+  /** Null: without an end. */
+  readonly left: string | null;
   readonly currency: string;
+  /** By this key since it was made; absent: its provider does not say. */
+  readonly used?: string;
 }
 
 interface Source {
   readonly path: string;
   /** The amount is checked afterwards. */
-  readonly read: (body: unknown) => readonly [left: unknown, currency: unknown];
+  readonly read: (body: unknown) => readonly [left: unknown, currency: unknown, used?: unknown];
 }
 
 function moonshot(currency: string): Source {
@@ -38,10 +41,13 @@ const SOURCES: Readonly<Record<string, Source>> = {
   // platform.moonshot.ai/docs/api/balance
   "api.moonshot.ai": moonshot("USD"),
   "api.moonshot.cn": moonshot("CNY"),
-  // openrouter.ai/docs/api-reference/limits: what the key may still spend; null if it has no limit.
+  // openrouter.ai/docs/api-reference/limits: what the key may still spend, null if it has no limit; and what it has spent.
   "openrouter.ai": {
     path: "/api/v1/key",
-    read: (body) => [getField(getField(body, "data"), "limit_remaining"), "USD"],
+    read: (body) => {
+      const [left, used] = ["limit_remaining", "usage"].map((name) => getField(getField(body, "data"), name));
+      return [left, "USD", used];
+    },
   },
 };
 
@@ -72,8 +78,9 @@ export async function askBalance(
   const own = overrideFields(fields, channel.headers);
   const { response, body, isCut } = await fetchWhole(client, { ...request, fields: own }, MAX_BYTES);
   if (response.status !== 200 || isCut) return null;
-  const [left, currency] = read(parseTexts(Buffer.from(body).toString()));
-  return isAmount(left) && isCurrency(currency) ? { left, currency } : null;
+  const [left, currency, used] = read(parseTexts(Buffer.from(body).toString()));
+  const isKnown = (isAmount(left) || isAmount(used)) && isCurrency(currency);
+  return isKnown ? { left: isAmount(left) ? left : null, currency, ...(isAmount(used) && { used }) } : null;
 }
 
 /** Numbers as they are written: an amount is never a float. */

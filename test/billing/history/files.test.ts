@@ -95,6 +95,15 @@ describe("hostile logs", () => {
     expect(read(home).entries.size).toBe(1);
   });
 
+  test("a folder that cannot be listed is named, and the others are read", () => {
+    const home = makeHome({
+      ".claude/projects": "in the way",
+      [`${CODEX}/a.jsonl`]: [meta("t1"), turn("u1"), record("r1", [10, 0, 5], [10, 0, 5])],
+    });
+    const { unread, entries } = read(home);
+    expect([entries.size, unread]).toEqual([1, [expect.stringContaining("/.claude/projects: ")]]);
+  });
+
   test("a machine without logs has none", () => {
     expect(read("/nonexistent")).toMatchObject({ damaged: 0, unread: [], entries: new Map() });
   });

@@ -54,11 +54,18 @@ export async function startProgram(command: readonly string[], around: Surroundi
     stderr: "pipe",
   });
   let wasEnded = false;
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(-child.pid, name);
+    } catch {
+      // It has just ended.
+    }
+  };
   const end = (): void => {
     wasEnded = true;
-    process.kill(-child.pid, "SIGKILL");
+    signal("SIGKILL");
   };
-  void stopped?.then(() => child.exitCode ?? process.kill(-child.pid, "SIGINT"));
+  void stopped?.then(() => signal("SIGINT"));
   const timer = mostMs === undefined ? undefined : setTimeout(end, mostMs);
   const [stdout, stderr, status] = await Promise.all([
     child.stdout.text(),

@@ -14,7 +14,15 @@ import { parseJson } from "../../../lib/json/json.ts";
 import { type Decimal, parseNumber, subtractDecimals, ZERO_DECIMAL } from "../../../lib/money.ts";
 
 const readingsSchema = z.lazy(() =>
-  z.record(z.string(), z.object({ at: z.iso.datetime(), left: z.string(), currency: z.string() })),
+  z.record(
+    z.string(),
+    z.object({
+      at: z.iso.datetime(),
+      left: z.string().nullable(),
+      currency: z.string(),
+      used: z.string().optional(),
+    }),
+  ),
 );
 type Readings = z.infer<typeof readingsSchema>;
 
@@ -73,10 +81,14 @@ async function readBalances(channels: Iterable<Channel>, notes: string[]): Promi
 
 /** Text: why it cannot be compared. */
 function measureSpent(before: Readings[string] | undefined, now: Readings[string]): Decimal | string {
-  const [had, left] = [parseNumber(before?.left ?? ""), parseNumber(now.left)];
-  if (before === undefined || had === null || left === null)
-    return `has ${now.left} ${now.currency}: the next comparison begins here`;
+  const [had, left, used, more] = [before?.left, now.left, before?.used, now.used].map((text) =>
+    parseNumber(text ?? ""),
+  );
+  // What a key has spent does not change when something is paid in.
+  const [from, to] = used && more ? [more, used] : [had, left];
+  if (before === undefined || !from || !to)
+    return `${now.left === null ? `has used ${now.used}` : `has ${now.left}`} ${now.currency}: the next comparison begins here`;
   if (now.currency !== "USD") return `counts in ${now.currency}, which is not compared`;
-  const spent = subtractDecimals(had, left);
+  const spent = subtractDecimals(from, to);
   return spent.units < 0n ? `has more than at ${before.at}: something was paid in` : spent;
 }

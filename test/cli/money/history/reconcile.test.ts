@@ -6,6 +6,7 @@ import { openProxy } from "../../../../src/cli/tools/transparent/proxy.ts";
 import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";
 import { makeSweptFolder } from "../../../harness/temp.ts";
 import { type Outcome, run as drive } from "../../driving.ts";
+import { newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
 import { writeLedger } from "../ledger/ledger-runs.ts";
 
 const home = makeHome({
@@ -139,19 +140,21 @@ describe("reconcile", () => {
 
 describe("reconcile balance", () => {
   const folder = makeSweptFolder();
-  const hosts = ["api.deepseek.com", "api.moonshot.cn"];
+  const hosts = ["api.deepseek.com", "api.moonshot.cn", "openrouter.ai"];
   const identity = makeIdentity(hosts, Date.now());
   let left = "20.00";
+  let used = "1.25";
   const proxy = openProxy({
     hosts,
     identity,
     env: {},
     onExchange: (exchange) => {
-      const isMoonshot = exchange.field("host") === "api.moonshot.cn";
-      const body = isMoonshot
-        ? '{"data":{"available_balance":5}}'
-        : `{"balance_infos":[{"currency":"USD","total_balance":"${left}"}]}`;
-      exchange.answer(200, [], body);
+      const bodies: Readonly<Record<string, string>> = {
+        "api.deepseek.com": `{"balance_infos":[{"currency":"USD","total_balance":"${left}"}]}`,
+        "api.moonshot.cn": '{"data":{"available_balance":5}}',
+        "openrouter.ai": `{"data":{"limit_remaining":null,"usage":${used}}}`,
+      };
+      exchange.answer(200, [], bodies[exchange.field("host") ?? ""] ?? "");
     },
   });
   afterAll(() => proxy.close());
@@ -175,6 +178,13 @@ describe("reconcile balance", () => {
       { id: "1", ...own, time, channel: "deepseek", official_usd: usd },
       { id: "2", ...own, time, channel: "other", official_usd: "100" },
     ]);
+  };
+  const askRouter = (path: string): Promise<Outcome> => {
+    const place = makeSweptFolder();
+    const router = { ...channel, base_url: "https://openrouter.ai/api/v1", ca: join(folder, "ca.pem") };
+    writeFileSync(join(place, "gateway.yaml"), JSON.stringify({ channels: { router } }), { mode: 0o600 });
+    writeFileSync(path, "");
+    return drive({ folder: place, env: { HOME: home } }, "reconcile", "balance", "--ledger", path);
   };
   const ask = (...args: string[]): Promise<Outcome> =>
     drive({ folder, env: { HOME: home } }, "reconcile", "balance", ...args);
@@ -208,6 +218,19 @@ describe("reconcile balance", () => {
         deepseek: { left: now },
       });
     }
+  });
+
+  test("a key without a limit is compared by what it has used", async () => {
+    const path = newLedgerPath();
+    expect((await askRouter(path)).stderr).toBe(
+      "router has used 1.25 USD: the next comparison begins here.\n",
+    );
+    used = "1.75";
+    const { status, stdout } = await askRouter(path);
+    expect([status, stdout.trimEnd().split("\n").at(-1)]).toEqual([
+      1,
+      "The ledger ($0.000000) and the balances ($0.500000) differ: 0 only there, 0 only in the ledger, 1 both, but different; 0 agree.",
+    ]);
   });
 
   test("a balance that has risen is not compared", async () => {
