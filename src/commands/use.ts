@@ -1,6 +1,8 @@
 // `gateway run`, `env`, `serve`, `open` and `console`.
 
 import { InvalidArgumentError } from "commander";
+import type { ReplayFlags } from "../cli/serve/replay.ts";
+import type { ServeFlags } from "../cli/serve/serve.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
 import { SHELLS } from "../cli/tools/environment/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
@@ -76,6 +78,16 @@ export const USE: CommandTable = {
       ["--port <n>", "listen on this port instead of the config's (0: any free one)", { read: readPort }],
       ["--host <host>", "listen on this address instead of the config's", { read: readHost }],
       ["--demo", "use simulated upstreams: no config, account or network needed"],
+      [
+        "--replay <name>",
+        "answer from this recording: no config, account or network needed, and any key works",
+      ],
+      [
+        "--pace <pace>",
+        "with --replay: as fast as possible, or as recorded",
+        { choices: ["fast", "recorded"] },
+      ],
+      ["--ledger <file>", "with --replay: write lines with a charge of 0 to this file"],
       ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
       [
         "--log <form>",
@@ -88,11 +100,18 @@ export const USE: CommandTable = {
       ["gateway serve --demo --curl", "with a request to paste for each endpoint"],
       ["gateway serve", "use the default config"],
       [
+        "gateway serve --replay agent-test --port 8790",
+        "the answers of a recording, for a test without a key",
+      ],
+      [
         "gateway serve --config ~/gateway.yaml --log json > requests.jsonl",
         "log one JSON document per request",
       ],
     ],
-    run: async (flags) => (await import("../cli/serve/serve.ts")).serve(flags),
+    run: async (flags: ServeFlags & Partial<ReplayFlags>) =>
+      flags.replay === undefined
+        ? (await import("../cli/serve/serve.ts")).serve(flags)
+        : (await import("../cli/serve/replay.ts")).serveReplay({ ...flags, replay: flags.replay }),
   },
   open: {
     about: "open the console's page in the browser, signed in",

@@ -146,6 +146,8 @@ const defineLine = () =>
     windows: z.record(z.string(), z.number().nonnegative()).optional(),
     /** The recording that has the request and its answer. */
     recording: z.string().optional(),
+    /** It was answered from that recording, and costs nothing. */
+    replayed: z.literal(true).optional(),
     /** In an unpriced line: the usage without a price, and what the rest costs. */
     unpriced_usage: usage.optional(),
     at_least_usd: decimal.optional(),

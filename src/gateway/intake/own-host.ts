@@ -33,13 +33,13 @@ export class OwnHosts {
   readonly #acceptsAll: boolean;
   /** Clients send the same name again and again. */
   #lastName: string | undefined = undefined;
-  #lastCatalog: Catalog | null = null;
+  #lastCatalog: Pick<Catalog, "allowedHosts"> | null = null;
 
   constructor(boundHost: string) {
     this.#acceptsAll = !isLoopbackHost(boundHost);
   }
 
-  accepts(hostField: string | undefined, catalog: Catalog): boolean {
+  accepts(hostField: string | undefined, catalog: Pick<Catalog, "allowedHosts">): boolean {
     if (this.#acceptsAll || hostField === undefined) return true;
     if (hostField === this.#lastName && catalog === this.#lastCatalog) return true;
     const name = readHostName(hostField);

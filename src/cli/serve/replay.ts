@@ -1,0 +1,246 @@
+// `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream.
+
+import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
+import { GENESIS, type LineDraft, lineSchema } from "../../billing/ledger/line.ts";
+import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
+import { writeErrorEvent } from "../../dialects/formats/responses-websocket.ts";
+import { recognise } from "../../dialects/index.ts";
+import { createIdSource } from "../../gateway/intake/call.ts";
+import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
+import { refuse } from "../../gateway/intake/refuse.ts";
+import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { decodeBody } from "../../lib/http1/encoding.ts";
+import { listen } from "../../lib/http1/server/server.ts";
+import type { Exchange, Field } from "../../lib/http1/types.ts";
+import { MemoryBudget } from "../../lib/memory/memory-budget.ts";
+import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
+import { WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { type Asked, Replay } from "../../recording/replay.ts";
+import type { RecordedExchange } from "../../recording/exchange.ts";
+import type { Message } from "../../lib/websocket/frames.ts";
+import { findRecording } from "../money/recordings/recordings.ts";
+import { print, printNote } from "../terminal/terminal.ts";
+
+export interface ReplayFlags {
+  readonly replay: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly config?: string;
+  readonly ledger?: string;
+  readonly pace?: "recorded" | "fast";
+}
+
+const LOOPBACK = "127.0.0.1";
+const HOSTS = new OwnHosts(LOOPBACK);
+const DEFAULT_PORT = 4141;
+const MAX_BODY_BYTES = 256 * 1024 * 1024;
+const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
+/** They are written anew, or belong to another connection. */
+const OWN_FIELDS = new Set([
+  "content-length",
+  "transfer-encoding",
+  "connection",
+  "date",
+  "x-request-id",
+  "x-gateway-charge",
+]);
+
+/** Returns the exit status: 1 if a request was not in the recording. */
+export async function serveReplay(flags: ReplayFlags): Promise<number> {
+  const recording = findRecording(flags.replay, flags.config === undefined ? {} : { config: flags.config });
+  const ledger = flags.ledger === undefined ? null : openReplayLedger(flags.ledger);
+  const server = new ReplayServer(new Replay(recording), ledger, flags.pace ?? "fast");
+  const listener = listen({
+    hostname: LOOPBACK,
+    port: flags.port ?? DEFAULT_PORT,
+    onExchange: (exchange) => void server.receive(exchange),
+    onError: (error) => printNote(getErrorMessage(error)),
+  });
+  const stopped = waitForSignal();
+  print(`gateway is ready on ${describeBaseUrl(LOOPBACK, listener.port)}`);
+  print(`replay: ${recording.folder} (${recording.exchanges.length} requests), any key is accepted`);
+  await stopped;
+  listener.stopNow();
+  await ledger?.close();
+  return server.report();
+}
+
+function openReplayLedger(path: string): Ledger {
+  const rotate = { bytes: null, monthly: false };
+  return openLedger({ path, sync: "batch", rotate, report: (text) => printNote(text) });
+}
+
+function waitForSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
+  });
+}
+
+class ReplayServer {
+  readonly #replay: Replay;
+  readonly #ledger: Ledger | null;
+  readonly #pace: "recorded" | "fast";
+  readonly #newId = createIdSource(Date.now);
+  readonly #memory = new MemoryBudget(MAX_BODY_BYTES);
+
+  constructor(replay: Replay, ledger: Ledger | null, pace: "recorded" | "fast") {
+    this.#replay = replay;
+    this.#ledger = ledger;
+    this.#pace = pace;
+  }
+
+  report(): number {
+    const { used, total, misses } = this.#replay;
+    print(`replayed ${used} of ${total} requests; not in the recording: ${misses}`);
+    return misses === 0 ? 0 : 1;
+  }
+
+  async receive(exchange: Exchange): Promise<void> {
+    const id = this.#newId();
+    const recognised = recognise(exchange, NAMING);
+    try {
+      requireLocal(exchange);
+      if (recognised.kind === "own") return answerOwn(exchange, id);
+      if (recognised.kind === "upgrade") return this.#upgrade(exchange, id);
+      const bytes = await exchange.readBody(MAX_BODY_BYTES);
+      const body = await decodeBody(bytes, exchange.field("content-encoding"), MAX_BODY_BYTES);
+      await this.#answer(
+        exchange,
+        id,
+        this.#find({ method: exchange.method, target: exchange.target, body }),
+      );
+    } catch (error) {
+      const known =
+        error instanceof GatewayError ? error : new GatewayError("bad_request", getErrorMessage(error));
+      // Tools try again what may be a passing fault. This is none.
+      exchange.addReplyFields([["x-should-retry", "false"]]);
+      refuse(exchange, known, recognised.dialect, id);
+    }
+  }
+
+  #find(asked: Asked): RecordedExchange {
+    const found = this.#replay.find(asked);
+    if (found.kind === "found") {
+      print(`${asked.method} ${pathOf(asked.target)}: request ${found.place} of the recording`);
+      return found.exchange;
+    }
+    // A log has no prompts.
+    printNote(`not in the recording: ${found.where}`);
+    throw new GatewayError("bad_request", `This is not in the recording: ${found.why}.`);
+  }
+
+  async #answer(exchange: Exchange, id: string, recorded: RecordedExchange): Promise<void> {
+    const { status, fields, end, chunks } = recorded.response;
+    const started = performance.now();
+    const kept = fields.filter(([name]) => !OWN_FIELDS.has(name));
+    const all: Field[] = [...kept, ["x-request-id", id], ["x-gateway-replayed", recorded.id]];
+    const isStream = fields.some(
+      ([name, value]) => name === "content-type" && value.startsWith("text/event-stream"),
+    );
+    const bodies = this.#replay.readAnswer(recorded);
+    if (!isStream && end === "whole") {
+      await this.#wait(started, chunks.at(-1)?.[0]);
+      exchange.answer(status, all, Buffer.concat(bodies));
+    } else {
+      exchange.begin(status, all);
+      exchange.flush();
+      for (const [index, body] of bodies.entries()) {
+        await this.#wait(started, chunks[index]?.[0]);
+        exchange.write(body);
+      }
+      if (end === "whole") exchange.end();
+      else exchange.reset();
+    }
+    this.#bill(id, recorded);
+  }
+
+  async #wait(started: number, at = 0): Promise<void> {
+    if (this.#pace === "recorded") await Bun.sleep(Math.max(0, at - (performance.now() - started)));
+  }
+
+  #upgrade(exchange: Exchange, id: string): void {
+    const fault = findHandshakeFault(exchange);
+    if (fault !== null)
+      throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
+    const { target } = exchange;
+    exchange.upgrade([...acceptHandshake(exchange), ["x-request-id", id]], (wire) => {
+      let last = Promise.resolve();
+      const options = { side: "server", maxMessageBytes: MAX_BODY_BYTES, memory: this.#memory } as const;
+      const peer: WebSocketPeer = new WebSocketPeer(wire, options, {
+        message: (message, memory) => {
+          last = last.then(() => this.#answerTurn(peer, target, message)).finally(() => memory?.free());
+        },
+        drained: () => {},
+        closed: () => {},
+        stopping: () => {},
+      });
+      return peer;
+    });
+  }
+
+  async #answerTurn(peer: WebSocketPeer, target: string, { bytes }: Message): Promise<void> {
+    const started = performance.now();
+    try {
+      const recorded = this.#find({ method: "POST", target, body: bytes, transport: "websocket" });
+      for (const [index, body] of this.#replay.readAnswer(recorded).entries()) {
+        await this.#wait(started, recorded.response.chunks[index]?.[0]);
+        peer.send({ kind: "text", bytes: body });
+      }
+      this.#bill(this.#newId(), recorded);
+    } catch (error) {
+      const known =
+        error instanceof GatewayError ? error : new GatewayError("internal", getErrorMessage(error));
+      peer.send({ kind: "text", bytes: writeErrorEvent(known, null) });
+    }
+  }
+
+  /** The recorded line again, as a request that costs nothing. */
+  #bill(id: string, recorded: RecordedExchange): void {
+    const draft = this.#ledger === null ? null : describeReplayed(id, recorded);
+    if (draft !== null) this.#ledger?.appendUnopened(draft);
+    this.#ledger?.flush();
+  }
+}
+
+/** Null: nothing was billed. */
+export function describeReplayed(id: string, { line }: RecordedExchange): LineDraft | null {
+  const { data } = lineSchema.safeParse({ ...line, v: 1, prev: GENESIS });
+  if (data === undefined) return null;
+  const { v: _, prev: __, replaces: ___, unpriced_usage: ____, at_least_usd: _____, cache, ...rest } = data;
+  return {
+    ...rest,
+    id,
+    time: new Date().toISOString(),
+    multiplier: "0",
+    charge_usd: rest.charge_usd === null ? null : "0",
+    ...(cache !== undefined && { cache: { ...cache, usd: cache.usd === null ? null : "0" } }),
+    extra: { replayed: true },
+  };
+}
+
+/** A page of a browser must not read prompts: neither from another origin, nor under another name of this machine. */
+function requireLocal(exchange: Exchange): void {
+  const host = exchange.field("host");
+  if (!HOSTS.accepts(host, { allowedHosts: [] }))
+    throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");
+  const origin = exchange.field("origin");
+  const isForeign = origin !== undefined && origin !== `http://${host ?? ""}`;
+  if (isForeign || exchange.field("sec-fetch-site") === "cross-site")
+    throw new GatewayError("origin_refused", "A replay answers no page of another origin.");
+}
+
+function answerOwn(exchange: Exchange, id: string): void {
+  const fields: Field[] = [
+    ["content-type", "application/json"],
+    ["x-request-id", id],
+  ];
+  exchange.answer(
+    200,
+    fields,
+    JSON.stringify({ name: "gateway", status: "ok", about: "A replay of a recording." }),
+  );
+}
+
+function pathOf(target: string): string {
+  return target.split("?", 1)[0] ?? "";
+}

@@ -1,0 +1,134 @@
+// Whether a request is the recorded one: in everything but what rules.ts calls volatile. If it is not, the first part that
+// differs has a name.
+
+import { isObject, parseJson } from "../lib/json/json.ts";
+import { VOLATILE_MEMBERS, VOLATILE_TEXTS, WORKING_FOLDERS } from "./rules.ts";
+
+/** A body that is compared with others. */
+export interface Comparable {
+  readonly text: string;
+  /** Undefined: it is no JSON. */
+  readonly value: unknown;
+  /** The working folders that it names, the longest first. */
+  readonly folders: readonly string[];
+}
+
+/** The first difference. `equal`: how many values before it are equal. */
+export interface Difference {
+  readonly path: string;
+  readonly equal: number;
+  readonly recorded: string;
+  readonly sent: string;
+}
+
+export function readComparable(bytes: Uint8Array): Comparable {
+  const text = new TextDecoder().decode(bytes);
+  const found = WORKING_FOLDERS.flatMap((rule) =>
+    [...text.matchAll(rule)].map(([, folder = ""]) => folder.replace(/\.$/, "")),
+  );
+  const folders = [...new Set(found)].toSorted((a, b) => b.length - a.length);
+  return { text, value: parseJson(text), folders };
+}
+
+/** Null: the same request. */
+export function findDifference(recorded: Comparable, sent: Comparable): Difference | null {
+  if (recorded.text === sent.text) return null;
+  if (recorded.value === undefined || sent.value === undefined)
+    return describe("the body", 0, recorded.text, sent.text);
+  return new Comparison(recorded, sent).compare();
+}
+
+class Comparison {
+  readonly #recorded: Comparable;
+  readonly #sent: Comparable;
+  #equal = 0;
+
+  constructor(recorded: Comparable, sent: Comparable) {
+    this.#recorded = recorded;
+    this.#sent = sent;
+  }
+
+  compare(): Difference | null {
+    return this.#compare(this.#recorded.value, this.#sent.value, "");
+  }
+
+  #compare(recorded: unknown, sent: unknown, path: string): Difference | null {
+    if (Array.isArray(recorded) && Array.isArray(sent)) return this.#compareLists(recorded, sent, path);
+    if (isObject(recorded) && isObject(sent)) return this.#compareObjects(recorded, sent, path);
+    if (!this.#isSame(recorded, sent)) return describe(path, this.#equal, recorded, sent);
+    this.#equal += 1;
+    return null;
+  }
+
+  #compareLists(recorded: readonly unknown[], sent: readonly unknown[], path: string): Difference | null {
+    const length = Math.max(recorded.length, sent.length);
+    for (let index = 0; index < length; index += 1) {
+      const found = this.#compare(recorded[index], sent[index], `${path}[${index}]`);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  #compareObjects(
+    recorded: Readonly<Record<string, unknown>>,
+    sent: Readonly<Record<string, unknown>>,
+    path: string,
+  ): Difference | null {
+    for (const name of new Set([...Object.keys(recorded), ...Object.keys(sent)])) {
+      if (VOLATILE_MEMBERS.some((rule) => rule.test(name))) continue;
+      const found = this.#compare(recorded[name], sent[name], path === "" ? name : `${path}.${name}`);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  #isSame(recorded: unknown, sent: unknown): boolean {
+    if (recorded === sent) return true;
+    if (typeof recorded !== "string" || typeof sent !== "string") return false;
+    const stable = removeVolatile(recorded, this.#recorded.folders);
+    return isSameButMasked(stable, removeVolatile(sent, this.#sent.folders));
+  }
+}
+
+const VOLATILE = "\u0000";
+
+function removeVolatile(text: string, folders: readonly string[]): string {
+  let stable = text;
+  for (const folder of folders) stable = stable.replaceAll(folder, VOLATILE);
+  for (const rule of VOLATILE_TEXTS) stable = stable.replace(rule, VOLATILE);
+  return stable;
+}
+
+/** Secrets are masked in a recording, and not in a request. */
+const MASK = /\*{8,}/;
+
+function isSameButMasked(recorded: string, sent: string): boolean {
+  if (recorded === sent) return true;
+  const parts = recorded.split(MASK);
+  const [first = ""] = parts;
+  if (parts.length === 1 || !sent.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = sent.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  const last = parts.at(-1) ?? "";
+  return sent.endsWith(last) && sent.length - last.length >= at;
+}
+
+const SHOWN_CHARACTERS = 60;
+
+function describe(path: string, equal: number, recorded: unknown, sent: unknown): Difference {
+  const [one, other] = [show(recorded), show(sent)];
+  let same = 0;
+  while (same < one.length && one[same] === other[same]) same += 1;
+  const from = Math.max(0, same - SHOWN_CHARACTERS / 2);
+  const cut = (text: string): string => text.slice(from, from + SHOWN_CHARACTERS);
+  return { path, equal, recorded: cut(one), sent: cut(other) };
+}
+
+function show(value: unknown): string {
+  if (value === undefined) return "(nothing)";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

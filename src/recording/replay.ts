@@ -1,0 +1,115 @@
+// Finds the recorded exchange for each request of a replay: the first one that was not used yet and is the same request.
+// One that is asked again after that, such as a list of models, gets the same answer again.
+
+import { type Comparable, type Difference, findDifference, readComparable } from "./match.ts";
+import type { RecordedExchange } from "./exchange.ts";
+import type { Recording } from "./store.ts";
+
+export interface Asked {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  readonly body: Uint8Array;
+  readonly transport?: "websocket";
+}
+
+export type Found =
+  | { readonly kind: "found"; readonly exchange: RecordedExchange; readonly place: number }
+  /** `why`: for people. It may quote the request. `where`: it does not. */
+  | { readonly kind: "miss"; readonly where: string; readonly why: string };
+
+interface Entry {
+  readonly exchange: RecordedExchange;
+  readonly place: number;
+  readonly route: string;
+  isUsed: boolean;
+  body: Comparable | null;
+}
+
+export class Replay {
+  readonly #recording: Recording;
+  readonly #entries: readonly Entry[];
+  misses = 0;
+
+  constructor(recording: Recording) {
+    this.#recording = recording;
+    this.#entries = recording.exchanges.map((exchange, index) => ({
+      exchange,
+      place: index + 1,
+      route: nameRoute(exchange.request.method, exchange.request.target, exchange.transport),
+      isUsed: false,
+      body: null,
+    }));
+  }
+
+  get total(): number {
+    return this.#entries.length;
+  }
+
+  get used(): number {
+    return this.#entries.filter(({ isUsed }) => isUsed).length;
+  }
+
+  find({ method, target, body, transport }: Asked): Found {
+    const route = nameRoute(method, target, transport);
+    const all = this.#entries.filter((entry) => entry.route === route);
+    const sent = readComparable(body);
+    const differences = new Map<Entry, Difference>();
+    for (const entry of [
+      ...all.filter(({ isUsed }) => !isUsed),
+      ...all.filter(({ isUsed }) => isUsed).toReversed(),
+    ]) {
+      entry.body ??= readComparable(this.#recording.readBody(entry.exchange.request.body));
+      const difference = findDifference(entry.body, sent);
+      if (difference !== null) {
+        differences.set(entry, difference);
+        continue;
+      }
+      entry.isUsed = true;
+      return { kind: "found", exchange: entry.exchange, place: entry.place };
+    }
+    this.misses += 1;
+    return explainMiss(`${method} ${pathOf(target)}`, differences);
+  }
+
+  readAnswer({ response }: RecordedExchange): Buffer[] {
+    const body = this.#recording.readBody(response.body);
+    const chunks: Buffer[] = [];
+    let at = 0;
+    for (const [, size] of response.chunks) {
+      chunks.push(body.subarray(at, at + size));
+      at += size;
+    }
+    return chunks;
+  }
+}
+
+/** The nearest request: unused ones come first, and of these the one with the most equal values before the first other. */
+function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>): Found {
+  const [nearest] = [...differences].toSorted(
+    ([a, one], [b, other]) => Number(a.isUsed) - Number(b.isUsed) || other.equal - one.equal,
+  );
+  if (nearest === undefined) {
+    const where = `the recording has no ${what}`;
+    return { kind: "miss", where, why: where };
+  }
+  const [{ place }, { path, recorded, sent }] = nearest;
+  const where = `${what} differs from request ${place} of the recording first in ${path === "" ? "the body" : path}`;
+  return {
+    kind: "miss",
+    where,
+    why: `${where}: recorded ${JSON.stringify(recorded)}, sent ${JSON.stringify(sent)}`,
+  };
+}
+
+function nameRoute(method: string, target: string, transport: string | undefined): string {
+  const query = target.indexOf("?");
+  const parts = query < 0 ? [] : target.slice(query + 1).split("&");
+  const kept = parts.filter((part) => part !== "" && !/^key=/i.test(part)).toSorted();
+  return [transport ?? "", method, pathOf(target), ...kept].join(" ");
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf("?");
+  return query < 0 ? target : target.slice(0, query);
+}

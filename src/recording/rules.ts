@@ -1,0 +1,38 @@
+// What differs between two runs of the same script, and means nothing: these rules are all that is known about it. A new
+// tool with other clocks or ids needs another rule, and no other code.
+
+/** Texts of this form count as equal. The first rule that fits takes the text. */
+export const VOLATILE_TEXTS: readonly RegExp[] = [
+  // Claude Code's line about itself has a checksum of the request.
+  /\b(?:cch|cc_version)=[\w.-]+/g,
+  // Ids.
+  /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi,
+  /\b(?:toolu|call|msg|resp|req|rs|fc|sess|session|chatcmpl|item|run|turn)[_-][A-Za-z0-9_-]{8,}/g,
+  /\b[0-9a-f]{16,64}\b/g,
+  // Clocks.
+  /\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?Z|[+-]\d\d:?\d\d)?)?/g,
+  /\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day,? )?(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2},? \d{4}\b/g,
+  /\b\d{1,2}\/\d{1,2}\/\d{4}\b/g,
+  /\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AP]M)?\b/g,
+  /\b1[6-9]\d{8}(?:\d{3}|\.\d+)?\b/g,
+  // Durations.
+  /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
+  // Folders of one run, one user or one machine.
+  /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
+  /\/(?:home|Users)\/[\w.-]+|\/root\b/g,
+  /[A-Z]:\\+Users\\+[\w.-]+/g,
+  // The names of the kernel and its version.
+  /\bOS Version: [^\n]*/g,
+];
+
+/** Where prompts name the folder in which the agent works. It counts as equal wherever the prompt names it. */
+export const WORKING_FOLDERS: readonly RegExp[] = [
+  /(?:working directory|current directory|working in the directory)(?: is)?: ?`?([^\s`<"\\]{2,})/gi,
+  /<cwd>([^<\s]{2,})<\/cwd>/g,
+];
+
+/** Members of a body whose values are never compared. */
+export const VOLATILE_MEMBERS: readonly RegExp[] = [
+  /(?:^|_)(?:duration|elapsed|timestamp|created|created_at|started_at)(?:_ms|_s)?$/,
+  /^(?:user_id|session_id|prompt_cache_key|user_prompt_id|safety_identifier|client_metadata|installation_id)$/,
+];

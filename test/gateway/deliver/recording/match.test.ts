@@ -1,0 +1,78 @@
+// Which requests count as the recorded one.
+
+import { describe, expect, test } from "bun:test";
+import { findDifference, readComparable } from "../../../../src/recording/match.ts";
+
+function compare(recorded: unknown, sent: unknown): string | null {
+  const [one, other] = [recorded, sent].map((value) => readComparable(Buffer.from(JSON.stringify(value))));
+  return one === undefined || other === undefined ? "" : (findDifference(one, other)?.path ?? null);
+}
+
+function prompt(text: string, more: object = {}): object {
+  return { model: "m", messages: [{ role: "user", content: [{ type: "text", text }] }], ...more };
+}
+
+describe("two runs of a script send the same request, although they differ in", () => {
+  const pairs: ReadonlyArray<readonly [what: string, recorded: unknown, sent: unknown]> = [
+    [
+      "an id",
+      prompt("session 0b0c0d0e-1111-4222-8333-444455556666"),
+      prompt("session 9b0c0d0e-1111-4222-8333-444455556660"),
+    ],
+    ["a day", prompt("Today's date is 2026-11-23."), prompt("Today's date is 2027-01-02.")],
+    ["a day in words", prompt("It is Monday, November 23, 2026"), prompt("It is Tuesday, January 5, 2027")],
+    ["a moment", prompt("at 2026-11-23T21:00:00.123Z"), prompt("at 2026-11-24T07:10:09Z")],
+    ["a duration", prompt("took 12ms and 3.5 seconds"), prompt("took 345ms and 10 seconds")],
+    ["a temporary folder", prompt("ls /tmp/run-a1b2/src"), prompt("ls /tmp/run-zzz/src")],
+    ["the user's folder", prompt("/home/ann/app/x.ts"), prompt("/home/runner/app/x.ts")],
+    [
+      "the working folder, wherever it is named",
+      prompt("Working directory: /srv/one/app\nread /srv/one/app/src/a.ts"),
+      prompt("Working directory: /builds/7/app\nread /builds/7/app/src/a.ts"),
+    ],
+    [
+      "Codex's working folder",
+      prompt("<cwd>/srv/one</cwd> in /srv/one/a"),
+      prompt("<cwd>/two</cwd> in /two/a"),
+    ],
+    ["a member for a clock", prompt("a", { duration_ms: 3 }), prompt("a", { duration_ms: 99 })],
+    [
+      "the user's id",
+      prompt("a", { metadata: { user_id: "x" } }),
+      prompt("a", { metadata: { user_id: "y" } }),
+    ],
+    [
+      "a secret that the recording masks",
+      prompt("the key is ************ here"),
+      prompt("the key is sk-very-secret here"),
+    ],
+  ];
+  test.each(pairs)("%s", (_, recorded, sent) => {
+    expect(compare(recorded, sent)).toBeNull();
+  });
+});
+
+describe("a request is another one, and the first part that differs has a name:", () => {
+  const pairs: ReadonlyArray<readonly [path: string, recorded: unknown, sent: unknown]> = [
+    ["model", { model: "a" }, { model: "b" }],
+    ["messages[0].content[0].text", prompt("Hello"), prompt("Hello!")],
+    ["messages[1]", { messages: [1] }, { messages: [1, 2] }],
+    ["temperature", {}, { temperature: 1 }],
+    ["messages[0].content[0].text", prompt("read /srv/a.ts"), prompt("read /srv/b.ts")],
+    [
+      "messages[0].content[0].text",
+      prompt("the key is ************ here"),
+      prompt("the key is sk-very-secret there"),
+    ],
+    ["messages[0].content[0].text", prompt("in 3 steps"), prompt("in 4 steps")],
+  ];
+  test.each(pairs)("%s", (path, recorded, sent) => {
+    expect(compare(recorded, sent)).toBe(path);
+  });
+});
+
+test("bodies that are no JSON are the same only byte for byte", () => {
+  const [one, other] = [readComparable(Buffer.from("a=1")), readComparable(Buffer.from("a=2"))];
+  expect(findDifference(one, one)).toBeNull();
+  expect(findDifference(one, other)?.path).toBe("the body");
+});

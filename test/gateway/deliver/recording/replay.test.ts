@@ -1,0 +1,166 @@
+// A script is recorded once, and replayed without its upstream: by the official SDKs, and over a WebSocket.
+
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import OpenAi from "openai";
+import { verifyLedger } from "../../../../src/billing/verify/verify.ts";
+import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
+import { PROGRAM } from "../../../harness/program.ts";
+import { makeTempFolder, readLedger, type TempFolder } from "../../../harness/temp.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
+
+let home: TempFolder;
+let folder: string;
+let recordedOutput: string;
+let recordedLines: Record<string, unknown>[];
+
+beforeAll(async () => {
+  home = makeTempFolder();
+  const upstream = startDemoUpstream({ sockets: true });
+  const config = makeConfig(upstream);
+  for (const key of config.keys) key["record"] = "script";
+  const gateway = await startGateway({ config, folder: home });
+  recordedOutput = await runScript(gateway.url, keyOf);
+  gateway.signal("SIGTERM");
+  await gateway.exited;
+  upstream.stop();
+  recordedLines = gateway.ledger();
+  folder = home.join("ledger.jsonl.recordings/script");
+});
+afterAll(() => home.remove());
+
+/** What a program prints that uses every SDK. Its prompts have a clock and an id. */
+async function runScript(
+  url: string,
+  keyFor: (platform: "messages" | "responses" | "content") => string,
+): Promise<string> {
+  const out: string[] = [];
+  const hello = `Hello at ${new Date().toISOString()} from ${crypto.randomUUID()}`;
+  const anthropic = new Anthropic({ baseURL: url, apiKey: keyFor("messages"), maxRetries: 0 });
+  const messages = [{ role: "user", content: hello } as const];
+  const ask = { model: "claude-haiku-4-5", max_tokens: 200, messages };
+  const first = await anthropic.messages.create(ask);
+  out.push(JSON.stringify(first.content));
+  for await (const event of anthropic.messages.stream({
+    ...ask,
+    messages: [
+      ...messages,
+      { role: "assistant", content: first.content },
+      { role: "user", content: "Go on" },
+    ],
+  }))
+    out.push(JSON.stringify(event));
+  const openai = new OpenAi({ baseURL: `${url}/v1`, apiKey: keyFor("responses"), maxRetries: 0 });
+  for await (const event of await openai.responses.create({ model: "gpt-5.4", input: hello, stream: true }))
+    out.push(JSON.stringify(event));
+  const chat = await openai.chat.completions.create({ model: "gpt-5.4", messages });
+  out.push(JSON.stringify(chat.choices));
+  const google = new GoogleGenAI({ apiKey: keyFor("content"), httpOptions: { baseUrl: url } });
+  const stream = await google.models.generateContentStream({ model: "gemini-3.5-flash", contents: hello });
+  for await (const part of stream) out.push(JSON.stringify(part.candidates));
+  out.push(await talk(url, keyFor("responses")));
+  return out.join("\n");
+}
+
+/** A response over a WebSocket. */
+async function talk(url: string, key: string): Promise<string> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  const ended = Promise.withResolvers<string>();
+  const seen: string[] = [];
+  socket.addEventListener("open", () =>
+    socket.send(JSON.stringify({ type: "response.create", model: "gpt-5.4", input: "Hello over a socket" })),
+  );
+  socket.addEventListener("message", ({ data }) => {
+    seen.push(String(data));
+    if (/"type":"(response\.completed|error)"/.test(String(data))) socket.close();
+  });
+  socket.addEventListener("close", () => ended.resolve(seen.join("\n")));
+  socket.addEventListener("error", () => ended.reject(new Error("the WebSocket failed")));
+  return ended.promise;
+}
+
+interface Replaying {
+  readonly url: string;
+  /** Ends it, and returns its exit status and what it has printed. */
+  stop(): Promise<{ status: number; printed: string }>;
+}
+
+async function startReplay(...args: string[]): Promise<Replaying> {
+  const child = Bun.spawn([...PROGRAM, "serve", "--replay", folder, "--port", "0", ...args], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, GATEWAY_CONFIG: undefined, HOME: home.path, XDG_CONFIG_HOME: home.join("none") },
+  });
+  const errors = new Response(child.stderr).text();
+  const ready = Promise.withResolvers<string>();
+  let printed = "";
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      printed += decoder.decode(chunk, { stream: true });
+      const [, url] = /ready on (http:\S+)/.exec(printed) ?? [];
+      if (url !== undefined) ready.resolve(url);
+    }
+    ready.reject(new Error(`${printed}${await errors}`));
+  })();
+  const url = await ready.promise;
+  const stop = async () => {
+    child.kill("SIGTERM");
+    const status = await child.exited;
+    await reading;
+    return { status, printed: printed + (await errors) };
+  };
+  return { url, stop };
+}
+
+const amountsOf = (lines: readonly Record<string, unknown>[]) =>
+  lines.map(({ model, usage, official_usd, outcome }) => ({ model, usage, official_usd, outcome }));
+
+test("a recorded script is replayed three times: same output, same amounts, nothing is charged", async () => {
+  expect(recordedLines.length).toBe(6);
+  for (const round of [1, 2, 3]) {
+    const ledger = home.join(`replay-${round}.jsonl`);
+    const replay = await startReplay("--ledger", ledger);
+    expect(await runScript(replay.url, () => "any-key")).toBe(recordedOutput);
+    const { status, printed } = await replay.stop();
+    expect(printed).toContain(`replayed 6 of 6 requests; not in the recording: 0`);
+    expect(status).toBe(0);
+    const lines = readLedger(ledger);
+    expect(amountsOf(lines)).toEqual(amountsOf(recordedLines));
+    for (const line of lines)
+      expect(line).toMatchObject({ replayed: true, charge_usd: "0", recording: "script" });
+    const findings: unknown[] = [];
+    verifyLedger(ledger, { partial: false, running: false }, (finding) => findings.push(finding));
+    expect(findings).toEqual([]);
+  }
+});
+
+test("a request that is not in the recording is an error that names what differs, and the exit status says so", async () => {
+  const replay = await startReplay();
+  const anthropic = new Anthropic({ baseURL: replay.url, apiKey: "any", maxRetries: 3 });
+  const messages = [{ role: "user", content: "Goodbye" } as const];
+  const failed = await anthropic.messages
+    .create({ model: "claude-haiku-4-5", max_tokens: 200, messages })
+    .catch((error: unknown) => String(error));
+  expect(failed).toContain("differs from request 1 of the recording first in messages[0].content");
+  const { status, printed } = await replay.stop();
+  expect([status, printed.match(/not in the recording: POST/g)?.length]).toEqual([1, 1]);
+  // A log has no prompts.
+  expect(printed).not.toContain("Goodbye");
+});
+
+test.each([
+  ["a page of another origin", { origin: "https://example.com" }],
+  ["a page of another origin, without CORS", { "sec-fetch-site": "cross-site" }],
+  ["a name that a DNS server made up", { host: "evil.example.com" }],
+])("a replay refuses %s: the recording holds prompts", async (_, headers) => {
+  const replay = await startReplay("--host", "0.0.0.0");
+  expect(new URL(replay.url).hostname).toBe("127.0.0.1");
+  const answer = await fetch(`${replay.url}/v1/models`, { headers });
+  expect(answer.status).toBe(403);
+  await replay.stop();
+});
