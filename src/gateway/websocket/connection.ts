@@ -423,10 +423,10 @@ export class SocketConnection {
   }
 }
 
-/** Messages that begin no response: what the newest clients send. `response.inject` gives a running response further
- *  input, which its usage counts. Codex 0.169 and the SDKs for OpenAI send nothing else. */
-const PASSED: ReadonlySet<string> = new Set(["response.inject"]);
-const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(" and ");
+/** Messages that begin no response: what the newest clients send. The SDKs for OpenAI give a running response further input,
+ *  which its usage counts; Codex 0.169 ends one. */
+const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interrupt"]);
+const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(", ");
 
 const KNOWN_FORM = /^[a-z._]{1,64}$/;
 const TYPE: ReadonlySet<string> = new Set(["type"]);

@@ -182,13 +182,16 @@ describe("a WebSocket", () => {
     expect(second).toMatchObject({ cache: { because: "system_changed" } });
   });
 
-  test("a connection passes further input of a running response on without a line", async () => {
+  test.each([
+    ["further input of a running response", { type: "response.inject", response_id: "resp_1", input: [] }],
+    ["the wish to end one", { type: "response.interrupt", discard_partial_items: true }],
+  ])("a connection passes %s on without a line", async (_, message) => {
     const upstream = startUpstream();
     const gateway = startGateway({ main: upstream });
     const client = await openSocket(gateway.port, KEY);
-    client.send({ type: "response.inject", response_id: "resp_1", input: [] });
+    client.send(message);
     await runResponse(client);
-    expect(upstream.received[0]).toEqual({ type: "response.inject", response_id: "resp_1", input: [] });
+    expect(upstream.received[0]).toEqual(message);
     expect(await linesAfter(gateway, 1)).toHaveLength(1);
   });
 
