@@ -9,7 +9,7 @@ import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 const DOCUMENTS = (
   "config ledger keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show " +
   "prices-check prices-diff usage usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers recordings recordings-show ledger-accept ledger-verify ledger-anchor ledger-show " +
-  "ledger-reprice top env run-list init init-adopt import doctor service-status"
+  "ledger-reprice top env run-list init init-adopt import doctor service-status credentials"
 ).split(" ");
 
 export const SET_UP: CommandTable = {
@@ -78,7 +78,8 @@ export const SET_UP: CommandTable = {
     run: async (flags) => (await import("../cli/doctor/doctor.ts")).runDoctor(flags),
   },
   service: {
-    about: "run the gateway in the background: a systemd user unit, or a launchd agent on macOS",
+    about:
+      "run the gateway in the background: a systemd user unit, a launchd agent on macOS, or a task on Windows",
     examples: [
       ["gateway service install --enable", "run it now and at every login"],
       ["gateway service status", "show whether it runs"],
@@ -108,6 +109,38 @@ export const SET_UP: CommandTable = {
         json: ["service-status"],
         examples: [["gateway service status --json", "for a script"]],
         run: async (flags) => (await import("../cli/setup/service.ts")).showStatus(flags),
+      },
+    },
+  },
+  credentials: {
+    about: "keep the credentials of channels in the system's keychain",
+    examples: [
+      ["gateway credentials set anthropic", "asks for it; then: credential: keychain:anthropic"],
+      ["gateway credentials list", "which ones the config needs, and which are there"],
+    ],
+    commands: {
+      set: {
+        about: "store a credential: from a hidden prompt, or from stdin without a terminal",
+        args: [["<name>", "the name after `keychain:` in the config"]],
+        flags: [UNREAD_CONFIG],
+        examples: [["gateway credentials set anthropic", "ask for it, and show nothing of it"]],
+        run: async (name) => (await import("../cli/setup/credentials.ts")).setCredential(name),
+      },
+      list: {
+        about: "show the credentials that the config has in the keychain, and whether they are there",
+        flags: [JSON_FORM],
+        json: ["credentials"],
+        examples: [["gateway credentials list", "never shows a secret"]],
+        run: async (flags) => (await import("../cli/setup/credentials.ts")).listCredentials(flags),
+      },
+      remove: {
+        about: "remove a credential from the keychain",
+        args: [["<name>", "the name after `keychain:` in the config"]],
+        flags: [UNREAD_CONFIG],
+        examples: [
+          ["gateway credentials remove anthropic", "the channels that use it stop at the next start"],
+        ],
+        run: async (name) => (await import("../cli/setup/credentials.ts")).removeCredential(name),
       },
     },
   },

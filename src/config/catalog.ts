@@ -18,6 +18,8 @@ export interface Channel extends Omit<ChannelSettings, "ca" | "headers"> {
   readonly proxy: URL | null;
   /** PEM text, read from the file that `ca` names. */
   readonly ca: string | null;
+  /** Why it has no credential; null: it has one, or needs none. */
+  readonly lack: string | null;
   /** Groups that this channel serves. */
   readonly groups: readonly string[];
 }
@@ -37,7 +39,7 @@ export interface Group extends Omit<Readonly<Config["groups"][string]>, "channel
   readonly usesLogin: boolean;
   /** Some of its channels speak another dialect than its clients. */
   readonly crosses: boolean;
-  /** By priority, then as written; without disabled ones. */
+  /** By priority, then as written; without disabled ones and those that lack a credential. */
   readonly channels: readonly Channel[];
   /** The names of all its channels, in the order of the file. */
   readonly listed: readonly string[];
@@ -90,6 +92,8 @@ export interface CatalogContext {
   readonly ledgerPath: string;
   /** PEM text by channel, for channels with a `ca`. */
   readonly authorities: ReadonlyMap<string, string>;
+  /** By channel, why the keychain gave no credential. */
+  readonly lacking: ReadonlyMap<string, string>;
   readonly env: Environment;
 }
 
@@ -102,6 +106,9 @@ export function buildCatalog(config: Config, around: CatalogContext): Catalog {
     name,
     proxy: channel.proxy ?? findProxy(channel.baseUrl, around.env),
     ca: around.authorities.get(name) ?? null,
+    lack: around.lacking.get(name) ?? null,
+    // Nothing asks it anything.
+    disabled: channel.disabled || around.lacking.has(name),
     groups: Object.entries(config.groups).flatMap(([group, each]) =>
       each.channels.includes(name) ? [group] : [],
     ),

@@ -6,7 +6,7 @@ import { findPrice, loadPriceBook, type Price, type PriceBook, sellerOf } from "
 import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Group } from "../../config/catalog.ts";
 import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
-import { loadConfig } from "../../config/file/load.ts";
+import { loadWithCredentials } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import {
@@ -37,7 +37,7 @@ interface PricedModel {
 }
 
 export async function showModels(flags: ModelsFlags): Promise<void> {
-  const { catalog, path } = loadConfig(findConfig(flags.config, process.env), process.env);
+  const { catalog, path } = await loadWithCredentials(findConfig(flags.config, process.env), process.env);
   const book = loadPriceBook(path);
   const groups = chooseGroups(flags, catalog);
   if (groups.length === 0) printNote(explainNoGroups(catalog));

@@ -32,6 +32,8 @@ interface ChannelCheck {
 
 async function checkChannel(channel: Channel, client: Client, configPath: string): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
+  if (channel.lack !== null)
+    return { finding: bad(check, channel.lack, "gateway credentials list"), skewMs: null };
   if (channel.disabled) return { finding: note(check, "disabled in the config"), skewMs: null };
   if (channel.usesLogin) return { finding: describeLogin(channel), skewMs: null };
   const [, unset] = /\$\{(\w+)/.exec(channel.credential) ?? [];

@@ -8,7 +8,12 @@ import type { Catalog } from "../../config/catalog.ts";
 import { placeEnvFile } from "../../config/file/env-file.ts";
 import { nameLock } from "../../config/file/replace.ts";
 import { type Environment, listReferences } from "../../config/yaml/expand.ts";
-import { type LoadedConfig, loadConfig, readConfigText } from "../../config/file/load.ts";
+import {
+  type LoadedConfig,
+  loadConfig,
+  loadWithCredentials,
+  readConfigText,
+} from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { parseSource } from "../../config/yaml/source.ts";
@@ -26,7 +31,7 @@ export interface ConfigCheck {
   readonly path: string;
 }
 
-export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
+export async function checkConfig(flags: ConfigFlags, env: Environment): Promise<ConfigCheck> {
   let path = "";
   try {
     path = findConfig(flags.config, env);
@@ -36,7 +41,7 @@ export function checkConfig(flags: ConfigFlags, env: Environment): ConfigCheck {
   }
   const unset = listUnset(path, env);
   try {
-    const loaded = loadConfig(path, env, { missing: "keep" });
+    const loaded = await loadWithCredentials(path, env, { missing: "keep" });
     return {
       findings: [
         describeConfig(loaded),

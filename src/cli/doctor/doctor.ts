@@ -28,7 +28,7 @@ function describeForScripts({ fix, ...finding }: Finding): Record<string, unknow
 }
 
 async function collectFindings(flags: ListFlags): Promise<readonly Finding[]> {
-  const { findings, catalog, path } = checkConfig(flags, process.env);
+  const { findings, catalog, path } = await checkConfig(flags, process.env);
   if (catalog === null) return findings;
   const running = await findRunning(catalog.ledger.path);
   const all = [

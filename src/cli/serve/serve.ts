@@ -9,7 +9,7 @@ import { isatty } from "node:tty";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { placeOfBook } from "../../billing/prices/stored-book.ts";
 import type { Catalog } from "../../config/catalog.ts";
-import { type LoadedConfig, loadConfig } from "../../config/file/load.ts";
+import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.ts";
 import { PLATFORMS } from "../../config/schema.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
@@ -207,7 +207,7 @@ async function readSource(flags: ServeFlags): Promise<Source> {
     const demo = startDemo();
     return { kind: "demo", demo, catalog: demo.catalog };
   }
-  const loaded = loadConfig(await findOrCreateConfig(flags.config), process.env);
+  const loaded = await loadWithCredentials(await findOrCreateConfig(flags.config), process.env);
   for (const text of loaded.warnings) printNote(`warning: ${text}`);
   return { kind: "file", loaded, catalog: loaded.catalog };
 }

@@ -21,7 +21,7 @@ import { sha256Hex } from "../../lib/secret.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { buildCatalog, type Catalog, type CatalogContext } from "../catalog.ts";
 import { placeEnvFile, readEnvFile } from "./env-file.ts";
-import { type Environment, expandTree } from "../yaml/expand.ts";
+import { type Environment, expandTree, fillFromKeychain, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
 import { ConfigError, explainIssues, refuseProblems } from "../yaml/problems.ts";
 import { findDangling, findWarnings } from "../references.ts";
@@ -52,6 +52,26 @@ export function loadConfig(path: string, env: Environment, options: LoadOptions 
   const text = readConfigText(file);
   const variables = hashVariables(file);
   return { ...checkConfigText(text, file, env, options), path: file, sha256: sha256Hex(text), variables };
+}
+
+/** The same, with the credentials that are in the system's keychain: for what sends them upstream. */
+export async function loadWithCredentials(
+  path: string,
+  env: Environment,
+  options: LoadOptions = {},
+): Promise<LoadedConfig> {
+  const file = resolve(path);
+  const text = readConfigText(file);
+  const variables = hashVariables(file);
+  const checked = checkConfigText(text, file, await addKeychain(text, env), options);
+  return { ...checked, path: file, sha256: sha256Hex(text), variables };
+}
+
+/** A config without the word costs nothing. */
+export async function addKeychain(text: string, env: Environment): Promise<Environment> {
+  if (!text.includes(KEYCHAIN)) return env;
+  const { readKeychain } = await import("./keychain.ts");
+  return { ...env, ...(await readKeychain(text)) };
 }
 
 export function hashVariables(path: string): string {
@@ -138,7 +158,12 @@ export function checkText(
   const source = parseSource(text);
   if (!source.readable) throw refuseProblems(file, source.problems);
   if (source.tree === null) throw new ConfigError(describeEmpty(file));
-  const { tree, unset, fromEnvironment } = expandTree(source.tree, { ...readEnvFile(file), ...env });
+  const {
+    tree: expanded,
+    unset,
+    fromEnvironment,
+  } = expandTree(source.tree, { ...readEnvFile(file), ...env });
+  const { tree, secrets, lacking } = fillFromKeychain(source.tree, expanded, env, options.missing !== "keep");
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
@@ -156,7 +181,7 @@ export function checkText(
     concerned.has(formatPlace(problem));
   const found = [
     ...unset.map(place).filter(isFatal),
-    ...[...findDangling(tree, fromEnvironment), ...authorities.problems].map(place),
+    ...[...findDangling(tree, new Set([...fromEnvironment, ...secrets])), ...authorities.problems].map(place),
   ];
   // An unset variable is reported once, not also as a bad value.
   const reported = new Set(found.map(formatPlace));
@@ -172,7 +197,7 @@ export function checkText(
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : warnOfMode(path, stats);
   });
-  const around = { ledgerPath, authorities: authorities.texts };
+  const around = { ledgerPath, authorities: authorities.texts, lacking };
   return { tree, config: parsed.data, around, warnings: [...warnings, ...oddities] };
 }
 

@@ -5,9 +5,9 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { statSync } from "node:fs";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Environment } from "../yaml/expand.ts";
+import { type Environment, KEYCHAIN } from "../yaml/expand.ts";
 import { placeEnvFile } from "./env-file.ts";
-import { checkConfigText, hashVariables, type LoadedConfig, readConfigText } from "./load.ts";
+import { addKeychain, checkConfigText, hashVariables, type LoadedConfig, readConfigText } from "./load.ts";
 import { ConfigError } from "../yaml/problems.ts";
 import { checkInBackground, MAX_QUICK_LENGTH } from "../reload/check.ts";
 
@@ -139,10 +139,12 @@ async function report(
   try {
     if (text === null) throw error;
     const isLong = text.length > MAX_QUICK_LENGTH;
+    const variables = text.includes(KEYCHAIN) ? await addKeychain(text, env) : env;
+    if (signal.aborted) return null;
     // No `await` for a short text: it is in force before anything else happens.
     const checked = isLong
-      ? await checkInBackground({ text, file: path, env }, signal)
-      : checkConfigText(text, path, env);
+      ? await checkInBackground({ text, file: path, env: variables }, signal)
+      : checkConfigText(text, path, variables);
     if (signal.aborted) return null;
     listener.onChange(checked);
     return { kind: "applied" };

@@ -1,7 +1,7 @@
 // Expands `${NAME}` and `${NAME:-default}` in the values of the config file. `$${`
 // is a plain `${`. Names of settings are not expanded.
 
-import { isObject } from "../../lib/json/json.ts";
+import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
 import type { Path } from "./source.ts";
 
@@ -45,6 +45,59 @@ function expandWith(tree: unknown, lookUp: Lookup): Expansion {
     return Object.fromEntries(entries);
   };
   return { tree: expand(tree, []), unset, fromEnvironment: taken };
+}
+
+// ── The system's keychain ────────────────────────────────────────────────────
+// Only what the file itself says is a reference to it: the value of a variable is a credential, however it begins.
+
+export const KEYCHAIN = "keychain:";
+/** Before the name: a variable that says why the keychain gave no credential. */
+export const LACK = "keychain lacks:";
+
+/** The channels whose credential is there, each with its name there. `source` is not expanded yet. */
+export function listKeychainChannels(
+  source: unknown,
+): ReadonlyArray<readonly [channel: string, name: string]> {
+  const channels = getField(source, "channels");
+  return Object.entries(isObject(channels) ? channels : {}).flatMap(([channel, settings]) => {
+    const credential = getField(settings, "credential");
+    const isThere = typeof credential === "string" && credential.startsWith(KEYCHAIN);
+    return isThere ? [[channel, credential.slice(KEYCHAIN.length)] as const] : [];
+  });
+}
+
+export interface KeychainFilling {
+  readonly tree: unknown;
+  readonly secrets: readonly string[];
+  /** By channel, why it has no credential. */
+  readonly lacking: ReadonlyMap<string, string>;
+}
+
+/** `env` has what the keychain gave, if it was asked. `isUsed`: a channel without its credential cannot be used. */
+export function fillFromKeychain(
+  source: unknown,
+  tree: unknown,
+  env: Environment,
+  isUsed: boolean,
+): KeychainFilling {
+  const lacking = new Map<string, string>();
+  const secrets: string[] = [];
+  const channels = getField(tree, "channels");
+  const filled: Record<string, unknown> = isObject(channels) ? { ...channels } : {};
+  for (const [channel, name] of listKeychainChannels(source)) {
+    const secret = env[KEYCHAIN + name];
+    const reason = env[LACK + name] ?? (isUsed ? "the keychain was not asked for its credential" : undefined);
+    const settings = filled[channel];
+    if (secret !== undefined && isObject(settings)) {
+      secrets.push(secret);
+      filled[channel] = { ...settings, credential: secret };
+    } else if (reason !== undefined) lacking.set(channel, reason);
+  }
+  return {
+    tree: secrets.length === 0 || !isObject(tree) ? tree : { ...tree, channels: filled },
+    secrets,
+    lacking,
+  };
 }
 
 /** A map of texts without references, as each of ten thousand keys may be. */

@@ -126,6 +126,7 @@ export function updateCondition(
 }
 
 function judgeCondition(channel: Channel, memory: ChannelMemory, now: number): Condition {
+  if (channel.lack !== null) return { state: "unavailable", reason: channel.lack, until: null };
   if (channel.disabled) return { state: "disabled", reason: "in the config file", until: null };
   if (memory.disabled) return { state: "disabled", reason: "by command", until: null };
   const whole = cooldownOf(memory, null, now);

@@ -117,7 +117,7 @@ export function findDefault(group: Group): Candidate[] {
 
 /** The config check refuses a group without channels, so all of its channels are disabled. */
 function explainDisabled({ name }: Group): GatewayError {
-  const text = `All channels of the group "${name}" are disabled in the config file. Enable one there.`;
+  const text = `All channels of the group "${name}" are disabled in the config file, or have no credential. \`gateway channels\` says why.`;
   return new GatewayError("unavailable", text, { retryAfterSeconds: 60 });
 }
 

@@ -352,7 +352,13 @@ describe("the folder in which gateway 0.1.0 was used", () => {
       adopted: local(),
       ledger,
       channels: [
-        { name: "anthropic-main", base_url: upstream.url, proxy: null, variables: ["ANTHROPIC_API_KEY"] },
+        {
+          name: "anthropic-main",
+          base_url: upstream.url,
+          proxy: null,
+          variables: ["ANTHROPIC_API_KEY"],
+          keychain: null,
+        },
       ],
       left_out: [],
     });

@@ -127,6 +127,7 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["run-list", "run", "--list"],
   ["doctor", "doctor"],
   ["service-status", "service", "status"],
+  ["credentials", "credentials", "list", "--config", "keychain.yaml"],
   ["init", "init", "--yes", "--config", "new/gateway.yaml"],
   ["import", "import", "litellm", "litellm.yaml", "--config", "imported/gateway.yaml"],
   ["init-adopt", "init", "--yes", "--adopt", "gateway.yaml", "--config", "adopted/gateway.yaml"],
@@ -214,6 +215,7 @@ describe("what a command prints with --json, beside a running gateway,", () => {
     const published = KNOWN_PROVIDERS.flatMap((id) => findProvider({ providerId: id }) ?? []);
     writeFileSync(gateway.folder.join("data.json"), JSON.stringify(published));
     const models = [{ model_name: "m", litellm_params: { model: "anthropic/m", api_key: "x", rpm: 1 } }];
+    writeFileSync(gateway.folder.join("keychain.yaml"), "channels: { a: { credential: keychain:a } }\n");
     writeFileSync(
       gateway.folder.join("litellm.yaml"),
       JSON.stringify({ model_list: models, general_settings: { master_key: "sk-master" } }),

@@ -88,7 +88,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
 
 const ROUNDS = 150;
 
-test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", () => {
+test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", async () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   const config = writeConfig();
@@ -103,7 +103,7 @@ test("a mistyped config is refused without a piece of its secrets, by the gatewa
     } catch (error) {
       refused += 1;
       said = String(error);
-      said += JSON.stringify(checkConfig({ config: path }, {}).findings);
+      said += JSON.stringify((await checkConfig({ config: path }, {})).findings);
     }
     expect([seed, findLeaks(said)]).toEqual([seed, []]);
   }

@@ -2,7 +2,7 @@
 
 import type { Catalog, Channel, Group } from "../../../config/catalog.ts";
 import { placeEnvFile } from "../../../config/file/env-file.ts";
-import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
+import { addKeychain, checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
 import { listVariables } from "../../../config/yaml/expand.ts";
 import { parseSource } from "../../../config/yaml/source.ts";
@@ -107,9 +107,9 @@ async function readCredential(
   { credential, secret: typed }: SetChannelFlags,
 ): Promise<GivenCredential> {
   const word = changes.find(({ path }) => path[0] === "credential")?.value;
-  if (typeof word === "string" && !/^\$\{[^}]+\}$/.test(word))
+  if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
     refuseUsage(
-      "credential: expected a reference such as ${ANTHROPIC_API_KEY}. With `--credential -`, the secret comes from stdin.",
+      "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
   if (credential === undefined && typed === undefined) return { change: null, variables: {} };
   const variable = chooseVariable(name, place);
@@ -176,7 +176,8 @@ interface ChannelChange {
 /** Through the config as it will be, so that the check sends what the gateway would send. */
 async function checkChanged(name: string, path: string, { edits, variables }: ChannelChange): Promise<void> {
   const text = applyEdits(readConfigText(path), edits);
-  const { catalog } = checkConfigText(text, path, { ...process.env, ...variables }, { missing: "keep" });
+  const env = await addKeychain(text, { ...process.env, ...variables });
+  const { catalog } = checkConfigText(text, path, env, { missing: "keep" });
   const result = await checkCredential(requireChannel(catalog, name));
   const finding = `The upstream of "${name}" ${describeCheck(result)}`;
   if (result.kind === "refused") fail(`${finding}. Nothing was changed; --no-check changes it anyway.`);

@@ -6,7 +6,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { listLedgerFiles } from "../../../billing/ledger/rotation.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
-import { expandTree, listVariables } from "../../../config/yaml/expand.ts";
+import { expandTree, listKeychainChannels, listVariables } from "../../../config/yaml/expand.ts";
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { placeConfig } from "../../../config/file/find.ts";
 import { type Path, parseSource } from "../../../config/yaml/source.ts";
@@ -64,9 +64,12 @@ interface Destination {
   readonly base_url: string;
   readonly proxy: string | null;
   readonly variables: readonly string[];
+  /** In the system's keychain; null: its credential is not there. */
+  readonly keychain: string | null;
 }
 
 function listDestinations(tree: unknown): Destination[] {
+  const inKeychain = new Map(listKeychainChannels(tree));
   const channels = valueAt(tree, ["channels"]);
   return Object.entries(isObject(channels) ? channels : {}).map(([name, channel]) => {
     const [baseUrl, proxy] = ["base_url", "proxy"].map((setting) => valueAt(channel, [setting]));
@@ -75,6 +78,7 @@ function listDestinations(tree: unknown): Destination[] {
       base_url: typeof baseUrl === "string" ? hidePassword(baseUrl) : "",
       proxy: typeof proxy === "string" ? hidePassword(proxy) : null,
       variables: listVariables(channel),
+      keychain: inKeychain.get(name) ?? null,
     };
   });
 }
@@ -93,7 +97,10 @@ function describeDestinations(from: string, reach: readonly Destination[]): stri
     },
     {
       title: "FROM YOUR ENVIRONMENT",
-      read: ({ variables }) => variables.map((variable) => `\${${variable}}`).join(", ") || "nothing",
+      read: ({ variables, keychain }) => {
+        const secrets = keychain === null ? [] : [`${keychain} of your keychain`];
+        return [...variables.map((variable) => `\${${variable}}`), ...secrets].join(", ") || "nothing";
+      },
     },
   ];
   // No cut at the terminal's width: the end of an address matters.

@@ -159,6 +159,7 @@ const adoption = z.looseObject({
       base_url: z.string(),
       proxy: z.string().nullable(),
       variables: z.array(z.string()),
+      keychain: z.string().nullable(),
     }),
   ),
   left_out: z.array(z.string()),
@@ -175,6 +176,12 @@ const service = z.looseObject({
   enabled: z.boolean(),
   running: z.boolean(),
   path: z.string(),
+});
+
+const credential = z.looseObject({
+  name: z.string(),
+  channels: z.array(z.string()),
+  stored: z.boolean().nullable(),
 });
 
 const OUTPUTS = {
@@ -221,6 +228,7 @@ const OUTPUTS = {
   import: imported,
   doctor,
   "service-status": service,
+  credentials: z.array(credential),
 } as const;
 
 export type DocumentName = "config" | keyof typeof OUTPUTS;

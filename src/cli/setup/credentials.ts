@@ -1,0 +1,91 @@
+// The actions of `gateway credentials`: the system's keychain, for channels with `credential: keychain:NAME`. The runtime
+// talks to it, so that no secret is an argument or a variable of another program.
+
+import { findConfig } from "../../config/file/find.ts";
+import { askKeychain, listKeychainNames, systemKeychain } from "../../config/file/keychain.ts";
+import { readConfigText } from "../../config/file/load.ts";
+import { readSecretText } from "../../config/yaml/scalars.ts";
+import { getErrorMessage } from "../../lib/errors.ts";
+import type { ConfigFlags } from "../access/config.ts";
+import { printTable } from "../terminal/table.ts";
+import {
+  askSecret,
+  canPrompt,
+  fail,
+  printJson,
+  printNote,
+  readAll,
+  refuseUsage,
+} from "../terminal/terminal.ts";
+
+interface CredentialFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+const AFTER = "A running gateway reads it at its next start, or when its config changes.";
+
+export async function setCredential(name: string): Promise<void> {
+  requireName(name);
+  const message = `The credential "${name}"`;
+  const secret = canPrompt() ? await askSecret({ message, check: explainSecret }) : (await readAll()).trim();
+  const fault = explainSecret(secret);
+  if (fault !== undefined) refuseUsage(`The credential cannot be used: it ${fault}.`);
+  await reach(systemKeychain.set(name, secret));
+  printNote(`The keychain has it. A channel uses it with \`credential: keychain:${name}\`. ${AFTER}`);
+}
+
+export async function removeCredential(name: string): Promise<void> {
+  requireName(name);
+  if (!(await reach(systemKeychain.remove(name))))
+    fail(`The keychain has no credential "${name}" of the gateway.`);
+  printNote(`Removed "${name}" from the keychain. ${AFTER}`);
+}
+
+/** Keychains do not list what they have, so these are the names in the config. */
+export async function listCredentials(flags: CredentialFlags): Promise<void> {
+  const names = listKeychainNames(readConfigText(findConfig(flags.config, process.env)));
+  const faults = new Set<string>();
+  const rows = await Promise.all(
+    Array.from(names, async ([name, channels]) => ({ name, channels, stored: await isStored(name, faults) })),
+  );
+  for (const fault of faults) printNote(`${fault}.`);
+  if (flags.json === true) return printJson(rows);
+  if (rows.length === 0) return printNote("No channel of the config has `credential: keychain:NAME`.");
+  printTable(rows, [
+    { title: "NAME", name: true, read: ({ name }) => name },
+    { title: "CHANNELS", read: ({ channels }) => channels.join(", ") },
+    { title: "IN THE KEYCHAIN", read: ({ stored }) => (stored === null ? "unknown" : stored ? "yes" : "no") },
+  ]);
+}
+
+/** Null: the keychain cannot be asked. */
+async function isStored(name: string, faults: Set<string>): Promise<boolean | null> {
+  try {
+    return (await askKeychain(systemKeychain.get(name))) !== null;
+  } catch (error) {
+    faults.add(getErrorMessage(error));
+    return null;
+  }
+}
+
+function requireName(name: string): void {
+  if (!/^[\w.-]{1,64}$/.test(name))
+    refuseUsage("A name has letters, digits, dots, dashes and underscores, at most 64.");
+}
+
+function explainSecret(text: string): string | undefined {
+  try {
+    readSecretText(text);
+    return undefined;
+  } catch (error) {
+    return getErrorMessage(error);
+  }
+}
+
+async function reach<T>(ask: Promise<T>): Promise<T> {
+  try {
+    return await askKeychain(ask);
+  } catch (error) {
+    return fail(`${getErrorMessage(error)}.`);
+  }
+}

@@ -1,0 +1,82 @@
+// The system's keychain, for channels with `credential: keychain:NAME`: the Keychain of macOS, the Credential Manager of
+// Windows, or the keyring of a Linux desktop. It is read through the runtime, so that no other program sees a secret.
+
+import { getErrorMessage } from "../../lib/errors.ts";
+import { type Environment, KEYCHAIN, LACK, listKeychainChannels } from "../yaml/expand.ts";
+import { parseSource } from "../yaml/source.ts";
+
+/** What this program calls itself there. */
+const SERVICE = "gateway";
+
+export interface Keychain {
+  /** Null: it has no credential of this name. */
+  get(name: string): Promise<string | null>;
+  set(name: string, value: string): Promise<void>;
+  /** False: there was none. */
+  remove(name: string): Promise<boolean>;
+}
+
+export const systemKeychain: Keychain = {
+  get: (name) => Bun.secrets.get({ service: SERVICE, name }),
+  set: (name, value) => Bun.secrets.set({ service: SERVICE, name, value }),
+  remove: (name) => Bun.secrets.delete({ service: SERVICE, name }),
+};
+
+/** A keychain that is locked asks its user, who may be away. */
+const LIMIT_MS = 10_000;
+
+class KeychainError extends Error {
+  override readonly name = "KeychainError";
+}
+
+/** Rejects with a KeychainError that says what to do. */
+export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const seconds = limitMs / 1000;
+    late.reject(new KeychainError(`the keychain did not answer in ${seconds} s: unlock it, and start again`));
+  }, limitMs);
+  try {
+    return await Promise.race([ask, late.promise]);
+  } catch (error) {
+    if (error instanceof KeychainError) throw error;
+    throw new KeychainError(
+      `there is no keychain that can be used here (${getErrorMessage(error)}): put the credential into gateway.env beside the config, and write \${NAME}`,
+    );
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** By name, the channels of this config that have their credential there. */
+export function listKeychainNames(text: string): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, string[]>();
+  for (const [channel, name] of listKeychainChannels(parseSource(text).tree))
+    names.set(name, [...(names.get(name) ?? []), channel]);
+  return names;
+}
+
+/** Variables for the check of this text: each credential, or why it is lacking. Their names are none that a config or a
+ *  shell can write. */
+export async function readKeychain(
+  text: string,
+  keychain = systemKeychain,
+  limitMs = LIMIT_MS,
+): Promise<Environment> {
+  const names = [...listKeychainNames(text).keys()];
+  const read = await Promise.all(
+    names.map(async (name): Promise<readonly [string, string]> => {
+      try {
+        const value = await askKeychain(keychain.get(name), limitMs);
+        if (value !== null) return [KEYCHAIN + name, value];
+        return [
+          LACK + name,
+          `the keychain has no credential "${name}": \`gateway credentials set ${name}\` stores it`,
+        ];
+      } catch (error) {
+        return [LACK + name, getErrorMessage(error)];
+      }
+    }),
+  );
+  return Object.fromEntries(read);
+}

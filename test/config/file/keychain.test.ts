@@ -1,0 +1,109 @@
+// Credentials in the system's keychain. A keychain of the test stands in for it; the last test uses the real one.
+
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkConfigText, loadWithCredentials } from "../../../src/config/file/load.ts";
+import { type Keychain, listKeychainNames, readKeychain } from "../../../src/config/file/keychain.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+
+const MAIN = join(import.meta.dir, "../../../src/main.ts");
+
+const TEXT = `
+ledger: { path: ledger.jsonl }
+channels:
+  a: { platform: messages, base_url: "https://api.anthropic.com", credential: keychain:main }
+  b: { platform: messages, base_url: "https://api.anthropic.com", credential: "keychain:other" }
+  c: { platform: messages, base_url: "https://api.anthropic.com", credential: "\${VALUE}" }
+groups:
+  all: { platform: messages, channels: [a, b, c] }
+`;
+
+function makeKeychain(get: (name: string) => Promise<string | null>): Keychain {
+  return { get, set: () => Promise.resolve(), remove: () => Promise.resolve(false) };
+}
+
+const VALUE = { VALUE: "keychain:main" };
+
+describe("a credential in the keychain", () => {
+  test("is found by what the file says, and not by what a variable holds", () => {
+    expect([...listKeychainNames(TEXT)]).toEqual([
+      ["main", ["a"]],
+      ["other", ["b"]],
+    ]);
+  });
+
+  test("reaches its channel; a variable that begins like one is a credential", async () => {
+    const read = await readKeychain(
+      TEXT,
+      makeKeychain((name) => Promise.resolve(`sk-\${${name}}`)),
+    );
+    const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
+    const credentials = [...catalog.channels.values()].map(({ credential }) => credential);
+    // Nothing in it is expanded.
+    expect(credentials).toEqual(["sk-${main}", "sk-${other}", "keychain:main"]);
+    expect(catalog.groups.get("all")?.channels).toHaveLength(3);
+  });
+
+  test("that is missing or behind a locked keychain makes its channel unavailable with the reason, and the others go on", async () => {
+    const never = new Promise<null>(() => {});
+    const keychain = makeKeychain((name) => (name === "main" ? never : Promise.resolve(null)));
+    const read = await readKeychain(TEXT, keychain, 20);
+    const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
+    expect([...catalog.channels.values()].map(({ lack, disabled }) => [lack, disabled])).toEqual([
+      ["the keychain did not answer in 0.02 s: unlock it, and start again", true],
+      ['the keychain has no credential "other": `gateway credentials set other` stores it', true],
+      [null, false],
+    ]);
+    expect(catalog.groups.get("all")?.channels.map(({ name }) => name)).toEqual(["c"]);
+  });
+
+  test("says what to do instead on a machine without a keychain", async () => {
+    const read = await readKeychain(
+      TEXT,
+      makeKeychain(() => Promise.reject(new Error("no D-Bus"))),
+    );
+    const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
+    expect(catalog.channels.get("a")?.lack).toBe(
+      "there is no keychain that can be used here (no D-Bus): put the credential into gateway.env beside the config, and write ${NAME}",
+    );
+  });
+
+  test("is not asked for by a config without one", async () => {
+    using folder = makeTempFolder();
+    const path = folder.join("gateway.yaml");
+    writeFileSync(path, TEXT.replaceAll(/keychain:(main|other)/g, "sk-plain"), { mode: 0o600 });
+    const { catalog } = await loadWithCredentials(path, VALUE);
+    expect(catalog.channels.get("a")).toMatchObject({ credential: "sk-plain", lack: null });
+  });
+});
+
+/** A keyring of its own on a bus of its own, unlocked. */
+const SESSION = `printf 'password\\n' | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1; exec "$@"`;
+const hasKeyring = Bun.which("dbus-run-session") !== null && Bun.which("gnome-keyring-daemon") !== null;
+
+test.skipIf(!hasKeyring)(
+  "commands store, list and remove a credential in a real keyring, and never print it",
+  () => {
+    using folder = makeTempFolder();
+    writeFileSync(folder.join("gateway.yaml"), TEXT.replace("${VALUE}", "sk-plain"), { mode: 0o600 });
+    const script = `
+    printf 'sk-from-stdin' | "$0" "$1" credentials set main
+    "$0" "$1" credentials list --config gateway.yaml --json
+    "$0" -e 'console.log(await Bun.secrets.get({ service: "gateway", name: "main" }))'
+    "$0" "$1" credentials remove main; "$0" "$1" credentials remove main; echo "status $?"`;
+    const { stdout, stderr } = Bun.spawnSync(
+      ["dbus-run-session", "--", "sh", "-c", SESSION, "sh", "sh", "-c", script, process.execPath, MAIN],
+      { cwd: folder.path, env: { PATH: process.env["PATH"], HOME: folder.path }, stdin: "ignore" },
+    );
+    const lines = stdout.toString().trim().split("\n");
+    expect(JSON.parse(lines.slice(0, -2).join("\n"))).toEqual([
+      { name: "main", channels: ["a"], stored: true },
+      { name: "other", channels: ["b"], stored: false },
+    ]);
+    expect(lines.slice(-2)).toEqual(["sk-from-stdin", "status 1"]);
+    expect(stderr.toString()).toContain('Removed "main" from the keychain');
+    expect(stderr.toString()).not.toContain("sk-from-stdin");
+  },
+  60_000,
+);
