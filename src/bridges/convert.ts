@@ -7,6 +7,7 @@ import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/json/exact-json.ts";
 import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
+import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { RequestStamp } from "./responses-to-chat/context.ts";
 import type { ChatError } from "./responses-to-chat/errors.ts";
@@ -170,14 +171,18 @@ export interface ConvertedCall {
   readonly conversion: Conversion;
 }
 
-/** Throws a GatewayError that names the client's field. */
-export function convertCall(order: ConversionOrder): ConvertedCall {
+/** Throws a GatewayError that names the client's field. For the largest body, each step takes a tenth of a second. */
+export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const { to, client } = order;
   const [from, upstream] = [CLIENTS[client], UPSTREAMS[to.dialect]];
   const envelopes = openEnvelopes(order.secret, to.model, to.dialect);
-  const read = from.read(parseBody(order.body), envelopes.open);
+  const sent = parseBody(order.body);
+  yield;
+  const read = from.read(sent, envelopes.open);
   const conversation = { ...read, stream: order.stream };
-  const body = writeBody(upstream.write(conversation, to));
+  const written = upstream.write(conversation, to);
+  yield;
+  const body = writeBody(written);
   const conversion = new Conversion(conversation, { ...order, from, upstream, envelopes });
   return { body, path: upstream.path(to.model, order.stream), conversion };
 }

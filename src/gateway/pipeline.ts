@@ -4,7 +4,7 @@
 import { GatewayError } from "../lib/errors.ts";
 import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { sendRequest } from "./attempt/attempt.ts";
-import { takeCrossing } from "./attempt/forward.ts";
+import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
 import { endUnbilled, failRequest } from "./bill/fail.ts";
 import { reportOwnAnswer } from "./bill/request-record.ts";
@@ -15,7 +15,7 @@ import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/known-secrets.ts";
-import { findMatch, LISTS } from "./intake/match.ts";
+import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
 import { findCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
@@ -95,9 +95,33 @@ function routeKnown(r: Request, gateway: Gateway): void {
   findRoute(r, gateway);
   const isCounted = r.target.endpoint.purpose === "count" && r.candidates[0]?.isConverted === true;
   if (isCounted) return runLater(countTokens(r, gateway), endOwnAnswer, r, gateway);
+  const crossing = crossLong(r, gateway);
+  if (crossing === null) openAndSend(r, gateway);
+  else runLater(crossing, openAndSend, r, gateway);
+}
+
+function openAndSend(r: Request, gateway: Gateway): void {
+  takeFirst(r, gateway);
   const opening = openBill(r, gateway);
   if (opening === null) send(r, gateway);
   else runLater(opening, send, r, gateway);
+}
+
+/** Null: it is not converted, or not long. */
+function crossLong(r: Request, gateway: Gateway): Promise<void> | null {
+  const first = findConverted(r);
+  const isLong = first !== null && isLongWork(r.body.plain?.length ?? 0);
+  return isLong ? crossInTurns(r, first, gateway) : null;
+}
+
+/** What cannot be converted for the only kind of channels is refused before anything is billed. */
+function takeFirst(r: Request, gateway: Gateway): void {
+  const first = findConverted(r);
+  if (first !== null) takeCrossing(r, first, gateway);
+}
+
+function findConverted({ candidates: [first], target }: Request): Candidate | null {
+  return first?.isConverted === true && target.endpoint.purpose === "generate" ? first : null;
 }
 
 async function countTokens(r: Request, gateway: Gateway): Promise<void> {
@@ -117,7 +141,7 @@ export function findRoute(r: Request, gateway: Gateway): void {
   const [login] = r.group.usesLogin ? match.candidates : [];
   if (login !== undefined) keepLoginOut(r, login.channel);
   r.prompt = r.body.plain;
-  if (r.group.crosses) return findConversions(r, gateway);
+  if (r.group.crosses) return findConversions(r);
   const crossing = findCrossing(r.dialect.name, r.group.platform);
   if (crossing !== null && r.body.plain !== null) {
     const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
@@ -136,14 +160,10 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   throw new GatewayError("bad_request", what);
 }
 
-/** The channels of a group with several dialects get the request when they are tried. What cannot be converted for the only
- *  kind of channels is refused before anything is billed. */
-function findConversions(r: Request, gateway: Gateway): void {
+/** The channels of a group with several dialects get the request when they are tried. */
+function findConversions(r: Request): void {
   r.stream = r.body.stream;
   r.candidates = planCrossings(r.group, r.target, r.candidates);
-  const [first] = r.candidates;
-  if (first?.isConverted === true && r.target.endpoint.purpose === "generate")
-    takeCrossing(r, first, gateway);
 }
 
 function send(r: Request, gateway: Gateway): void {

@@ -2,11 +2,12 @@
 
 import type { Usage } from "../../src/billing/usage.ts";
 import { sumUsage } from "../../src/billing/usage.ts";
-import { type Conversion, convertCall } from "../../src/bridges/convert.ts";
+import { type Conversion, convertCall, type ConvertedCall } from "../../src/bridges/convert.ts";
 import type { Quirks } from "../../src/bridges/turn/conversation.ts";
 import { findQuirks } from "../../src/bridges/write-request/quirks.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import { GatewayError } from "../../src/lib/errors.ts";
+import { runAtOnce, type Steps } from "../../src/lib/time/next-turn.ts";
 import { DIALECTS } from "../../src/dialects/endpoints.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests look into bodies of every shape
@@ -39,6 +40,19 @@ export interface Converted {
 
 /** `client>upstream`. */
 export function convert(direction: string, body: Any, setting: Setting = {}): Converted {
+  const call = runAtOnce(openCall(direction, body, setting));
+  const text = Buffer.from(call.body).toString();
+  return {
+    body: JSON.parse(text),
+    text,
+    path: call.path,
+    conversion: call.conversion,
+    upstream: readDirection(direction)[1],
+  };
+}
+
+/** The steps in which it is converted. */
+export function openCall(direction: string, body: Any, setting: Setting = {}): Steps<ConvertedCall> {
   const [client, dialect] = readDirection(direction);
   const {
     model = MODELS[dialect],
@@ -47,7 +61,7 @@ export function convert(direction: string, body: Any, setting: Setting = {}): Co
     secret = "s",
     session = null,
   } = setting;
-  const call = convertCall({
+  return convertCall({
     client,
     model: "asked",
     stream,
@@ -57,8 +71,6 @@ export function convert(direction: string, body: Any, setting: Setting = {}): Co
     secret,
     isCodex: setting.isCodex ?? false,
   });
-  const text = Buffer.from(call.body).toString();
-  return { body: JSON.parse(text), text, path: call.path, conversion: call.conversion, upstream: dialect };
 }
 
 export function readDirection(direction: string): [client: DialectName, upstream: DialectName] {

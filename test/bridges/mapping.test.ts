@@ -1,7 +1,7 @@
 // What becomes of each thing that a client asks for: row by row, for each dialect of upstreams.
 
 import { describe, expect, test } from "bun:test";
-import { type Any, convert, refusal, type Setting } from "./calls.ts";
+import { type Any, convert, openCall, refusal, type Setting } from "./calls.ts";
 import { PIXEL } from "./session.ts";
 
 type Row = readonly [what: string, sent: Any, seen: Any, notes?: readonly string[], setting?: Setting];
@@ -976,4 +976,8 @@ test("a body that is not JSON, or not an object, is refused, and one above 32 Mi
   expect(refusal("messages>chat", "{")).toBe("400 null");
   expect(refusal("messages>chat", "[]")).toBe("400 null");
   expect(refusal("messages>chat", " ".repeat(32 * 1024 * 1024 + 1))).toBe("413 null");
+});
+
+test("parsing, converting and writing a request are steps of their own, so that a long one can take turns", () => {
+  expect([...openCall("messages>chat", { ...BASES["messages"] })]).toHaveLength(2);
 });

@@ -8,6 +8,9 @@ import { type AnswerReader, CUT, readSource } from "./reading.ts";
 type Event = Readonly<Record<string, unknown>>;
 type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 
+/** By far the most events: no table is asked. */
+const FREQUENT = "response.output_text.delta";
+
 const RULES: Readonly<Record<string, EventRule>> = {
   "response.created": (reader) => reader.begin(),
   "response.in_progress": (reader) => reader.begin(),
@@ -49,8 +52,7 @@ export class ResponsesAnswerReader implements AnswerReader {
   read(value: unknown, name: string): void {
     if (!isObject(value)) return;
     const { type } = value;
-    // By far the most frequent one.
-    if (type === "response.output_text.delta") return this.grow("text", value);
+    if (type === FREQUENT) return this.grow("text", value);
     const rule = lookUp(RULES, type ?? name);
     if (rule !== undefined) rule(this, value);
     else if (type === undefined && Array.isArray(value["output"])) this.end(value);
@@ -58,7 +60,7 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   skips(name: string): boolean {
-    return name.startsWith("response.") && !Object.hasOwn(RULES, name);
+    return name !== FREQUENT && name.startsWith("response.") && !Object.hasOwn(RULES, name);
   }
 
   readWord(word: string): boolean {

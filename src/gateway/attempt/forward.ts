@@ -20,6 +20,7 @@ import {
   scanTopLevel,
   type Span,
 } from "../../lib/json/json-spans.ts";
+import { runAtOnce, runInTurns } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { askForUsage } from "../../dialects/formats/chat.ts";
@@ -109,9 +110,14 @@ export function sendCrossed(
 
 /** Puts the request into the dialect of the channel. */
 export function takeCrossing(r: Request, candidate: Candidate, { sealing }: Gateway): void {
-  if (r.crossed?.candidate !== candidate) r.crossed = cross(r, candidate, sealing);
+  if (r.crossed?.candidate !== candidate) r.crossed = runAtOnce(cross(r, candidate, sealing));
   r.dialect = r.crossed?.dialect ?? r.target.endpoint.dialect;
   r.bridge = r.crossed?.bridge ?? null;
+}
+
+/** The same in advance, with a long body: parsing and writing it take turns with everything else. */
+export async function crossInTurns(r: Request, candidate: Candidate, { sealing }: Gateway): Promise<void> {
+  r.crossed = await runInTurns(cross(r, candidate, sealing));
 }
 
 /** The client's fields, the channel's credential or the client's own login, and the channel's own fields. */

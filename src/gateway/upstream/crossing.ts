@@ -19,6 +19,7 @@ import type { Exchange } from "../../lib/http1/types.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import type { Steps } from "../../lib/time/next-turn.ts";
 import type { Dialect, DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
 import { responses } from "../../dialects/formats/responses.ts";
@@ -162,7 +163,7 @@ function findKnown({ dialect }: Endpoint, { channel }: Candidate): Crossing | un
 }
 
 /** Null if the channel understands the request as it is. */
-export function cross(call: CrossingCall, candidate: Candidate, seal: Sealing): Crossed | null {
+export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing): Steps<Crossed | null> {
   const { channel } = candidate;
   const { endpoint } = call.target;
   const client = endpoint.dialect;
@@ -176,7 +177,7 @@ export function cross(call: CrossingCall, candidate: Candidate, seal: Sealing): 
     const renamed = renameCrossed(body, candidate);
     return { candidate, dialect, path: known.path, body: renamed, bridge: { ...bridge, between } };
   }
-  const { body, path, conversion } = convertCall({
+  const { body, path, conversion } = yield* convertCall({
     client: client.name,
     body: plain,
     model: call.body.model ?? call.target.model?.id ?? "",

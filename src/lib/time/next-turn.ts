@@ -12,6 +12,24 @@ export function isLongWork(bytes: number): boolean {
   return bytes > LONG_BYTES;
 }
 
+/** Work that may stop after each step, so that the event loop turns before the next one. */
+export type Steps<Result> = Generator<void, Result, void>;
+
+export function runAtOnce<Result>(steps: Steps<Result>): Result {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
+export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> {
+  let step = steps.next();
+  while (step.done !== true) {
+    await nextTurn();
+    step = steps.next();
+  }
+  return step.value;
+}
+
 // Packets wait until the loop has read all sockets that have something, and leave together: the first one wakes the other
 // side up, which costs as much as the rest of a write, and the others find it awake.
 

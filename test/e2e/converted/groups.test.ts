@@ -193,7 +193,7 @@ test.each([
     own,
   ]);
   expect(answer.headers.get("x-gateway-converted")).toBe(`${client}->${dialect}`);
-  const [{ body, path: upstream, headers }]: Any = far.asked;
+  const [{ body, path: upstream, headers }]: Any = far.counted;
   expect([upstream, headers.get("authorization") ?? headers.get("x-api-key") ?? "google"]).toEqual([
     asked,
     expect.stringMatching(/credential-of|google/),
@@ -310,6 +310,28 @@ test("what cannot be converted is refused before it is billed", async () => {
   expect(long.status).toBe(413);
   await gateway.recorded(2);
   expect([far.asked, gateway.ledger()]).toEqual([[], []]);
+});
+
+test("a long request is converted in steps, between which the gateway serves others", async () => {
+  const far = openUpstream("chat");
+  const gateway = open(
+    { far: channelOf("chat", far) },
+    { m: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const text = "A long prompt. ".repeat(200_000);
+  const long = formUser("messages", { results: [], text, image: false }, []);
+  const answers = await Promise.all(
+    [long, HELLO, long].map((history) =>
+      post(gateway, "m", "/v1/messages", formRequest("messages", history, true)),
+    ),
+  );
+  for (const answer of answers) expect(await answer.text()).toContain("message_stop");
+  expect(far.asked.filter(({ text: sent }) => sent.length > text.length)).toHaveLength(2);
+  const refused = { ...formRequest("messages", long, true), mcp_servers: [{ url: "https://x" }] };
+  expect((await post(gateway, "m", "/v1/messages", refused)).status).toBe(400);
+  await gateway.recorded(4);
+  await flushLedger();
+  expect([far.problems, gateway.ledger().length]).toEqual([[], 3]);
 });
 
 test("what was left out is in a header", async () => {

@@ -24,12 +24,15 @@ export type Played =
 export interface ScriptedUpstream {
   readonly url: string;
   readonly asked: Asked[];
+  /** The requests for a count of tokens. */
+  readonly counted: Asked[];
   readonly problems: string[];
   /** Comes before the script, once. */
   next: ((asked: Asked) => Response) | null;
   stop(): void;
 }
 
+const COUNT = /\/count_tokens$|\/input_tokens$|:countTokens$/;
 const PATHS: Readonly<Record<DialectName, RegExp>> = {
   messages: /^\/v1\/messages$/,
   responses: /^\/v1\/responses$/,
@@ -60,17 +63,25 @@ export function startScriptedUpstream(
       const text = await request.text();
       const body: Any = JSON.parse(text);
       const asked: Asked = { path: pathname + search, headers: request.headers, body, text };
+      if (COUNT.test(pathname)) {
+        upstream.counted.push(asked);
+        return takeNext(asked) ?? Response.json({ input_tokens: 4321, totalTokens: 4321 });
+      }
       upstream.asked.push(asked);
       if (!PATHS[dialect].test(pathname)) upstream.problems.push(`path ${pathname}`);
-      upstream.problems.push(...judge(dialect, body.generateContentRequest ?? body));
-      const { next } = upstream;
-      upstream.next = null;
-      return next === null ? answer(dialect, asked, play(asked, upstream.asked.length - 1)) : next(asked);
+      upstream.problems.push(...judge(dialect, body));
+      return takeNext(asked) ?? answer(dialect, asked, play(asked, upstream.asked.length - 1));
     },
   });
+  const takeNext = (asked: Asked): Response | undefined => {
+    const { next } = upstream;
+    upstream.next = null;
+    return next?.(asked);
+  };
   const upstream: ScriptedUpstream = {
     url: `http://127.0.0.1:${server.port}`,
     asked: [],
+    counted: [],
     problems: [],
     next: null,
     stop: () => void server.stop(true),

@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { atTurnEnd, nextTurn } from "../../../src/lib/time/next-turn.ts";
+import { atTurnEnd, nextTurn, runAtOnce, runInTurns, type Steps } from "../../../src/lib/time/next-turn.ts";
 
 test("at the end of a turn answers leave first, then records are written, requests leave, and what has ended is finished", async () => {
   const seen: string[] = [];
@@ -39,4 +39,19 @@ test("one that fails at the end of a turn takes no other with it", async () => {
   await nextTurn();
   expect([seen, report.mock.calls.length]).toEqual([["answered"], 1]);
   report.mockRestore();
+});
+
+function* work(log: string[]): Steps<string> {
+  log.push("one");
+  yield;
+  log.push("two");
+  return "done";
+}
+
+test("long work in turns lets the event loop turn between its steps, and at once it does not", async () => {
+  const log: string[] = [];
+  setImmediate(() => log.push("another"));
+  expect(await runInTurns(work(log))).toBe("done");
+  expect(log).toEqual(["one", "another", "two"]);
+  expect([runAtOnce(work(log)), log.slice(3)]).toEqual(["done", ["one", "two"]]);
 });
