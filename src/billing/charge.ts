@@ -15,7 +15,7 @@ import {
   subtractDecimals,
   type Decimal,
 } from "../lib/money.ts";
-import { splitMissed } from "./miss.ts";
+import { dropCache, selectCached, splitMissed } from "./miss.ts";
 import { type BilledAnswer, type PricedPart, priceParts } from "./prices/price-parts.ts";
 import { FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
@@ -317,6 +317,31 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
   if (paid === null || read === null) return null;
   const more = subtractDecimals(paid, read);
   return more.units < 0n ? "0" : multiplyUp(more, multiplier);
+}
+
+/**
+ * What a request would have cost more without a cache, at its own prices; negative where writing to it cost more than reading
+ * saved. Null: the line has no prices, or no cache was used.
+ */
+export function deriveCacheSaving({ usage, prices, multiplier, parts, official }: CachedLine): string | null {
+  let more = ZERO;
+  for (const part of parts ?? [{ usage, prices }]) {
+    const cached = selectCached(part.usage);
+    if (cached === null) continue;
+    if (part.prices === null) return null;
+    const plain = dropCache(cached);
+    const [without, paid] = [plain, cached].map((each) => amountOf(each, readUnits(each, part.prices ?? {})));
+    if (!without || !paid) return null;
+    more = addDecimals(more, subtractDecimals(without, paid));
+  }
+  if (more.units === 0n) return null;
+  const before = parseDecimal(multiplyUp(official, multiplier));
+  const after = parseDecimal(multiplyUp(addDecimals(official, more), multiplier));
+  return formatDecimal(subtractDecimals(after, before));
+}
+
+interface CachedLine extends Omit<Derivable, "reported"> {
+  readonly official: Decimal;
 }
 
 export interface Least {

@@ -1,7 +1,7 @@
 // Which kinds of usage the tokens were that a prompt should have read from the cache and did not. What they cost is
 // charge.ts.
 
-import type { Usage } from "./usage.ts";
+import { CALL_KINDS, type Usage, USAGE_KINDS } from "./usage.ts";
 
 type Counts = Readonly<Record<string, number | undefined>>;
 
@@ -60,4 +60,41 @@ function countKinds(usage: Counts, kinds: readonly string[]): number {
   let sum = 0;
   for (const kind of kinds) sum += usage[kind] ?? 0;
   return sum;
+}
+
+/** What a kind would have been without a cache. */
+const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
+  cache_read: "input",
+  cache_write: "input",
+  cache_write_5m: "input",
+  cache_write_1h: "input",
+  cache_write_12h: "input",
+  cache_read_audio: "input_audio",
+  cache_read_image: "input_image",
+  cache_read_video: "input_video",
+};
+
+/** All that was read from a cache or written to one is plain input. */
+export function dropCache(usage: Usage): Usage {
+  const plain: Usage = {};
+  for (const kind of [...USAGE_KINDS, ...CALL_KINDS]) {
+    const count = usage[kind];
+    if (count === undefined) continue;
+    const as = WITHOUT_CACHE[kind] ?? kind;
+    plain[as] = (plain[as] ?? 0) + count;
+  }
+  return plain;
+}
+
+/** The part of the usage that was read from a cache or written to one; null: none. */
+export function selectCached(usage: Counts): Usage | null {
+  const cached: Usage = {};
+  let isAny = false;
+  for (const kind of [...READ, ...WRITTEN]) {
+    const count = usage[kind] ?? 0;
+    if (count === 0) continue;
+    cached[kind] = count;
+    isAny = true;
+  }
+  return isAny ? cached : null;
 }

@@ -192,6 +192,11 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
+/** `amount` × `times` ÷ `by`, rounded down: for display only. */
+export function divideUsd(amount: Usd, times: bigint, by: bigint): Usd {
+  return usd((amount * times) / by);
+}
+
 export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }

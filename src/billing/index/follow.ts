@@ -1,11 +1,12 @@
 // Brings an index up to date with its ledger, in transactions of many lines. Each transaction notes how far it has read: a
 // killed gateway leaves an index that lacks lines at most.
 
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import {
   type Decimal,
   formatDecimal,
   formatUsd,
+  parseUsd,
   splitAmount,
   splitUsd,
   subtractDecimals,
@@ -14,6 +15,7 @@ import {
   ZERO_DECIMAL,
   ZERO_USD,
 } from "../../lib/money.ts";
+import { type Derivable, deriveCacheSaving } from "../charge.ts";
 import { hashLine } from "../ledger/line.ts";
 import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
@@ -31,6 +33,9 @@ interface Amounts {
   readonly official: Decimal | null;
   readonly charge: Usd | null;
   readonly counts: readonly number[];
+  /** What the cache saved, and what it missed. */
+  readonly saved?: Usd;
+  readonly missed?: Usd;
 }
 
 /** What a row of the index says beside its numbers. */
@@ -41,6 +46,13 @@ interface RowNames {
   readonly trait: number;
   readonly sender: number;
   readonly miss: string | null;
+  readonly answer?: Answer;
+}
+
+interface Answer {
+  readonly status: number | null;
+  readonly firstByte: number | null;
+  readonly duration: number | null;
 }
 
 const HOUR_MS = 3_600_000;
@@ -153,21 +165,31 @@ export class IndexFollower {
     }
     const sender = this.#findSender(row);
     const trait = this.#findTrait(encodeTraits(row, typeOf(row)));
-    const { id, time, line, was } = row;
-    const names = { id: readText(id), corrects: nameCorrected(line), time, trait, sender };
-    const miss = was === null && line["cache"] !== undefined ? JSON.stringify(line["cache"]) : null;
-    this.#insert(
-      { ...names, miss },
-      {
-        official: was === null ? row.official : subtract(row.official, was.official),
-        charge: was === null ? row.charge : subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD),
-        counts: was === null ? Object.values(row.usage) : [],
-      },
-    );
+    const { id, time, was } = row;
+    const names = { id: readText(id), corrects: nameCorrected(row.line), time, trait, sender };
+    if (was === null) this.#addRequest(row, names);
+    else {
+      const official = subtract(row.official, was.official);
+      const charge = subtractUsd(row.charge ?? ZERO_USD, was.charge ?? ZERO_USD);
+      this.#insert({ ...names, miss: null }, { official, charge, counts: [] });
+    }
     this.#sessions.add(entryOf(row), this.#line, this.#database);
     if (this.#line % MAX_UNWRITTEN === 0) this.#writeSums();
     if (row.limit !== null || row.replaced !== null) this.#addEstimates(row, sender);
     return true;
+  }
+
+  #addRequest(row: Row, names: Omit<RowNames, "miss">): void {
+    const { official, charge, line, usage } = row;
+    const { cache, status, first_byte_ms: firstByte, duration_ms: duration } = line;
+    const miss = cache === undefined ? null : JSON.stringify(cache);
+    const answer = {
+      status: readCount(status),
+      firstByte: readCount(firstByte),
+      duration: readCount(duration),
+    };
+    const money = { saved: readSaving(row), missed: readUsd(getField(cache, "usd")) };
+    this.#insert({ ...names, miss, answer }, { official, charge, counts: Object.values(usage), ...money });
   }
 
   #addEstimates(row: Row, sender: number): void {
@@ -191,14 +213,17 @@ export class IndexFollower {
     this.#insert(names, { official: null, charge: null, counts: [] });
   }
 
-  #insert({ id, corrects, time, trait, sender, miss }: RowNames, amounts: Amounts): void {
+  #insert(names: RowNames, amounts: Amounts): void {
+    const { id, corrects, time, trait, sender, miss, answer = NO_ANSWER } = names;
     const moment = ISO_TIME.test(time) ? Date.parse(time) : Number.NaN;
     const sums = Number.isNaN(moment) ? null : encodeSums(amounts);
     const odd = sums === null ? encodeOdd(amounts) : null;
     const hour = Number.isNaN(moment) ? 0 : Math.floor(moment / HOUR_MS);
     if (sums !== null) this.#sums.add(hour, { trait, first: this.#line, last: time, numbers: sums });
+    if (answer !== NO_ANSWER && sums !== null) this.#sums.addRequest(moment, trait, answer.firstByte);
     const place = [this.#next, this.#line, this.#at, id, corrects, time, hour, trait, sender, miss, odd];
-    this.#insertRow.run(...place, ...(sums ?? NO_SUMS));
+    const { status, firstByte, duration } = answer;
+    this.#insertRow.run(...place, status, firstByte, duration, ...(sums ?? NO_SUMS));
     this.#next += 1;
   }
 
@@ -256,17 +281,69 @@ function subtract(now: Decimal | null, before: Decimal | null): Decimal {
   return subtractDecimals(now ?? ZERO_DECIMAL, before ?? ZERO_DECIMAL);
 }
 
-const NO_SUMS = Array.from({ length: 6 + COUNTS }, () => 0);
-const NO_AMOUNT = { milli: 0, pico: 0, rest: 0 };
+const NO_ANSWER: Answer = { status: null, firstByte: null, duration: null };
+
+function readCount(value: unknown): number | null {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < MAX_COUNT
+    ? value
+    : null;
+}
+
+function readUsd(value: unknown): Usd {
+  try {
+    return typeof value === "string" ? parseUsd(value) : ZERO_USD;
+  } catch {
+    return ZERO_USD;
+  }
+}
+
+/** Only `verify` checks that a line is right: prices that cannot be read save nothing. */
+function readSaving({ official, charge, usage, line }: Row): Usd {
+  if (official === null || charge === null || charge === ZERO_USD) return ZERO_USD;
+  try {
+    const { multiplier, prices, parts } = line;
+    if (typeof multiplier !== "string" || !isObject(prices)) return ZERO_USD;
+    const own = { usage, prices: readPrices(prices), multiplier, official };
+    return readUsd(deriveCacheSaving(parts === undefined ? own : { ...own, parts: readParts(parts) }));
+  } catch {
+    return ZERO_USD;
+  }
+}
+
+function readParts(parts: unknown): NonNullable<Derivable["parts"]> {
+  return getList(parts).map((part) => {
+    const [usage, prices] = [getField(part, "usage"), getField(part, "prices")];
+    return { usage: readNumbers(usage), prices: isObject(prices) ? readPrices(prices) : null };
+  });
+}
+
+function readPrices(prices: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(prices).map(([kind, price]) => [kind, String(price)]));
+}
+
+function readNumbers(usage: unknown): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(isObject(usage) ? usage : {}).map(([kind, count]) => [kind, Number(count)]),
+  );
+}
+
+const NO_SUMS = Array.from({ length: 10 + COUNTS }, () => 0);
 
 /** Null: a number does not fit. */
-function encodeSums({ official, charge, counts }: Amounts): number[] | null {
-  const whole = official === null ? NO_AMOUNT : splitAmount(official);
-  const paid = charge === null ? NO_AMOUNT : splitUsd(charge);
-  if (whole === null || paid === null || counts.length > COUNTS || !counts.every(isSmall)) return null;
+function encodeSums(amounts: Amounts): number[] | null {
+  const { official, counts } = amounts;
+  const whole = splitAmount(official ?? ZERO_DECIMAL);
+  const [paid, less, more] = splitCharges(amounts);
+  const areFew = counts.length <= COUNTS && counts.every(isSmall);
+  if (!whole || !paid || !less || !more || !areFew) return null;
   const sums = [1, whole.milli, whole.pico, whole.rest, paid.milli, paid.pico];
+  sums.push(less.milli, less.pico, more.milli, more.pico);
   for (let index = 0; index < COUNTS; index += 1) sums.push(counts[index] ?? 0);
   return sums;
+}
+
+function splitCharges({ charge, saved = ZERO_USD, missed = ZERO_USD }: Amounts) {
+  return [charge ?? ZERO_USD, saved, missed].map(splitUsd);
 }
 
 function encodeOdd({ official, charge, counts }: Amounts): string {

@@ -15,7 +15,8 @@ import {
 import { getList, parseJson } from "../../lib/json/json.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
-import { SPAN_HOURS, SUMS } from "./schema.ts";
+import { SPAN_HOURS, SUMS, WORK_SLOT_MS } from "./schema.ts";
+import { bucketOf, slotOf } from "./sum-changes.ts";
 import type { Sender, Traits } from "./traits.ts";
 
 export interface TimeRange {
@@ -30,8 +31,8 @@ export interface GroupQuery extends TimeRange {
   readonly zone: Zone;
   /** Divides them by sender. */
   readonly bySender: boolean;
-  /** Only of this session. */
-  readonly session?: string | undefined;
+  /** Only of these. */
+  readonly sessions?: readonly string[] | undefined;
 }
 
 /** Rows with the same traits, span and sender. */
@@ -52,6 +53,9 @@ export interface Group {
   readonly requests: number;
   readonly official: Decimal;
   readonly charge: Usd;
+  /** What the cache saved, and what it missed, at each request's own prices. */
+  readonly saved: Usd;
+  readonly missed: Usd;
   /** In the order of the kinds of the traits. */
   readonly counts: readonly number[];
 }
@@ -81,21 +85,32 @@ const HOUR_MS = 3_600_000;
 
 /** One query for each span that has rows. */
 function listBySpan(part: IndexPart, query: GroupQuery): Group[] {
+  return [...divideBySpan(part, query)].flatMap(({ period, name }) => listWithin(part, query, period, name));
+}
+
+interface SpanPeriod {
+  readonly period: TimeRange;
+  readonly name: string;
+}
+
+function* divideBySpan(
+  part: IndexPart,
+  query: TimeRange & Pick<GroupQuery, "span" | "zone">,
+): Generator<SpanPeriod, void> {
   const { span = "day", zone } = query;
   const until = query.until === null ? Number.POSITIVE_INFINITY : Date.parse(query.until);
-  const groups: Group[] = [];
   let at = query.since === null ? Number.NEGATIVE_INFINITY : Date.parse(query.since);
   for (;;) {
     const hour = findNextHour(part, Math.floor(at / HOUR_MS));
     at = hour === null ? until : Math.max(at, hour * HOUR_MS);
-    if (hour === null || at >= until) return groups;
+    if (hour === null || at >= until) return;
     const start = startOfSpan(span, zone.toLocal(at));
     const next = Math.max(zone.fromLocal(startOfNextSpan(span, start)), at + 1);
     const period = {
       since: new Date(at).toISOString(),
       until: new Date(Math.min(next, until)).toISOString(),
     };
-    groups.push(...listWithin(part, query, period, nameSpan(span, start)));
+    yield { period, name: nameSpan(span, start) };
     at = next;
   }
 }
@@ -126,7 +141,8 @@ function* divideHours(from: number, to: number, hours: number = LONG): Generator
 const [FIRST_HOUR, LAST_HOUR] = [-LONG * 2 ** 20, LONG * 2 ** 20];
 
 function listWithin(part: IndexPart, query: GroupQuery, { since, until }: TimeRange, span = ""): Group[] {
-  if (query.bySender || query.session !== undefined) return listBySender(part, query, { since, until }, span);
+  if (query.bySender || query.sessions !== undefined)
+    return listBySender(part, query, { since, until }, span);
   const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
   const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
   const whole = [...divideHours(Math.ceil(from), Math.floor(to))].flatMap(([hours, first, end]) =>
@@ -156,28 +172,42 @@ const LAST = "\u{10FFFF}";
 
 function listBySender(
   part: IndexPart,
-  { session }: GroupQuery,
+  { sessions }: GroupQuery,
   { since, until }: TimeRange,
   span: string,
 ): Group[] {
-  const one = session === undefined ? "" : "AND sender IN (SELECT id FROM senders WHERE session = ?)";
   const rows = part.list(
     `SELECT trait, MIN(line), sender, MAX(line), MIN(time), MAX(time), ${SUMS} FROM requests
-     WHERE odd IS NULL AND time >= ? AND time < ? ${one} GROUP BY sender, trait`,
+     WHERE odd IS NULL AND time >= ? AND time < ? ${amongSessions(sessions)} GROUP BY sender, trait`,
     since ?? "",
     until ?? LAST,
-    ...(session === undefined ? [] : [session]),
+    ...(sessions ?? []),
   );
   return rows.map((row) => readGroup(part, row, span, true));
+}
+
+/** A condition with a parameter for each of them. */
+function amongSessions(sessions: readonly string[] | undefined): string {
+  if (sessions === undefined) return "";
+  return `AND sender IN (SELECT id FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
 }
 
 type Row = ReturnType<IndexPart["list"]>[number];
 
 function readGroup(part: IndexPart, row: Row, span: string, hasSender = false): Group {
   const [trait, first, sender, last, since, until, requests, ...sums] = row;
-  const [milli, pico, rest, chargeMilli, chargePico, ...counts] = sums.map((sum) =>
-    typeof sum === "bigint" ? sum : 0n,
-  );
+  const [
+    milli,
+    pico,
+    rest,
+    chargeMilli,
+    chargePico,
+    savedMilli,
+    savedPico,
+    missedMilli,
+    missedPico,
+    ...counts
+  ] = sums.map((sum) => (typeof sum === "bigint" ? sum : 0n));
   const traits = part.traitsOf(trait);
   return {
     place: { part, trait: Number(trait), sender: Number(sender) },
@@ -191,6 +221,8 @@ function readGroup(part: IndexPart, row: Row, span: string, hasSender = false): 
     requests: Number(requests),
     official: joinAmount(milli ?? 0n, pico ?? 0n, rest ?? 0n),
     charge: joinUsd(chargeMilli ?? 0n, chargePico ?? 0n),
+    saved: joinUsd(savedMilli ?? 0n, savedPico ?? 0n),
+    missed: joinUsd(missedMilli ?? 0n, missedPico ?? 0n),
     counts: traits.kinds.map((_, index) => Number(counts[index] ?? 0)),
   };
 }
@@ -204,14 +236,14 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
   );
   return rows.flatMap(([trait, line, sender, time, odd]) => {
     const from = part.senderOf(sender);
-    if (query.session !== undefined && from.session !== query.session) return [];
-    const { span, zone } = query;
+    const { span, zone, sessions } = query;
+    if (sessions?.includes(from.session) === false) return [];
     const [official, charge, counts] = getList(parseJson(String(odd)));
     return {
       place: { part, trait: Number(trait), sender: Number(sender) },
       traits: part.traitsOf(trait),
       span: span === undefined ? "" : nameSpan(span, zone.toLocal(Date.parse(String(time)))),
-      sender: query.bySender || query.session !== undefined ? from : null,
+      sender: query.bySender || sessions !== undefined ? from : null,
       first: Number(line),
       last: Number(line),
       since: String(time),
@@ -219,6 +251,8 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
       requests: 1,
       official: typeof official === "string" ? parseDecimal(official) : ZERO_DECIMAL,
       charge: typeof charge === "string" ? parseUsd(charge) : ZERO_USD,
+      saved: ZERO_USD,
+      missed: ZERO_USD,
       counts: getList(counts).map(Number),
     };
   });
@@ -234,12 +268,17 @@ export interface MissedRequest extends Pick<Group, "traits" | "span"> {
 }
 
 /** In the order of their lines. */
-export function listMisses(index: LedgerIndex, { since, until }: TimeRange): MissedRequest[] {
+export function listMisses(
+  index: LedgerIndex,
+  { since, until, sessions }: TimeRange & Pick<GroupQuery, "sessions">,
+): MissedRequest[] {
   return index.parts.flatMap((part) => {
     const rows = part.list(
-      "SELECT trait, sender, id, time, miss FROM requests WHERE miss IS NOT NULL AND time >= ? AND time < ? ORDER BY line",
+      `SELECT trait, sender, id, time, miss FROM requests
+       WHERE miss IS NOT NULL AND time >= ? AND time < ? ${amongSessions(sessions)} ORDER BY line`,
       since ?? "",
       until ?? LAST,
+      ...(sessions ?? []),
     );
     return rows.map(([trait, sender, id, time, miss]) => ({
       traits: part.traitsOf(trait),
@@ -263,4 +302,84 @@ export function listLastTimes({ parts }: LedgerIndex): Map<string, string> {
   const last = `SELECT trait, MAX(last) FROM sums WHERE hours = ${LONG} GROUP BY trait`;
   for (const part of parts) for (const sql of [last, odd]) for (const row of part.list(sql)) note(part, row);
   return times;
+}
+
+/** Requests with about the same time to their first byte. */
+export interface LatencyGroup extends Pick<Group, "traits" | "span"> {
+  readonly bucket: number;
+  readonly requests: number;
+}
+
+type SpanQuery = TimeRange & Pick<GroupQuery, "span" | "zone" | "sessions">;
+
+export function listLatencies({ parts }: LedgerIndex, query: SpanQuery): LatencyGroup[] {
+  return parts.flatMap((part) =>
+    [...divideBySpan(part, query)].flatMap(({ period, name }) =>
+      listBuckets(part, period, query.sessions).map(([trait, bucket, requests]) => ({
+        traits: part.traitsOf(trait),
+        span: name,
+        bucket,
+        requests,
+      })),
+    ),
+  );
+}
+
+function listBuckets(
+  part: IndexPart,
+  { since, until }: TimeRange,
+  sessions: readonly string[] | undefined,
+): [trait: number, bucket: number, requests: number][] {
+  const rows = `SELECT trait, first_byte, COUNT(*) FROM requests WHERE first_byte IS NOT NULL AND time >= ? AND time < ?`;
+  const times = [since ?? "", until ?? LAST];
+  const single = (more: string, ...values: (string | number)[]): [number, number, number][] =>
+    part
+      .list(`${rows} ${more} GROUP BY trait, first_byte`, ...times, ...values)
+      .map(([trait, ms, requests]) => [Number(trait), bucketOf(Number(ms)), Number(requests)]);
+  if (sessions !== undefined) return single(amongSessions(sessions), ...sessions);
+  const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
+  const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
+  const whole = [...divideHours(Math.ceil(from), Math.floor(to))].flatMap(([hours, first, end]) =>
+    part
+      .list(
+        `SELECT trait, bucket, SUM(requests) FROM latencies
+         WHERE hours = ? AND start >= ? AND start < ? GROUP BY trait, bucket`,
+        hours,
+        first,
+        end,
+      )
+      .map(([trait, bucket, requests]): [number, number, number] => [
+        Number(trait),
+        Number(bucket),
+        Number(requests),
+      ]),
+  );
+  const edges = new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
+  return [...whole, ...[...edges].flatMap((edge) => single("AND hour = ?", edge))];
+}
+
+/** Ten minutes in which a request with these traits began. */
+export interface WorkSlot extends Pick<Group, "traits"> {
+  readonly slot: number;
+}
+
+export function listWork({ parts }: LedgerIndex, { since, until, sessions }: SpanQuery): WorkSlot[] {
+  return parts.flatMap((part) => {
+    if (sessions !== undefined) {
+      const sql = `SELECT DISTINCT time, trait FROM requests WHERE time >= ? AND time < ? ${amongSessions(sessions)}`;
+      const rows = part.list(sql, since ?? "", until ?? LAST, ...sessions);
+      return rows.map(([time, trait]) => ({
+        slot: slotOf(Date.parse(String(time))),
+        traits: part.traitsOf(trait),
+      }));
+    }
+    const sql = "SELECT slot, trait FROM work WHERE slot >= ? AND slot < ?";
+    const [from, to] = [since === null ? null : Date.parse(since), until === null ? null : Date.parse(until)];
+    const rows = part.list(
+      sql,
+      from === null ? Number.MIN_SAFE_INTEGER : Math.floor(from / WORK_SLOT_MS),
+      to === null ? Number.MAX_SAFE_INTEGER : Math.ceil(to / WORK_SLOT_MS),
+    );
+    return rows.map(([slot, trait]) => ({ slot: Number(slot), traits: part.traitsOf(trait) }));
+  });
 }

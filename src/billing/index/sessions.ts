@@ -86,12 +86,16 @@ export function sumRises({ parts }: LedgerIndex, session: string): Record<string
   return Object.fromEntries(Object.entries(rises).map(([name, { rise }]) => [name, rise]));
 }
 
-/** The sessions of the last lines, at most `most`, the last one at the end. */
-export function listSessionSums({ parts }: LedgerIndex, most: number): [id: string, sum: MutableSum][] {
-  const sql = "SELECT session, sums FROM sessions ORDER BY line DESC LIMIT ?";
+/** The sessions of the last lines but `skip`, at most `most`, the last one at the end. */
+export function listSessionSums(
+  { parts }: LedgerIndex,
+  most: number,
+  skip = 0,
+): [id: string, sum: MutableSum][] {
+  const sql = "SELECT session, sums FROM sessions ORDER BY line DESC LIMIT ? OFFSET ?";
   return parts.flatMap((part) =>
     part
-      .list(sql, most)
+      .list(sql, most, skip)
       .toReversed()
       .map(([session, sums]): [string, MutableSum] => [String(session), decodeSum(String(sums))]),
   );

@@ -84,30 +84,6 @@ function changePart(part: Part, { model, recount }: Change): Part {
   };
 }
 
-/** What a kind would have been without a cache. */
-const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
-  cache_read: "input",
-  cache_write: "input",
-  cache_write_5m: "input",
-  cache_write_1h: "input",
-  cache_write_12h: "input",
-  cache_read_audio: "input_audio",
-  cache_read_image: "input_image",
-  cache_read_video: "input_video",
-};
-
-/** All that was read from a cache or written to one is plain input. */
-export function dropCache(usage: Usage): Usage {
-  const plain: Usage = {};
-  for (const kind of KINDS) {
-    const count = usage[kind];
-    if (count === undefined) continue;
-    const as = WITHOUT_CACHE[kind] ?? kind;
-    plain[as] = (plain[as] ?? 0) + count;
-  }
-  return plain;
-}
-
 /** Regions stay as they were. Providers call the same wish a tier or a speed: the price says which. */
 function changeTier(tariff: Tariff, tier: string, factors: Readonly<Record<string, string>>): Tariff {
   const { service_tier: _tier, traffic_type: _traffic, speed: _speed, ...place } = tariff;

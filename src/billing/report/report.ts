@@ -20,12 +20,12 @@ const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
 /** What the line says about the client. */
 const CLIENT_NAMES = ["tool", "session", "agent", "label"] as const;
 export const NAMES = [...ROUTE_NAMES, ...CLIENT_NAMES] as const;
-type Name = (typeof NAMES)[number];
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
+const FILTERED = [...NAMES, "outcome"] as const;
 /** Only requests with these names. */
-export type Filter = Readonly<Partial<Record<Name, string>>>;
+export type Filter = Readonly<Partial<Record<(typeof FILTERED)[number], string>>>;
 
 export interface ReportQuery {
   /** One or two. */
@@ -35,6 +35,8 @@ export interface ReportQuery {
   /** Requests that came before this ISO time; null: all. */
   readonly until: string | null;
   readonly only?: Filter;
+  /** Only requests of these. */
+  readonly sessions?: readonly string[];
   /** The time zone of hours, days, weeks and months. Without one: UTC. */
   readonly zone?: Zone;
 }
@@ -50,7 +52,14 @@ export interface Totals {
   overage: Decimal;
   /** Basis → requests. */
   readonly bases: Map<string, number>;
+  /** Requests that failed at an upstream. */
+  failed: number;
+  /** What the cache saved, and what it missed, at each request's own prices. */
+  saved: Usd;
+  missed: Usd;
 }
+
+const FAILED_OUTCOMES = new Set(["upstream_cut", "upstream_error", "interrupted"]);
 
 /** What has at least a charge, by which rows are sorted. */
 export interface WithCharge {
@@ -98,7 +107,7 @@ export function selectGroups(index: LedgerIndex, { by, only = {}, ...query }: Re
     zone: query.zone ?? UTC,
     span: by.find(isSpan),
     bySender: [...by, ...Object.keys(only)].some((name) => name === "session" || name === "agent"),
-    session: only.session,
+    sessions: query.sessions ?? (only.session === undefined ? undefined : [only.session]),
   });
   return groups.filter((group) => isReported(group) && hasNames(group, only));
 }
@@ -111,10 +120,10 @@ function isReported({ traits: { type } }: Group): boolean {
 type Named = Pick<Group, "traits" | "sender" | "span">;
 
 export function hasNames(named: Named, only: Filter = {}): boolean {
-  return NAMES.every((name) => only[name] === undefined || only[name] === nameGroup(named, name));
+  return FILTERED.every((name) => only[name] === undefined || only[name] === nameGroup(named, name));
 }
 
-function nameGroup({ traits, sender, span }: Named, dimension: Dimension): string {
+function nameGroup({ traits, sender, span }: Named, dimension: Dimension | "outcome"): string {
   if (isSpan(dimension)) return span;
   if (dimension === "session" || dimension === "agent") return sender?.[dimension] ?? "";
   return traits[dimension] ?? "";
@@ -151,7 +160,7 @@ class NestedRows<T extends WithCharge> {
     const name = names[this.#depth] ?? "";
     let found = this.#rows.get(name);
     if (found === undefined) {
-      const isLast = this.#depth === names.length - 1;
+      const isLast = this.#depth >= names.length - 1;
       const inner = isLast ? null : new NestedRows(this.#open, this.#depth + 1);
       found = { row: { names, totals: this.#open() }, inner };
       this.#rows.set(name, found);
@@ -201,11 +210,15 @@ export function openTotals(): Totals {
     plan: decimalOf(0),
     overage: decimalOf(0),
     bases: new Map(),
+    failed: 0,
+    saved: ZERO_USD,
+    missed: ZERO_USD,
   };
 }
 
 /** Estimates are not in it. */
-export function addGroup(totals: Totals, { traits, requests, counts, official, charge }: Group): void {
+export function addGroup(totals: Totals, group: Group): void {
+  const { traits, requests, counts, official, charge } = group;
   totals.official = addDecimals(totals.official, official);
   totals.charge = addUsd(totals.charge, charge);
   if (traits.paidBy === "plan") totals.plan = addDecimals(totals.plan, official);
@@ -214,12 +227,18 @@ export function addGroup(totals: Totals, { traits, requests, counts, official, c
   if (traits.type === "priced") count(totals.bases, "unpriced", -requests);
   if (traits.type !== "request") return;
   totals.requests += requests;
+  if (FAILED_OUTCOMES.has(traits.outcome)) totals.failed += requests;
+  totals.saved = addUsd(totals.saved, group.saved);
+  totals.missed = addUsd(totals.missed, group.missed);
   for (const [index, kind] of traits.kinds.entries()) count(totals.usage, kind, counts[index] ?? 0);
   count(totals.bases, traits.basis, requests);
 }
 
 export function addTotals(sum: Totals, totals: Totals): void {
   sum.requests += totals.requests;
+  sum.failed += totals.failed;
+  sum.saved = addUsd(sum.saved, totals.saved);
+  sum.missed = addUsd(sum.missed, totals.missed);
   for (const [kind, tokens] of totals.usage) count(sum.usage, kind, tokens);
   for (const [basis, requests] of totals.bases) count(sum.bases, basis, requests);
   sum.official = addDecimals(sum.official, totals.official);

@@ -65,7 +65,8 @@ export interface Miss {
 export function sumSessions(index: LedgerIndex, query: Omit<ReportQuery, "by">): Report<SessionTotals> {
   const report = sumGroups(index, { ...query, by: ["session"] }, SESSIONS);
   const sessions = new Map(report.rows.map(({ names, totals }) => [names[0] ?? "", totals]));
-  for (const row of listMisses(index, query)) {
+  const { only, sessions: some = only?.session === undefined ? undefined : [only.session] } = query;
+  for (const row of listMisses(index, { ...query, sessions: some })) {
     const miss = hasNames(row, query.only) ? readMiss(row) : null;
     if (miss !== null) sessions.get(row.sender.session)?.agents.get(row.sender.agent)?.misses.push(miss);
   }
@@ -187,7 +188,7 @@ export function countAgents(agents: SessionTotals["agents"]): number {
 }
 
 /** A newer gateway may have written it. */
-function readMiss({ id, time, cache }: MissedRequest): Miss | null {
+export function readMiss({ id, time, cache }: Pick<MissedRequest, "id" | "time" | "cache">): Miss | null {
   const tokens = getCount(getField(cache, "missed"));
   if (!isObject(cache) || tokens === undefined) return null;
   const { usd, because } = cache;

@@ -2,11 +2,12 @@
 
 import { existsSync } from "node:fs";
 import { openIndex } from "../../billing/index/open.ts";
+import { adviseOn, describeCause } from "../../billing/report/cache-causes.ts";
 import { listPersistent, type MissTotals, reportMisses } from "../../billing/report/cache-misses.ts";
 import { readRowsSince } from "../../billing/index/ledger-index.ts";
 import { compareLifetimes } from "../../billing/report/lifetimes.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
-import { adviseOn, adviseOnLifetimes, describeCause } from "../money/cache/cache-advice.ts";
+import { adviseOnLifetimes } from "../money/cache/cache-advice.ts";
 import { readCurrentPrices } from "../money/prices/in-use.ts";
 import { formatUsd } from "../../lib/money.ts";
 import { formatAmount, formatCount } from "../terminal/text.ts";

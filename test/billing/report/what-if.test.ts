@@ -13,7 +13,8 @@ import {
   type LineDraft,
 } from "../../../src/billing/ledger/line.ts";
 import type { Price, PriceBook, Rates, Seller } from "../../../src/billing/prices.ts";
-import { type Change, type CurrentPrices, dropCache } from "../../../src/billing/report/line-charge.ts";
+import { dropCache } from "../../../src/billing/miss.ts";
+import type { Change, CurrentPrices } from "../../../src/billing/report/line-charge.ts";
 import { compareLedger, describeComparison, type WhatIfReport } from "../../../src/billing/report/what-if.ts";
 import { readCalls } from "../../../src/dialects/meters/messages.ts";
 import { draftOf, newLedgerPath } from "../ledger/ledger-samples.ts";

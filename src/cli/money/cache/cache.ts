@@ -9,11 +9,11 @@ import {
   type MissTotals,
   reportMisses,
 } from "../../../billing/report/cache-misses.ts";
+import { adviseOn, describeCause } from "../../../billing/report/cache-causes.ts";
 import { formatUsd } from "../../../lib/money.ts";
 import { type Column, number, printTable } from "../../terminal/table.ts";
 import { print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenSession } from "../../terminal/text.ts";
-import { adviseOn, describeCause } from "./cache-advice.ts";
 import { describeQuery, readUsageQuery, reportUnreadable, type UsageFlags } from "../usage/usage.ts";
 
 export interface CacheFlags extends Omit<UsageFlags, "by" | "csv"> {

@@ -21,7 +21,7 @@ import { number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount } from "../../terminal/text.ts";
 import { findLedger, type LedgerFlags } from "../ledger-place.ts";
-import type { PeriodFlags } from "../period.ts";
+import type { PeriodFlags } from "../../../billing/report/period.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import { readUsagePeriod } from "../usage/usage.ts";
 import { EDGE_MS, toMs } from "./history.ts";

@@ -11,7 +11,7 @@ import { tryGateway } from "../../access/control.ts";
 import { readCurrentPrices } from "../prices/in-use.ts";
 import { findLedger, type LedgerFlags } from "../ledger-place.ts";
 import { openConfig } from "../../access/config.ts";
-import { readPeriod } from "../period.ts";
+import { readPeriod } from "../../../billing/report/period.ts";
 import { number, printTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote } from "../../terminal/terminal.ts";
 

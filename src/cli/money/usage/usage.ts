@@ -35,7 +35,13 @@ import {
 import { openConfigUnless } from "../../access/config.ts";
 import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
-import { type Clock, type Period, type PeriodFlags, readPeriod, readPeriodWord } from "../period.ts";
+import {
+  type Clock,
+  type Period,
+  type PeriodFlags,
+  readPeriod,
+  readPeriodWord,
+} from "../../../billing/report/period.ts";
 import { type Column, createTable, number } from "../../terminal/table.ts";
 import {
   fail,

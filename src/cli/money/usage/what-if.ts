@@ -2,7 +2,8 @@
 
 import { ANY_SELLER, findPrice, listBookedModels } from "../../../billing/prices.ts";
 import { ALL_MAKERS } from "../../../billing/prices/sellers.ts";
-import { type Change, type CurrentPrices, dropCache } from "../../../billing/report/line-charge.ts";
+import { dropCache } from "../../../billing/miss.ts";
+import type { Change, CurrentPrices } from "../../../billing/report/line-charge.ts";
 import {
   type Comparison,
   compareLedger,

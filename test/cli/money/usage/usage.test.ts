@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { readPeriodWord, readSince, readUntil } from "../../../../src/cli/money/period.ts";
+import { readPeriodWord, readSince, readUntil } from "../../../../src/billing/report/period.ts";
 import { createZone } from "../../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { run, writeLedger } from "../ledger/ledger-runs.ts";

@@ -2,8 +2,8 @@
 // Days begin at midnight in the config's time zone.
 
 import { readMoment } from "../../config/yaml/scalars.ts";
+import { refuseUsage } from "../../lib/refusal.ts";
 import { startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { refuseUsage } from "../terminal/terminal.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
