@@ -192,6 +192,11 @@ export function addUsd(a: Usd, b: Usd): Usd {
   return usd(a + b);
 }
 
+/** For estimates of what will be. No amount is made of it. */
+export function estimateUsd(amount: Usd): number {
+  return Number(formatUsd(amount));
+}
+
 /** `amount` × `times` ÷ `by`, rounded down: for display only. */
 export function divideUsd(amount: Usd, times: bigint, by: bigint): Usd {
   return usd((amount * times) / by);

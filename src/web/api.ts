@@ -1,6 +1,7 @@
 // What the page's requests get, for both sides. Amounts are exact decimals in USD, times are ISO or milliseconds.
 // All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
 
+import type { TurnParts } from "../billing/report/context/report.ts";
 import type { DescribedTotals } from "../billing/report/report.ts";
 import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
 import type { Group } from "../config/catalog.ts";
@@ -17,6 +18,17 @@ export const TOKEN_HEADER = "x-gateway-console";
 
 export interface SignedIn {
   readonly token: string;
+}
+
+/** A browser that is signed in. */
+export interface SignInRow {
+  readonly id: string;
+  /** ISO. */
+  readonly since: string;
+  readonly until: string;
+  readonly browser: string;
+  /** The one that asks. */
+  readonly own: boolean;
 }
 
 export interface ErrorReply {
@@ -52,6 +64,7 @@ export interface LiveEvent {
   /** WebSockets of clients that are open now. */
   readonly websockets?: number;
   readonly spend?: Spend;
+  readonly hour?: HourCounts;
   readonly notices?: readonly Notice[];
   /** Why lines cannot be written; null: they can. */
   readonly ledgerProblem?: string | null;
@@ -64,46 +77,194 @@ export interface Spend {
   readonly month_usd: string;
 }
 
+/** The last sixty minutes, or less after a start. */
+export interface HourCounts {
+  readonly requests: number;
+  readonly failed: number;
+  readonly refused: number;
+  /** Why the last one failed or was refused. */
+  readonly failure: LastProblem | null;
+  readonly refusal: LastProblem | null;
+}
+
+export interface LastProblem {
+  readonly id: string;
+  readonly text: string;
+  readonly key: string | null;
+  readonly channel: string | null;
+}
+
 export interface Notice {
   readonly time: number;
   readonly level: "note" | "warning" | "error";
   readonly text: string;
 }
 
+// ── What a view is of ────────────────────────────────────────────────────────
+
+export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
+export type FilterName = (typeof FILTERS)[number];
+/** An empty name: the requests did not say. */
+export type Filters = Readonly<Partial<Record<FilterName, string>>>;
+
+export const DEFAULT_PERIOD = "7d";
+
+/** The moments that a period has, and that of the sums. */
+export interface Covered {
+  /** ISO; null: from the beginning. */
+  readonly since: string | null;
+  /** ISO: the end of the period, or now. */
+  readonly until: string;
+  /** The period goes on: sums grow. */
+  readonly isOpen: boolean;
+}
+
 // ── Overview ────────────────────────────────────────────────────────────────
 
-export const PERIODS = ["today", "7d", "30d"] as const;
-export type PeriodName = (typeof PERIODS)[number];
-
-export const STACKS = ["model", "tool", "key", "group", "channel", "label"] as const;
+export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
 export type Stack = (typeof STACKS)[number];
+
+export const MEASURES = ["cost", "tokens", "requests", "errors", "latency"] as const;
+export type Measure = (typeof MEASURES)[number];
+
+/** A decimal: dollars, counts, or milliseconds. */
+type Amount = string;
 
 export interface Series {
   readonly name: string;
-  readonly charge_usd: string;
+  /** Of the whole period; of a latency, the median. */
+  readonly total: Amount;
+  /** Of the period before. Null: there is none. */
+  readonly before: Amount | null;
+  /** For each span; null: there was no request. */
+  readonly values: readonly (Amount | null)[];
   readonly requests: number;
-  /** For each span. */
-  readonly charges: readonly string[];
+  /** Of a latency: the 95th percentile. */
+  readonly p95?: number;
   /** A model without a price: its amounts of 0 say nothing. */
   readonly unpriced: boolean;
 }
 
+/** The sums of a period of which another is compared. */
+export interface PeriodSums {
+  readonly charge_usd: string;
+  readonly requests: number;
+  readonly tokens: number;
+  readonly failed: number;
+}
+
+export interface Projection {
+  readonly usd: string;
+  /** Eight of ten months that go on as the last four weeks end between these. */
+  readonly low_usd: string;
+  readonly high_usd: string;
+}
+
+export interface LabelHours {
+  readonly label: string;
+  /** In tens of minutes in which a request began. */
+  readonly slots: number;
+  readonly charge_usd: string;
+  readonly usd_per_hour: string;
+}
+
 export interface Overview {
-  readonly period: PeriodName;
   readonly by: Stack;
-  /** Local hours (`2026-11-20 14:00`) or days (`2026-11-20`). */
+  readonly show: Measure;
+  readonly covered: Covered;
+  readonly span: "hour" | "day" | "week" | "month";
+  /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
   readonly spans: readonly string[];
+  /** For each span: the period that has nothing else. */
+  readonly periods: readonly string[];
   /** The largest first. What is too small for a series of its own is in the last, `others`. */
   readonly series: readonly Series[];
   readonly total: DescribedTotals;
-  /** The charges of each period. */
-  readonly spent: Readonly<Record<PeriodName, string>>;
+  readonly sums: PeriodSums;
+  /** As far into the period before as this one has come. Null: there is none, or it has no request. */
+  readonly before: PeriodSums | null;
+  /** Of each span: charges, requests and what the cache saved, for small lines. */
+  readonly trend: {
+    readonly charge: readonly string[];
+    readonly requests: readonly number[];
+    readonly saved: readonly string[];
+  };
+  readonly saved_usd: string;
+  readonly missed_usd: string;
+  readonly today_usd: string;
+  readonly month: { readonly usd: string; readonly projection: Projection | null };
+  /** By label, the most expensive first. */
+  readonly work: readonly LabelHours[];
   /** Models without a price, and how many of their requests no amount includes. */
   readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
   readonly unreadable: number;
   /** The share of the ledger that is read, from 0 to 1. What is newer than that part is complete. */
   readonly read: number;
+  /** ISO: all sums are of this moment. */
+  readonly as_of: string;
 }
+
+/** Of each filter: its names in the period, the largest charge first. */
+export type NamesReply = Readonly<Partial<Record<FilterName, readonly string[]>>>;
+
+export interface MissCause {
+  readonly cause: string;
+  /** What helps; null: nothing that the user could do. */
+  readonly help: string | null;
+  readonly misses: number;
+  readonly tokens: number;
+  readonly usd: string;
+}
+
+export interface MissesReply {
+  /** The most expensive first. */
+  readonly causes: readonly MissCause[];
+  readonly misses: number;
+  readonly usd: string;
+  readonly requests: number;
+}
+
+// ── Requests ────────────────────────────────────────────────────────────────
+
+export interface RequestRow {
+  readonly id: string;
+  /** ISO. */
+  readonly time: string;
+  readonly key: string;
+  readonly group: string;
+  readonly channel: string;
+  readonly model: string;
+  readonly tool: string | null;
+  readonly label: string | null;
+  /** Empty: none. */
+  readonly session: string;
+  readonly agent: string;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly first_byte_ms: number | null;
+  readonly duration_ms: number | null;
+  /** All input tokens, and those of them that were read from the cache. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  /** Null: not known. */
+  readonly charge_usd: string | null;
+  readonly paid_by_plan_usd?: string;
+  readonly missed?: Miss;
+}
+
+export interface RequestsReply {
+  /** How many fit. */
+  readonly total: number;
+  /** Of the ledger: another number, and the places of requests have changed. */
+  readonly lines: number;
+  readonly from: number;
+  /** The newest first. */
+  readonly rows: readonly RequestRow[];
+}
+
+/** The most rows that one answer has. */
+export const MAX_ROWS = 2000;
 
 export interface OverviewReply extends Overview {
   readonly limits: readonly LimitRow[];
@@ -175,12 +336,11 @@ export interface KeysChanged extends KeysReply {
 
 /** How a new key is used. */
 export interface Connect {
-  /** For an SDK. */
   readonly url: string;
-  /** Which tools can use it. */
-  readonly tools: readonly string[];
-  /** Starts the first of the tools, and asks for the secret, so that no shell's history has it. Null: there is none. */
-  readonly line: string | null;
+  /** Starts a tool, and asks for the secret, so that no shell's history has it. */
+  readonly tools: readonly { readonly name: string; readonly line: string }[];
+  /** What an SDK is given beside the secret: lines of Python. */
+  readonly sdk: readonly string[];
 }
 
 // ── Sessions ────────────────────────────────────────────────────────────────
@@ -194,10 +354,12 @@ export const ORDERS = ["newest", "charge"] as const;
 export type Order = (typeof ORDERS)[number];
 
 export interface SessionsReply {
-  readonly period: PeriodName;
   readonly sessions: readonly SessionRow[];
-  /** How many more there are. */
-  readonly more: number;
+  /** There are more sessions than these. */
+  readonly isMore: boolean;
+  /** Of all requests that fit, also of those without a session. */
+  readonly total: DescribedTotals;
+  readonly unnamed: DescribedTotals;
 }
 
 export interface AgentRow extends DescribedTotals {
@@ -210,10 +372,12 @@ export interface AgentRow extends DescribedTotals {
 }
 
 export interface SessionReply {
-  /** Null: the last thirty days have no such session. */
+  /** Null: the ledger has no such session. */
   readonly session: SessionRow | null;
   /** Each before those that it started. */
   readonly agents: readonly AgentRow[];
+  /** What the prompts of its requests consisted of, in tokens by kind, in the order of the requests. */
+  readonly context: readonly TurnParts[];
   /** What it took of a plan, as a sentence; absent: no plan paid, or nothing is known. */
   readonly rise?: string;
 }

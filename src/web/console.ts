@@ -13,8 +13,17 @@ import { describeBaseUrl, isLoopbackHost } from "../gateway/intake/own-host.ts";
 import { reportFault } from "../gateway/observe/observer.ts";
 import { BodyTooLarge, ClientGone, type Exchange, type Field, InvalidBody } from "../lib/http1/types.ts";
 import { parseJson } from "../lib/json/json.ts";
-import { Refusal } from "../lib/refusal.ts";
-import { ORDERS, type OverviewReply, PERIODS, STACKS, TOKEN_HEADER } from "./api.ts";
+import { Refusal, refuseUsage } from "../lib/refusal.ts";
+import {
+  DEFAULT_PERIOD,
+  FILTERS,
+  MAX_ROWS,
+  MEASURES,
+  ORDERS,
+  type OverviewReply,
+  STACKS,
+  TOKEN_HEADER,
+} from "./api.ts";
 import { NOT_CACHED, readCookies, refuseForeign, SAFE_FIELDS } from "./guard.ts";
 import { createKeyPages, describeLimit, type Keys } from "./keys.ts";
 import { createLive, type Live } from "./live.ts";
@@ -120,7 +129,26 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["GET live", openLive],
   ["GET overview", answerOverview],
   ["GET request", answerRequest],
-  ["GET sessions", answerSessions],
+  [
+    "GET sessions",
+    async (exchange, { reports }) =>
+      reply(exchange, 200, await reports.ask("sessions", readScoped(useSchemas().sessions, exchange))),
+  ],
+  [
+    "GET requests",
+    async (exchange, { reports }) =>
+      reply(exchange, 200, await reports.ask("requests", readScoped(useSchemas().requests, exchange))),
+  ],
+  [
+    "GET names",
+    async (exchange, { reports }) =>
+      reply(exchange, 200, await reports.ask("names", readScoped(useSchemas().names, exchange))),
+  ],
+  [
+    "GET misses",
+    async (exchange, { reports }) =>
+      reply(exchange, 200, await reports.ask("misses", readScoped(useSchemas().misses, exchange))),
+  ],
   [
     "GET session",
     async (exchange, { reports }) =>
@@ -136,6 +164,8 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
     async (exchange, { keys }) => reply(exchange, 200, await keys.change(await readBody(exchange))),
   ],
   ["POST channels", actOnOne],
+  ["GET sign-ins", listSignIns],
+  ["POST sign-ins/end", endSignIn],
 ]);
 
 async function answerApi(exchange: Exchange, name: string, inside: Inside): Promise<void> {
@@ -181,7 +211,7 @@ const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }))
 
 async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside): Promise<void> {
   const body = signInSchema.safeParse(await readBody(exchange));
-  const result = body.success ? signIns.signIn(body.data.code) : "unknown";
+  const result = body.success ? signIns.signIn(body.data.code, exchange.field("user-agent")) : "unknown";
   if (typeof result === "string") {
     if (result === "used")
       gateway.observer.notice(
@@ -196,39 +226,75 @@ async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside):
   reply(exchange, 200, { token: result.token }, [field]);
 }
 
+function listSignIns(exchange: Exchange, { signIns, cookie }: Inside): void {
+  reply(exchange, 200, signIns.list(readCookies(exchange, cookie())));
+}
+
+const endSchema = z.lazy(() => z.strictObject({ id: z.string().max(100) }));
+
+async function endSignIn(exchange: Exchange, inside: Inside): Promise<void> {
+  const body = endSchema.safeParse(await readBody(exchange));
+  if (!body.success || !inside.signIns.revoke(body.data.id))
+    refuse(exchange, 404, "There is no such sign-in.");
+  else listSignIns(exchange, inside);
+}
+
 function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   signIns.signOut(readCookies(exchange, cookie()));
   const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
   reply(exchange, 200, {}, [field]);
 }
 
-const overviewSchema = z.lazy(() => z.object({ period: z.enum(PERIODS), by: z.enum(STACKS) }));
+/** A name that a client has chosen may be long. */
+const MAX_NAME = 4096;
+
+const scopeShape = () => ({
+  period: z.string().max(60).default(DEFAULT_PERIOD),
+  only: z.partialRecord(z.enum(FILTERS), z.string().max(MAX_NAME)),
+});
+/** Made when the first view asks: each schema takes part of a start. */
+const makeSchemas = () => ({
+  overview: z.object({
+    ...scopeShape(),
+    by: z.enum(STACKS).default("model"),
+    show: z.enum(MEASURES).default("cost"),
+  }),
+  sessions: z.object({ ...scopeShape(), order: z.enum(ORDERS).default("newest") }),
+  requests: z.object({
+    ...scopeShape(),
+    from: z.coerce.number().int().nonnegative().default(0),
+    most: z.coerce.number().int().positive().max(MAX_ROWS).default(100),
+  }),
+  names: z.object(scopeShape()),
+  misses: z.object(scopeShape()),
+});
+let schemas: ReturnType<typeof makeSchemas> | null = null;
+const useSchemas = () => (schemas ??= makeSchemas());
+
+/** What the address of a view asks for. Each filter has the name of what it filters by. */
+function readScoped<T>(schema: z.ZodType<T>, exchange: Exchange): T {
+  const query = readQuery(exchange);
+  const only = FILTERS.flatMap((filter) => (query.has(filter) ? [[filter, query.get(filter)]] : []));
+  const given = { ...Object.fromEntries(query), only: Object.fromEntries(only) };
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const [{ path, message } = { path: [], message: "" }] = parsed.error.issues;
+  return refuseUsage(
+    `The address asks for something that this page does not have: ${path.join(".")}: ${message}.`,
+  );
+}
 
 async function answerOverview(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
-  const query = overviewSchema.safeParse(Object.fromEntries(readQuery(exchange)));
-  if (!query.success) {
-    refuse(exchange, 400, "There is no such overview.");
-    return;
-  }
   const { catalog, ledger, now } = gateway;
   const uses = listLimitUses(catalog.keys.values(), ledger, now());
   const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
-  reply(exchange, 200, { ...(await reports.ask("overview", query.data)), limits } satisfies OverviewReply);
+  const overview = await reports.ask("overview", readScoped(useSchemas().overview, exchange));
+  reply(exchange, 200, { ...overview, limits } satisfies OverviewReply);
 }
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {
   const id = readQuery(exchange).get("id") ?? "";
   reply(exchange, 200, { lines: await reports.ask("explain", id) });
-}
-
-const sessionsSchema = z.lazy(() =>
-  z.object({ period: z.enum(PERIODS), order: z.enum(ORDERS).default("newest") }),
-);
-
-async function answerSessions(exchange: Exchange, { reports }: Inside): Promise<void> {
-  const query = sessionsSchema.safeParse(Object.fromEntries(readQuery(exchange)));
-  if (query.success) reply(exchange, 200, await reports.ask("sessions", query.data));
-  else refuse(exchange, 400, "There is no such period or order.");
 }
 
 const actionSchema = z.lazy(() =>

@@ -15,7 +15,7 @@ import { changeLimits, readLimits } from "../config/changes/limits.ts";
 import { findKey, formatMoment, listLimits, readExpiry } from "../config/changes/names.ts";
 import { loadConfig } from "../config/file/load.ts";
 import { type ConfigFile, editConfig } from "../config/file/replace.ts";
-import { PLATFORM_ROWS } from "../dialects/platforms.ts";
+import { PLATFORM_ROWS, type ToolName } from "../dialects/platforms.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { isObject } from "../lib/json/json.ts";
@@ -210,14 +210,28 @@ export function describeLimit(use: LimitUse, percentages: readonly number[]): Li
 function describeConnection({ gateway, port }: ConsoleParts, command: string, group: string): Connect {
   const url = describeBaseUrl(gateway.catalog.listen.host, port());
   const platform = gateway.catalog.groups.get(group)?.platform;
-  const tools = platform === undefined ? [] : PLATFORM_ROWS[platform].tools.filter(isProgram);
-  const [first] = tools;
+  const tools = platform === undefined ? [] : PLATFORM_ROWS[platform].tools;
+  const start = `${command} run --url ${quoteWord(url)} --secret -`;
   return {
     url,
-    tools,
-    line: first === undefined ? null : `${command} run --url ${quoteWord(url)} --secret - ${first}`,
+    tools: tools.filter(isProgram).map((name) => ({ name, line: `${start} ${name}` })),
+    sdk: tools.flatMap((tool) => SDK_LINES[tool]?.(url) ?? []),
   };
 }
+
+/** The secret is in a variable, so that no file has it. */
+const SDK_LINES: Readonly<Partial<Record<ToolName, (url: string) => readonly string[]>>> = {
+  anthropic: (url) => [
+    "from anthropic import Anthropic",
+    `client = Anthropic(base_url="${url}", ${SDK_KEY})`,
+  ],
+  openai: (url) => ["from openai import OpenAI", `client = OpenAI(base_url="${url}/v1", ${SDK_KEY})`],
+  google: (url) => [
+    "from google import genai",
+    `client = genai.Client(http_options={"base_url": "${url}"}, ${SDK_KEY})`,
+  ],
+};
+const SDK_KEY = 'api_key=os.environ["GATEWAY_KEY"]';
 
 /** The others are SDKs, for which `gateway env` prints the settings. */
 function isProgram(tool: string): boolean {

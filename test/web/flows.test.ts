@@ -129,7 +129,7 @@ test.skipIf(!hasBrowser)(
     const { page, context, problems, requested } = await signIn();
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();
-    await page.getByText("Last 7 days").first().waitFor();
+    await page.getByText("as of").waitFor();
     const own = requested.filter((url) => url.startsWith(`${gateway.url}/console`));
     expect(own).toHaveLength(requested.length);
     expect(requested.filter((url) => url.includes("code="))).toEqual([]);
@@ -432,7 +432,7 @@ const PLOT_FITS = `[...document.querySelectorAll(".canvas")].every((each) => eac
 const WIDE_FONT = makeWideFontStyle(":root { --font: Wide; --mono: Wide }");
 
 describe("for everybody", () => {
-  const VIEWS = ["", "/live", "/sessions", "/keys", "/channels", "/keys/new", "/nowhere"];
+  const VIEWS = ["", "/live", "/sessions", "/requests", "/keys", "/channels", "/keys/new", "/nowhere"];
 
   test.skipIf(!hasBrowser).each(["light", "dark"] as const)(
     "axe finds nothing serious, %s",
@@ -462,7 +462,12 @@ describe("for everybody", () => {
       await ask(keyOf("messages"));
       await ask("sk-wrong");
       const { page, context } = await signIn({ locale, bypassCSP: true });
-      const panels = [`/sessions/${TREE}`, "/keys/content/limits", "/live/req_tree_0"];
+      const panels = [
+        `/sessions/${TREE}`,
+        "/keys/content/limits",
+        "/live/req_tree_0",
+        "/requests/req_tree_0?model=x",
+      ];
       for (const view of [...VIEWS, ...panels]) {
         await page.goto(`${gateway.url}/console${view}`);
         await page.addStyleTag({ content: WIDE_FONT });
@@ -532,11 +537,11 @@ describe("for everybody", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.goto(`${gateway.url}/console`);
-    const plot = page.getByRole("img", { name: /Spending by model/ });
+    const plot = page.getByRole("img", { name: /Cost by model/ });
     await plot.focus();
-    await page.getByText("All together").waitFor();
+    await page.getByText("Whole period").first().waitFor();
     await page.keyboard.press("ArrowLeft");
-    await page.getByText("All together").waitFor({ state: "detached" });
+    await page.getByRole("columnheader", { name: "Whole period" }).waitFor({ state: "detached" });
     await page.getByText("As a table").focus();
     await page.keyboard.press("Enter");
     await page
@@ -582,21 +587,57 @@ describe("the latest requests", () => {
   });
 });
 
-test.skipIf(!hasBrowser)("an address with an unknown period says what is shown instead", async () => {
+test.skipIf(!hasBrowser)("an address with an unknown period says which ones there are", async () => {
   const { page, context } = await signIn();
   await page.goto(`${gateway.url}/console?period=99y`);
-  await page.getByText("The address asks for the period “99y”, which there is not").waitFor();
-  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByText('There is no period "99y"').waitFor();
+  await page.getByLabel("Period").selectOption("7d");
+  await page.getByText("as of").waitFor();
   expect(page.url()).toContain("period=7d");
   await context.close();
 });
+
+test.skipIf(!hasBrowser)(
+  "a name leads to its sessions, these to their requests, and each to its derivation; the filters go along",
+  async () => {
+    const { page, context, problems } = await signIn();
+    await page.goto(`${gateway.url}/console?period=7d&by=label`);
+    await page.getByRole("rowheader", { name: "orchard" }).first().getByRole("link").click();
+    await page.waitForURL(/sessions\?period=7d&label=orchard/);
+    const sessions = page.getByRole("region", { name: "Sessions" });
+    await sessions.getByRole("link", { name: "All together" }).waitFor();
+    expect(await sessions.getByRole("row").count()).toBe(3);
+    await sessions.getByRole("link").first().click();
+    await page.getByRole("region", { name: "Timeline" }).waitFor();
+    await page.getByRole("link", { name: "Its 3 requests" }).click();
+    await page.waitForURL(new RegExp(`requests\\?period=all&session=${TREE}`));
+    const requests = page.getByRole("region", { name: "Requests" });
+    await requests.getByRole("row").nth(3).waitFor();
+    expect(await requests.getByRole("row").count()).toBe(4);
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as CSV" }).click();
+    const text = readFileSync(await (await saved).path(), "utf8")
+      .trim()
+      .split("\r\n");
+    expect([text.length, text.every((line) => /^time|req_tree_/.test(line))]).toEqual([4, true]);
+    await requests.getByRole("link").first().click();
+    await page.getByText("Request req_tree_2").waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Remove the filter session" }).click();
+    await page.waitForURL(/requests\?period=all$/);
+    await page.getByRole("navigation").getByRole("link", { name: "Overview" }).click();
+    await page.waitForURL(/console\?period=all$/);
+    expect(problems).toEqual([]);
+    await context.close();
+  },
+);
 
 test.skipIf(!hasBrowser)("a name keeps its colour when the period changes", async () => {
   await ask(keyOf("messages"));
   const { page, context } = await signIn();
   const colours = async (): Promise<Record<string, string>> => {
-    await page.locator(".legend li").first().waitFor();
-    const items = await page.locator(".legend li").all();
+    await page.locator(".names tbody tr").first().waitFor();
+    const items = await page.locator(".names tbody tr").all();
     const pairs = items.map(async (item) => [
       (await item.locator(".name").textContent()) ?? "",
       (await item.locator(".swatch").getAttribute("class")) ?? "",

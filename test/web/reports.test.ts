@@ -39,7 +39,7 @@ const fill = (lines: number) =>
 test("the overview has the sums of every line, and the index is on the disk for the next command", async () => {
   fill(3000);
   await reports.ask("follow", null);
-  const overview = await reports.ask("overview", { period: "30d", by: "model" });
+  const overview = await reports.ask("overview", { period: "30d", by: "model", show: "cost", only: {} });
   const { total } = sumLedger(readIndex(path), { by: ["model"], since: null, until: null });
   expect([overview.read, overview.total.requests, overview.total.charge_usd]).toEqual([
     1,
@@ -56,7 +56,8 @@ test("lines that are written while the thread runs are in its next answer", asyn
   fill(200);
   const lines = readFileSync(path, "utf8").split("\n");
   writeFileSync(path, `${lines.slice(0, 120).join("\n")}\n`);
-  const count = async () => (await reports.ask("overview", { period: "30d", by: "key" })).total.requests;
+  const count = async () =>
+    (await reports.ask("overview", { period: "30d", by: "key", show: "cost", only: {} })).total.requests;
   expect(await count()).toBe(120);
   writeFileSync(path, `${lines.slice(120, 200).join("\n")}\n`, { flag: "a" });
   expect(await count()).toBe(200);
@@ -66,7 +67,8 @@ test("an index with a damaged page is made again after the question that found i
   fill(200);
   makeIndex(path);
   damageIndex(path);
-  const count = async () => (await reports.ask("overview", { period: "30d", by: "key" })).total.requests;
+  const count = async () =>
+    (await reports.ask("overview", { period: "30d", by: "key", show: "cost", only: {} })).total.requests;
   expect(await count().catch(getErrorMessage)).toContain("is damaged");
   expect(await count()).toBe(200);
 });
@@ -81,18 +83,20 @@ test("a question that the gateway's end cuts short is refused in words", async (
 
 test("a ledger that cannot be read is an error in words, and is read as soon as it can be", async () => {
   mkdirSync(path);
-  expect(await reports.ask("overview", { period: "30d", by: "model" }).catch(String)).toContain(
-    "not a regular file",
-  );
+  expect(
+    await reports.ask("overview", { period: "30d", by: "model", show: "cost", only: {} }).catch(String),
+  ).toContain("not a regular file");
   rmdirSync(path);
   fill(100);
-  expect((await reports.ask("overview", { period: "30d", by: "model" })).total.requests).toBe(100);
+  expect(
+    (await reports.ask("overview", { period: "30d", by: "model", show: "cost", only: {} })).total.requests,
+  ).toBe(100);
 });
 
 test("an index that cannot be written is kept in memory, and the log says so once", async () => {
   fill(100);
   mkdirSync(`${path}.index`);
-  const query = { period: "30d", by: "model" } as const;
+  const query = { period: "30d", by: "model", show: "cost", only: {} } as const;
   let overview = await reports.ask("overview", query);
   while (overview.read < 1 || overview.total.requests === 0) overview = await reports.ask("overview", query);
   expect(overview.total.requests).toBe(100);

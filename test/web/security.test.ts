@@ -28,6 +28,10 @@ const DATA = [
   "live",
   "request?id=req_1",
   "sessions?period=today",
+  "requests?period=today",
+  "names?period=today",
+  "misses?period=today",
+  "sign-ins",
   "session?id=x",
 ].map((name) => `/console/api/${name}`);
 const CHANGES: readonly (readonly [string, object])[] = [

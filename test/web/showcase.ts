@@ -4,22 +4,14 @@
 
 import { join } from "node:path";
 import { startDemoUpstream } from "../harness/upstreams/demo-upstream.ts";
-import { makeLedger } from "../billing/ledger/ledger-make.ts";
 import { CREDENTIAL, startGatewayHere } from "../harness/gateway.ts";
 import { makeTempFolder } from "../harness/temp.ts";
 import { openBrowser } from "./browser.ts";
-
-const DAYS_MS = 30 * 86_400_000;
-const LINES = 24_000;
+import { makeMonth } from "./showcase-ledger.ts";
 
 const upstream = startDemoUpstream({ credential: CREDENTIAL, paceMs: 60 });
 const folder = makeTempFolder();
-const now = Date.now();
-makeLedger(folder.join("ledger.jsonl"), LINES, {
-  start: now - DAYS_MS,
-  stepMs: DAYS_MS / LINES,
-  keys: ["laptop", "laptop", "laptop", "workstation", "workstation", "ci"],
-});
+makeMonth(folder.join("ledger.jsonl"), Date.now());
 
 const channel = (platform: string, more: object = {}) => ({
   platform,
@@ -27,7 +19,7 @@ const channel = (platform: string, more: object = {}) => ({
   credential: CREDENTIAL,
   ...more,
 });
-const gateway = startGatewayHere({
+export const gateway = startGatewayHere({
   console: true,
   folder,
   config: {
@@ -58,14 +50,14 @@ const gateway = startGatewayHere({
         group: "claude",
         secret: "sk-showcase-laptop",
         created: "2026-10-02",
-        limits: { usd_per_day: "200", usd_per_month: "4000" },
+        limits: { usd_per_day: "60", usd_per_month: "900" },
       },
       {
         name: "workstation",
         group: "claude",
         secret: "sk-showcase-workstation",
         created: "2026-10-02",
-        limits: { usd_per_day: "45" },
+        limits: { usd_per_month: "280" },
       },
       {
         name: "ci",
@@ -73,14 +65,14 @@ const gateway = startGatewayHere({
         secret: "sk-showcase-ci",
         created: "2026-11-01",
         expires: "2027-06-30",
-        limits: { usd_per_month: "1500", requests_per_minute: "60" },
+        limits: { usd_per_month: "150", requests_per_minute: "60" },
       },
+      { name: "scripts", group: "codex", secret: "sk-showcase-scripts", created: "2026-11-01" },
       {
         name: "guest",
         group: "gemini",
         secret: "sk-showcase-guest",
         created: "2026-11-12",
-        disabled: "true",
       },
     ],
   },
@@ -129,7 +121,7 @@ async function takePictures(to: string): Promise<void> {
   const browser = await openBrowser();
   for (const [name, path, scheme] of [
     ["console-overview", "?period=30d&by=model", "light"],
-    ["console-live", "/live", "dark"],
+    ["console-session", "/sessions?period=7d&order=charge", "dark"],
   ] as const) {
     const page = await browser.newPage({ colorScheme: scheme, viewport: { width: 1280, height: 860 } });
     await page.goto(gateway.running.console?.createLink() ?? "");
@@ -142,21 +134,27 @@ async function takePictures(to: string): Promise<void> {
   await browser.close();
 }
 
-const traffic = setInterval(() => {
-  // The first ones come more often than the last, which is refused.
-  const request = REQUESTS[Math.floor(Math.random() ** 2 * REQUESTS.length)];
-  if (request !== undefined) void send(request);
-}, 400);
-const [, , to] = process.argv;
-if (to === undefined) {
-  console.log(`${gateway.running.console?.createLink()}`);
-  process.on("SIGINT", () => process.exit());
-} else {
-  await Bun.sleep(6000);
-  await takePictures(to);
-  clearInterval(traffic);
-  await gateway.stop();
-  upstream.stop();
-  folder.remove();
-  process.exit();
+export function startTraffic(): Timer {
+  return setInterval(() => {
+    // The first ones come more often than the last, which fails.
+    const request = REQUESTS[Math.floor(Math.random() ** 2 * REQUESTS.length)];
+    if (request !== undefined) void send(request);
+  }, 400);
+}
+
+if (import.meta.main) {
+  const traffic = startTraffic();
+  const [, , to] = process.argv;
+  if (to === undefined) {
+    console.log(`${gateway.running.console?.createLink()}`);
+    process.on("SIGINT", () => process.exit());
+  } else {
+    await Bun.sleep(6000);
+    await takePictures(to);
+    clearInterval(traffic);
+    await gateway.stop();
+    upstream.stop();
+    folder.remove();
+    process.exit();
+  }
 }

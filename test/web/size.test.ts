@@ -25,7 +25,7 @@ test("everything together is at most 150 KB compressed", async () => {
   const fields = { "accept-encoding": "gzip, br" };
   const page = await visit(gateway, "/console", { fields });
   const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = ""]) => path);
-  expect(assets).toHaveLength(3);
+  expect(assets).toHaveLength(4);
   let size = page.body.length;
   for (const path of assets) {
     const asset = await visit(gateway, path, { fields });

@@ -18,7 +18,7 @@ export interface Clock {
   readonly now: Date;
 }
 
-export interface Period {
+export interface ReportPeriod {
   /** ISO times. Null: from the beginning, or without an end. */
   readonly since: string | null;
   readonly until: string | null;
@@ -30,7 +30,7 @@ interface Range {
   readonly to: number | null;
 }
 
-export function readPeriod(flags: PeriodFlags, clock: Clock): Period {
+export function readPeriod(flags: PeriodFlags, clock: Clock): ReportPeriod {
   const since = readSince(flags.since, clock);
   const until = readUntil(flags.until, clock);
   if (since !== null && until !== null && until <= since)
@@ -38,7 +38,7 @@ export function readPeriod(flags: PeriodFlags, clock: Clock): Period {
   return { since, until };
 }
 
-export function readPeriodWord(text: string, clock: Clock): Period {
+export function readPeriodWord(text: string, clock: Clock): ReportPeriod {
   const range = readRange(text, clock);
   if (range === null)
     return refuseUsage(`There is no period "${text}". Known: ${WORDS}, a date such as 2026-11-20.`);

@@ -18,7 +18,11 @@ export interface Activity {
 }
 
 const MAX_RECENT = 100;
-const FAILED_OUTCOMES = new Set(["upstream_cut", "upstream_error", "interrupted"]);
+export const FAILED_OUTCOMES: ReadonlySet<string> = new Set([
+  "upstream_cut",
+  "upstream_error",
+  "interrupted",
+]);
 
 export function createActivity(now: () => number): Activity {
   const recent: RequestRecord[] = [];

@@ -5,17 +5,22 @@ import { Failure, Snippet } from "./parts/basic.tsx";
 import { formatSum } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
+import { hrefScoped, readScope } from "./state/scope.ts";
 import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
 import { KeysView } from "./views/keys.tsx";
 import { LiveView } from "./views/live.tsx";
+import { RequestsView } from "./views/requests.tsx";
 import { SessionsView } from "./views/sessions.tsx";
+import { SignInsView } from "./views/sign-ins.tsx";
 import { OverviewView } from "./views/overview.tsx";
 
+/** `scoped`: it shows the requests that the address says. */
 const VIEWS = [
-  { name: "", title: "Overview" },
+  { name: "", title: "Overview", scoped: true },
+  { name: "sessions", title: "Sessions", scoped: true },
+  { name: "requests", title: "Requests", scoped: true },
   { name: "live", title: "Live" },
-  { name: "sessions", title: "Sessions" },
   { name: "keys", title: "Keys" },
   { name: "channels", title: "Channels" },
 ] as const;
@@ -58,9 +63,7 @@ function SignedOut({ error }: { readonly error: string | null }) {
       {error !== null && <Failure text={error} />}
       <p>You are not signed in. In a terminal of this machine, run</p>
       <Snippet text={`gateway open --url ${location.origin}`} label="the command" />
-      <p class="quiet">
-        It opens this page, signed in. A sign-in ends when the gateway is stopped or started again.
-      </p>
+      <p class="quiet">It opens this page, signed in for thirty days.</p>
     </main>
   );
 }
@@ -76,9 +79,11 @@ function Frame({
   const route = useRoute();
   const [view = ""] = route.path;
   const title = VIEWS.find(({ name }) => name === view)?.title ?? "Gateway";
+  const { spend } = useLive();
+  const today = spend === null ? "" : `${formatSum(spend.today_usd)} · `;
   useEffect(() => {
-    document.title = `${title} · Gateway`;
-  }, [title]);
+    document.title = `${today}${title} · Gateway`;
+  }, [title, today]);
   return (
     <div class="frame" onClick={followLinks}>
       <a class="skip" href="#main">
@@ -93,7 +98,7 @@ function Frame({
           <ul>
             {VIEWS.map(({ name, title: text }) => (
               <li key={name}>
-                <a href={hrefOf(name === "" ? [] : [name])} aria-current={name === view ? "page" : undefined}>
+                <a href={hrefOfView(name, route)} aria-current={name === view ? "page" : undefined}>
                   {text}
                 </a>
               </li>
@@ -112,18 +117,29 @@ function Frame({
   );
 }
 
+/** The period and the filters go along. */
+function hrefOfView(name: string, route: Route): string {
+  const path = name === "" ? [] : [name];
+  const isScoped = VIEWS.some((view) => view.name === name && "scoped" in view);
+  return isScoped && route.query.has("period") ? hrefScoped(path, readScope(route)) : hrefOf(path);
+}
+
 function View({ route }: { readonly route: Route }) {
   switch (route.path[0] ?? "") {
     case "":
       return <OverviewView route={route} />;
     case "live":
       return <LiveView route={route} />;
+    case "requests":
+      return <RequestsView route={route} />;
     case "sessions":
       return <SessionsView route={route} />;
     case "keys":
       return <KeysView route={route} />;
     case "channels":
       return <ChannelsView />;
+    case "sign-ins":
+      return <SignInsView />;
     default:
       return (
         <div class="empty">
@@ -188,6 +204,9 @@ function Footer() {
           {about.config ?? "demo"}
         </p>
       )}
+      <a class="quiet" href={hrefOf(["sign-ins"])}>
+        Sign-ins
+      </a>
       <button
         type="button"
         class="plain"

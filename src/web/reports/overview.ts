@@ -1,154 +1,327 @@
-// The overview: sums of one period, stacked over time. Runs in the worker.
+// The overview: sums of one period, divided by names and over time, and what they mean beside others. All of it is the one
+// query of the index, asked for several periods. Runs in the worker.
 
-import type { Group } from "../../billing/index/groups.ts";
+import { bucketOf, msOfBucket } from "../../billing/index/sum-changes.ts";
+import { type Group, listLatencies, listWork } from "../../billing/index/groups.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
-import { addGroup, describeTotals, openTotals, selectGroups } from "../../billing/report/report.ts";
-import { formatUsd, type Usd, addUsd, ZERO_USD } from "../../lib/money.ts";
-import { nameSpan, startOfNextSpan, startOfSpan, type Zone } from "../../lib/text/zone.ts";
-import { type Overview, type PeriodName, PERIODS, type Stack } from "../api.ts";
+import {
+  addGroup,
+  countInput,
+  countOutput,
+  describeTotals,
+  hasNames,
+  openTotals,
+  selectGroups,
+  type Totals,
+} from "../../billing/report/report.ts";
+import { NO_SENDER } from "../../billing/index/traits.ts";
+import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
+import type { Filters, LabelHours, Measure, Overview, PeriodSums, Series, Stack } from "../api.ts";
+import { projectMonth } from "./projection.ts";
+import {
+  chooseSpan,
+  type Clock,
+  describeRange,
+  findBefore,
+  findRange,
+  listStarts,
+  namePeriodOf,
+  type Range,
+  type Scope,
+  toIso,
+} from "./scope.ts";
 
-const DAYS: Readonly<Record<PeriodName, number>> = { today: 1, "7d": 7, "30d": 30 };
-const DAY_MS = 86_400_000;
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
 const OTHERS = "others";
+const MAX_LABELS = 8;
+const SLOTS_PER_HOUR = 6n;
 
-export interface OverviewQuery {
-  readonly period: PeriodName;
+export interface OverviewQuery extends Scope {
   readonly by: Stack;
-}
-
-export interface Clock {
-  readonly zone: Zone;
-  readonly now: number;
+  readonly show: Measure;
 }
 
 export function sumOverview(
   index: LedgerIndex,
-  { period, by }: OverviewQuery,
+  { period, only, by, show }: OverviewQuery,
   clock: Clock,
 ): Omit<Overview, "read"> {
-  const spans = listSpans(period, clock);
-  const places = new Map(spans.map((name, place) => [name, place]));
-  const days = listSums(index, "day", findStart("30d", clock), clock);
-  const start = nameStart(period, clock);
-  const cells =
-    period === "today"
-      ? listSums(index, "hour", findStart(period, clock), clock)
-      : days.filter(({ span }) => span >= start);
-  const total = openTotals();
-  const unpriced = new Map<string, number>();
-  const rows = new Map<string, Row>();
-  for (const cell of cells) {
-    addGroup(total, cell);
-    noteUnpriced(unpriced, cell);
-    const place = places.get(cell.span);
-    if (place !== undefined) addToRow(rows, cell.traits[by] ?? "", { cell, place, length: spans.length });
-  }
+  const { zone, now } = clock;
+  const range = findRange(period, clock);
+  const before = findBefore(range, zone);
+  const first = findFirst(index, now);
+  const span = chooseSpan(range, first);
+  const starts = listStarts(span, range, first, zone);
+  const spans = starts.map((start) => nameSpan(span, start));
+  const cells = listCells(index, range, { only, span, clock });
+  const earlier = before === null ? [] : listCells(index, before, { only, span: null, clock });
+  const total = sumCells(cells);
+  const measured = { index, range, span, clock, only };
+  const series =
+    show === "latency"
+      ? measureLatencies(measured, by, spans)
+      : measureSums({ cells, earlier: before === null ? null : earlier, spans, by, show });
+  const trend = spans.map((name) => sumCells(cells.filter((cell) => cell.span === name)));
+  const past = sumCells(earlier);
   return {
-    period,
     by,
+    show,
+    covered: describeRange(range, now),
+    span,
     spans,
-    series: mergeSmall([...rows.values()].sort(byCharge), spans.length).map((row) => ({
-      ...describeRow(row),
-      unpriced: by === "model" && row.charge === ZERO_USD && (unpriced.get(row.name) ?? 0) > 0,
-    })),
+    periods: starts.map((start) => namePeriodOf(span, start, zone)),
+    series,
     total: describeTotals(total),
-    spent: readSpent(days, clock),
-    unpriced: [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : [])),
+    sums: describeSums(total),
+    before: past.requests === 0 ? null : describeSums(past),
+    trend: {
+      charge: trend.map(({ charge }) => formatUsd(charge)),
+      requests: trend.map(({ requests }) => requests),
+      saved: trend.map(({ saved }) => formatUsd(saved)),
+    },
+    saved_usd: formatUsd(total.saved),
+    missed_usd: formatUsd(total.missed),
+    ...sumMonth(index, only, clock),
+    work: sumWork(measured, cells),
+    unpriced: listUnpriced(cells),
     unreadable: index.progress.unreadable,
+    as_of: toIso(now),
   };
 }
 
-function listSums(index: LedgerIndex, span: "hour" | "day", since: number, { zone }: Clock): Group[] {
-  return selectGroups(index, { by: [span], since: new Date(since).toISOString(), until: null, zone });
+/** The moment of the first request. */
+function findFirst(index: LedgerIndex, now: number): number {
+  const hours = index.parts.flatMap((part) => part.list("SELECT MIN(start) FROM sums WHERE hours = 1"));
+  const known = hours.flatMap(([hour]) => (typeof hour === "bigint" ? [Number(hour) * 3_600_000] : []));
+  return Math.min(now, ...known);
 }
 
-/** The name of the local day on which a period begins. */
-function nameStart(period: PeriodName, clock: Clock): string {
-  return nameSpan("day", findLocalStart(period, clock));
+interface CellQuery {
+  readonly only: Filters;
+  /** Null: not divided by time. */
+  readonly span: TimeSpan | null;
+  readonly clock: Clock;
 }
 
-/** The moment at which a period begins. */
-export function findStart(period: PeriodName, clock: Clock): number {
-  return clock.zone.fromLocal(findLocalStart(period, clock));
+function listCells(index: LedgerIndex, { since, end }: Range, { only, span, clock }: CellQuery): Group[] {
+  return selectGroups(index, {
+    by: span === null ? [] : [span],
+    since: since === null ? null : toIso(since),
+    until: toIso(end),
+    zone: clock.zone,
+    only,
+  });
 }
 
-function findLocalStart(period: PeriodName, { zone, now }: Clock): number {
-  return startOfSpan("day", zone.toLocal(now)) - (DAYS[period] - 1) * DAY_MS;
+function sumCells(cells: readonly Group[]): Totals {
+  const total = openTotals();
+  for (const cell of cells) addGroup(total, cell);
+  return total;
 }
 
-function listSpans(period: PeriodName, { zone, now }: Clock): string[] {
-  const span = period === "today" ? "hour" : "day";
-  const today = startOfSpan("day", zone.toLocal(now));
-  const end = startOfNextSpan("day", today);
-  const names: string[] = [];
-  for (let at = today - (DAYS[period] - 1) * DAY_MS; at < end; at = startOfNextSpan(span, at))
-    names.push(nameSpan(span, at));
-  return names;
+function countTokens(totals: Totals): number {
+  return countInput(totals) + countOutput(totals);
+}
+
+function describeSums(totals: Totals): PeriodSums {
+  const { charge, requests, failed } = totals;
+  return { charge_usd: formatUsd(charge), requests, tokens: countTokens(totals), failed };
+}
+
+type SummedMeasure = Exclude<Measure, "latency">;
+
+const READ: Readonly<Record<SummedMeasure, (totals: Totals) => bigint>> = {
+  cost: ({ charge }) => charge,
+  tokens: (totals) => BigInt(countTokens(totals)),
+  requests: ({ requests }) => BigInt(requests),
+  errors: ({ failed }) => BigInt(failed),
+};
+
+function writeMeasure(show: SummedMeasure, totals: Totals): string {
+  return show === "cost" ? formatUsd(totals.charge) : `${READ[show](totals)}`;
+}
+
+interface Sums {
+  readonly cells: readonly Group[];
+  /** Null: there is no period before. */
+  readonly earlier: readonly Group[] | null;
+  readonly spans: readonly string[];
+  readonly by: Stack;
+  readonly show: SummedMeasure;
+}
+
+function measureSums({ cells, earlier, spans, by, show }: Sums): Series[] {
+  const byName = Map.groupBy(cells, (cell) => cell.traits[by] ?? "");
+  const rows = Array.from(byName, ([name, own]) => ({ name, own, sum: sumCells(own) }))
+    .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
+    .toSorted((a, b) => compareRows(a, b, show));
+  const named = rows.filter(({ name }) => name !== OTHERS);
+  const isAll = rows.length <= MAX_SERIES && named.length === rows.length;
+  const shown = isAll ? rows : named.slice(0, MAX_SERIES - 1);
+  const rest = isAll ? [] : rows.filter((row) => !shown.includes(row));
+  const others = rest.flatMap(({ own }) => own);
+  const all = rest.length === 0 ? shown : [...shown, { name: OTHERS, own: others, sum: sumCells(others) }];
+  const isShown = new Set(shown.map(({ name }) => name));
+  const unpriced = new Map(
+    by === "model" ? listUnpriced(cells).map(({ name, requests }) => [name, requests]) : [],
+  );
+  return all.map(({ name, own, sum }) => {
+    const bySpan = Map.groupBy(own, (cell) => cell.span);
+    const past = earlier?.filter(({ traits }) => {
+      const each = traits[by] ?? "";
+      return isShown.has(name) ? each === name : !isShown.has(each);
+    });
+    return {
+      name,
+      total: writeMeasure(show, sum),
+      before: past === undefined ? null : writeMeasure(show, sumCells(past)),
+      values: spans.map((span) => writeMeasure(show, sumCells(bySpan.get(span) ?? []))),
+      requests: sum.requests,
+      unpriced: show === "cost" && sum.charge === ZERO_USD && (unpriced.get(name) ?? 0) > 0,
+    };
+  });
 }
 
 interface Row {
   readonly name: string;
-  charge: Usd;
-  requests: number;
-  readonly charges: Usd[];
+  readonly sum: Totals;
 }
 
-function openRow(name: string, length: number): Row {
-  return { name, charge: ZERO_USD, requests: 0, charges: Array.from({ length }, () => ZERO_USD) };
-}
-
-function addToRow(
-  rows: Map<string, Row>,
-  name: string,
-  { cell, place, length }: { cell: Group; place: number; length: number },
-): void {
-  const row = rows.get(name) ?? openRow(name, length);
-  rows.set(name, row);
-  const { charge, requests, traits } = cell;
-  row.charge = addUsd(row.charge, charge);
-  // A correction is not a request.
-  if (traits.type === "request") row.requests += requests;
-  row.charges[place] = addUsd(row.charges[place] ?? ZERO_USD, charge);
-}
-
-function byCharge(a: Row, b: Row): number {
-  if (a.charge !== b.charge) return a.charge > b.charge ? -1 : 1;
-  if (a.requests !== b.requests) return b.requests - a.requests;
+function compareRows(a: Row, b: Row, show: SummedMeasure): number {
+  const [one, other] = [READ[show](a.sum), READ[show](b.sum)];
+  if (one !== other) return one > other ? -1 : 1;
+  if (a.sum.requests !== b.sum.requests) return b.sum.requests - a.sum.requests;
   return a.name < b.name ? -1 : 1;
 }
 
-function mergeSmall(rows: readonly Row[], length: number): readonly Row[] {
-  const named = rows.filter(({ name }) => name !== OTHERS);
-  if (rows.length <= MAX_SERIES && named.length === rows.length) return rows;
-  const shown = named.slice(0, MAX_SERIES - 1);
-  const others = openRow(OTHERS, length);
-  for (const row of rows.filter((each) => !shown.includes(each))) {
-    others.charge = addUsd(others.charge, row.charge);
-    others.requests += row.requests;
-    row.charges.forEach((charge, index) => {
-      others.charges[index] = addUsd(others.charges[index] ?? ZERO_USD, charge);
-    });
+function listUnpriced(cells: readonly Group[]): { name: string; requests: number }[] {
+  const unpriced = new Map<string, number>();
+  for (const { traits, requests } of cells) {
+    const { type, model, basis } = traits;
+    const isOne = type === "request" && basis === "unpriced";
+    if (isOne || type === "priced")
+      unpriced.set(model, (unpriced.get(model) ?? 0) + (isOne ? requests : -requests));
   }
-  return [...shown, others];
+  return [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : []));
 }
 
-function describeRow({ name, charge, requests, charges }: Row): Omit<Overview["series"][number], "unpriced"> {
-  return { name, charge_usd: formatUsd(charge), requests, charges: charges.map(formatUsd) };
+interface Measured {
+  readonly index: LedgerIndex;
+  readonly range: Range;
+  readonly span: TimeSpan;
+  readonly clock: Clock;
+  readonly only: Filters;
 }
 
-function noteUnpriced(unpriced: Map<string, number>, { traits, requests }: Group): void {
-  const { type, model, basis } = traits;
-  const isOne = type === "request" && basis === "unpriced";
-  if (isOne || type === "priced")
-    unpriced.set(model, (unpriced.get(model) ?? 0) + (isOne ? requests : -requests));
+type Histogram = Map<number, number>;
+
+/** The names with the most requests. */
+function measureLatencies(measured: Measured, by: Stack, spans: readonly string[]): Series[] {
+  const { index, range, span, clock, only } = measured;
+  const names = new Map<string, { readonly all: Histogram; readonly bySpan: Map<string, Histogram> }>();
+  const query = { ...describeIso(range), span, zone: clock.zone, sessions: listSessions(only) };
+  for (const { traits, span: at, bucket, requests } of listLatencies(index, query)) {
+    if (!isWanted(traits, only)) continue;
+    const name = traits[by] ?? "";
+    const row = names.get(name) ?? { all: new Map(), bySpan: new Map() };
+    names.set(name, row);
+    const own = row.bySpan.get(at) ?? new Map();
+    row.bySpan.set(at, own);
+    for (const histogram of [row.all, own]) histogram.set(bucket, (histogram.get(bucket) ?? 0) + requests);
+  }
+  const rows = Array.from(names, ([name, row]) => ({ name, ...row, requests: countAll(row.all) }));
+  return rows
+    .toSorted((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1))
+    .slice(0, MAX_SERIES)
+    .map(({ name, all, bySpan, requests }) => ({
+      name,
+      total: `${findPercentile(all, 0.5)}`,
+      p95: findPercentile(all, 0.95),
+      before: null,
+      values: spans.map((at) => {
+        const own = bySpan.get(at);
+        return own === undefined ? null : `${findPercentile(own, 0.5)}`;
+      }),
+      requests,
+      unpriced: false,
+    }));
 }
 
-function readSpent(days: readonly Group[], clock: Clock): Record<PeriodName, string> {
-  const spent = { today: ZERO_USD, "7d": ZERO_USD, "30d": ZERO_USD };
-  const starts = PERIODS.map((period) => [period, nameStart(period, clock)] as const);
-  for (const { span, charge } of days)
-    for (const [period, start] of starts) if (span >= start) spent[period] = addUsd(spent[period], charge);
-  return { today: formatUsd(spent.today), "7d": formatUsd(spent["7d"]), "30d": formatUsd(spent["30d"]) };
+function listSessions({ session }: Filters): readonly string[] | undefined {
+  return session === undefined ? undefined : [session];
+}
+
+/** The query takes care of the session. */
+function isWanted(traits: Group["traits"], only: Filters): boolean {
+  const sender = { ...NO_SENDER, session: only.session ?? "" };
+  return traits.type === "request" && hasNames({ traits, sender, span: "" }, only);
+}
+
+function describeIso({ since, end }: Range): { since: string | null; until: string } {
+  return { since: since === null ? null : toIso(since), until: toIso(end) };
+}
+
+function countAll(histogram: Histogram): number {
+  return [...histogram.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** In milliseconds, to about a tenth. */
+export function findPercentile(histogram: Histogram, share: number): number {
+  let left = share * countAll(histogram);
+  for (const [bucket, count] of [...histogram].toSorted(([a], [b]) => a - b)) {
+    left -= count;
+    if (left <= 0) return Math.round(msOfBucket(bucket));
+  }
+  return msOfBucket(bucketOf(0));
+}
+
+const PAST_DAYS = 28;
+const DAY_MS = 86_400_000;
+
+/** Today and this month, whatever the period of the view is. */
+function sumMonth(index: LedgerIndex, only: Filters, clock: Clock): Pick<Overview, "today_usd" | "month"> {
+  const { zone, now } = clock;
+  const today = startOfSpan("day", zone.toLocal(now));
+  const start = Math.min(startOfSpan("month", today), today - PAST_DAYS * DAY_MS);
+  const range = { since: zone.fromLocal(start), until: now, end: now + DAY_MS };
+  const days = new Map<string, Usd>();
+  for (const { span, charge } of listCells(index, range, { only, span: "day", clock }))
+    days.set(span, addUsd(days.get(span) ?? ZERO_USD, charge));
+  const month = nameSpan("month", today);
+  const own = [...days].filter(([day]) => day.startsWith(month));
+  const spent = own.reduce((sum, [, charge]) => addUsd(sum, charge), ZERO_USD);
+  return {
+    today_usd: formatUsd(days.get(nameSpan("day", today)) ?? ZERO_USD),
+    month: {
+      usd: formatUsd(spent),
+      projection: projectMonth({ days, spent, today, local: zone.toLocal(now) }),
+    },
+  };
+}
+
+/** Ten minutes in which a request began are work. A label that has none is left out: it only has corrections. */
+function sumWork({ index, range, only, clock }: Measured, cells: readonly Group[]): LabelHours[] {
+  const slots = new Map<string, Set<number>>();
+  const query = { ...describeIso(range), zone: clock.zone, sessions: listSessions(only) };
+  for (const { slot, traits } of listWork(index, query)) {
+    if (!isWanted(traits, only)) continue;
+    const name = traits.label ?? "";
+    const own = slots.get(name) ?? new Set();
+    slots.set(name, own.add(slot));
+  }
+  const charges = Map.groupBy(cells, ({ traits }) => traits.label ?? "");
+  return Array.from(slots, ([label, own]) => {
+    const { charge } = sumCells(charges.get(label) ?? []);
+    return { label, slots: own.size, charge };
+  })
+    .toSorted((a, b) => (a.charge === b.charge ? 0 : a.charge > b.charge ? -1 : 1))
+    .slice(0, MAX_LABELS)
+    .map(({ label, slots: count, charge }) => ({
+      label,
+      slots: count,
+      charge_usd: formatUsd(charge),
+      usd_per_hour: formatUsd(divideUsd(charge, SLOTS_PER_HOUR, BigInt(count))),
+    }));
 }

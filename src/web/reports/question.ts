@@ -3,8 +3,17 @@
 import type { Tallies } from "../../billing/ledger/sums/sums.ts";
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { SpentQuery } from "../../gateway/channels/allowances.ts";
-import type { Overview, SessionReply, SessionsReply } from "../api.ts";
+import type {
+  MissesReply,
+  NamesReply,
+  Overview,
+  RequestsReply,
+  SessionReply,
+  SessionsReply,
+} from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
+import type { RequestsQuery } from "./requests.ts";
+import type { Scope } from "./scope.ts";
 import type { SessionsQuery } from "./sessions.ts";
 
 /** By the name of a question: what it is asked with, and what answers it. */
@@ -14,6 +23,9 @@ export interface Questions {
   readonly explain: { readonly by: string; readonly answer: readonly string[] | null };
   readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
   readonly session: { readonly by: string; readonly answer: SessionReply };
+  readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };
+  readonly names: { readonly by: Scope; readonly answer: NamesReply };
+  readonly misses: { readonly by: Scope; readonly answer: MissesReply };
   /** What `gateway serve` reports about the ledger after its start. */
   readonly survey: {
     readonly by: null;
@@ -39,6 +51,7 @@ export interface Question<Name extends QuestionName> {
 
 export type Answer =
   | { readonly id: number; readonly answer: Questions[QuestionName]["answer"] }
-  | { readonly id: number; readonly error: string }
+  /** `isRefusal`: what was asked is wrong. */
+  | { readonly id: number; readonly error: string; readonly isRefusal?: boolean }
   /** A line for the log. */
   | { readonly note: string };

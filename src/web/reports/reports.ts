@@ -87,7 +87,8 @@ export class Reports {
       }
       const reply = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
-      if ("error" in data) reply?.reject(new Error(data.error));
+      if ("error" in data)
+        reply?.reject(data.isRefusal === true ? new Refusal(data.error, 2) : new Error(data.error));
       else reply?.resolve(data.answer);
       this.#stay();
     });

@@ -11,10 +11,13 @@ import { sumLedger } from "../../billing/report/report.ts";
 import { listSeenModels } from "../../billing/report/seen-models.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { formatDecimal } from "../../lib/money.ts";
+import { Refusal } from "../../lib/refusal.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
-import { type Clock, sumOverview } from "./overview.ts";
+import { sumOverview } from "./overview.ts";
 import type { Answer, Question, QuestionName, Questions } from "./question.ts";
+import { listCauses, listNames, showRequests } from "./requests.ts";
+import type { Clock } from "./scope.ts";
 import { listSessions, showSession } from "./sessions.ts";
 
 /** So much is read before the next question is looked at: 0.1 s. */
@@ -38,6 +41,9 @@ const ANSWERS: {
   },
   sessions: listSessions,
   session: showSession,
+  requests: showRequests,
+  names: listNames,
+  misses: listCauses,
   survey: (index) => ({ damaged: index.progress.unreadable, models: listSeenModels(index) }),
   spent: (index, { channel, since }) => {
     const { total } = sumLedger(index, { by: [], since, until: null, only: { channel } });
@@ -96,6 +102,7 @@ globalThis.addEventListener("message", ({ data }: MessageEvent<Question<Name> | 
   const { id } = data;
   void (data.name === "tally" ? tally(data) : answer(data)).then(
     (found) => post({ id, answer: found }),
-    (error: unknown) => post({ id, error: getErrorMessage(error) }),
+    (error: unknown) =>
+      post({ id, error: getErrorMessage(error), ...(error instanceof Refusal && { isRefusal: true }) }),
   );
 });

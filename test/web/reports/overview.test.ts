@@ -7,7 +7,7 @@ import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { sumLedger } from "../../../src/billing/report/report.ts";
 import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
-import { PERIODS, STACKS } from "../../../src/web/api.ts";
+import { STACKS } from "../../../src/web/api.ts";
 import { sumOverview } from "../../../src/web/reports/overview.ts";
 import { draftOf, readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
@@ -19,6 +19,8 @@ const CLOCK = { zone: ZONE, now: NOW };
 const HOUR_MS = 3_600_000;
 /** The local days on which the periods begin, at 18:30 UTC of the day before. */
 const STARTS = { today: "2026-11-21", "7d": "2026-11-15", "30d": "2026-10-23" };
+const PERIODS = ["today", "7d", "30d"] as const;
+const ALL = { only: {}, show: "cost" } as const;
 const startOf = (period: keyof typeof STARTS): number => Date.parse(`${STARTS[period]}T18:30:00Z`);
 
 let folder: TempFolder;
@@ -74,18 +76,20 @@ describe("of requests at the edges of each period", () => {
     const since = new Date(startOf(period)).toISOString();
     const usage = sumLedger(index, { by: ["model"], since, until: null, zone: ZONE }).total;
     for (const by of STACKS) {
-      const overview = sumOverview(index, { period, by }, CLOCK);
+      const overview = sumOverview(index, { ...ALL, period, by }, CLOCK);
       expect(overview.total).toMatchObject({ requests: usage.requests, charge_usd: formatUsd(usage.charge) });
-      expect(overview.spent[period]).toBe(formatUsd(usage.charge));
-      expect(sum(overview.series.map((each) => each.charge_usd))).toBe(formatUsd(usage.charge));
-      expect(sum(overview.series.flatMap((each) => each.charges))).toBe(formatUsd(usage.charge));
+      expect(overview.sums.charge_usd).toBe(formatUsd(usage.charge));
+      expect(sum(overview.series.map((each) => each.total))).toBe(formatUsd(usage.charge));
+      expect(sum(overview.series.flatMap((each) => each.values.map((value) => value ?? "0")))).toBe(
+        formatUsd(usage.charge),
+      );
       expect(overview.series.reduce((count, each) => count + each.requests, 0)).toBe(usage.requests);
     }
   });
 
   test("its spans are hours of today, or days", () => {
     const spansOf = (period: (typeof PERIODS)[number]) =>
-      sumOverview(index, { period, by: "model" }, CLOCK).spans;
+      sumOverview(index, { ...ALL, period, by: "model" }, CLOCK).spans;
     expect([spansOf("today").length, spansOf("today")[0], spansOf("today").at(-1)]).toEqual([
       24,
       "2026-11-22 00:00",
@@ -107,7 +111,7 @@ test("names that are too many are counted together, with their requests and char
       Array.from({ length: count }, () => ({ at: NOW, model: `model-${count}` })),
     ),
   );
-  const { series, total } = sumOverview(index, { period: "today", by: "model" }, CLOCK);
+  const { series, total } = sumOverview(index, { ...ALL, period: "today", by: "model" }, CLOCK);
   expect(series.map(({ name, requests }) => [name, requests])).toEqual([
     ["model-9", 9],
     ["model-8", 8],
@@ -117,8 +121,8 @@ test("names that are too many are counted together, with their requests and char
     ["model-4", 4],
     ["others", 6],
   ]);
-  expect(sum(series.map((each) => each.charge_usd))).toBe(total.charge_usd);
-  expect(sum(series.at(-1)?.charges ?? [])).toBe(series.at(-1)?.charge_usd ?? "");
+  expect(sum(series.map((each) => each.total))).toBe(total.charge_usd);
+  expect(sum(series.at(-1)?.values.map((value) => value ?? "0") ?? [])).toBe(series.at(-1)?.total ?? "");
 });
 
 test("a model of which no request has a price is not one that costs nothing", () => {
@@ -131,7 +135,7 @@ test("a model of which no request has a price is not one that costs nothing", ()
     { ...unpriced, model: "half" },
     { ...unknown, model: "lost" },
   ]);
-  const { series } = sumOverview(index, { period: "today", by: "model" }, CLOCK);
+  const { series } = sumOverview(index, { ...ALL, period: "today", by: "model" }, CLOCK);
   expect(series.map((each) => [each.name, each.unpriced])).toEqual([
     ["half", false],
     ["house", true],

@@ -37,7 +37,7 @@ import { appendBars } from "./bars.ts";
 import { findLedgerOrEmpty, type LedgerFlags, openLedgerIndex } from "../ledger-place.ts";
 import {
   type Clock,
-  type Period,
+  type ReportPeriod,
   type PeriodFlags,
   readPeriod,
   readPeriodWord,
@@ -84,7 +84,7 @@ export interface UsageQuery {
   readonly path: string;
   readonly index: () => LedgerIndex;
   readonly by: readonly Dimension[];
-  readonly period: Period;
+  readonly period: ReportPeriod;
   readonly only: Filter;
   readonly clock: Clock;
 }
@@ -123,7 +123,7 @@ export function readDimensions<T extends string>(text: string, known: readonly T
   return by;
 }
 
-export function readUsagePeriod(flags: UsageFlags, clock: Clock): Period {
+export function readUsagePeriod(flags: UsageFlags, clock: Clock): ReportPeriod {
   if (flags.period === undefined) return readPeriod(flags, clock);
   if (flags.since !== undefined || flags.until !== undefined)
     refuseUsage("A period cannot be combined with --since and --until.");

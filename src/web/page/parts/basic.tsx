@@ -7,15 +7,15 @@ export function Card({
   title,
   note,
   children,
-  wide,
+  id,
 }: {
   readonly title: string;
   readonly note?: string | undefined;
   readonly children: ComponentChildren;
-  readonly wide?: boolean;
+  readonly id?: string;
 }) {
   return (
-    <section class={wide === true ? "card wide" : "card"}>
+    <section class="card" id={id}>
       <header>
         <h2>{title}</h2>
         {note !== undefined && <p class="note">{note}</p>}

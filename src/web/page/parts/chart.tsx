@@ -1,22 +1,31 @@
-// Stacked bars over time, drawn by uPlot. The same numbers are in a table behind the plot, for everybody whom a picture
-// does not serve.
+// Values over time by name, drawn by uPlot: stacked bars, or lines for latencies, which cannot be added up. A table has the
+// same numbers, and shows those of the span under the pointer.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
-import type { Overview } from "../../api.ts";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
+import type { Measure, Overview } from "../../api.ts";
 import { colourNames } from "./colours.ts";
-import { formatSpanName, formatSum, formatUsd, nameOf } from "./format.ts";
+import { formatChange, formatMeasure, formatRate, formatSpanName, formatUsd, nameOf } from "./format.ts";
 
-const HEIGHT = 260;
+const HEIGHT = 280;
 
-type Bars = Pick<Overview, "spans" | "series">;
+export type Bars = Pick<Overview, "spans" | "series" | "show">;
 
-export function StackedBars({ bars, label }: { readonly bars: Bars; readonly label: string }) {
+interface ChartProps {
+  readonly bars: Bars;
+  readonly label: string;
+  /** Where a name leads; null: nowhere. */
+  readonly linkName: (name: string) => string | null;
+  readonly openSpan: (at: number) => void;
+}
+
+export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
   const [at, setAt] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const plot = usePlot(box, bars, setAt);
   const move = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && at !== null) openSpan(at);
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
@@ -31,53 +40,141 @@ export function StackedBars({ bars, label }: { readonly bars: Bars; readonly lab
         class="canvas"
         role="img"
         tabIndex={0}
-        aria-label={`${label}. The arrow keys move through the bars; a table follows.`}
+        aria-label={`${label}. The arrow keys move through the time, Enter opens it; tables follow.`}
         onKeyDown={move}
+        onClick={() => at !== null && openSpan(at)}
       />
       <figcaption>
-        <Legend bars={bars} at={at} />
+        <Legend bars={bars} at={at} linkName={linkName} />
         <AsTable bars={bars} label={label} />
       </figcaption>
     </figure>
   );
 }
 
-function sum(amounts: readonly string[]): string {
-  return formatDecimal(amounts.map(parseDecimal).reduce(addDecimals, parseDecimal("0")));
+function sum(amounts: readonly (string | null)[]): string {
+  const all = amounts.flatMap((amount) => (amount === null ? [] : [parseDecimal(amount)]));
+  return formatDecimal(all.reduce(addDecimals, parseDecimal("0")));
 }
 
 function sumSpan(series: Bars["series"], at: number): string {
-  return sum(series.map(({ charges }) => charges[at] ?? "0"));
+  return sum(series.map(({ values }) => values[at] ?? null));
 }
 
-/** The amounts of one bar, or of all together. */
-function Legend({ bars, at }: { readonly bars: Bars; readonly at: number | null }) {
-  const { spans, series } = bars;
+const UNITS: Readonly<Record<Measure, string>> = {
+  cost: "Cost",
+  tokens: "Tokens",
+  requests: "Requests",
+  errors: "Errors",
+  latency: "Median",
+};
+
+/** The names with their amounts: of one span, or of the whole period with what it was before. */
+function Legend({
+  bars: { spans, series, show },
+  at,
+  linkName,
+}: Pick<ChartProps, "bars" | "linkName"> & { readonly at: number | null }) {
   const span = at === null ? undefined : spans[at];
-  const total = at === null ? sum(series.map(({ charge_usd: all }) => all)) : sumSpan(series, at);
+  const isAdded = show !== "latency";
+  const all = sum(series.map(({ total }) => total));
   const colours = colourNames(series.map(({ name }) => name));
   return (
-    <div class="legend">
-      <p class="legend-title" aria-live="polite">
-        <span>{span === undefined ? "All together" : formatSpanName(span, "long")}</span>
-        <b class="number">{formatSum(total)}</b>
-      </p>
-      <ul>
-        {series.map(({ name, charge_usd: all, charges, unpriced }, index) => (
-          <li key={name}>
-            <span class={`swatch c${colours[index] ?? 0}`} aria-hidden="true" />
-            <span class="name">{nameOf(name)}</span>
-            <span class="number">
-              {unpriced ? "no price" : formatUsd(at === null ? all : (charges[at] ?? "0"))}
-            </span>
-          </li>
+    <table class="names">
+      <thead>
+        <tr>
+          <th scope="col">{span === undefined ? "Whole period" : formatSpanName(span, "long")}</th>
+          <th scope="col" class="number">
+            {UNITS[show]}
+          </th>
+          <th scope="col" class="number">
+            {isAdded ? "Share" : "95 %"}
+          </th>
+          {isAdded && (
+            <th scope="col" class="number more">
+              Change
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {series.map((each, index) => (
+          <tr key={each.name}>
+            <th scope="row">
+              <span class={`swatch c${colours[index] ?? 0}`} aria-hidden="true" />
+              <Linked name={each.name} href={linkName(each.name)} />
+            </th>
+            <Values series={each} show={show} at={at} all={all} />
+          </tr>
         ))}
-      </ul>
-    </div>
+      </tbody>
+      {isAdded && <Together series={series} show={show} at={at} all={all} />}
+    </table>
   );
 }
 
-function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; readonly label: string }) {
+interface ValuesProps {
+  readonly show: Measure;
+  readonly at: number | null;
+  /** The sum of all series. */
+  readonly all: string;
+}
+
+function Values({
+  series: { total, before, values, unpriced, p95 },
+  show,
+  at,
+  all,
+}: ValuesProps & { readonly series: Bars["series"][number] }) {
+  const value = at === null ? total : (values[at] ?? null);
+  const share = Number(all) === 0 ? "–" : formatRate(Number(total) / Number(all));
+  return (
+    <>
+      <td class="number">{unpriced ? "no price" : writeValue(show, value)}</td>
+      <td class="number">{show === "latency" ? formatMeasure(show, `${p95 ?? 0}`) : share}</td>
+      {show !== "latency" && (
+        <td class="number quiet more">{(before !== null && formatChange(total, before)) || "–"}</td>
+      )}
+    </>
+  );
+}
+
+function Together({ series, show, at, all }: ValuesProps & Pick<Bars, "series">) {
+  const before = series.every((each) => each.before !== null) ? sum(series.map((each) => each.before)) : null;
+  return (
+    <tfoot>
+      <tr>
+        <th scope="row">All together</th>
+        <td class="number">
+          <b>{formatMeasure(show, at === null ? all : sumSpan(series, at))}</b>
+        </td>
+        <td />
+        <td class="number quiet more">{(before !== null && formatChange(all, before)) || "–"}</td>
+      </tr>
+    </tfoot>
+  );
+}
+
+function Linked({ name, href }: { readonly name: string; readonly href: string | null }) {
+  const title = nameOf(name);
+  if (href === null) return <span class="name">{title}</span>;
+  return (
+    <a class="name" title={title} href={href}>
+      {title}
+    </a>
+  );
+}
+
+function writeValue(show: Measure, value: string | null): string {
+  return value === null ? "–" : formatMeasure(show, value);
+}
+
+function writeExact(show: Measure, value: string | null): string {
+  return value === null ? "–" : show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
+}
+
+function AsTable({ bars: { spans, series, show }, label }: { readonly bars: Bars; readonly label: string }) {
+  const isAdded = show !== "latency";
   return (
     <details>
       <summary>As a table</summary>
@@ -91,31 +188,33 @@ function AsTable({ bars: { spans, series }, label }: { readonly bars: Bars; read
                   {nameOf(name)}
                 </th>
               ))}
-              <th scope="col" class="number">
-                Total
-              </th>
+              {isAdded && (
+                <th scope="col" class="number">
+                  Total
+                </th>
+              )}
             </tr>
           </thead>
           <tbody>
             {spans.map((span, index) => (
               <tr key={span}>
                 <th scope="row">{formatSpanName(span, "long")}</th>
-                {series.map(({ name, charges, unpriced }) => (
+                {series.map(({ name, values, unpriced }) => (
                   <td class="number" key={name}>
-                    {unpriced ? "no price" : formatUsd(charges[index] ?? "0", 4)}
+                    {unpriced ? "no price" : writeExact(show, values[index] ?? null)}
                   </td>
                 ))}
-                <td class="number">{formatUsd(sumSpan(series, index), 4)}</td>
+                {isAdded && <td class="number">{writeExact(show, sumSpan(series, index))}</td>}
               </tr>
             ))}
             <tr>
-              <th scope="row">Total</th>
-              {series.map(({ name, charge_usd: all, unpriced }) => (
+              <th scope="row">{isAdded ? "Total" : "Whole period"}</th>
+              {series.map(({ name, total, unpriced }) => (
                 <td class="number" key={name}>
-                  {unpriced ? "no price" : formatUsd(all, 4)}
+                  {unpriced ? "no price" : writeExact(show, total)}
                 </td>
               ))}
-              <td class="number">{formatUsd(sum(series.map(({ charge_usd: all }) => all)), 4)}</td>
+              {isAdded && <td class="number">{writeExact(show, sum(series.map(({ total }) => total)))}</td>}
             </tr>
           </tbody>
         </table>
@@ -131,8 +230,8 @@ function usePlot(
   see: (at: number | null) => void,
 ) {
   const plot = useRef<Plot | null>(null);
-  const form = JSON.stringify([bars.spans, bars.series.map(({ name }) => name)]);
-  const data = stack(bars);
+  const form = JSON.stringify([bars.show, bars.spans, bars.series.map(({ name }) => name)]);
+  const data = bars.show === "latency" ? listLines(bars) : stack(bars);
   const scheme = useColourScheme();
   useEffect(() => {
     const { current } = box;
@@ -166,17 +265,22 @@ function useColourScheme(): string {
 /** Each series on top of those before it. They are drawn from the highest to the lowest. */
 function stack({ spans, series }: Bars): Plot.AlignedData {
   const sums = spans.map(() => 0);
-  const stacked = series.map(({ charges }) =>
-    charges.map((charge, index) => {
-      sums[index] = (sums[index] ?? 0) + Number(charge);
+  const stacked = series.map(({ values }) =>
+    values.map((value, index) => {
+      sums[index] = (sums[index] ?? 0) + Number(value);
       return sums[index];
     }),
   );
   return [spans.map((_, index) => index), ...stacked.toReversed()];
 }
 
+function listLines({ spans, series }: Bars): Plot.AlignedData {
+  const lines = series.map(({ values }) => values.map((value) => (value === null ? null : Number(value))));
+  return [spans.map((_, index) => index), ...lines.toReversed()];
+}
+
 function describePlot(
-  { spans, series }: Bars,
+  { spans, series, show }: Bars,
   box: HTMLElement,
   see: (at: number | null) => void,
 ): Plot.Options {
@@ -184,6 +288,7 @@ function describePlot(
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
   const fills = colourNames(series.map(({ name }) => name));
+  const colourOf = (index: number): string => read(`--c${fills[series.length - 1 - index] ?? 0}`);
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
     width: box.clientWidth,
@@ -206,25 +311,30 @@ function describePlot(
       },
       {
         ...axis,
-        size: 56,
+        size: 60,
         grid: { stroke: read("--line"), width: 1 },
-        values: (_, ticks) => ticks.map(formatTick),
+        values: (_, ticks) => ticks.map((tick) => formatTick(show, tick)),
       },
     ],
     series: [
       {},
-      ...series.map((_, index) => ({
-        fill: read(`--c${fills[series.length - 1 - index] ?? 0}`),
-        width: 0,
-        points: { show: false },
-        ...(bar !== undefined && { paths: bar }),
-      })),
+      ...series.map((_, index) =>
+        show === "latency"
+          ? { stroke: colourOf(index), width: 2, spanGaps: true, points: { show: true, size: 5 } }
+          : {
+              fill: colourOf(index),
+              width: 0,
+              points: { show: false },
+              ...(bar !== undefined && { paths: bar }),
+            },
+      ),
     ],
     hooks: { setCursor: [({ cursor }) => see(cursor.idx ?? null)] },
   };
 }
 
-function formatTick(value: number): string {
+function formatTick(show: Measure, value: number): string {
+  if (show !== "cost") return formatMeasure(show, `${value}`);
   if (value === 0) return "$0";
   return value >= 1 ? `$${value.toLocaleString("en-US")}` : `$${Number(value.toPrecision(3))}`;
 }

@@ -2,20 +2,41 @@
 
 import type { NumberLimit } from "../../../config/limit-names.ts";
 import { formatRounded, parseDecimal } from "../../../lib/money.ts";
-import type { PeriodName } from "../../api.ts";
+import type { Measure } from "../../api.ts";
 
-export const PERIOD_TITLES: Readonly<Record<PeriodName, string>> = {
+const PERIOD_TITLES: Readonly<Record<string, string>> = {
   today: "Today",
+  yesterday: "Yesterday",
   "7d": "Last 7 days",
   "30d": "Last 30 days",
+  month: "This month",
+  "last-month": "Last month",
+  "90d": "Last 90 days",
+  all: "All time",
 };
+export const PERIOD_WORDS = Object.keys(PERIOD_TITLES);
+
+/** A word, a day, a month, or two days with dots between. */
+export function namePeriod(period: string): string {
+  const known = PERIOD_TITLES[period];
+  if (known !== undefined) return known;
+  return period.split("..").map(nameMoment).join(" – ");
+}
+
+function nameMoment(text: string): string {
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) return text;
+  if (text.includes("T")) return formatMoment(ms);
+  return (text.length === 7 ? monthName : longDay).format(ms);
+}
 
 const group = new Intl.NumberFormat("en-US");
 const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
 /** `$12.34`; below a dollar `$0.0123`. With a decimal point in the same place, for columns. */
 export function formatUsd(amount: string, places?: number): string {
-  const isSmall = !amount.startsWith("-") && amount.startsWith("0");
+  if (amount.startsWith("-")) return `−${formatUsd(amount.slice(1), places)}`;
+  const isSmall = amount.startsWith("0");
   const [whole = "", fraction = ""] = formatRounded(parseDecimal(amount), places ?? (isSmall ? 4 : 2)).split(
     ".",
   );
@@ -34,6 +55,21 @@ export function formatCount(count: number): string {
 /** `1.2M` */
 export function formatShort(count: number): string {
   return compact.format(count);
+}
+
+/** A value of the chart: dollars, a count, or milliseconds. */
+export function formatMeasure(show: Measure, value: string): string {
+  if (show === "cost") return formatSum(value);
+  return show === "latency" ? formatMs(Number(value)) : formatShort(Number(value));
+}
+
+/** `+12 %`: how much more than before. Null: there is nothing to compare with. */
+export function formatChange(now: string | number, before: string | number): string | null {
+  const [is, was] = [Number(now), Number(before)];
+  if (was === 0) return null;
+  const change = Math.round((100 * (is - was)) / was);
+  if (change > 999) return `×${Math.round(is / was)}`;
+  return change === 0 ? "±0 %" : `${change > 0 ? "+" : "−"}${Math.abs(change)} %`;
 }
 
 /** Rounded down: 100 % means all of it. */
@@ -113,9 +149,18 @@ const weekday = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** The name of a span: `2026-11-20 14:00` or `2026-11-20`. */
+const longDay = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+const monthName = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", timeZone: "UTC" });
+const shortMonth = new Intl.DateTimeFormat(undefined, { month: "short", year: "2-digit", timeZone: "UTC" });
+
+/** The name of a span: `2026-11-20 14:00`, `2026-11-20`, `2026-W47` or `2026-11`. */
 export function formatSpanName(name: string, how: "short" | "long"): string {
-  if (name.includes(" ")) return name.slice(11);
+  if (name.includes(" "))
+    return how === "short"
+      ? name.slice(11)
+      : `${weekday.format(new Date(name.slice(0, 10)))}, ${name.slice(11)}`;
+  if (name.includes("W")) return how === "short" ? name.slice(5) : name.replace("-W", ", week ");
+  if (name.length === 7) return (how === "short" ? shortMonth : monthName).format(new Date(name));
   return (how === "short" ? shortDay : weekday).format(new Date(name));
 }
 

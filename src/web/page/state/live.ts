@@ -4,7 +4,16 @@
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
-import type { About, ChannelView, LiveEvent, Notice, RequestRecord, Spend, StreamRow } from "../../api.ts";
+import type {
+  About,
+  ChannelView,
+  HourCounts,
+  LiveEvent,
+  Notice,
+  RequestRecord,
+  Spend,
+  StreamRow,
+} from "../../api.ts";
 import { setZone } from "../parts/format.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
 import { joinPages, type Pages } from "./share.ts";
@@ -24,6 +33,7 @@ export interface LiveState {
   readonly channels: readonly ChannelView[];
   readonly websockets: number;
   readonly spend: Spend | null;
+  readonly hour: HourCounts | null;
   /** Newest first. */
   readonly notices: readonly Notice[];
   readonly ledgerProblem: string | null;
@@ -39,6 +49,7 @@ const START: LiveState = {
   channels: [],
   websockets: 0,
   spend: null,
+  hour: null,
   notices: [],
   ledgerProblem: null,
   revision: null,

@@ -76,7 +76,7 @@ export function useFresh(everyMs: number, load: () => void): void {
 }
 
 /** Calls `act` after `value` has changed, at most every `everyMs`. */
-function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
+export function useAfterChange(value: unknown, everyMs: number, act: () => void): void {
   const acted = useRef({ value, at: Date.now() });
   useEffect(() => {
     if (value === acted.current.value) return undefined;

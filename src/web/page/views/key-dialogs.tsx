@@ -3,7 +3,7 @@
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
-import type { GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
+import type { Connect, GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
 import { Dialog, Failure, Snippet } from "../parts/basic.tsx";
 import { nameLimit } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
@@ -268,34 +268,50 @@ export function NewSecret({
   readonly onClose: () => void;
 }) {
   const [isWarned, setWarned] = useState(false);
-  const { line, url, tools } = secret.connect;
-  const [first = "", ...others] = tools;
+  const { url, tools, sdk } = secret.connect;
   const mayClose = (): boolean => {
     setWarned(true);
     return isWarned;
   };
   return (
     <Dialog title={`The secret of ${secret.name}`} onClose={onClose} mayClose={mayClose}>
-      <p>It is shown only now. Only its hash is kept.</p>
+      <p>It is shown only now. Only its hash is kept. It works from now on.</p>
       {isWarned && <Failure text="Nobody can show this secret again. Copy it, and close this dialog then." />}
       <Snippet text={secret.text} label="the secret" />
-      {line !== null && (
-        <>
-          <h3>Start a tool with it</h3>
-          <p class="quiet">
-            It asks for the secret. {others.length > 0 && `In place of ${first}: ${others.join(", ")}.`}
-          </p>
-          <Snippet text={line} label={`the line that starts ${first}`} />
-        </>
-      )}
+      {tools.length > 0 && <ToolLine tools={tools} />}
       <h3>Use it in a program</h3>
-      <p class="quiet">The base URL of an SDK (OpenAI’s wants /v1 at its end); the secret is its API key.</p>
+      <p class="quiet">The base URL (OpenAI’s SDK wants /v1 at its end); the secret is the API key.</p>
       <Snippet text={url} label="the base URL" />
+      {sdk.length > 0 && <Snippet text={sdk.join("\n")} label="the lines of the SDK" />}
       <p class="actions">
         <button type="button" class="main" onClick={onClose}>
           Done
         </button>
       </p>
     </Dialog>
+  );
+}
+
+function ToolLine({ tools }: { readonly tools: Connect["tools"] }) {
+  const [chosen, setChosen] = useState(tools[0]?.name ?? "");
+  const line = tools.find(({ name }) => name === chosen)?.line ?? "";
+  return (
+    <>
+      <h3>
+        <label>
+          Start{" "}
+          <select value={chosen} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
+            {tools.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>{" "}
+          with it
+        </label>
+      </h3>
+      <p class="quiet">It asks for the secret, so that no shell’s history has it.</p>
+      <Snippet text={line} label={`the line that starts ${chosen}`} />
+    </>
   );
 }

@@ -8,7 +8,7 @@ import { describeError, post } from "../state/request.ts";
 import { go, hrefOf, type Route } from "../state/route.ts";
 import { useData, useFresh, useNow } from "../state/use.ts";
 import { CreateKey, EditLimits, MoveKey, NewSecret, RemoveKey, RotateKey } from "./key-dialogs.tsx";
-import { Limit } from "./overview.tsx";
+import { Limit } from "./overview-cards.tsx";
 
 const REFRESH_MS = 3000;
 

@@ -14,7 +14,7 @@ import {
   formatUsd,
 } from "../parts/format.ts";
 import type { StreamState } from "../state/live.ts";
-import { hrefOf, type Route } from "../state/route.ts";
+import { go, hrefOf, type Route } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { RequestPanel } from "./request.tsx";
 
@@ -50,6 +50,7 @@ export function LiveView({ route }: { readonly route: Route }) {
           id={id}
           request={requests.find((each) => each.id === id) ?? null}
           isOpen={streams.some((each) => each.id === id)}
+          onClose={() => go(hrefOf(["live"]), "replace")}
         />
       )}
     </>

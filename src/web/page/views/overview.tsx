@@ -1,40 +1,29 @@
-// What was spent, against which limits, on what.
+// What needs attention, what was spent, on what, and why.
 
 import { useEffect } from "preact/hooks";
-import {
-  type LimitRow,
-  type OverviewReply,
-  type PeriodName,
-  PERIODS,
-  type Stack,
-  STACKS,
-  type DescribedTotals,
-} from "../../api.ts";
-import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
-import { StackedBars } from "../parts/chart.tsx";
-import {
-  formatCount,
-  formatRate,
-  formatShort,
-  formatSpan,
-  formatSum,
-  formatUsd,
-  nameKind,
-  nameLimit,
-  PERIOD_TITLES,
-} from "../parts/format.ts";
+import { type Measure, MEASURES, type OverviewReply, type Stack, STACKS } from "../../api.ts";
+import { Empty, Failure } from "../parts/basic.tsx";
+import { Chart } from "../parts/chart.tsx";
+import { saveCsv, writeCsv } from "../parts/csv.ts";
+import { formatChange, formatCount, formatSum, formatUsd, namePeriod } from "../parts/format.ts";
+import { ScopeBar } from "../parts/scope-bar.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
-import { spaceOut, useData, useFresh, useLive, useNow } from "../state/use.ts";
+import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
+import { spaceOut, useData, useFresh } from "../state/use.ts";
+import { Gaps, Limits, Misses, Tokens, Work } from "./overview-cards.tsx";
+import { StatusStrip } from "./status.tsx";
 
 const REFRESH_MS = 3000;
 /** While the thread still reads older lines. */
 const READING_MS = 150;
 
 export function OverviewView({ route }: { readonly route: Route }) {
-  const period = PERIODS.find((each) => each === route.query.get("period")) ?? "7d";
+  const scope = readScope(route);
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
-  const unknown = [...explainUnknown(route, "period", PERIODS), ...explainUnknown(route, "by", STACKS)];
-  const { data, error, load, tookMs } = useData<OverviewReply>(`overview?period=${period}&by=${by}`);
+  const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
+  const unknown = [...explainUnknown(route, "by", STACKS), ...explainUnknown(route, "show", MEASURES)];
+  const { data, error, load, tookMs } = useData<OverviewReply>(`overview?${askScoped(scope, { by, show })}`);
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
   useEffect(() => {
@@ -42,59 +31,37 @@ export function OverviewView({ route }: { readonly route: Route }) {
     const timer = setTimeout(load, READING_MS);
     return () => clearTimeout(timer);
   }, [data, isReading, load]);
-  const show = (changed: { readonly period?: PeriodName; readonly by?: Stack }): void =>
-    go(hrefOf([], { period, by, ...changed }), "replace");
-  if (data === null)
-    return error === null ? (
-      <p class="loading">Reading the ledger …</p>
-    ) : (
-      <Failure text={error} retry={load} />
-    );
+  const change = (changed: { readonly by?: Stack; readonly show?: Measure }): void =>
+    go(hrefScoped([], scope, { by, show, ...changed }), "replace");
   return (
     <>
       <h1 class="hidden">Overview</h1>
+      {data !== null && <StatusStrip data={data} />}
+      <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} />
       {error !== null && <Failure text={error} retry={load} />}
       {unknown.map((text) => (
-        <Failure key={text} text={text} close={() => show({})} />
+        <Failure key={text} text={text} close={() => change({})} />
       ))}
-      <Spent data={data} show={(each) => show({ period: each })} />
+      {data === null && error === null && <p class="loading">Reading the ledger …</p>}
       {isReading && (
         <p class="reading" role="status">
           Reading the ledger: {Math.floor(data.read * 100)} %. The newest requests are already included.
         </p>
       )}
-      <div class="grid">
-        <Spending data={data} show={(each) => show({ by: each })} />
-        <Limits limits={data.limits} />
-        <Tokens total={data.total} />
-        <Gaps data={data} />
-      </div>
-    </>
-  );
-}
-
-function Spending({ data, show }: { readonly data: OverviewReply; readonly show: (by: Stack) => void }) {
-  return (
-    <section class="card wide">
-      <header>
-        <h2>Spending, {PERIOD_TITLES[data.period].toLowerCase()}</h2>
-        <label class="inline">
-          by{" "}
-          <select value={data.by} onChange={(event) => show(readStack(event.currentTarget.value))}>
-            {STACKS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-      </header>
-      {data.series.length === 0 ? (
-        <NoRequests />
-      ) : (
-        <StackedBars bars={data} label={`Spending by ${data.by}`} />
+      {data !== null && (
+        <>
+          <Story data={data} scope={scope} />
+          <Spending data={data} scope={scope} change={change} />
+          <div class="grid">
+            <Limits limits={data.limits} />
+            <Misses scope={scope} asOf={data.as_of} />
+            <Tokens total={data.total} />
+            <Work work={data.work} scope={scope} />
+            <Gaps data={data} />
+          </div>
+        </>
       )}
-    </section>
+    </>
   );
 }
 
@@ -103,45 +70,210 @@ function explainUnknown({ query }: Route, name: string, known: readonly string[]
   const given = query.get(name);
   if (given === null || known.includes(given)) return [];
   return [
-    `The address asks for the ${name === "by" ? "grouping" : name} “${given}”, which there is not. There are: ${known.join(", ")}.`,
+    `The address asks for the ${name === "by" ? "grouping" : "measure"} “${given}”, which there is not. There are: ${known.join(", ")}.`,
   ];
 }
 
-function readStack(text: string): Stack {
-  return STACKS.find((each) => each === text) ?? "model";
+function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
+  const { sums, before, trend, month } = data;
+  const charged = sums.charge_usd;
+  const title = namePeriod(scope.period);
+  return (
+    <div class="stats">
+      <Stat
+        title={title}
+        value={formatSum(charged)}
+        exact={`$${charged}`}
+        note={before === null ? null : compare(charged, before.charge_usd, formatSum(before.charge_usd))}
+        trend={trend.charge.map(Number)}
+        href={hrefScoped(["sessions"], scope, { order: "charge" })}
+      />
+      <Stat
+        title="Requests"
+        value={formatCount(sums.requests)}
+        note={[
+          before === null ? null : formatChange(sums.requests, before.requests),
+          sums.failed === 0 ? "none failed" : `${formatCount(sums.failed)} failed`,
+        ]
+          .filter((each) => each !== null)
+          .join(" · ")}
+        trend={trend.requests}
+        href={hrefScoped(["requests"], scope)}
+      />
+      <Saved data={data} />
+      <Stat
+        title="This month"
+        value={formatSum(month.usd)}
+        exact={`$${month.usd}`}
+        note={
+          month.projection === null
+            ? `${formatSum(data.today_usd)} today`
+            : `about ${formatSum(month.projection.usd)} at its end, ${roundUsd(month.projection.low_usd)} to ${roundUsd(month.projection.high_usd)}`
+        }
+        hint="The projection goes on as the last four weeks did. Eight of ten such months end within this range."
+        trend={[]}
+        href={hrefScoped([], { ...scope, period: "month" })}
+      />
+    </div>
+  );
 }
 
-function Spent({
-  data,
-  show,
+function roundUsd(amount: string): string {
+  return Number(amount) >= 10 ? formatUsd(amount, 0).replace(/\..*/, "") : formatUsd(amount, 2);
+}
+
+function compare(now: string, before: string, text: string): string {
+  const change = formatChange(now, before);
+  return change === null ? `before: ${text}` : `${change}, before: ${text}`;
+}
+
+/** What the cache saved, and what it could have saved. */
+function Saved({
+  data: { saved_usd: saved, missed_usd: missed, total, trend },
 }: {
   readonly data: OverviewReply;
-  readonly show: (period: PeriodName) => void;
 }) {
-  const { spend } = useLive();
-  // The header has today's amount too, and gets it at once.
-  const spent = { ...data.spent, ...(spend !== null && { today: spend.today_usd }) };
+  const isLoss = saved.startsWith("-");
+  const share =
+    Number(total.charge_usd) === 0 ? 0 : Math.round((100 * Number(missed)) / Number(total.charge_usd));
   return (
-    <div class="stats" role="group" aria-label="Period">
-      {PERIODS.map((period) => (
-        <button
-          key={period}
-          type="button"
-          class="stat"
-          aria-pressed={data.period === period}
-          onClick={() => show(period)}
-        >
-          <span class="stat-title">{PERIOD_TITLES[period]}</span>
-          <span class="stat-value" title={`$${spent[period]}`}>
-            {formatSum(spent[period])}
-          </span>
+    <Stat
+      title={isLoss ? "The cache cost more than it saved" : "The cache saved"}
+      value={formatSum(isLoss ? saved.slice(1) : saved)}
+      exact={`$${saved}`}
+      note={
+        Number(missed) === 0
+          ? "and missed nothing"
+          : `and missed ${formatSum(missed)}, ${share} % of the cost`
+      }
+      hint="Beside the same requests without a cache, at their own prices."
+      trend={trend.saved.map(Number)}
+      href="#misses"
+    />
+  );
+}
+
+function Stat({
+  title,
+  value,
+  exact,
+  note,
+  hint,
+  trend,
+  href,
+}: {
+  readonly title: string;
+  readonly value: string;
+  readonly exact?: string;
+  readonly note: string | null;
+  readonly hint?: string;
+  readonly trend: readonly number[];
+  readonly href: string;
+}) {
+  return (
+    <a class="stat" href={href} title={hint}>
+      <span class="stat-title">{title}</span>
+      <span class="stat-value" title={exact}>
+        {value}
+      </span>
+      <span class="stat-note">{note}</span>
+      <Sparkline values={trend} />
+    </a>
+  );
+}
+
+const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
+  cost: "Cost",
+  tokens: "Tokens",
+  requests: "Requests",
+  errors: "Errors",
+  latency: "Latency",
+};
+
+interface ChartCard {
+  readonly data: OverviewReply;
+  readonly scope: ViewScope;
+  readonly change: (changed: { readonly by?: Stack; readonly show?: Measure }) => void;
+}
+
+function Spending({ data, scope, change }: ChartCard) {
+  const { by, show, series, periods } = data;
+  const order = { order: show === "cost" ? "charge" : "newest" };
+  const target = show === "errors" ? "requests" : "sessions";
+  // Small names share a series, and no filter names them all.
+  const linkName = (name: string): string | null =>
+    name === "others"
+      ? null
+      : hrefScoped([target], narrow(scope, by, name), target === "sessions" ? order : {});
+  const openSpan = (at: number): void =>
+    go(
+      hrefScoped(
+        [target],
+        { ...scope, period: periods[at] ?? scope.period },
+        target === "sessions" ? order : {},
+      ),
+    );
+  return (
+    <section class="card chart">
+      <header>
+        <h2>{show === "latency" ? "Time to the first byte" : MEASURE_TITLES[show]}</h2>
+        <label class="inline">
+          by{" "}
+          <select value={by} onChange={(event) => change({ by: readStack(event.currentTarget.value) })}>
+            {STACKS.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Measures shown={show} change={change} />
+      </header>
+      {series.length === 0 ? (
+        <NoRequests isErrors={show === "errors" && data.sums.requests > 0} />
+      ) : (
+        <Chart
+          bars={data}
+          label={`${MEASURE_TITLES[show]} by ${by}`}
+          linkName={linkName}
+          openSpan={openSpan}
+        />
+      )}
+      <p class="quiet foot-note">
+        <button type="button" class="plain" onClick={() => saveSeries(data, scope)}>
+          Save as CSV
+        </button>
+      </p>
+    </section>
+  );
+}
+
+function Measures({ shown, change }: { readonly shown: Measure; readonly change: ChartCard["change"] }) {
+  return (
+    <div class="segments" role="group" aria-label="What the chart shows">
+      {MEASURES.map((each) => (
+        <button key={each} type="button" aria-pressed={shown === each} onClick={() => change({ show: each })}>
+          {MEASURE_TITLES[each]}
         </button>
       ))}
     </div>
   );
 }
 
-function NoRequests() {
+function saveSeries({ spans, series, by, show }: OverviewReply, scope: ViewScope): void {
+  const rows = spans.map((span, at) => [span, ...series.map(({ values }) => values[at] ?? null)]);
+  saveCsv(
+    `gateway-${show}-by-${by}-${scope.period}`,
+    writeCsv([["time", ...series.map(({ name }) => name)], ...rows]),
+  );
+}
+
+function readStack(text: string): Stack {
+  return STACKS.find((each) => each === text) ?? "model";
+}
+
+function NoRequests({ isErrors }: { readonly isErrors: boolean }) {
+  if (isErrors) return <Empty title="No request failed in this period." />;
   return (
     <Empty title="No requests in this period.">
       <p>
@@ -149,161 +281,5 @@ function NoRequests() {
         <a href={hrefOf(["keys"])}>Keys</a>.
       </p>
     </Empty>
-  );
-}
-
-function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
-  const now = useNow(30_000);
-  return (
-    <Card title="Limits">
-      {limits.length === 0 ? (
-        <Empty title="No key and no group has a limit in USD.">
-          <p>
-            Set one under <a href={hrefOf(["keys"])}>Keys</a>.
-          </p>
-        </Empty>
-      ) : (
-        <ul class="limits">
-          {limits.toSorted(compareNearness).map((row) => (
-            <li key={`${row.holder.kind} ${row.holder.name} ${row.limit}`}>
-              <Limit row={row} now={now} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </Card>
-  );
-}
-
-/** What refuses requests, or will soon, comes first. */
-function compareNearness(a: LimitRow, b: LimitRow): number {
-  return readShare(b) - readShare(a);
-}
-
-function readShare({ usd, spent_usd: spent }: LimitRow): number {
-  return Number(usd) === 0 ? 1 : Number(spent) / Number(usd);
-}
-
-export function Limit({ row, now }: { readonly row: LimitRow; readonly now: number }) {
-  const { holder, limit, usd, spent_usd: spent, left_usd: left, resets, warning } = row;
-  const isSpent = left === "0";
-  const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
-  const label = `${holder.kind} ${holder.name}, ${nameLimit(limit)}`;
-  const tone = isSpent ? "bad" : warning === null ? "good" : "warn";
-  return (
-    <>
-      <div class="limit-head">
-        <span>
-          <b>{holder.name}</b>{" "}
-          <span class="quiet">
-            {holder.kind === "group" ? "group, " : ""}
-            {nameLimit(limit)}
-          </span>
-        </span>
-        <span class="number">
-          {formatUsd(spent)} <span class="quiet">of {formatUsd(usd)}</span>
-        </span>
-      </div>
-      <Bar tone={tone} share={readShare(row)} label={label} />
-      <p class={isSpent ? "quiet bad-text" : "quiet"}>
-        {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
-        {end}
-      </p>
-    </>
-  );
-}
-
-function Tokens({ total }: { readonly total: DescribedTotals }) {
-  const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
-  const most = Math.max(1, ...kinds.map(([, count]) => count));
-  const rate = total.cache_hit_rate;
-  return (
-    <Card
-      title="Tokens"
-      note={`${formatCount(total.requests)} ${total.requests === 1 ? "request" : "requests"}`}
-    >
-      {kinds.length === 0 ? (
-        <Empty title="None yet." />
-      ) : (
-        <table class="kinds">
-          <caption class="hidden">Tokens by kind</caption>
-          <thead class="hidden">
-            <tr>
-              <th scope="col">Kind</th>
-              <th scope="col">Share</th>
-              <th scope="col">Tokens</th>
-            </tr>
-          </thead>
-          <tbody>
-            {kinds.map(([kind, count]) => (
-              <tr key={kind}>
-                <th scope="row">{nameKind(kind)}</th>
-                <td class="share" aria-hidden="true">
-                  <Bar tone="plain" share={count / most} />
-                </td>
-                <td class="number" title={formatCount(count)}>
-                  {formatShort(count)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      <p class="fact">
-        <span>Cache hit rate</span>
-        <b>{formatRate(rate)}</b>
-      </p>
-      <p class="quiet">The share of all input that was read from the cache.</p>
-      {total.paid_by_plan_usd !== undefined && (
-        <p class="fact">
-          <span>Paid by a plan, at official prices</span>
-          <b>{formatUsd(total.paid_by_plan_usd)}</b>
-        </p>
-      )}
-    </Card>
-  );
-}
-
-/** What the amounts do not include. */
-function Gaps({ data: { total, unpriced, unreadable } }: { readonly data: OverviewReply }) {
-  const isWhole = unpriced.length === 0 && total.unknown === 0 && total.partial === 0 && unreadable === 0;
-  return (
-    <Card title="Gaps and estimates">
-      {isWhole ? (
-        <Empty
-          title={total.requests === 0 ? "No requests yet." : "None: every request has its exact price."}
-        />
-      ) : (
-        <ul class="facts">
-          {unpriced.map(({ name, requests }) => (
-            <li key={name} class="fact">
-              <span>
-                <b>{name}</b> has no price: not in these amounts
-              </span>
-              <span class="number">{formatCount(requests)}</span>
-            </li>
-          ))}
-          <Fact count={total.unknown} text="Usage is not known: not in these amounts" />
-          <Fact count={total.partial} text="Ended early: partly estimated, and included" />
-          <Fact count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
-        </ul>
-      )}
-      {unpriced.length > 0 && (
-        <p class="quiet">
-          Add the price to <code>prices</code> in the config file, then run{" "}
-          <code>gateway ledger reprice</code>.
-        </p>
-      )}
-    </Card>
-  );
-}
-
-function Fact({ count, text }: { readonly count: number; readonly text: string }) {
-  if (count === 0) return null;
-  return (
-    <li class="fact">
-      <span>{text}</span>
-      <span class="number">{formatCount(count)}</span>
-    </li>
   );
 }

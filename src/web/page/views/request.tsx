@@ -3,7 +3,6 @@
 import { useEffect } from "preact/hooks";
 import type { Derivation, RequestRecord } from "../../api.ts";
 import { Copy, Dialog, Failure } from "../parts/basic.tsx";
-import { go, hrefOf } from "../state/route.ts";
 import { useData } from "../state/use.ts";
 
 /** A line is in the ledger a moment after its request has ended. */
@@ -15,12 +14,14 @@ export function RequestPanel({
   id,
   request,
   isOpen,
+  onClose,
 }: {
   readonly id: string;
   /** Null: it has not ended, or is none of the last ones. */
   readonly request: RequestRecord | null;
   /** Its answer is streaming now. */
   readonly isOpen: boolean;
+  readonly onClose: () => void;
 }) {
   const { data, error, load } = useData<Derivation>(`request?id=${encodeURIComponent(id)}`);
   const lines = data?.lines ?? null;
@@ -31,7 +32,7 @@ export function RequestPanel({
     return () => clearTimeout(timer);
   }, [data, isAwaited, load]);
   return (
-    <Dialog title="How this charge was computed" side onClose={() => go(hrefOf(["live"]), "replace")}>
+    <Dialog title="How this charge was computed" side onClose={onClose}>
       {typeof request?.problem === "string" && <p class="problem">{request.problem}</p>}
       {error !== null && <Failure text={error} retry={load} />}
       {lines === null ? (

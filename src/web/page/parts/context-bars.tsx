@@ -1,0 +1,71 @@
+// What the prompts of a session consisted of: a stacked bar for each request.
+
+import type { SessionReply } from "../../api.ts";
+import { colourNames } from "./colours.ts";
+import { formatShort } from "./format.ts";
+
+const HEIGHT = 80;
+const ROOM_PX = 680;
+const MAX_STEP_PX = 18;
+
+const KIND_TITLES: Readonly<Record<string, string>> = {
+  system: "system prompt",
+  tool: "tool definitions",
+  user: "messages of the user",
+  assistant: "answers",
+  call: "calls of tools",
+  result: "results of tools",
+};
+
+export function ContextBars({ context }: { readonly context: SessionReply["context"] }) {
+  const kinds = [...new Set(context.flatMap(({ tokens }) => Object.keys(tokens)))];
+  const colours = colourNames(kinds);
+  const step = Math.max(4, Math.min(MAX_STEP_PX, ROOM_PX / context.length));
+  const width = step * context.length;
+  const most = Math.max(1, ...context.map(({ tokens }) => sum(Object.values(tokens))));
+  const last = context.at(-1)?.tokens ?? {};
+  return (
+    <figure class="timeline">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Context of each request">
+        <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
+          {context.map(({ id, tokens }, index) => {
+            let y = HEIGHT;
+            return (
+              <g key={id}>
+                {kinds.map((kind, at) => {
+                  const height = ((tokens[kind] ?? 0) / most) * HEIGHT;
+                  y -= height;
+                  return (
+                    <rect
+                      key={kind}
+                      class={`f${colours[at] ?? 0}`}
+                      x={index * step}
+                      y={y}
+                      width={Math.max(1, step - 1)}
+                      height={height}
+                    />
+                  );
+                })}
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      <figcaption>
+        <p class="quiet">Tokens of the last prompt, estimated by the length of its parts:</p>
+        <ul class="keys-of">
+          {kinds.map((kind, at) => (
+            <li key={kind}>
+              <span class={`swatch c${colours[at] ?? 0}`} aria-hidden="true" />{" "}
+              {KIND_TITLES[kind] ?? kind.replaceAll("_", " ")} {formatShort(last[kind] ?? 0)}
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}

@@ -1,0 +1,23 @@
+// A table as a file of comma-separated values.
+
+/** A program of tables would run a cell that begins with one of these. */
+const FORMULA = /^[=+@\t\r]|^-(?!\d)/;
+
+export function writeCsv(rows: readonly (readonly (string | number | null)[])[]): string {
+  return rows.map((row) => `${row.map(writeCell).join(",")}\r\n`).join("");
+}
+
+function writeCell(value: string | number | null): string {
+  const text = value === null ? "" : `${value}`;
+  const safe = FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+export function saveCsv(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `${name}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

@@ -1,0 +1,174 @@
+// The period and the filters of a view, and how to change them.
+
+import { useState } from "preact/hooks";
+import { type FilterName, FILTERS, type NamesReply } from "../../api.ts";
+import { go } from "../state/route.ts";
+import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
+import { useData } from "../state/use.ts";
+import { Failure } from "./basic.tsx";
+import { formatClock, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
+
+interface Place {
+  readonly path: readonly string[];
+  readonly scope: ViewScope;
+  /** What else is in the address. */
+  readonly more?: Readonly<Record<string, string>>;
+  /** ISO: the sums are of this moment. */
+  readonly asOf?: string | undefined;
+}
+
+export function ScopeBar({ path, scope, more = {}, asOf }: Place) {
+  const show = (next: ViewScope): void => go(hrefScoped(path, next, more), "replace");
+  const active = FILTERS.filter((name) => scope.filters[name] !== undefined);
+  return (
+    <div class="scope" role="group" aria-label="What is shown">
+      <PeriodField period={scope.period} show={(period) => show({ ...scope, period })} />
+      {active.map((name) => (
+        <span class="chip" key={name}>
+          <span class="quiet">{name}</span>{" "}
+          <b class="name" title={nameOf(scope.filters[name] ?? "")}>
+            {nameOf(scope.filters[name] ?? "")}
+          </b>
+          <button
+            type="button"
+            aria-label={`Remove the filter ${name}`}
+            onClick={() => show(widen(scope, name))}
+          >
+            ✕
+          </button>
+        </span>
+      ))}
+      <AddFilter scope={scope} show={show} />
+      {active.length > 1 && (
+        <button type="button" class="plain" onClick={() => show({ ...scope, filters: {} })}>
+          Remove all filters
+        </button>
+      )}
+      {asOf !== undefined && (
+        <span class="quiet as-of">
+          as of <time dateTime={asOf}>{formatClock(Date.parse(asOf))}</time>
+        </span>
+      )}
+    </div>
+  );
+}
+
+const CHOOSE = "choose";
+
+function PeriodField({ period, show }: { readonly period: string; readonly show: (period: string) => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const isWord = PERIOD_WORDS.includes(period);
+  return (
+    <>
+      <select
+        aria-label="Period"
+        value={isOpen ? CHOOSE : period}
+        onChange={({ currentTarget: { value } }) => {
+          setOpen(value === CHOOSE);
+          if (value !== CHOOSE) show(value);
+        }}
+      >
+        {PERIOD_WORDS.map((word) => (
+          <option key={word} value={word}>
+            {namePeriod(word)}
+          </option>
+        ))}
+        {!isWord && <option value={period}>{namePeriod(period)}</option>}
+        <option value={CHOOSE}>Other days …</option>
+      </select>
+      {isOpen && (
+        <Days
+          show={(days) => {
+            setOpen(false);
+            show(days);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function Days({ show }: { readonly show: (days: string) => void }) {
+  const [from, setFrom] = useState("");
+  const [to, setTo] = useState("");
+  return (
+    <form
+      class="days"
+      onSubmit={(event) => {
+        event.preventDefault();
+        show(from === to || to === "" ? from : `${from}..${to}`);
+      }}
+    >
+      <input
+        type="date"
+        aria-label="First day"
+        required
+        value={from}
+        max={to === "" ? undefined : to}
+        onInput={({ currentTarget }) => setFrom(currentTarget.value)}
+      />
+      –
+      <input
+        type="date"
+        aria-label="Last day"
+        value={to}
+        min={from}
+        onInput={({ currentTarget }) => setTo(currentTarget.value)}
+      />
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+function AddFilter({
+  scope,
+  show,
+}: {
+  readonly scope: ViewScope;
+  readonly show: (scope: ViewScope) => void;
+}) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="menu" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary class="button">Filter</summary>
+      {isOpen && (
+        <Filters
+          scope={scope}
+          show={(next) => {
+            setOpen(false);
+            show(next);
+          }}
+        />
+      )}
+    </details>
+  );
+}
+
+const LISTED: readonly FilterName[] = FILTERS.filter((name) => name !== "session");
+
+function Filters({ scope, show }: { readonly scope: ViewScope; readonly show: (scope: ViewScope) => void }) {
+  const { data, error, load } = useData<NamesReply>(`names?${askScoped(scope)}`);
+  if (error !== null) return <Failure text={error} retry={load} />;
+  return (
+    <div class="menu-body">
+      {LISTED.filter((name) => scope.filters[name] === undefined).map((name) => (
+        <label class="field" key={name}>
+          <span>{name}</span>
+          <select
+            value=""
+            disabled={data === null}
+            onChange={({ currentTarget: { value } }) => show(narrow(scope, name, value.slice(1)))}
+          >
+            <option value="">{data === null ? "Reading …" : "all"}</option>
+            {data?.[name]?.map((each) => (
+              // Behind a sign, because an empty name is one, too.
+              <option key={each} value={`=${each}`}>
+                {nameOf(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+      ))}
+    </div>
+  );
+}

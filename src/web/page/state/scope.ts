@@ -1,0 +1,43 @@
+// Which requests a view shows. It is in the address of every view, so that it can be shared, kept as a bookmark, and goes along
+// from one view to the next.
+
+import { DEFAULT_PERIOD, type FilterName, FILTERS, type Filters } from "../../api.ts";
+import { hrefOf, type Route } from "./route.ts";
+
+export interface ViewScope {
+  readonly period: string;
+  readonly filters: Filters;
+}
+
+export function readScope({ query }: Route): ViewScope {
+  const filters = FILTERS.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []));
+  return { period: query.get("period") ?? DEFAULT_PERIOD, filters: Object.fromEntries(filters) };
+}
+
+function writeScope({ period, filters }: ViewScope): Record<string, string> {
+  const set = FILTERS.flatMap((name) => (filters[name] === undefined ? [] : [[name, filters[name]]]));
+  return { period, ...Object.fromEntries(set) };
+}
+
+/** The query of a request for data. */
+export function askScoped(scope: ViewScope, more: Readonly<Record<string, string>> = {}): string {
+  return new URLSearchParams({ ...writeScope(scope), ...more }).toString();
+}
+
+export function hrefScoped(
+  path: readonly string[],
+  scope: ViewScope,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  return hrefOf(path, { ...writeScope(scope), ...more });
+}
+
+/** Only requests with this name, too. */
+export function narrow(scope: ViewScope, name: FilterName, value: string): ViewScope {
+  return { ...scope, filters: { ...scope.filters, [name]: value } };
+}
+
+export function widen({ period, filters }: ViewScope, name: FilterName): ViewScope {
+  const { [name]: _, ...others } = filters;
+  return { period, filters: others };
+}

@@ -1,0 +1,264 @@
+// The overview's cards below the chart.
+
+import type { DescribedTotals, LabelHours, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
+import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
+import {
+  formatCount,
+  formatRate,
+  formatShort,
+  formatSpan,
+  formatSum,
+  formatUsd,
+  nameKind,
+  nameLimit,
+  nameOf,
+} from "../parts/format.ts";
+import { hrefOf } from "../state/route.ts";
+import { askScoped, hrefScoped, narrow, type ViewScope } from "../state/scope.ts";
+import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
+import { compareNearness, readShare } from "./status.tsx";
+
+export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
+  const now = useNow(30_000);
+  return (
+    <Card title="Limits">
+      {limits.length === 0 ? (
+        <Empty title="No key and no group has a limit in USD.">
+          <p>
+            Set one under <a href={hrefOf(["keys"])}>Keys</a>.
+          </p>
+        </Empty>
+      ) : (
+        <ul class="limits">
+          {limits.toSorted(compareNearness).map((row) => (
+            <li key={`${row.holder.kind} ${row.holder.name} ${row.limit}`}>
+              <Limit row={row} now={now} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+const REFRESH_MS = 15_000;
+
+/** Why prompts were not read from the cache, what that cost, and what helps. */
+export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
+  const { data, error, load, tookMs } = useData<MissesReply>(`misses?${askScoped(scope)}`);
+  useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
+  const note =
+    data === null ? undefined : `${formatCount(data.misses)} of ${formatCount(data.requests)} requests`;
+  return (
+    <Card title="Cache misses" note={note} id="misses">
+      {error !== null && <Failure text={error} retry={load} />}
+      {data === null && error === null && <Empty title="Still counting …" />}
+      {data !== null && data.causes.length === 0 && <Empty title="No prompt missed the cache." />}
+      {data !== null && data.causes.length > 0 && (
+        <>
+          <ul class="causes">
+            {data.causes.slice(0, 6).map(({ cause, help, misses, usd }) => (
+              <li key={cause}>
+                <p class="fact">
+                  <b>{cause}</b>
+                  <span class="number">
+                    <span class="quiet">{formatCount(misses)} × </span> {formatSum(usd)}
+                  </span>
+                </p>
+                {help !== null && <p class="quiet">{writeHelp(help)}</p>}
+              </li>
+            ))}
+          </ul>
+          <p class="fact total">
+            <span>{data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}</span>
+            <b class="number" title={`$${data.usd}`}>
+              {formatSum(data.usd)}
+            </b>
+          </p>
+        </>
+      )}
+    </Card>
+  );
+}
+
+/** As a sentence. */
+function writeHelp(help: string): string {
+  const text = help.replaceAll("`", "");
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+}
+
+const SLOTS_PER_HOUR = 6;
+
+/** What an hour of work costs, by label. */
+export function Work({ work, scope }: { readonly work: readonly LabelHours[]; readonly scope: ViewScope }) {
+  return (
+    <Card title="An hour of work" note="by label">
+      {work.length === 0 ? (
+        <Empty title="None yet." />
+      ) : (
+        <table class="kinds names">
+          <caption class="hidden">Hours and their price by label</caption>
+          <thead>
+            <tr>
+              <th scope="col">Label</th>
+              <th scope="col" class="number">
+                Hours
+              </th>
+              <th scope="col" class="number">
+                Cost
+              </th>
+              <th scope="col" class="number">
+                An hour
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {work.map(({ label, slots, charge_usd: charge, usd_per_hour: price }) => (
+              <tr key={label}>
+                <th scope="row">
+                  <a
+                    class="name"
+                    title={nameOf(label)}
+                    href={hrefScoped(["sessions"], narrow(scope, "label", label))}
+                  >
+                    {nameOf(label)}
+                  </a>
+                </th>
+                <td class="number">{(slots / SLOTS_PER_HOUR).toFixed(1)}</td>
+                <td class="number">{formatSum(charge)}</td>
+                <td class="number">
+                  <b>{formatUsd(price, 2)}</b>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <p class="quiet">Ten minutes in which a request began count as work.</p>
+    </Card>
+  );
+}
+
+export function Limit({ row, now }: { readonly row: LimitRow; readonly now: number }) {
+  const { holder, limit, usd, spent_usd: spent, left_usd: left, resets, warning } = row;
+  const isSpent = left === "0";
+  const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
+  const label = `${holder.kind} ${holder.name}, ${nameLimit(limit)}`;
+  const tone = isSpent ? "bad" : warning === null ? "good" : "warn";
+  return (
+    <>
+      <div class="limit-head">
+        <span>
+          <b>{holder.name}</b>{" "}
+          <span class="quiet">
+            {holder.kind === "group" ? "group, " : ""}
+            {nameLimit(limit)}
+          </span>
+        </span>
+        <span class="number">
+          {formatUsd(spent)} <span class="quiet">of {formatUsd(usd)}</span>
+        </span>
+      </div>
+      <Bar tone={tone} share={readShare(row)} label={label} />
+      <p class={isSpent ? "quiet bad-text" : "quiet"}>
+        {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
+        {end}
+      </p>
+    </>
+  );
+}
+
+export function Tokens({ total }: { readonly total: DescribedTotals }) {
+  const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
+  const most = Math.max(1, ...kinds.map(([, count]) => count));
+  const rate = total.cache_hit_rate;
+  return (
+    <Card
+      title="Tokens"
+      note={`${formatCount(total.requests)} ${total.requests === 1 ? "request" : "requests"}`}
+    >
+      {kinds.length === 0 ? (
+        <Empty title="None yet." />
+      ) : (
+        <table class="kinds">
+          <caption class="hidden">Tokens by kind</caption>
+          <thead class="hidden">
+            <tr>
+              <th scope="col">Kind</th>
+              <th scope="col">Share</th>
+              <th scope="col">Tokens</th>
+            </tr>
+          </thead>
+          <tbody>
+            {kinds.map(([kind, count]) => (
+              <tr key={kind}>
+                <th scope="row">{nameKind(kind)}</th>
+                <td class="share" aria-hidden="true">
+                  <Bar tone="plain" share={count / most} />
+                </td>
+                <td class="number" title={formatCount(count)}>
+                  {formatShort(count)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <p class="fact">
+        <span>Cache hit rate</span>
+        <b>{formatRate(rate)}</b>
+      </p>
+      <p class="quiet">The share of all input that was read from the cache.</p>
+      {total.paid_by_plan_usd !== undefined && (
+        <p class="fact">
+          <span>Paid by a plan, at official prices</span>
+          <b>{formatUsd(total.paid_by_plan_usd)}</b>
+        </p>
+      )}
+    </Card>
+  );
+}
+
+/** What the amounts do not include. */
+export function Gaps({ data: { total, unpriced, unreadable } }: { readonly data: OverviewReply }) {
+  const isWhole = unpriced.length === 0 && total.unknown === 0 && total.partial === 0 && unreadable === 0;
+  return (
+    <Card title="Gaps and estimates">
+      {isWhole ? (
+        <Empty
+          title={total.requests === 0 ? "No requests yet." : "None: every request has its exact price."}
+        />
+      ) : (
+        <ul class="facts">
+          {unpriced.map(({ name, requests }) => (
+            <li key={name} class="fact">
+              <span>
+                <b>{name}</b> has no price: not in these amounts
+              </span>
+              <span class="number">{formatCount(requests)}</span>
+            </li>
+          ))}
+          <Fact count={total.unknown} text="Usage is not known: not in these amounts" />
+          <Fact count={total.partial} text="Ended early: partly estimated, and included" />
+          <Fact count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
+        </ul>
+      )}
+      {unpriced.length > 0 && (
+        <p class="quiet">
+          Add the price to <code>prices</code> in the config file, then run{" "}
+          <code>gateway ledger reprice</code>.
+        </p>
+      )}
+    </Card>
+  );
+}
+
+function Fact({ count, text }: { readonly count: number; readonly text: string }) {
+  if (count === 0) return null;
+  return (
+    <li class="fact">
+      <span>{text}</span>
+      <span class="number">{formatCount(count)}</span>
+    </li>
+  );
+}

@@ -1,0 +1,129 @@
+// The requests of a view one by one, their names, and what the cache missed. Runs in the worker.
+
+import {
+  findRequests,
+  type IndexedRequest,
+  listRequests,
+  type RequestPlaces,
+  type RequestQuery,
+} from "../../billing/index/requests.ts";
+import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
+import { adviseOn, describeCause } from "../../billing/report/cache-causes.ts";
+import { reportMisses } from "../../billing/report/cache-misses.ts";
+import {
+  countCached,
+  countInput,
+  countOutput,
+  hasNames,
+  openTotals,
+  selectGroups,
+} from "../../billing/report/report.ts";
+import { readMiss } from "../../billing/report/sessions.ts";
+import { addUsd, formatDecimal, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { NO_SENDER } from "../../billing/index/traits.ts";
+import {
+  FILTERS,
+  MAX_ROWS,
+  type MissesReply,
+  type NamesReply,
+  type RequestRow,
+  type RequestsReply,
+} from "../api.ts";
+import { type Clock, findRange, type Scope, toIso } from "./scope.ts";
+
+export interface RequestsQuery extends Scope {
+  readonly from: number;
+  readonly most: number;
+}
+
+/** Of the last question: the next one asks for another place of the same list. */
+let known: { readonly name: string; readonly places: RequestPlaces } | null = null;
+
+export function showRequests(
+  index: LedgerIndex,
+  { period, only, from, most }: RequestsQuery,
+  clock: Clock,
+): RequestsReply {
+  const { since, end } = findRange(period, clock);
+  const { session, ...names } = only;
+  const query: RequestQuery = {
+    since: since === null ? null : toIso(since),
+    until: toIso(end),
+    session,
+    wants: (traits) => hasNames({ traits, sender: NO_SENDER, span: "" }, names),
+  };
+  const { lines } = index.progress;
+  const name = JSON.stringify([lines, query.since, query.until, only]);
+  if (known?.name !== name) known = { name, places: findRequests(index, query) };
+  const { places } = known;
+  const rows = listRequests(places, query, { from, most: Math.min(most, MAX_ROWS) });
+  return { total: places.total, lines, from, rows: rows.map(describeRequest) };
+}
+
+function describeRequest(request: IndexedRequest): RequestRow {
+  const { id, time, traits, sender, counts, charge, official, miss } = request;
+  const { key, group, channel, model, tool, label, outcome, basis, kinds, paidBy } = traits;
+  const usage = new Map(kinds.map((kind, index) => [kind, counts[index] ?? 0]));
+  const totals = { ...openTotals(), usage };
+  const missed = miss === null ? null : readMiss({ id, time, cache: miss });
+  const isKnown = request.isCorrected || (basis !== "unknown" && basis !== "unpriced");
+  return {
+    id,
+    time,
+    key,
+    group,
+    channel,
+    model,
+    tool,
+    label,
+    session: sender.session,
+    agent: sender.agent,
+    status: request.status,
+    outcome,
+    first_byte_ms: request.firstByteMs,
+    duration_ms: request.durationMs,
+    input: countInput(totals),
+    cached: countCached(totals),
+    output: countOutput(totals),
+    charge_usd: isKnown ? formatUsd(charge) : null,
+    ...(paidBy === "plan" && { paid_by_plan_usd: formatDecimal(official) }),
+    ...(missed !== null && { missed }),
+  };
+}
+
+const MAX_NAMES = 200;
+
+export function listNames(index: LedgerIndex, { period, only }: Scope, clock: Clock): NamesReply {
+  const { since, end } = findRange(period, clock);
+  const range = { since: since === null ? null : toIso(since), until: toIso(end) };
+  const groups = selectGroups(index, { ...range, by: [], only });
+  const lists = FILTERS.flatMap((filter) => {
+    if (filter === "session") return [];
+    const charges = new Map<string, Usd>();
+    for (const { traits, charge } of groups) {
+      const name = traits[filter] ?? "";
+      charges.set(name, addUsd(charges.get(name) ?? ZERO_USD, charge));
+    }
+    const sorted = [...charges].toSorted(([, a], [, b]) => (a === b ? 0 : a > b ? -1 : 1));
+    return [[filter, sorted.slice(0, MAX_NAMES).map(([name]) => name)] as const];
+  });
+  return Object.fromEntries(lists);
+}
+
+export function listCauses(index: LedgerIndex, { period, only }: Scope, clock: Clock): MissesReply {
+  const { since, end } = findRange(period, clock);
+  const range = { since: since === null ? null : toIso(since), until: toIso(end) };
+  const { causes, total, requests } = reportMisses(index, { ...range, only });
+  return {
+    causes: causes.map(({ cause, totals }) => ({
+      cause: describeCause(cause),
+      help: adviseOn(cause),
+      misses: totals.misses,
+      tokens: totals.tokens,
+      usd: formatUsd(totals.cost),
+    })),
+    misses: total.misses,
+    usd: formatUsd(total.cost),
+    requests,
+  };
+}
