@@ -32,12 +32,13 @@ function addLeavers(plan: Plan): Plan {
   const changed = changeRequests({ ...plan, channels: own.slice(0, 1), clients }, (request) => {
     const refused: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status: 401 };
     const leave = { how: "fin", afterBytes: 1e9, afterMs: random.between(30, 300) } as const;
-    const gapMs = random.between(20, 300);
+    // The one that left is forgotten by then, and its trial would still run.
+    const gapMs = random.between(600, 1200);
     return request.number % 2 === 0
       ? { ...request, gapMs, leave: null, answers: [refused] }
       : { ...request, gapMs, leave, answers: [{ ...GOOD_ANSWER, kind: "silence" }] };
   });
-  return { ...changed, happenings: [] };
+  return { ...changed, drainMs: 0, happenings: [] };
 }
 
 /** In some runs, upstreams close idle connections soon, and the gateway learns of it late. */
