@@ -1435,6 +1435,11 @@ describe("the tools that an answer calls", () => {
   const called = { type: "tool_use", id: "t1", name: "Read", input: {} };
   const chatCall = { index: 0, id: "c1", type: "function", function: { name: "Read", arguments: "" } };
   const names = ["Read", "mcp__git__log"];
+  const parts = names.map((name) => ({ functionCall: { name, args: {} } }));
+  const contentCalls = { candidates: [{ content: { parts } }] };
+  // Only the first events of a kind are read for their text.
+  const text = Array.from({ length: 1000 }, () => ({ choices: [{ delta: { content: "x".repeat(50) } }] }));
+  const plain = text.map(() => ({ candidates: [{ content: { parts: [{ text: "x".repeat(50) }] } }] }));
 
   test.each<[string, Open, string, readonly string[] | undefined]>([
     [
@@ -1469,14 +1474,18 @@ describe("the tools that an answer calls", () => {
       openResponsesMeter,
       JSON.stringify({
         object: "response",
-        output: [{ type: "custom_tool_call", namespace: "functions", name: "exec" }],
+        output: [
+          { type: "custom_tool_call", namespace: "functions", name: "exec" },
+          { type: "function_call", namespace: "mcp__git__", name: "log" },
+        ],
       }),
-      ["exec"],
+      ["exec", "mcp__git__log"],
     ],
     [
       "chat, a stream",
       openChatMeter,
       events(
+        ...text,
         { choices: [{ delta: { tool_calls: [chatCall] } }] },
         { choices: [{ delta: { tool_calls: [{ index: 0, function: { arguments: '{"name":"no"}' } }] } }] },
       ),
@@ -1490,14 +1499,8 @@ describe("the tools that an answer calls", () => {
       }),
       names,
     ],
-    [
-      "content",
-      openContentMeter,
-      events({
-        candidates: [{ content: { parts: names.map((name) => ({ functionCall: { name, args: {} } })) } }],
-      }),
-      names,
-    ],
+    ["content, a stream", openContentMeter, events(...plain, contentCalls), names],
+    ["content, a body", openContentMeter, JSON.stringify(contentCalls), names],
     [
       "names that are none",
       openMessagesMeter,

@@ -209,7 +209,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
       const isSlow = call.some((each) => each.includes("[slow]"));
       await startProgram(gateway === null ? direct : [...PROGRAM, ...through], {
         folder: folder.path,
-        mostMs: PATIENCE_MS / 4,
+        mostMs: PATIENCE_MS,
         ...(gateway === null && { env }),
         ...(isSlow && { stopped: waitForSlow(model.requests.length) }),
       });
@@ -328,6 +328,6 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
         await gateway.stop();
       }
     },
-    PATIENCE_MS * 6,
+    PATIENCE_MS * 10,
   );
 });
