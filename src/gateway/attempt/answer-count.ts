@@ -33,6 +33,7 @@ export async function answerCount(r: Request, gateway: Gateway): Promise<void> {
     r.exchange.answer(200, fields, writeTokenCount(client, tokens));
   } finally {
     r.admission.release();
+    r.memory?.free();
   }
 }
 

@@ -48,16 +48,21 @@ describe("gateway models", () => {
     const chat = startDemoUpstream({ platform: "chat" });
     writeFileSync(
       folder.join("gateway.yaml"),
-      `channels: { local: { platform: chat, base_url: "${chat.url}", credential: x } }
+      `channels:
+  local: { platform: chat, base_url: "${chat.url}", credential: x }
+  own: { platform: messages, base_url: "${chat.url}", credential: x, models: [mine] }
 groups:
   plain: { platform: responses, channels: [local] }
   both: { platform: responses, channels: [local], convert: true }
   claude: { platform: messages, channels: [local], convert: true }
+  mixed: { platform: messages, channels: [local, own], convert: true }
 `,
     );
     const list: { group: string; converted: string[] }[] = JSON.parse((await models()).stdout);
     const converted = new Set(list.map(({ group, converted: names }) => `${group}: ${names.join()}`));
-    expect(converted).toEqual(new Set(["plain: ", "both: local", "claude: local"]));
+    expect(converted).toEqual(
+      new Set(["plain: ", "both: local", "claude: local", "mixed: local", "mixed: "]),
+    );
     const { stdout } = await run({ folder: folder.path }, "models");
     expect(stdout).toContain("local (Responses converted)");
     expect(stdout).toContain("local (converted)");

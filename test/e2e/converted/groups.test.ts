@@ -224,6 +224,27 @@ test.each<[string, () => Response]>([
   expect(count).toBeGreaterThan(0);
 });
 
+test("a long prompt whose tokens are counted leaves no memory taken", async () => {
+  const [far, near] = [openUpstream("responses"), openUpstream("chat")];
+  const gateway = open(
+    { far: channelOf("responses", far), near: channelOf("chat", near) },
+    {
+      r: { platform: "messages", channels: ["far"], convert: true },
+      c: { platform: "messages", channels: ["near"], convert: true },
+    },
+  );
+  const history = formUser("messages", { results: [], text: "long ".repeat(400_000), image: false }, []);
+  const counts = await Promise.all(
+    ["r", "c"].map(async (key) => {
+      const body = { model: "m", messages: history };
+      const answer: Any = await (await post(gateway, key, "/v1/messages/count_tokens", body)).json();
+      return answer.input_tokens;
+    }),
+  );
+  expect([counts[0], counts[1] > 400_000]).toEqual([4321, true]);
+  expect(gateway.running.gateway.memory.usedBytes).toBe(0);
+});
+
 test.each([
   ["requests_per_minute", [200, 200, 429]],
   ["concurrent_requests", [200, 200, 200]],
