@@ -57,7 +57,7 @@ export const gateway = startGatewayHere({
         group: "claude",
         secret: "sk-showcase-workstation",
         created: "2026-10-02",
-        limits: { usd_per_month: "280" },
+        limits: { usd_per_month: "42" },
       },
       {
         name: "ci",
@@ -123,11 +123,12 @@ async function takePictures(to: string): Promise<void> {
     ["console-overview", "?period=30d&by=model", "light"],
     ["console-session", "/sessions?period=7d&order=charge", "dark"],
   ] as const) {
-    const page = await browser.newPage({ colorScheme: scheme, viewport: { width: 1280, height: 860 } });
+    const page = await browser.newPage({ colorScheme: scheme, viewport: { width: 1280, height: 900 } });
     await page.goto(gateway.running.console?.createLink() ?? "");
     await page.getByRole("navigation").waitFor();
     await page.goto(`${gateway.url}/console${path}`);
     await page.getByRole("heading", { level: 2 }).first().waitFor();
+    if (path.startsWith("/sessions")) await page.locator("tbody a").first().click();
     await page.waitForTimeout(1500);
     await page.screenshot({ path: join(to, `${name}.png`) });
   }

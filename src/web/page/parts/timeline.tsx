@@ -8,7 +8,7 @@ import { formatClock, formatCount, formatMoment, formatShort, formatUsd } from "
 const UP_PX = 56;
 const DOWN_PX = 18;
 const MARK_PX = 10;
-const LANE_PX = UP_PX + DOWN_PX + MARK_PX + 12;
+const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 18;
 const ROOM_PX = 680;
@@ -23,7 +23,6 @@ export function Timeline({
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
   const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, ROOM_PX / Math.max(1, turns.length)));
-  const width = Math.max(step * turns.length, 60);
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const [first] = turns;
@@ -32,17 +31,7 @@ export function Timeline({
     <figure class="timeline">
       <div class="scroll" tabIndex={0} role="region" aria-label="Timeline">
         {used.map((agent) => (
-          <div class="lane" key={agent}>
-            {used.length > 1 && <p class="lane-name">{agent === "" ? "main agent" : agent}</p>}
-            <svg width={width} height={LANE_PX} viewBox={`0 0 ${width} ${LANE_PX}`} aria-hidden="true">
-              <line x1="0" x2={width} y1={MARK_PX + UP_PX} y2={MARK_PX + UP_PX} class="base" />
-              {turns.map((turn, index) =>
-                turn.agent === agent ? (
-                  <Turn key={turn.id} turn={turn} x={index * step} width={step} most={[mostIn, mostOut]} />
-                ) : null,
-              )}
-            </svg>
-          </div>
+          <Lane key={agent} agent={agent} turns={turns} step={step} most={[mostIn, mostOut]} />
         ))}
       </div>
       <figcaption>
@@ -74,27 +63,60 @@ export function Timeline({
   );
 }
 
+/** As high as its own largest prompt: small agents need little room. */
+function Lane({
+  agent,
+  turns,
+  step,
+  most,
+}: {
+  readonly agent: string;
+  readonly turns: readonly RequestRow[];
+  readonly step: number;
+  readonly most: readonly [number, number];
+}) {
+  const width = Math.max(step * turns.length, 60);
+  const largest = Math.max(...turns.map((turn) => (turn.agent === agent ? turn.input : 0)));
+  const base = MARK_PX + Math.max(MIN_UP_PX, Math.ceil((largest / most[0]) * UP_PX));
+  const height = base + DOWN_PX;
+  return (
+    <div class="lane">
+      <p class="lane-name">{agent === "" ? "main agent" : agent}</p>
+      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
+        <line x1="0" x2={width} y1={base} y2={base} class="base" />
+        {turns.map((turn, index) =>
+          turn.agent === agent ? (
+            <Turn key={turn.id} turn={turn} x={index * step} width={step} base={base} most={most} />
+          ) : null,
+        )}
+      </svg>
+    </div>
+  );
+}
+
 function Turn({
   turn,
   x,
   width,
+  base,
   most: [mostIn, mostOut],
 }: {
   readonly turn: RequestRow;
   readonly x: number;
   readonly width: number;
+  /** Where the line is. */
+  readonly base: number;
   readonly most: readonly [number, number];
 }) {
   const { id, input, cached, output, missed, outcome } = turn;
   const bar = Math.max(1, width - (width > 6 ? 2 : 1));
-  const base = MARK_PX + UP_PX;
   const [readPx, newPx] = [cached, input - cached].map((tokens) => (tokens / mostIn) * UP_PX);
   const outPx = Math.max(output > 0 ? 1 : 0, (output / mostOut) * DOWN_PX);
   const isFailed = outcome !== "complete" && outcome !== "client_closed";
   return (
     <a href={hrefOf(["requests", id], { period: "all", session: turn.session })} tabIndex={-1}>
       <title>{describeTurn(turn)}</title>
-      <rect class="hit" x={x} y="0" width={width} height={LANE_PX} />
+      <rect class="hit" x={x} y="0" width={width} height={base + DOWN_PX} />
       <rect class="t-cached" x={x} y={base - (readPx ?? 0)} width={bar} height={readPx} />
       <rect class="t-new" x={x} y={base - (readPx ?? 0) - (newPx ?? 0)} width={bar} height={newPx} />
       <rect class="t-output" x={x} y={base + 1} width={bar} height={outPx} />
