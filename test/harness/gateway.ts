@@ -144,7 +144,7 @@ export async function startGateway(
     exited: child.exited,
     stop: async () => {
       child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+      const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
       const status = await child.exited;
       clearTimeout(timer);
       prepared.clean();

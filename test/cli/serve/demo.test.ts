@@ -28,7 +28,7 @@ for (const shell of ["sh", "bash", "zsh", "fish"]) {
   });
 }
 
-test.each([
+test.skipIf(Bun.which("curl") === null).each([
   [80, "The demo is ready. Its models are simulated. Ctrl-C stops it."],
   [60, "The demo is ready. Its models are simulated."],
 ])(

@@ -420,7 +420,7 @@ describe("variables that make a tool bypass the gateway", () => {
       const words = ["env", name, "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
       const around = { folder: folder.path, env: HOSTILE };
       const { stdout, stderr } = await run(around, ...words, "--shell", "bash");
-      const child = Bun.spawn(["bash", "--norc", "-ec", `${stdout}\nenv`], {
+      const child = Bun.spawn(["sh", "-ec", `${stdout}\nenv`], {
         env: { PATH: process.env["PATH"], ...HOSTILE, KEPT: "1" },
         stdout: "pipe",
       });

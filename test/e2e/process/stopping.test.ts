@@ -189,7 +189,7 @@ async function serve(args: readonly string[], env: Record<string, string> = {}):
     stderr: "pipe",
     env: { ...process.env, GATEWAY_CONFIG: undefined, ...env },
   });
-  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
   const [status, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
   clearTimeout(timer);
   return { status, stderr };
