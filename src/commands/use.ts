@@ -31,6 +31,10 @@ export const USE: CommandTable = {
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
       ["--transparent", "keep Claude Code's own address: a proxy of this run leads to the gateway"],
+      [
+        "--record <name>",
+        "write this run's prompts and answers to a recording, for `gateway serve --replay`",
+      ],
       ["--list", "list the tools, and which are installed"],
       ["--json", "with --list: one JSON document on stdout"],
       ["--yes", "agree that a tool with a subscription login uses metered API billing"],
@@ -41,6 +45,10 @@ export const USE: CommandTable = {
       ["gateway run claude", "Claude Code; options after the tool's name are the tool's own"],
       ["gateway run --group cheap claude", "with a key in another group; the gateway's options come first"],
       ['gateway run codex exec "say hello"', "one prompt to Codex"],
+      [
+        'gateway run --record agent-test claude -p "say hello"',
+        "record a run, to replay it without an account",
+      ],
       ["gateway run openai python app.py", "a program that uses the OpenAI SDK"],
       ["gateway run --list", "the tools, and which are installed"],
     ],

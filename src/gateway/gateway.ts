@@ -32,8 +32,8 @@ export interface Recorder {
   openTurn(r: Request, message: Uint8Array): void;
   /** The config has changed. */
   follow(catalog: Catalog): void;
-  /** Records the requests of a run from now on; null: no more. */
-  recordRun(session: string, name: string | null): void;
+  /** Records the requests of a run from now on; null: no more. Returns what it has recorded. */
+  recordRun(session: string, name: string | null): { readonly folder: string; readonly requests: number };
   /** What is recorded now. */
   readonly active: readonly { readonly name: string; readonly key: string | null }[];
   /** Resolves when everything is written. */

@@ -27,6 +27,7 @@ export interface RunFlags extends ToolFlags {
   readonly list?: true;
   readonly statusline?: true;
   readonly transparent?: true;
+  readonly record?: string;
   readonly json?: true;
 }
 
@@ -63,6 +64,7 @@ export async function runTool(
   await explainRun(connected, flags, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
+  const endRecording = await startRecording(flags.record, connection.base, run.session);
   const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
   transparent?.notes.forEach((note) => printNote(note, "dim"));
   const settings = transparent?.setting ?? prepare(tool, connection, process.env);
@@ -72,7 +74,17 @@ export async function runTool(
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     transparent?.close();
+    await endRecording();
   }
+}
+
+/** Returns what ends the recording. */
+async function startRecording(
+  name: string | undefined,
+  base: string,
+  session: string,
+): Promise<() => Promise<void>> {
+  return name === undefined ? async () => {} : (await import("./record.ts")).recordRun(name, base, session);
 }
 
 /** Somebody with a plan and no config yet: the tool's own login is enough. */

@@ -176,8 +176,7 @@ async function answerRecording(
   const { success, data } = recordingSchema.safeParse(parseJson(await request.text()));
   if (!success) return refuse(400, "That is not a session and the name of a recording.");
   const recorder = await openRecorder();
-  recorder.recordRun(data.session, data.name);
-  return Response.json({ recordings: recorder.active.map(({ name }) => name) });
+  return Response.json(recorder.recordRun(data.session, data.name));
 }
 
 function refuse(status: number, message: string): Response {

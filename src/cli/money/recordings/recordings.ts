@@ -96,6 +96,11 @@ export function showRecording(name: string, flags: RecordingFlags): void {
   ]);
 }
 
+export async function exportRecording(name: string, flags: LedgerFlags): Promise<void> {
+  const { writeHar } = await import("../../../recording/har.ts");
+  printJson(writeHar(findRecording(name, flags)));
+}
+
 export async function dropRecordings(
   names: readonly string[],
   flags: LedgerFlags & { readonly yes?: true },

@@ -26,7 +26,8 @@ const SCHEME = /^(?:basic|bearer|token)\s+/i;
 export class RequestRecorder implements Recorder {
   readonly #gateway: Gateway;
   readonly #root: string;
-  readonly #runs = new Map<string, string>();
+  /** By the ids of `gateway run`. */
+  readonly #runs = new Map<string, { readonly name: string; requests: number }>();
   /** Recordings that could not go on. They begin again after a change of the config. */
   readonly #stopped = new Set<string>();
   /** The recordings of keys that the log has named. */
@@ -47,7 +48,10 @@ export class RequestRecorder implements Recorder {
     const keys = [...this.#gateway.catalog.keys.values()].flatMap(({ name: key, record }) =>
       record === undefined ? [] : [{ name: record, key }],
     );
-    const runs = [...new Set(this.#runs.values())].map((name) => ({ name, key: null }));
+    const runs = [...new Set(this.#runs.values().map(({ name }) => name))].map((name) => ({
+      name,
+      key: null,
+    }));
     return [...keys, ...runs].filter(({ name }) => !this.#stopped.has(name));
   }
 
@@ -66,21 +70,20 @@ export class RequestRecorder implements Recorder {
     this.#removeOld(catalog);
   }
 
-  recordRun(session: string, name: string | null): void {
+  recordRun(session: string, name: string | null): ReturnType<Recorder["recordRun"]> {
     const { observer } = this.#gateway;
+    const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
+    const folder = join(this.#root, known.name);
     if (name === null) {
-      const ended = this.#runs.get(session);
-      if (this.#runs.delete(session))
-        observer.notice("note", `recording: a run ended, "${ended}" gets no more of it`);
-      return;
+      this.#runs.delete(session);
+      observer.notice("note", `recording: a run ended, "${known.name}" gets no more of it`);
+      return { folder, requests: known.requests };
     }
     if (this.#runs.size >= MAX_RUNS) this.#runs.clear();
-    this.#runs.set(session, name);
+    this.#runs.set(session, known);
     this.#stopped.delete(name);
-    observer.notice(
-      "warning",
-      `recording: requests of a run and their answers are written to ${join(this.#root, name)}`,
-    );
+    observer.notice("warning", `recording: requests of a run and their answers are written to ${folder}`);
+    return { folder, requests: 0 };
   }
 
   open(r: Request): void {
@@ -110,8 +113,10 @@ export class RequestRecorder implements Recorder {
   }
 
   #openTap(r: Request): Tap | null {
-    const name = r.key.record ?? this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    const run = this.#runs.get(r.exchange.field(RUN_HEADER) ?? "");
+    const name = run?.name ?? r.key.record;
     if (name === undefined || this.#stopped.has(name)) return null;
+    if (run !== undefined) run.requests += 1;
     const target = pathOf(r.exchange) + r.query;
     const { catalog } = this.#gateway;
     if (secretsOf(catalog).holds(target)) return null;

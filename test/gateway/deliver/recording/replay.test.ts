@@ -3,7 +3,10 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import OpenAi from "openai";
+import { parse } from "yaml";
 import { verifyLedger } from "../../../../src/billing/verify/verify.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { PROGRAM } from "../../../harness/program.ts";
@@ -163,4 +166,90 @@ test.each([
   const answer = await fetch(`${replay.url}/v1/models`, { headers });
   expect(answer.status).toBe(403);
   await replay.stop();
+});
+
+test("`recordings export` writes a HAR document with every request, and no key", async () => {
+  const child = Bun.spawn([...PROGRAM, "recordings", "export", folder, "--har"], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const text = await new Response(child.stdout).text();
+  const { log } = JSON.parse(text);
+  expect(log).toMatchObject({ version: "1.2", creator: { name: "gateway" } });
+  expect(log.entries.length).toBe(6);
+  expect(log.entries[0]).toMatchObject({ request: { method: "POST" }, response: { status: 200 } });
+  expect(log.entries[0].response.content.text).toContain('"type":"message"');
+  for (const platform of ["messages", "responses", "content"] as const)
+    expect(text).not.toContain(keyOf(platform));
+});
+
+const ONE_REQUEST = `
+  const { ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: token, ANTHROPIC_API_KEY: key, ANTHROPIC_CUSTOM_HEADERS: more } = process.env;
+  const own = Object.fromEntries(more.split("\\n").map((line) => line.split(": ")));
+  const body = JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 9, messages: [{ role: "user", content: "Hi" }] });
+  const headers = { "x-api-key": key ?? token, "content-type": "application/json", ...own };
+  console.log((await fetch(url + "/v1/messages", { method: "POST", headers, body })).status);
+`;
+
+test("`gateway run --record` records this run, and no other request of the same key", async () => {
+  const upstream = startDemoUpstream();
+  const gateway = await startGateway({ config: makeConfig(upstream) });
+  try {
+    const runOnce = async (...flags: string[]): Promise<string> => {
+      const words = ["run", "--url", gateway.url, ...flags, "anthropic", process.execPath, "-e", ONE_REQUEST];
+      const env = {
+        ...process.env,
+        GATEWAY_CONFIG: undefined,
+        GATEWAY_KEY: keyOf("messages"),
+        XDG_CONFIG_HOME: home.join("none"),
+      };
+      const child = Bun.spawn([...PROGRAM, ...words], {
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+        env,
+      });
+      return (await new Response(child.stdout).text()) + (await new Response(child.stderr).text());
+    };
+    expect(await runOnce("--record", "one-run")).toMatch(/200[^]*recorded: 1 request in/);
+    expect(await runOnce()).toMatch(/^200\n/);
+    await gateway.recorded(2);
+    expect(gateway.ledger().map(({ recording }) => recording)).toEqual(["one-run", undefined]);
+    expect(await runOnce("--record", "../away")).toContain("letters, digits");
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+});
+
+test.each([
+  ["the recorded request", "Hello at 2027-01-01 from 0b0c0d0e-1111-4222-8333-444455556666", 0],
+  ["another request", "Goodbye", 1],
+])("the workflow of examples/ runs a script that sends %s", async (_, content, expected) => {
+  const workflow = parse(readFileSync(join(import.meta.dir, "../../../../examples/replay-ci.yml"), "utf8"));
+  const [, step] = workflow.jobs.replay.steps;
+  using work = makeTempFolder();
+  cpSync(folder, work.join("recordings/agent-test"), { recursive: true });
+  const body = { model: "claude-haiku-4-5", max_tokens: 200, messages: [{ role: "user", content }] };
+  const send = `curl -s "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" -d '${JSON.stringify(body)}'`;
+  const write = (name: string, text: string) =>
+    writeFileSync(work.join(name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  write("agent-test.sh", `${send} > answer.json`);
+  write("gateway", `exec ${PROGRAM.join(" ")} "$@"`);
+  const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+  const port = String(free.port);
+  free.stop(true);
+  const script: string = step.run.replaceAll("8790", port);
+  const env = { ...process.env, ...step.env, PATH: `${work.path}:${process.env["PATH"] ?? ""}` };
+  env["ANTHROPIC_BASE_URL"] = step.env.ANTHROPIC_BASE_URL.replace("8790", port);
+  const ran = Bun.spawn(["bash", "-e", "-c", script], {
+    cwd: work.path,
+    env,
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  expect(await ran.exited).toBe(expected);
+  expect(readFileSync(work.join("answer.json"), "utf8")).toContain(
+    expected === 0 ? '"type":"message"' : "not in the recording",
+  );
 });
