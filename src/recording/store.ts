@@ -4,7 +4,6 @@
 
 import {
   type BigIntStats,
-  chmodSync,
   closeSync,
   existsSync,
   lstatSync,
@@ -56,7 +55,6 @@ function requireFolder(path: string, forbidden: number): BigIntStats | null {
 function makeFolder(path: string): BigIntStats {
   try {
     mkdirSync(path, { mode: 0o700 });
-    chmodSync(path, 0o700);
   } catch (error) {
     if (getErrorCode(error) !== "EEXIST") throw error;
   }
