@@ -35,6 +35,7 @@ describe("a made-up platform in a copy of the source", () => {
   beforeAll(() => {
     folder = makeTempFolder();
     cpSync(join(ROOT, "src"), folder.join("src"), { recursive: true });
+    cpSync(join(ROOT, "packaging"), folder.join("packaging"), { recursive: true });
     symlinkSync(join(ROOT, "node_modules"), folder.join("node_modules"));
     writeFileSync(
       folder.join("tsconfig.json"),

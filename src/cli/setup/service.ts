@@ -11,6 +11,7 @@ import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { listGateways, type RunningGateway } from "../access/running.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import {
   LABEL,
@@ -39,6 +40,7 @@ interface System {
   readonly enable: readonly string[][];
   readonly disable: readonly string[][];
   readonly reload: readonly string[][];
+  readonly restart: readonly string[][];
   readonly logs: string;
   isEnabled(): boolean;
   isRunning(): boolean;
@@ -65,6 +67,7 @@ function describeTask(): System {
     enable: [task("Create", "/XML", path, "/F"), task("Run")],
     disable: [task("End"), task("Delete", "/F")],
     reload: [],
+    restart: [task("End"), task("Run")],
     logs: `Get-Content -Tail 20 ${quoteWord(log)}`,
     isEnabled: () => run(task("Query")).ok,
     // What schtasks prints is in the user's language.
@@ -82,6 +85,7 @@ function describeSystemd(): System {
     enable: [systemctl("enable", "--now", UNIT_NAME)],
     disable: [systemctl("disable", "--now", UNIT_NAME)],
     reload: [systemctl("daemon-reload")],
+    restart: [systemctl("restart", UNIT_NAME)],
     logs: `journalctl --user -u ${UNIT_NAME}`,
     isEnabled: () => run(systemctl("is-enabled", UNIT_NAME)).text === "enabled",
     isRunning: () => run(systemctl("is-active", UNIT_NAME)).text === "active",
@@ -105,6 +109,7 @@ function describeLaunchd(): System {
       ["launchctl", "bootout", `${domain}/${LABEL}`],
     ],
     reload: [],
+    restart: [["launchctl", "kickstart", "-k", `${domain}/${LABEL}`]],
     logs: `tail ${quoteWord(log)}`,
     isEnabled: () => run(["launchctl", "print-disabled", domain]).text.includes(`"${LABEL}" => enabled`),
     isRunning: () => run(["launchctl", "print", `${domain}/${LABEL}`]).text.includes("state = running"),
@@ -192,6 +197,35 @@ export function showStatus(flags: StatusFlags): void {
   else
     print(`${running ? "running" : "not running"}, ${enabled ? "starts at login" : "off"}: ${system.path}`);
   printNote(installed ? `Its log: ${system.logs}` : "`gateway service install` installs it.");
+}
+
+const IDLE_WAIT_MS = 10 * 60_000;
+
+/** After an upgrade: what runs goes on with the version that it was started with. Streams are not cut for it. */
+export async function restartWhenIdle(): Promise<void> {
+  const gateways = await listGateways();
+  const system = existsSync(findSystem().path) ? findSystem() : null;
+  if (system === null || !system.isRunning()) {
+    for (const { pid } of gateways)
+      printNote(`The gateway of process ${pid} runs the version before until it is started again.`);
+    return;
+  }
+  const command = system.restart.map((words) => words.map((word) => quoteWord(word)).join(" ")).join(" && ");
+  const deadline = performance.now() + IDLE_WAIT_MS;
+  if (countStreams(gateways) > 0) printNote("The service is started again when no stream is open.");
+  while (countStreams(await listGateways()) > 0) {
+    if (performance.now() > deadline)
+      return printNote(`Streams are still open. To start the service again: ${command}`);
+    await Bun.sleep(IDLE_PAUSE_MS);
+  }
+  system.restart.forEach(runOrFail);
+  printNote("The service runs the new version.");
+}
+
+const IDLE_PAUSE_MS = 250;
+
+function countStreams(gateways: readonly RunningGateway[]): number {
+  return gateways.reduce((sum, { streams }) => sum + streams.length, 0);
 }
 
 interface Outcome {

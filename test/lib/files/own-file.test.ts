@@ -147,15 +147,20 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "billing/prices/build.ts": "is a script for developers",
 };
 
-test("nothing but own-file.ts opens files for writing by their names", () => {
-  const source = `${import.meta.dir}/../../../src`;
-  const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
-    readFileSync(`${source}/${name}`, "utf8")
-      .split("\n")
-      .some((line) => !/^\s*(\/\/|\*|\/\*)/.test(line) && (BY_NAME.test(line) || OPENS_TO_WRITE.test(line))),
-  );
-  expect(found.sort()).toEqual(Object.keys(EXCEPTIONS).sort());
-});
+test.skipIf(process.platform === "win32")(
+  "nothing but own-file.ts opens files for writing by their names",
+  () => {
+    const source = `${import.meta.dir}/../../../src`;
+    const found = [...new Bun.Glob("**/*.ts").scanSync(source)].filter((name) =>
+      readFileSync(`${source}/${name}`, "utf8")
+        .split("\n")
+        .some(
+          (line) => !/^\s*(\/\/|\*|\/\*)/.test(line) && (BY_NAME.test(line) || OPENS_TO_WRITE.test(line)),
+        ),
+    );
+    expect(found.sort()).toEqual(Object.keys(EXCEPTIONS).sort());
+  },
+);
 
 describe.skipIf(!WINDOWS)("on Windows, where an open file keeps its name", () => {
   const HOLD = `const fd = require("node:fs").openSync(process.argv[1], "r"); console.log("open"); setInterval(() => {}, 1000);`;
