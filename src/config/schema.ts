@@ -162,7 +162,7 @@ const size = scalar(readSize, SHAPES.size);
 const moment = scalar(readMoment, SHAPES.moment);
 const rank = scalar(readFrom(0, 1_000_000), SHAPES.count);
 const positive = scalar(readFrom(1, 1_000_000), SHAPES.count);
-/** One call is no repetition. */
+/** One call is not a repetition. */
 const repetitions = scalar(readFrom(2, 1_000_000), SHAPES.count);
 const onOrOff = z.enum(["on", "off"]).default("on");
 const platform = z.enum(PLATFORMS);

@@ -125,7 +125,7 @@ export const STORED_RESPONSE: readonly (readonly [method: string, tail: string, 
   ["POST", "/cancel", { label: "/v1/responses/{id}/cancel", purpose: "resource", ...RESPONSES }],
 ];
 
-/** How the paths of a dialect begin. A path that begins so, but is no endpoint, gets the error of that dialect. */
+/** How the paths of a dialect begin. A path that begins so, but is not an endpoint, gets the error of that dialect. */
 export const DIALECT_PATHS: Readonly<Record<DialectName, string>> = {
   messages: "/v1/messages",
   responses: "/v1/responses",

@@ -7,7 +7,7 @@ import { VOLATILE_MEMBERS, VOLATILE_TEXTS, WORKING_FOLDERS } from "./rules.ts";
 /** A body that is compared with others. */
 export interface Comparable {
   readonly text: string;
-  /** Undefined: it is no JSON. */
+  /** Undefined: it is not JSON. */
   readonly value: unknown;
   /** The working folders that it names, the longest first. */
   readonly folders: readonly string[];

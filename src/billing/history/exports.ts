@@ -54,7 +54,7 @@ export interface Export {
   readonly rows: readonly Row[];
 }
 
-/** Null: it is no export that is known. */
+/** Null: it is not an export that is known. */
 export function readExport(text: string): Export | null {
   const json = parseJson(text);
   const rows = (json === undefined ? readCsv(text) : readPages(json)).flatMap(

@@ -156,7 +156,7 @@ export class IndexFollower {
     }
   }
 
-  /** False: it is no row. */
+  /** False: it is not a row. */
   #addLine(text: string): boolean {
     const row = readRow(text);
     if (row === null) {

@@ -49,7 +49,7 @@ export class SessionChanges {
     const change = this.#changes.get(session) ?? { sum: readSum(session, database), line: 0 };
     this.#changes.set(session, change);
     addEntry(change.sum, entry);
-    // A correction is no use of the session.
+    // A correction does not use the session.
     if (usage !== null) change.line = line;
   }
 

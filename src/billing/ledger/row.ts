@@ -62,7 +62,7 @@ export function rowOf(line: unknown): Row | null {
   return describeRow(line, time, { ...amounts, was, limit, replaced });
 }
 
-/** A mark is no request, and only limits count its amount. */
+/** A mark is not a request, and only limits count its amount. */
 function readMark(line: Row["line"]): Row | null {
   const nothing = { official: null, charge: null };
   const names = { ...line, channel: "", model: "", usage: {} };
@@ -212,7 +212,7 @@ function readRequests(path: string, from: number): Recent[] {
   return requests;
 }
 
-/** Its limit is no estimate, unless its output was not counted. */
+/** Its limit is not an estimate, unless its output was not counted. */
 function isPaid({ line }: Row): boolean {
   return line["paid_by"] !== undefined && line["suspect"] === undefined;
 }

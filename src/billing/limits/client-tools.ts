@@ -69,7 +69,7 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
   walkMembers(body, findStart(body), (keyStart, keyEnd, value) => {
     const key = readKey(body, keyStart, keyEnd);
     const end = findValueEnd(body, value);
-    // Some upstreams accept what is no JSON, such as a comma at the end of a list. The tools are read all the same.
+    // Some upstreams accept what is not JSON, such as a comma at the end of a list. The tools are read all the same.
     if (CONVERSATIONS.has(key)) walkElements(body, value, (at) => collect(at, 0));
     if (key === "tools" && end >= 0 && body[value] !== NULL_START) {
       judge(value);
@@ -215,7 +215,7 @@ function readKey(body: Uint8Array, start: number, end: number): string {
   return readString(body, { start, end }) ?? "";
 }
 
-/** "": there is none. Null: it is no text. */
+/** "": there is none. Null: it is not text. */
 function readName(body: Uint8Array, span: Span | undefined): string | null {
   return span === undefined || body[span.start] === NULL_START ? "" : readString(body, span);
 }

@@ -312,7 +312,7 @@ function describeCaps(capNames: readonly string[]): string {
   return [...new Set(names)].join(" or ");
 }
 
-/** The texts of these members; null if the body is no object, or has one of them twice. */
+/** The texts of these members; null if the body is not an object, or has one of them twice. */
 function readMembers(body: Uint8Array, names: readonly string[]): ReadonlyMap<string, string> | null {
   const scan = scanTopLevel(body, names);
   if (scan.kind !== "object") return null;

@@ -46,7 +46,7 @@ export interface MissReport {
   readonly unreadable: number;
 }
 
-/** A cause that comes this often in one session is no accident. */
+/** A cause that comes this often in one session is not an accident. */
 const PERSISTENT_MISSES = 3;
 
 /** Causes that come again and again in a session. */

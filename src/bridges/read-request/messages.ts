@@ -163,7 +163,7 @@ function addTool(reading: Reading, value: unknown, path: string): void {
 }
 
 function readFunction(tool: Json, schema: Json, path: string): Tool {
-  // The dialect of a schema is no part of it, and some servers refuse the word.
+  // The dialect of a schema is not part of it, and some servers refuse the word.
   const { $schema: _, ...plain } = schema;
   return {
     kind: "function",

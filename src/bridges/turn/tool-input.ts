@@ -27,7 +27,7 @@ export function writeArguments({ custom, input }: Call): string {
   return custom ? JSON.stringify({ input }) : input.trim() === "" ? "{}" : input;
 }
 
-/** The same as an object. Text that is no JSON object reads as empty. */
+/** The same as an object. Text that is not a JSON object reads as empty. */
 export function parseArguments(call: Call): Json {
   if (call.custom) return { input: call.input };
   const value = parseJson(writeArguments(call));

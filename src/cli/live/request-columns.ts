@@ -87,7 +87,7 @@ function describeCachedShare(usage: Usage | null): string {
   return cached === 0 ? "" : `${Math.floor((cached / countInput(usage)) * 100)}%`;
 }
 
-/** What a plan paid is no charge: it has a sign of its own. */
+/** What a plan paid is not a charge: it has a sign of its own. */
 function describeCharge({ chargeUsd, planUsd, usage }: RequestRecord): string {
   if (planUsd !== undefined) return `(plan $${formatAmount(planUsd)})`;
   if (chargeUsd !== null) return `$${formatAmount(chargeUsd)}`;

@@ -17,7 +17,7 @@ export interface Assignment {
 const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 const QUOTED = /^(["'])(.*)\1\s*(?:#.*)?$/;
 
-/** Expands no variables. Null when a line is no assignment: then the text has another format. */
+/** Expands no variables. Null when a line is not an assignment: then the text has another format. */
 export function parseEnvFile(text: string): Assignment[] | null {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const content = lines.filter((line) => line !== "" && !line.startsWith("#"));

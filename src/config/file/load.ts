@@ -177,7 +177,7 @@ export function checkText(
   const isFatal = (problem: Problem) =>
     options.missing !== "keep" ||
     isNeeded(problem.path) ||
-    // A reference that was kept is no number, for instance: say that it is not set, not that it is no number.
+    // A reference that was kept is not a number, for instance: say that it is not set, not that it is not a number.
     concerned.has(formatPlace(problem));
   const found = [
     ...unset.map(place).filter(isFatal),

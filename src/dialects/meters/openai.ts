@@ -7,7 +7,7 @@ import { CountReader, dropZeros } from "./counts.ts";
 interface Names {
   readonly input: string;
   readonly output: string;
-  /** Its absence is no fault. */
+  /** Its absence is not a fault. */
   readonly hasNoOutput?: true;
   /** Not with chat's names: Google's compatible endpoint counts thinking in the total only. */
   readonly hasTotal?: true;

@@ -269,7 +269,7 @@ class ResponsesReader implements UsageReader {
   }
 }
 
-/** The bytes of text in an event that is no delta, or in a body. */
+/** The bytes of text in an event that is not a delta, or in a body. */
 function measureWhole(event: unknown, type: string): number {
   const item = getField(event, "item");
   if (item !== undefined) return measureItem(item);

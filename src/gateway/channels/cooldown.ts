@@ -108,7 +108,7 @@ function policy(
   return { whole, state, strikes, firstMs, longestMs };
 }
 
-/** Cap a time that the upstream names: some name many hours, and one request an hour is no burden. */
+/** Cap a time that the upstream names: some name many hours, and one request an hour is not a burden. */
 const MAX_COOLDOWN_MS = 60 * MINUTE_MS;
 const MAX_MODELS = 64;
 /** While one request tries a channel during or after its cooldown, for this long the others use other channels. */

@@ -77,7 +77,7 @@ export class PassedStream extends ResponseStream {
     return asBuffer(joinChunks(chunks)).toString("latin1");
   }
 
-  /** Where the end of the connection ends an event stream, a cut is no fault. */
+  /** Where the end of the connection ends an event stream, a cut is not a fault. */
   #mayBeCut(fault: UpstreamFault | null): boolean {
     const { response } = responseOf(this.r);
     return this.r.streamed && (fault !== null || (response.closeDelimited && !isJsonResponse(response)));

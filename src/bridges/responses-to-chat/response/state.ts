@@ -49,7 +49,7 @@ export interface StreamState {
   refusalSent: boolean;
   reasoningSent: boolean;
   calls: number;
-  /** A message that is no commentary has begun. */
+  /** A message that is not commentary has begun. */
   answerBegun: boolean;
   readonly byId: Map<unknown, ItemState>;
   readonly byIndex: Map<unknown, ItemState>;

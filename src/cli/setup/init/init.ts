@@ -248,7 +248,7 @@ export function complain(read: (text: string) => unknown): (text: string) => str
   };
 }
 
-/** A local server's placeholder is no secret. */
+/** A local server's placeholder is not a secret. */
 export function referTo(preset: Preset): Provider {
   if (preset.login === true)
     return { preset, baseUrl: preset.baseUrl, credential: CLIENT_LOGIN, variables: {} };

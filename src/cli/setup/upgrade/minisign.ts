@@ -1,5 +1,5 @@
 // Verifies a signature of minisign, with the runtime's Ed25519. The format: https://jedisct1.github.io/minisign/
-// Decision 0027 says why this is no library.
+// Decision 0027 says why this is not a library.
 
 import { createHash, createPublicKey, verify } from "node:crypto";
 

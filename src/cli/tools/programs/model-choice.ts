@@ -71,7 +71,7 @@ interface Version {
   readonly date: number;
 }
 
-/** `claude-sonnet-4-5-20250929`, `gpt-4o-2024-08-06`, `gemini-2.5-pro`. A number of more digits is no version. */
+/** `claude-sonnet-4-5-20250929`, `gpt-4o-2024-08-06`, `gemini-2.5-pro`. A number of more digits is not a version. */
 function readVersion(model: string): Version {
   const [date] = /20\d{2}-?\d{2}-?\d{2}(?!\d)/.exec(model) ?? [];
   const bare = date === undefined ? model : model.replace(date, "");

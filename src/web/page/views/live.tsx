@@ -222,7 +222,7 @@ function RequestLine({ request }: { readonly request: RequestRecord }) {
   );
 }
 
-/** What a plan paid is no charge. */
+/** What a plan paid is not a charge. */
 function formatCharge({ chargeUsd, planUsd }: RequestRecord): string {
   if (planUsd !== undefined) return `(${formatUsd(planUsd, 4)})`;
   return chargeUsd === null ? "–" : formatUsd(chargeUsd, 4);

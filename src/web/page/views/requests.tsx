@@ -275,7 +275,7 @@ function Row({
   );
 }
 
-/** What a plan paid is no charge. */
+/** What a plan paid is not a charge. */
 function formatCharge({ charge_usd: charge, paid_by_plan_usd: plan }: RequestRow): string {
   if (plan !== undefined) return `(${formatUsd(plan, 4)})`;
   return charge === null ? "–" : formatUsd(charge, 4);
