@@ -393,7 +393,7 @@ test.skipIf(!hasBrowser)(
     const { page, context } = await signIn({}, first);
     await page.getByText("live", { exact: true }).waitFor();
     await first.stop();
-    await page.getByText("The gateway does not answer").waitFor();
+    await page.getByText("This page connects again by itself").waitFor();
     const second = await startGateway({ config: writeConfig(first.port), folder: own });
     await page.getByText("live", { exact: true }).waitFor();
     await second.stop();
@@ -635,9 +635,10 @@ test.skipIf(!hasBrowser)(
 test.skipIf(!hasBrowser)("a name keeps its colour when the period changes", async () => {
   await ask(keyOf("messages"));
   const { page, context } = await signIn();
+  const named = page.locator(".names tbody tr", { has: page.locator(".swatch") });
   const colours = async (): Promise<Record<string, string>> => {
-    await page.locator(".names tbody tr").first().waitFor();
-    const items = await page.locator(".names tbody tr").all();
+    await named.first().waitFor();
+    const items = await named.all();
     const pairs = items.map(async (item) => [
       (await item.locator(".name").textContent()) ?? "",
       (await item.locator(".swatch").getAttribute("class")) ?? "",

@@ -273,7 +273,7 @@ test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in"
   await page.goto(`${gateway.url}/console#code=wrong`);
   const problem = page.getByRole("alert").filter({ hasText: "This link is not valid" });
   await problem.getByText("This browser is still signed in").waitFor();
-  await page.getByText("Last 7 days").first().waitFor();
+  await page.getByText("as of").waitFor();
   await problem.getByRole("button", { name: "Close" }).click();
   await problem.waitFor({ state: "detached" });
   await context.close();
@@ -346,7 +346,14 @@ test.skipIf(!hasBrowser)("a long name hides no other column", async () => {
     if (view !== "/live") await page.getByText("As a table").click();
     const table = page.getByRole("region", { name: /Latest requests|as a table/ });
     await table.getByTitle(model).first().waitFor();
-    const fits = await table.evaluate((each) => each.scrollWidth <= each.clientWidth);
+    // The table beside the chart scrolls. There, a name takes a column like others.
+    const fits =
+      view === "/live"
+        ? await table.evaluate((each) => each.scrollWidth <= each.clientWidth)
+        : await table
+            .getByTitle(model)
+            .first()
+            .evaluate((each) => each.clientWidth <= 240);
     expect([view, fits]).toEqual([view, true]);
   }
   await context.close();

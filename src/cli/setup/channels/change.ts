@@ -40,10 +40,9 @@ export const CHANNEL_SETTINGS: Settings = {
   warm: { form: "text" },
   websocket: { form: "text" },
   ...Object.fromEntries(
-    ["cap", "reasoning", "replay", "files", "schemas", "top_k", "systems", "cache_key"].map((name) => [
-      `chat.${name}`,
-      { form: "text" as const },
-    ]),
+    ["cap", "reasoning", "replay", "files", "schemas", "top_k", "systems", "cache_key", "cache_marks"].map(
+      (name) => [`chat.${name}`, { form: "text" as const }],
+    ),
   ),
   price_provider: { form: "text" },
   bill: { form: "text" },

@@ -3,10 +3,11 @@
 // between two renames in which neither is there: then `gateway.exe.previous` is the old one.
 
 import {
-  chmodSync,
   closeSync,
   copyFileSync,
+  constants,
   existsSync,
+  fchmodSync,
   fsyncSync,
   linkSync,
   renameSync,
@@ -62,11 +63,11 @@ async function writeDraft(
     await fill((part) => {
       for (let at = 0; at < part.length;) at += writeSync(fd, part, at);
     });
+    fchmodSync(fd, EXECUTABLE_MODE);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  chmodSync(draft, EXECUTABLE_MODE);
 }
 
 /** A second name of the same file, so that the first one is never without a file. */
@@ -78,7 +79,7 @@ function keepPrevious(executable: string): void {
     linkSync(executable, previous);
   } catch {
     // Some file systems have no second names.
-    copyFileSync(executable, previous);
+    copyFileSync(executable, previous, constants.COPYFILE_EXCL);
   }
 }
 

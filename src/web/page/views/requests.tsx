@@ -140,7 +140,8 @@ interface VirtualProps {
 function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
   const box = useRef<HTMLDivElement>(null);
   const [first, setFirst] = useState(0);
-  const seen = Math.ceil((box.current?.clientHeight ?? 900) / ROW_PX) + 1;
+  // The box is as high as its rows, and never higher than the window.
+  const seen = Math.ceil(window.innerHeight / ROW_PX) + 1;
   const total = list?.total ?? 0;
   const shown = Math.min(total, MAX_SHOWN);
   const from = Math.min(first, Math.max(0, shown - seen));
