@@ -34,9 +34,12 @@ export class IncomingBody {
     return this.#collector.size === 0;
   }
 
-  /** False: enough has arrived, and nobody has read it yet. The client has to wait. */
+  /** False: enough has arrived, and nobody has read it yet. The client has to wait. Behind a whole body the socket is
+   *  read, or nobody would notice that the client leaves. */
   get wantsMore(): boolean {
-    return this.#discarding || this.#reading !== null || this.#collector.size < MAX_UNREQUESTED_BYTES;
+    return (
+      this.done || this.#discarding || this.#reading !== null || this.#collector.size < MAX_UNREQUESTED_BYTES
+    );
   }
 
   /** Takes the body's bytes from `input`. Returns the index after them. Throws Malformed. */

@@ -57,6 +57,18 @@ describe("a client that leaves", () => {
       await drained(exchange);
     });
 
+    test.each([63, 64, 300].map((kilobytes) => kilobytes * 1024))(
+      "after it has sent a body of %d bytes is detected at once",
+      async (bytes) => {
+        const head = `POST / HTTP/1.1\r\nhost: test\r\ncontent-length: ${bytes}\r\n\r\n`;
+        const { exchange, client } = await begin(`${head}${"x".repeat(bytes)}`);
+        expect(await exchange.readBody(1_000_000)).toHaveLength(bytes);
+        const left = leaveOf(exchange);
+        leave(client);
+        await left;
+      },
+    );
+
     test("during the reply is detected at once", async () => {
       const { exchange, client } = await begin();
       exchange.begin(200, []);
