@@ -20,7 +20,7 @@ import {
   STORED_RESPONSE,
   VERB_NAMES,
 } from "./endpoints.ts";
-import { dropKey, findVerb, correctPath, isResponseId, readModelId } from "./path.ts";
+import { dropKey, findVerb, correctPath, isResponseId, pathOf, queryOf, readModelId } from "./path.ts";
 import { type OtherPath, readOther } from "./other-paths.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "./platforms.ts";
 import { responses } from "./formats/responses.ts";
@@ -81,10 +81,8 @@ export function listDialect(endpoint: Endpoint, platform: Platform): Dialect {
 /** Pass the same `naming` object for each request: its table is built once. */
 export function recognise(request: RequestHead, naming: Naming): Recognition {
   const { target } = request;
-  const mark = target.indexOf("?");
-  const path = mark < 0 ? target : target.slice(0, mark);
-  const query = mark < 0 ? "" : target.slice(mark);
-  const lookup: Lookup = { request, method: request.method, table: getTable(naming), query };
+  const path = pathOf(target);
+  const lookup: Lookup = { request, method: request.method, table: getTable(naming), query: queryOf(target) };
   const found = find(path, lookup);
   if (found !== null) return found;
   if (isConsolePath(path)) return { kind: "own", page: "console", dialect: responses };

@@ -1,5 +1,5 @@
-// The parts of a path that clients choose: ids of models and of stored responses. An id that an upstream could read as
-// another path is refused.
+// A request's target, and what clients choose of it: ids of models and of stored responses. An id that an upstream could
+// read as another path is refused.
 
 const RESPONSE_ID = /^[\w\-=]{1,512}$/;
 /** Without `%`, `\`, `;`, `?`, `#`: upstreams parse paths differently, and some decode them twice. */
@@ -38,6 +38,18 @@ export function correctPath(path: string, relayPath: string): string {
     ? `/v1${tail}`
     : tail;
   return prefix + versioned;
+}
+
+/** A target's path, without its query. */
+export function pathOf(target: string): string {
+  const mark = target.indexOf("?");
+  return mark < 0 ? target : target.slice(0, mark);
+}
+
+/** A target's query with its question mark, or nothing. */
+export function queryOf(target: string): string {
+  const mark = target.indexOf("?");
+  return mark < 0 ? "" : target.slice(mark);
 }
 
 /** The parameter `key`, with any of its letters escaped. */

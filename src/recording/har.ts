@@ -1,6 +1,7 @@
 // A recording as a HAR 1.2 document, for tools that show HTTP traffic. It has no times of chunks, and a WebSocket's response
 // has its messages one after another.
 
+import { queryOf } from "../dialects/path.ts";
 import { VERSION } from "../lib/version.ts";
 import type { RecordedExchange } from "./exchange.ts";
 import type { Recording } from "./store.ts";
@@ -59,7 +60,5 @@ function typeOf(fields: RecordedFields): string {
 }
 
 function listQuery(target: string): { name: string; value: string }[] {
-  const query = target.indexOf("?");
-  const parameters = new URLSearchParams(query < 0 ? "" : target.slice(query));
-  return [...parameters].map(([name, value]) => ({ name, value }));
+  return [...new URLSearchParams(queryOf(target))].map(([name, value]) => ({ name, value }));
 }

@@ -1,6 +1,7 @@
 // Finds the recorded exchange for each request of a replay: the first one that was not used yet and is the same request.
 // One that is asked again after that, such as a list of models, gets the same answer again.
 
+import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Comparable, type Difference, findDifference, readComparable } from "./match.ts";
 import type { RecordedExchange } from "./exchange.ts";
 import type { Recording } from "./store.ts";
@@ -103,13 +104,7 @@ function explainMiss(what: string, differences: ReadonlyMap<Entry, Difference>):
 }
 
 function nameRoute(method: string, target: string, transport: string | undefined): string {
-  const query = target.indexOf("?");
-  const parts = query < 0 ? [] : target.slice(query + 1).split("&");
-  const kept = parts.filter((part) => part !== "" && !/^key=/i.test(part)).toSorted();
+  const parts = dropKey(queryOf(target)).slice(1).split("&");
+  const kept = parts.filter((part) => part !== "").toSorted();
   return [transport ?? "", method, pathOf(target), ...kept].join(" ");
-}
-
-function pathOf(target: string): string {
-  const query = target.indexOf("?");
-  return query < 0 ? target : target.slice(0, query);
 }

@@ -3,6 +3,7 @@
 // A request passes the guard (guard.ts), which turns other web pages away. The shell and its assets have no data and
 // need no sign-in. Everything else needs the cookie and the token of a signed-in page (sign-ins.ts).
 
+import { pathOf, queryOf } from "../dialects/path.ts";
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
 import { listLimitUses } from "../billing/limits/alerts.ts";
@@ -104,7 +105,7 @@ const NOT_SERVED =
 
 async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
   const { exchange } = call;
-  const [path = ""] = exchange.target.split("?", 1);
+  const path = pathOf(exchange.target);
   const isApi = path.startsWith(API);
   const isAsset = path.startsWith("/console/assets/");
   const foreign = refuseForeign(exchange, inside.gateway.catalog, !isApi && !isAsset);
@@ -311,8 +312,7 @@ async function actOnOne(exchange: Exchange, { gateway }: Inside): Promise<void> 
 }
 
 function readQuery({ target }: Exchange): URLSearchParams {
-  const mark = target.indexOf("?");
-  return new URLSearchParams(mark < 0 ? "" : target.slice(mark));
+  return new URLSearchParams(queryOf(target));
 }
 
 /** A form of another site cannot send this type without a preflight, which gets no permission. */

@@ -1,5 +1,6 @@
 // `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream.
 
+import { pathOf } from "../../dialects/path.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { GENESIS, type LineDraft, lineSchema } from "../../billing/ledger/line.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
@@ -239,8 +240,4 @@ function answerOwn(exchange: Exchange, id: string): void {
     fields,
     JSON.stringify({ name: "gateway", status: "ok", about: "A replay of a recording." }),
   );
-}
-
-function pathOf(target: string): string {
-  return target.split("?", 1)[0] ?? "";
 }

@@ -5,7 +5,7 @@ import { adviseRotation } from "../../config/advice.ts";
 import type { Catalog, Key } from "../../config/catalog.ts";
 import type { Endpoint, KeySource, Target } from "../../dialects/dialect.ts";
 import { describeOther, isForwarded, type OtherPath } from "../../dialects/other-paths.ts";
-import { readKeyParameter } from "../../dialects/path.ts";
+import { readKeyParameter, queryOf } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
@@ -144,8 +144,7 @@ function readBearer(value: string | undefined): string | null {
 }
 
 function readQueryKey(target: string): string | null {
-  const start = target.indexOf("?");
-  return start < 0 ? null : nonEmpty(readKeyParameter(target.slice(start)) ?? undefined);
+  return nonEmpty(readKeyParameter(queryOf(target)) ?? undefined);
 }
 
 function describeSources(sources: readonly KeySource[], vendor: string): string {

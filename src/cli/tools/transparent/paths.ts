@@ -1,6 +1,8 @@
 // Paths of the vendor's hosts that carry no inference. They go straight to the vendor, with the tool's own login, and are not
 // metered. Those of a login are from its executable, the others were seen in requests of Claude Code 2.1.330. Everything else goes to the gateway.
 
+import { pathOf } from "../../../dialects/path.ts";
+
 const GET_PATHS = new Set([
   // The profile of a login, and what its plan allows.
   "/api/oauth/profile",
@@ -25,8 +27,7 @@ const POST_PREFIXES = ["/api/eval/", "/api/event_logging/", "/api/claude_code/me
 const PLAIN = /^(?:\/[\w-]+(?:\.[\w-]+)*)+$/;
 
 export function isWithoutInference(method: string, target: string): boolean {
-  const end = target.indexOf("?");
-  const path = end < 0 ? target : target.slice(0, end);
+  const path = pathOf(target);
   if (!PLAIN.test(path)) return false;
   if (method === "GET") return GET_PATHS.has(path);
   return method === "POST" && POST_PREFIXES.some((prefix) => path.startsWith(prefix));

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { Catalog } from "../../../config/catalog.ts";
-import { readKeyParameter } from "../../../dialects/path.ts";
+import { readKeyParameter, pathOf, queryOf } from "../../../dialects/path.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
 import type { Exchange } from "../../../lib/http1/types.ts";
 import { nameRecordings, removeOld } from "../../../recording/store.ts";
@@ -117,7 +117,7 @@ export class RequestRecorder implements Recorder {
     const name = run?.name ?? r.key.record;
     if (name === undefined || this.#stopped.has(name)) return null;
     if (run !== undefined) run.requests += 1;
-    const target = pathOf(r.exchange) + r.query;
+    const target = pathOf(r.exchange.target) + r.query;
     const { catalog } = this.#gateway;
     if (secretsOf(catalog).holds(target)) return null;
     let bytes = 0;
@@ -244,18 +244,12 @@ export class RequestRecorder implements Recorder {
   }
 }
 
-function pathOf({ target }: Exchange): string {
-  const query = target.indexOf("?");
-  return query < 0 ? target : target.slice(0, query);
-}
-
 /** The key and the login that came with the request, whichever it was let in with. */
 function listOwnSecrets({ fields, target }: Exchange): string[] {
   const values = [...fields]
     .filter(([name]) => SECRET_FIELD.test(name))
     .map(([, value]) => value.replace(SCHEME, ""));
-  const query = target.indexOf("?");
-  const parameter = query < 0 ? null : readKeyParameter(target.slice(query));
+  const parameter = readKeyParameter(queryOf(target));
   return parameter === null ? values : [...values, parameter];
 }
 
