@@ -14,7 +14,7 @@ export interface Flight {
   /** What those in flight will probably cost. */
   reserved: Usd;
   readonly shares: Set<Share>;
-  /** So many at once have had their whole answers since a request was refused. */
+  /** The largest number of requests at once of which one got its whole answer, since a request was refused. */
   proven: number;
   /** When one was refused last because of those in flight. */
   refusedAt: number;
@@ -68,10 +68,10 @@ export function leave(share: Share, isWhole: boolean): void {
 
 /** As long as clients that were refused may come back. */
 const CONTENTION_MS = 60_000;
-/** So many times as many at once are believed to be like those that have had their answers. */
+/** Whole answers of N requests at once are evidence for this many times N. */
 const GROWTH = 4;
 
-/** What one more request may well cost. Only answers that came while others had to wait show what those are like. */
+/** What one more request may well cost. Its limit asks for less where whole answers since the last refusal are evidence. */
 export function mostOf({ running, proven, refusedAt }: Flight, { most }: Demand, now: number): Usd {
   return most(running < GROWTH * proven && Math.abs(now - refusedAt) <= CONTENTION_MS);
 }

@@ -109,7 +109,7 @@ function nameAnswer({ model, stamp }: AnswerContext): Json {
   return { modelVersion: model, responseId: stamp.id };
 }
 
-/** Null for what is not text. */
+/** The part of a text or of reasoning; null for a call. */
 function formSpoken({ kind }: Block, text: string): Json | null {
   if (kind === "reasoning") return { text, thought: true };
   return kind === "text" || kind === "refusal" ? { text } : null;

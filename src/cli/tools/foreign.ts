@@ -66,7 +66,7 @@ export function findLimits(
   );
 }
 
-/** One line: which model a tool runs on, and what it has to be told of it. */
+/** One line: the model that a tool runs on, and its context window or how the user can set it. */
 export function describeForeignModel(
   { title, name, windowAdvice }: Tool,
   connection: Connection,
