@@ -9,10 +9,8 @@ import { parseExactJson } from "../lib/json/exact-json.ts";
 import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
-import type { RequestStamp } from "./responses-to-chat/context.ts";
-import type { ChatError } from "./responses-to-chat/errors.ts";
-import type { ChatOutput, ChatStream } from "./responses-to-chat/response/stream.ts";
-import type { Json } from "./responses-to-chat/strict-json.ts";
+import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
+import type { Json } from "./common/strict-json.ts";
 import { ChatAnswerReader } from "./read-answer/chat.ts";
 import { ContentAnswerReader } from "./read-answer/content.ts";
 import { MessagesAnswerReader } from "./read-answer/messages.ts";
@@ -244,10 +242,10 @@ export class Conversion {
     };
   }
 
-  openStream(count: Count): ChatStream {
+  openStream(count: Count): AnswerStream {
     const { from, upstream } = this.#sides;
     const context = { ...this.#context, count };
-    return new AnswerStream(new from.Writer(context), upstream.Reader, context);
+    return new NeutralStream(new from.Writer(context), upstream.Reader, context);
   }
 
   /** The value, or the events of a stream that came where none was requested. */
@@ -311,7 +309,7 @@ function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: Sse
 }
 
 /** A failure before the answer's beginning goes to the gateway, which answers with a status. */
-class AnswerStream implements ChatStream {
+class NeutralStream implements AnswerStream {
   readonly #writer: AnswerWriter;
   readonly #sequence: Sequence;
   readonly #reader: AnswerReader;
@@ -325,24 +323,24 @@ class AnswerStream implements ChatStream {
     this.#reader = new Reader(this.#sequence);
   }
 
-  push(chunk: Uint8Array): ChatOutput {
+  push(chunk: Uint8Array): AnswerOutput {
     return this.#emit(() => this.#read(this.#parser.push(chunk)));
   }
 
-  idle(): ChatOutput {
+  idle(): AnswerOutput {
     return this.#emit(() => {
       this.#sequence.begin();
       this.#writer.idle();
     });
   }
 
-  end(fault?: ChatError): ChatOutput {
+  end(fault?: StreamFault): AnswerOutput {
     return this.#emit(() => {
       if (fault === undefined) {
         this.#read(this.#parser.end().filter(({ data }) => parseJson(data) !== undefined));
         this.#reader.finish();
       } else if (this.#reader.survives()) this.#reader.finish();
-      else this.#sequence.fail(blameAnswer(fault.error.message, fault.status));
+      else this.#sequence.fail(blameAnswer(fault.message, fault.status));
     });
   }
 
@@ -353,13 +351,14 @@ class AnswerStream implements ChatStream {
     }
   }
 
-  #emit(work: () => void): ChatOutput {
+  #emit(work: () => void): AnswerOutput {
     try {
       if (!this.#sequence.isOver) work();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
       this.#sequence.fail(blameAnswer(error.message, error.status));
     }
+    this.#sequence.flush();
     const { hasBegun, ended, failure } = this.#sequence;
     const text = this.#writer.take();
     if (failure !== null) {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
-import { type Any, convert, type Converted, readDirection, sse, stream, whole } from "./calls.ts";
+import { type Any, convert, type Converted, DIRECTIONS, readDirection, sse, stream, whole } from "./calls.ts";
 import { formAnswer } from "./provider.ts";
 import { formRequest, formUser } from "./session.ts";
 
@@ -41,6 +41,15 @@ const SEEN: Readonly<Record<DialectName, (events: Any[]) => unknown>> = {
   chat: (events) => events.at(-3).choices?.[0].finish_reason,
   content: (events) => events.at(-1).candidates?.[0].finishReason,
 };
+
+test.each(DIRECTIONS)("%s: pieces of a text that arrive together reach the client as one", (direction) => {
+  const [, upstream] = readDirection(direction);
+  const events = formAnswer(upstream, { ...TURN, text: "one two three" }, COUNTS, (text) =>
+    text.split(/(?= )/),
+  );
+  const count = (chunks: readonly string[]): number => stream(ask(direction), chunks).events.length;
+  expect(count(events.map((event) => sse([event]))) - count([sse(events)])).toBe(2);
+});
 
 describe("ends", () => {
   test.each([

@@ -73,6 +73,11 @@ export function openCall(direction: string, body: Any, setting: Setting = {}): S
   });
 }
 
+/** Those that go through the neutral form. */
+export const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
+  DIALECT_NAMES.filter((upstream) => upstream !== client).map((upstream) => `${client}>${upstream}`),
+).filter((direction) => direction !== "chat>responses");
+
 export function readDirection(direction: string): [client: DialectName, upstream: DialectName] {
   const [client, upstream] = direction.split(">").map((name) => DIALECT_NAMES.find((each) => each === name));
   if (client === undefined || upstream === undefined) throw new Error(`no direction: ${direction}`);
@@ -114,7 +119,7 @@ export function stream(
     meter.see(bytes);
     text += open.push(bytes).text;
   }
-  const fault = { status: 502, error: { message: "cut", type: "server_error", param: null, code: null } };
+  const fault = { status: 502, message: "cut" };
   const last = cut ? open.end(fault) : open.end();
   text += last.text;
   return { text, phase: last.phase, refusal: last.refusal, events: readEvents(text), usage: usage() };

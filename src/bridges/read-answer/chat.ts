@@ -2,7 +2,7 @@
 // indices may be missing or repeated, and usage may come anywhere.
 
 import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { Seal } from "../turn/conversation.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
 import type { Block, EndReason, Sequence } from "../turn/sequence.ts";

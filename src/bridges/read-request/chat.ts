@@ -2,7 +2,7 @@
 // https://platform.openai.com/docs/api-reference/chat/create
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { isAbsent, type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
+import { isAbsent, type Json, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";

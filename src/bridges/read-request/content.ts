@@ -2,7 +2,7 @@
 // https://ai.google.dev/api/generate-content
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
-import { type Json, requireList, requireRecord } from "../responses-to-chat/strict-json.ts";
+import { type Json, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";

@@ -2,7 +2,7 @@
 
 import type { DialectName } from "../../dialects/dialect.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type {
   ContentPart,
   Conversation,

@@ -1,19 +1,14 @@
 // What converting the response needs from the request: the shape of the answer, and the client's names for the fields
 // that the upstream may complain about.
 
+import type { RequestStamp } from "../common/answer-stream.ts";
+
 export type ItemKind = "message" | "function" | "custom" | "output";
 
 /** Where an input item came from: `messages[3]`, `messages[3].tool_calls[0]`. */
 export interface ItemOrigin {
   readonly path: string;
   readonly kind: ItemKind;
-}
-
-/** Replaces the id and the date of a response that has none. */
-export interface RequestStamp {
-  readonly id: string;
-  /** Milliseconds. */
-  readonly time: number;
 }
 
 export interface BridgeContext {

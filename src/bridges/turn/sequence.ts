@@ -57,6 +57,8 @@ export class Sequence {
   readonly #name: string;
   /** The listener sees this block. Those before it are closed. */
   #shown = 0;
+  /** Text of that block that the listener has not got yet. */
+  #pending = "";
 
   /** `name`: of the answer. Calls without an id get one that is unique in their session. */
   constructor(name: string, listener: AnswerListener | null = null) {
@@ -89,7 +91,15 @@ export class Sequence {
   delta(block: Block, piece: string): void {
     if (piece === "" || block.isClosed || this.isOver) return;
     block.text += piece;
-    if (block.index === this.#shown) this.#listener?.delta(block, piece);
+    if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
+  }
+
+  /** Pieces of a text that arrive together reach the client as one: a piece costs it as much as a sentence. */
+  flush(): void {
+    const [piece, block] = [this.#pending, this.blocks[this.#shown]];
+    if (piece === "" || block === undefined) return;
+    this.#pending = "";
+    this.#listener?.delta(block, piece);
   }
 
   /** The rest of a text of which an upstream sends all at the end. What has been sent of it is not sent again. */
@@ -118,6 +128,7 @@ export class Sequence {
 
   fail(failure: Failure): void {
     if (this.isOver) return;
+    this.flush();
     this.failure = failure;
     if (this.hasBegun) this.#listener?.fail(failure);
   }
@@ -125,12 +136,13 @@ export class Sequence {
   /** Closes what can be closed for the listener, and shows it the next block. */
   #advance(): void {
     for (let shown = this.blocks[this.#shown]; shown?.isClosed === true; shown = this.blocks[this.#shown]) {
+      this.flush();
       this.#listener?.close(shown);
       this.#shown += 1;
       const next = this.blocks[this.#shown];
       if (next === undefined) return;
       this.#listener?.open(next);
-      if (next.text !== "") this.#listener?.delta(next, next.text);
+      this.#pending = next.text;
     }
   }
 }

@@ -2,7 +2,7 @@
 // tolerates what models make of that.
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { Call, Tool } from "./conversation.ts";
 
 const CUSTOM_SCHEMA: Json = {

@@ -1,7 +1,7 @@
 // Blocks → an answer for a chat client. Its signed thoughts are in `reasoning_details`, as clients of OpenRouter know it.
 // https://platform.openai.com/docs/api-reference/chat/streaming
 
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeChatUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";

@@ -3,7 +3,7 @@
 // https://ai.google.dev/api/generate-content
 
 import { parseJson } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeContentUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "./writing.ts";

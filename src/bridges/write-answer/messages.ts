@@ -3,7 +3,7 @@
 
 import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeMessagesUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";

@@ -5,7 +5,7 @@ import type { StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { findTool } from "../turn/names.ts";
 import { writeResponsesUsage } from "../turn/usage.ts";

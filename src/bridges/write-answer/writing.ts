@@ -3,7 +3,7 @@
 import type { Usage } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
-import type { RequestStamp } from "../responses-to-chat/context.ts";
+import type { RequestStamp } from "../common/answer-stream.ts";
 import type { Seal, Tool } from "../turn/conversation.ts";
 import { explainFailure, type Failure } from "../turn/failure.ts";
 import { findTool, type ToolTable } from "../turn/names.ts";

@@ -2,7 +2,7 @@
 // bytes of a shorter one.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,

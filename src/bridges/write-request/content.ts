@@ -1,7 +1,7 @@
 // A conversation → a request for a content upstream. The contents come last: a longer conversation begins with the bytes of a
 // shorter one.
 
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,

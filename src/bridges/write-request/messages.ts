@@ -1,7 +1,7 @@
 // A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
 // a shorter one, but for the marks of the cache.
 
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,

@@ -2,7 +2,7 @@
 // a shorter one.
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,

@@ -1,6 +1,6 @@
 // What the writers of requests share.
 
-import type { Json } from "../responses-to-chat/strict-json.ts";
+import type { Json } from "../common/strict-json.ts";
 import type { ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
 import { refuseField } from "../turn/notes.ts";
 

@@ -1,8 +1,7 @@
 // Passes a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
 // held until the bridge knows that there is a response.
 
-import type { ChatStream, ChatOutput } from "../../bridges/responses-to-chat/response/stream.ts";
-import { blameUpstream } from "../../bridges/responses-to-chat/errors.ts";
+import type { AnswerOutput, AnswerStream } from "../../bridges/common/answer-stream.ts";
 import type { UpstreamFault } from "../../lib/http1/types.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
@@ -29,7 +28,7 @@ const MAX_QUIET_SECONDS = 15;
 
 export class ConvertedStream extends ResponseStream {
   readonly #bridge: Bridge;
-  readonly #stream: ChatStream;
+  readonly #stream: AnswerStream;
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
   #hasEnded = false;
@@ -70,8 +69,7 @@ export class ConvertedStream extends ResponseStream {
     const broken = this.#hasEnded ? null : fault;
     if (this.#linger !== null) clearTimeout(this.#linger);
     this.#endBeat();
-    const why = broken === null ? undefined : explainBreak(r, broken);
-    const last = this.#stream.end(why && blameUpstream(why.status, "upstream_closed", why.message));
+    const last = this.#stream.end(broken === null ? undefined : explainBreak(r, broken));
     this.#write(last);
     const ending = judgeDelivery(r, broken, this.gateway);
     const status = last.refusal !== null && last.phase === "refused" ? last.refusal.status : ending.status;
@@ -86,7 +84,7 @@ export class ConvertedStream extends ResponseStream {
   }
 
   /** Returns false if the client reads slowly. */
-  #write({ text, phase, refusal }: ChatOutput): boolean {
+  #write({ text, phase, refusal }: AnswerOutput): boolean {
     const { exchange } = this.r;
     if (exchange.gone || phase === "held") return true;
     // Much of what an upstream sends has no place in the client's stream: pings, thoughts, the input of some calls.
@@ -114,6 +112,6 @@ export class ConvertedStream extends ResponseStream {
   }
 }
 
-function isFinal({ phase }: ChatOutput): boolean {
+function isFinal({ phase }: AnswerOutput): boolean {
   return phase === "done" || phase === "broken" || phase === "refused";
 }

@@ -8,11 +8,11 @@ import type { Platform } from "../../config/schema.ts";
 import { convertCall, convertCount, type ConvertedCount } from "../../bridges/convert.ts";
 import type { Destination } from "../../bridges/turn/conversation.ts";
 import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
-import type { RequestStamp } from "../../bridges/responses-to-chat/context.ts";
+import type { AnswerStream, RequestStamp } from "../../bridges/common/answer-stream.ts";
 import { convertError } from "../../bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../bridges/responses-to-chat/request/request.ts";
-import { type ChatStream, openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
+import { openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
 import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
@@ -39,7 +39,7 @@ export interface Bridge {
   readReply(body: Uint8Array): unknown;
   convertReply(reply: unknown, count: Count): { status: number; body: string };
   convertError(status: number, body: Uint8Array): { status: number; body: string };
-  openStream(count: Count): ChatStream;
+  openStream(count: Count): AnswerStream;
   /** Turns a whole response into an event of the upstream's stream. */
   spreadReply(body: Uint8Array): Uint8Array;
 }

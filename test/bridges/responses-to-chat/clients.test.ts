@@ -11,7 +11,8 @@ import { z } from "zod";
 import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
 import { convertRequest } from "../../../src/bridges/responses-to-chat/request/request.ts";
-import { type ChatStream, openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
+import { openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
+import type { AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
@@ -30,7 +31,7 @@ const json = { "content-type": "application/json" };
 
 /** An upstream's body through the bridge: held until the bridge says what the status is. */
 async function stream(
-  chat: ChatStream,
+  chat: AnswerStream,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<Response> {
   let text = "";

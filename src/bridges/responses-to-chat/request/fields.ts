@@ -17,7 +17,7 @@ import {
   rejectUnknown,
   requireRecord,
   requireString,
-} from "../strict-json.ts";
+} from "../../common/strict-json.ts";
 import type { BridgeContext } from "../context.ts";
 
 const SAME_NAME = [

@@ -17,7 +17,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../strict-json.ts";
+} from "../../common/strict-json.ts";
 import { convertInput, convertInstructions, convertAssistantContent } from "./parts.ts";
 
 export interface InputItems {

@@ -14,7 +14,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../strict-json.ts";
+} from "../../common/strict-json.ts";
 
 const BREAKPOINT = "prompt_cache_breakpoint";
 const TEXT_KEYS = new Set(["type", "text", BREAKPOINT]);

@@ -4,7 +4,7 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import { parseExactJson } from "../../../lib/json/exact-json.ts";
 import { isObject } from "../../../lib/json/json.ts";
-import type { RequestStamp, BridgeContext } from "../context.ts";
+import type { BridgeContext } from "../context.ts";
 import {
   convertLogprobs,
   convertReasoning,
@@ -14,7 +14,8 @@ import {
   readTokenCap,
   rejectUnsupported,
 } from "./fields.ts";
-import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../strict-json.ts";
+import type { RequestStamp } from "../../common/answer-stream.ts";
+import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../../common/strict-json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 

@@ -16,7 +16,7 @@ import {
   requireList,
   requireRecord,
   requireString,
-} from "../strict-json.ts";
+} from "../../common/strict-json.ts";
 
 export interface ConvertedTools {
   /** `tools`, `tool_choice` and `parallel_tool_calls` of the upstream's request. */

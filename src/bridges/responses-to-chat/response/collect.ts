@@ -3,7 +3,7 @@
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { getField, isObject, getList, parseJson } from "../../../lib/json/json.ts";
-import type { Json } from "../strict-json.ts";
+import type { Json } from "../../common/strict-json.ts";
 
 const TERMINAL_TYPES = new Set<unknown>([
   "response.completed",

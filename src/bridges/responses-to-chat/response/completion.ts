@@ -6,7 +6,7 @@ import type { BridgeContext } from "../context.ts";
 import { blameUpstream, convertFailure, type ChatError, writeError } from "../errors.ts";
 import { ReplyError, type Moderation, Reply } from "./events.ts";
 import { convertUsage, chooseFinishReason } from "./finish-reason.ts";
-import type { Json } from "../strict-json.ts";
+import type { Json } from "../../common/strict-json.ts";
 
 /** 200 and a completion, or an error if the reply is one. */
 export function convertReply(value: unknown, context: BridgeContext): { status: number; body: string } {

@@ -13,7 +13,7 @@ import {
 } from "./chat-answer.ts";
 import { writeCall } from "./completion.ts";
 import type { OutputItem } from "./events.ts";
-import type { Json } from "../strict-json.ts";
+import type { Json } from "../../common/strict-json.ts";
 import { addItemState, findItem, type ItemState, noteCall, type StreamState, writeDelta } from "./state.ts";
 
 /** With a JSON format, only the first message is sent, and no commentary. */

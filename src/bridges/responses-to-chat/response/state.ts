@@ -4,13 +4,11 @@
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 import type { BridgeContext } from "../context.ts";
 import type { ChatError } from "../errors.ts";
-import type { Json } from "../strict-json.ts";
+import type { StreamPhase } from "../../common/answer-stream.ts";
+import type { Json } from "../../common/strict-json.ts";
 import { type ReplyIdentity, readIdentity } from "./completion.ts";
 import type { OutputItem, Reply } from "./events.ts";
 import type { ChatUsage, FinishReason } from "./finish-reason.ts";
-
-/** `held`: no head has been sent yet, so a failure can still be an HTTP error. */
-export type StreamPhase = "held" | "open" | "done" | "broken" | "refused";
 
 /** An output item, as far as it has come. */
 export interface ItemState {

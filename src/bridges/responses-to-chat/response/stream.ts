@@ -6,7 +6,8 @@ import { openSseParser, type SseEvent } from "../../../lib/sse/sse-parser.ts";
 import { isObject, parseJson } from "../../../lib/json/json.ts";
 import type { BridgeContext } from "../context.ts";
 import { blameUpstream, type ChatError, convertFailure, writeError } from "../errors.ts";
-import type { Json } from "../strict-json.ts";
+import type { AnswerOutput, AnswerStream, StreamFault } from "../../common/answer-stream.ts";
+import type { Json } from "../../common/strict-json.ts";
 import { readAnswer, readCall } from "./chat-answer.ts";
 import { writeExtras } from "./completion.ts";
 import {
@@ -30,30 +31,11 @@ import {
   keepFinished,
   noteIdentity,
   openState,
-  type StreamPhase,
   type StreamState,
   writeDelta,
   writeFinish,
   writeUsage,
 } from "./state.ts";
-
-export interface ChatOutput {
-  /** To send now. Empty while `held`, if refused, and if the event has no counterpart in chat. */
-  readonly text: string;
-  /** held: do not send the response head yet. open: the head may be sent. done: the text ends with [DONE]. broken: the
-   *  text ends with an error event, and nothing may follow. refused: answer with `refusal` instead of a stream. */
-  readonly phase: StreamPhase;
-  /** The error, if broken or refused. */
-  readonly refusal: { readonly status: number; readonly body: string } | null;
-}
-
-export interface ChatStream {
-  push(chunk: Uint8Array): ChatOutput;
-  /** The upstream's response has ended. `fault` is the reason, if the gateway knows one. */
-  end(fault?: ChatError): ChatOutput;
-  /** What shows the client that the answer goes on, though nothing comes. */
-  idle(): ChatOutput;
-}
 
 type EventHandler = (stream: StreamState, event: Json) => string;
 
@@ -90,12 +72,13 @@ const HELD_TYPES = new Set([
 
 const DONE = "data: [DONE]\n\n";
 
-export function openChatStream(context: BridgeContext): ChatStream {
+export function openChatStream(context: BridgeContext): AnswerStream {
   const stream = openState(context);
   const splitter = openSseParser();
-  const convertEnd = (fault: ChatError | undefined): string => {
-    const text = fault === undefined ? convertEvents(stream, splitter.end().filter(isWhole)) : "";
-    return isOver(stream) ? text : text + fail(stream, fault ?? CLOSED);
+  const convertEnd = (fault: StreamFault = CLOSED): string => {
+    const text = fault === CLOSED ? convertEvents(stream, splitter.end().filter(isWhole)) : "";
+    if (isOver(stream)) return text;
+    return text + fail(stream, blameUpstream(fault.status, "upstream_closed", fault.message));
   };
   return {
     push: (chunk) => {
@@ -107,14 +90,13 @@ export function openChatStream(context: BridgeContext): ChatStream {
   };
 }
 
-const CLOSED = blameUpstream(
-  502,
-  "upstream_closed",
-  "The upstream closed the stream before its answer was complete.",
-);
+const CLOSED: StreamFault = {
+  status: 502,
+  message: "The upstream closed the stream before its answer was complete.",
+};
 const MALFORMED = blameUpstream(502, "upstream_invalid", "The upstream sent an event that is not JSON.");
 
-function emit(stream: StreamState, convert: () => string): ChatOutput {
+function emit(stream: StreamState, convert: () => string): AnswerOutput {
   let text = "";
   if (!isOver(stream)) {
     try {

@@ -1,13 +1,9 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
 import { describe, expect, test } from "bun:test";
-import { blameUpstream } from "../../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import {
-  type ChatStream,
-  type ChatOutput,
-  openChatStream,
-} from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import { openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import type { AnswerOutput, AnswerStream } from "../../../../src/bridges/common/answer-stream.ts";
 import { accumulate, type Json } from "../accumulate.ts";
 import { PLAIN } from "../recordings.ts";
 import { findFaults, schemasAbsent } from "../schemas.ts";
@@ -72,7 +68,7 @@ function call(id: string, name: string, input: string): Json {
 const TEXT = "response.output_text.delta";
 const ARGUMENTS = "response.function_call_arguments.delta";
 
-function run(events: Json[], context = PLAIN): ChatOutput {
+function run(events: Json[], context = PLAIN): AnswerOutput {
   const chat = openChatStream(context);
   const first = chat.push(encode(events.map(frame).join("")));
   const last = chat.end();
@@ -560,7 +556,7 @@ describe("failures", () => {
     item: { type: "message", id: "a", content: [] },
   };
 
-  const push = (chat: ChatStream, ...events: Json[]): ChatOutput =>
+  const push = (chat: AnswerStream, ...events: Json[]): AnswerOutput =>
     chat.push(encode(events.map(frame).join("")));
 
   test("the head is held until the model begins to answer", () => {
@@ -634,17 +630,18 @@ describe("failures", () => {
   });
 
   test("a fault that the gateway knows is reported as such", () => {
-    const fault = blameUpstream(504, "upstream_timeout", "The upstream fell silent.");
+    const message = "The upstream fell silent.";
+    const fault = { status: 504, message };
     const chat = openChatStream(PLAIN);
     push(chat, created, added);
-    expect(accumulate(chat.end(fault).text).error).toMatchObject({ code: "upstream_timeout" });
+    expect(accumulate(chat.end(fault).text).error).toMatchObject({ message, code: "upstream_closed" });
     expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
   });
 
   test("a fault after the end changes nothing", () => {
     const chat = openChatStream(PLAIN);
     push(chat, created, end([]));
-    expect(chat.end(blameUpstream(502, "upstream_cut", ""))).toEqual({
+    expect(chat.end({ status: 502, message: "" })).toEqual({
       text: "",
       phase: "done",
       refusal: null,

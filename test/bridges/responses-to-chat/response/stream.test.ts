@@ -11,10 +11,8 @@ import {
 } from "../../../../src/bridges/responses-to-chat/response/state.ts";
 import type { BridgeContext } from "../../../../src/bridges/responses-to-chat/context.ts";
 import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import {
-  type ChatOutput,
-  openChatStream,
-} from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import { openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import type { AnswerOutput } from "../../../../src/bridges/common/answer-stream.ts";
 import { accumulate, type Json, listCalls } from "../accumulate.ts";
 import {
   absent,
@@ -32,7 +30,7 @@ import { findFaults, schemasAbsent } from "../schemas.ts";
 
 const streams = listRecordings("openai-responses").filter((each) => each.stream && each.status === 200);
 
-function run(pieces: Iterable<Uint8Array>, context: BridgeContext): ChatOutput {
+function run(pieces: Iterable<Uint8Array>, context: BridgeContext): AnswerOutput {
   const stream = openChatStream(context);
   let text = "";
   for (const piece of pieces) text += stream.push(piece).text;
