@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { runProgram } from "../../src/cli/program.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
-import { MAIN, PROGRAM } from "../harness/program.ts";
+import { MACHINE, MAIN, PROGRAM } from "../harness/program.ts";
 
 export interface Outcome {
   readonly status: number;
@@ -27,7 +27,7 @@ export const OFFLINE = { HTTPS_PROXY: "http://127.0.0.1:9", GATEWAY_TEST_LOCAL_S
  *  another or empty, which leaves it to the search. */
 function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const config = join(folder, "gateway.yaml");
-  const found = { PATH: process.env["PATH"] ?? "", TMPDIR: tmpdir(), TZ: "UTC", ...OFFLINE };
+  const found = { ...MACHINE, TMPDIR: tmpdir(), TZ: "UTC", ...OFFLINE };
   return { ...found, HOME: "/nonexistent", GATEWAY_CONFIG: config, ...more };
 }
 

@@ -3,7 +3,7 @@
 // language English: tests of others name them. When the last test has ended, the tests' files are removed.
 
 import { afterAll } from "bun:test";
-import { rmSync } from "node:fs";
+import { removeFolder } from "../../src/lib/files/own-file.ts";
 import { SWEPT } from "./temp.ts";
 
 const NOT_OURS =
@@ -12,4 +12,4 @@ const NOT_OURS =
 for (const name of Object.keys(process.env)) if (NOT_OURS.test(name)) delete process.env[name];
 process.env["TZ"] = "UTC";
 
-afterAll(() => rmSync(SWEPT, { recursive: true, force: true }));
+afterAll(() => removeFolder(SWEPT));

@@ -1,6 +1,7 @@
 // Folders and ledgers of tests.
 
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { expect } from "bun:test";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeFolder } from "../../src/lib/files/own-file.ts";
@@ -25,6 +26,11 @@ export const SWEPT = join(tmpdir(), `gateway-tests-${process.pid}`);
 export function makeSweptFolder(): string {
   mkdirSync(SWEPT, { recursive: true });
   return mkdtempSync(join(SWEPT, "folder-"));
+}
+
+/** Windows' files have no modes, but access lists. */
+export function expectMode(path: string, mode: number): void {
+  if (process.platform !== "win32") expect((statSync(path).mode & 0o777).toString(8)).toBe(mode.toString(8));
 }
 
 /** The ledger's lines; throws if one is torn. */

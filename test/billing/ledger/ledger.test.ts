@@ -38,6 +38,7 @@ import {
   readWholeLedger,
   makeIndex,
 } from "./ledger-samples.ts";
+import { expectMode } from "../../harness/temp.ts";
 
 /** Leaves a ledger as a killed gateway leaves it: nothing is closed, only the lock is free. */
 async function abandon(path: string, opened: readonly string[], settled: readonly string[]): Promise<void> {
@@ -73,7 +74,7 @@ describe("a line", () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1");
-    for (const file of [path, `${path}.open`]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    for (const file of [path, `${path}.open`]) expectMode(file, 0o600);
     await ledger.close();
   });
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
 import { draftOf, intentOf, optionsFor } from "../../billing/ledger/ledger-samples.ts";
 import { passMidnight } from "../../harness/day.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Outcome, run } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -53,7 +53,7 @@ describe("keys add", () => {
     });
     expect(text()).not.toContain(stdout.trim());
     expect(text()).toStartWith(CONFIG.trimEnd());
-    expect(statSync(folder.join("gateway.yaml")).mode & 0o777).toBe(0o600);
+    expectMode(folder.join("gateway.yaml"), 0o600);
   });
 
   test("--json prints the key as one document", async () => {

@@ -1,12 +1,12 @@
 // A gateway.yaml in the current folder: a stranger's is never read, and the one that 0.1.0 wrote there can be adopted.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { startGateway } from "../../harness/gateway.ts";
-import { makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder, readLedger, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
 import { MAIN } from "../../harness/program.ts";
 
@@ -362,8 +362,8 @@ describe("the folder in which gateway 0.1.0 was used", () => {
       ],
       left_out: [],
     });
-    expect(statSync(adopted()).mode & 0o777).toBe(0o600);
-    expect(statSync(home.join(".config", "gateway")).mode & 0o777).toBe(0o700);
+    expectMode(adopted(), 0o600);
+    expectMode(home.join(".config", "gateway"), 0o700);
     expect(readFileSync(adopted(), "utf8")).toBe(
       writtenBefore(upstream.url).replace("path: ledger.jsonl", `path: ${ledger}`),
     );

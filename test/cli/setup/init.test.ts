@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { groupPlatform } from "../../../src/config/schema.ts";
 import { PRESETS } from "../../../src/cli/setup/presets.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { KEYS, run, runOnTerminal, runProcess } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -41,7 +41,7 @@ describe("gateway init", () => {
     });
     expect(readFileSync(path(), "utf8")).not.toContain("hush");
     expect(readFileSync(path(), "utf8")).toContain("  # openai-main:\n");
-    expect(statSync(path()).mode & 0o777).toBe(0o600);
+    expectMode(path(), 0o600);
     expect(stderr).toEndWith(" run claude\n");
   });
 
@@ -173,7 +173,7 @@ describe("gateway init", () => {
     const place = folder.join(".config", "gateway", "gateway.yaml");
     expect(stderr).toContain(`Wrote ${place}. The ledger will be beside it.`);
     expect(stderr).toMatch(/\nNext:\n  \S.* run codex\n$/);
-    expect(statSync(folder.join(".config", "gateway")).mode & 0o777).toBe(0o700);
+    expectMode(folder.join(".config", "gateway"), 0o700);
     expect(loadConfig(place, env).catalog.ledger.path).toBe(
       folder.join(".config", "gateway", "ledger.jsonl"),
     );
@@ -217,7 +217,7 @@ describe("gateway init on a terminal", () => {
     expect(Bun.stripANSI(screen.raw())).toMatch(/accepts the credential and lists \d+ models/);
     expect(readFileSync(path(), "utf8")).not.toContain("pasted");
     expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("RELAY_API_KEY=pasted-12345\n");
-    expect(statSync(folder.join("gateway.env")).mode & 0o777).toBe(0o600);
+    expectMode(folder.join("gateway.env"), 0o600);
     expect(loadConfig(path(), {}).catalog.channels.get("relay-main")?.credential).toBe("pasted-12345");
     expect(loadConfig(path(), { RELAY_API_KEY: "x" }).catalog.channels.get("relay-main")?.credential).toBe(
       "x",

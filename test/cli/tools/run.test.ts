@@ -1,15 +1,7 @@
 // `gateway run`, with stand-ins for the tools that say what they were given.
 
 import { describe, expect, test } from "bun:test";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findTool } from "../../../src/cli/tools/connection.ts";
 import { agreeToMeteredBilling } from "../../../src/cli/tools/environment/logins.ts";
@@ -18,7 +10,7 @@ import { loadConfig } from "../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run, runHere, runOnTerminal } from "../driving.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
@@ -485,7 +477,7 @@ describe("a running gateway", () => {
       expect(Bun.stripANSI(session.raw()).replaceAll(/\s+/g, "")).toContain(
         `Itslog:${log}`.replaceAll(/\s+/g, ""),
       );
-      expect(statSync(log).mode & 0o777).toBe(0o600);
+      expectMode(log, 0o600);
       expect(readFileSync(log, "utf8")).toContain("gateway is ready");
       const again = await setup.run("run", "openai", "app");
       expect(again).toEqual({ status: 0, stdout: `base=${url}/v1 args=\n`, stderr: ROUTE });
@@ -519,7 +511,7 @@ describe("a tool's own key", () => {
     const config = readFileSync(setup.path("gateway.yaml"), "utf8");
     expect(config).toContain(sha256Hex(secretOf(first)));
     expect(config).not.toContain(secretOf(first));
-    expect(statSync(setup.path(".gateway.yaml.tool-keys")).mode & 0o777).toBe(0o600);
+    expectMode(setup.path(".gateway.yaml.tool-keys"), 0o600);
     expect(await setup.run(...words, "openai", "app")).toEqual({
       status: 0,
       stdout: first.stdout,

@@ -31,11 +31,14 @@ describe("the file next to the config", () => {
     expect(readEnvFile(place("# later\n\n"))).toEqual({});
   });
 
-  test("gateway.env is refused if everybody can change it, and the message has nothing of it", () => {
-    const read = (): unknown => readEnvFile(place("KEY=sk-hidden\n", 0o666));
-    expect(read).toThrow(/^Everybody on this machine can change .*gateway\.env/);
-    expect(read).not.toThrow("sk-hidden");
-  });
+  test.skipIf(process.platform === "win32")(
+    "gateway.env is refused if everybody can change it, and the message has nothing of it",
+    () => {
+      const read = (): unknown => readEnvFile(place("KEY=sk-hidden\n", 0o666));
+      expect(read).toThrow(/^Everybody on this machine can change .*gateway\.env/);
+      expect(read).not.toThrow("sk-hidden");
+    },
+  );
 
   test("gateway.env is refused if it has anything but assignments, and the message has nothing of it", () => {
     const read = (): unknown => readEnvFile(place("KEY=x\nsk-hidden\n"));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { listVariables } from "../../../src/config/yaml/expand.ts";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import {
@@ -34,18 +35,21 @@ describe("the config file", () => {
   });
 
   test("is not looked for in a relative XDG_CONFIG_HOME, which the current folder would decide", () => {
-    expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe("/home/me/.config");
-    expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe("/home/me/.config");
+    expect(configHome({ XDG_CONFIG_HOME: ".config", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
+    expect(configHome({ XDG_CONFIG_HOME: "", HOME: "/home/me" })).toBe(join("/home/me", ".config"));
     expect(configHome({ XDG_CONFIG_HOME: "/x", HOME: "/home/me" })).toBe("/x");
   });
 
-  test("a broken link in the config's default place is explained, not treated as missing", () => {
-    using folder = makeTempFolder();
-    mkdirSync(folder.join("gateway"));
-    symlinkSync("gone.yaml", folder.join("gateway", "gateway.yaml"));
-    const found = findConfig(undefined, { XDG_CONFIG_HOME: folder.path }, folder.path);
-    expect(() => loadConfig(found, {})).toThrow("is a link to gone.yaml, which is not");
-  });
+  test.skipIf(process.platform === "win32")(
+    "a broken link in the config's default place is explained, not treated as missing",
+    () => {
+      using folder = makeTempFolder();
+      mkdirSync(folder.join("gateway"));
+      symlinkSync("gone.yaml", folder.join("gateway", "gateway.yaml"));
+      const found = findConfig(undefined, { XDG_CONFIG_HOME: folder.path }, folder.path);
+      expect(() => loadConfig(found, {})).toThrow("is a link to gone.yaml, which is not");
+    },
+  );
 
   test.skipIf(process.platform === "win32")("is not read from a pipe in the default place", () => {
     using folder = makeTempFolder();

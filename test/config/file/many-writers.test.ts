@@ -1,17 +1,9 @@
 import { expect, test } from "bun:test";
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { run, runProcess } from "../../cli/driving.ts";
-import { makeTempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
 const BEFORE = `# the team's gateway  (do not reformat!)
 channels:
@@ -47,7 +39,7 @@ test("twenty processes that add keys at once lose none and change no other byte"
       !/^ {4}- \{ name: script-\d+, group: g, secret_sha256: [0-9a-f]{64}, created: \S+ \}$/.test(line),
   );
   expect(others.join("\n")).toBe(BEFORE);
-  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expectMode(path, 0o600);
   expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", "gateway.yaml"]);
 });
 
@@ -61,21 +53,24 @@ test("what a killed command had begun to write, secrets and all, does not stay",
   expect(readdirSync(folder.path).sort()).toEqual([".gateway.yaml.lock", other, "gateway.yaml"].sort());
 });
 
-test("a link to the file stays a link, and the file keeps its mode", async () => {
-  using folder = makeTempFolder();
-  mkdirSync(folder.join("dotfiles"));
-  const real = folder.join("dotfiles", "mine.yaml");
-  writeFileSync(real, BEFORE);
-  chmodSync(real, 0o640);
-  symlinkSync("dotfiles/mine.yaml", folder.join("gateway.yaml"));
-  const { status } = await run({ folder: folder.path }, "keys", "disable", "first");
-  expect(status).toBe(0);
-  expect(readFileSync(real, "utf8")).toBe(
-    BEFORE.replace("secret: sk-first }", "secret: sk-first, disabled: true }"),
-  );
-  expect(statSync(real).mode & 0o777).toBe(0o640);
-  expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toBe(readFileSync(real, "utf8"));
-});
+test.skipIf(process.platform === "win32")(
+  "a link to the file stays a link, and the file keeps its mode",
+  async () => {
+    using folder = makeTempFolder();
+    mkdirSync(folder.join("dotfiles"));
+    const real = folder.join("dotfiles", "mine.yaml");
+    writeFileSync(real, BEFORE);
+    chmodSync(real, 0o640);
+    symlinkSync("dotfiles/mine.yaml", folder.join("gateway.yaml"));
+    const { status } = await run({ folder: folder.path }, "keys", "disable", "first");
+    expect(status).toBe(0);
+    expect(readFileSync(real, "utf8")).toBe(
+      BEFORE.replace("secret: sk-first }", "secret: sk-first, disabled: true }"),
+    );
+    expectMode(real, 0o640);
+    expect(readFileSync(folder.join("gateway.yaml"), "utf8")).toBe(readFileSync(real, "utf8"));
+  },
+);
 
 test("a process that died with the lock in hand holds nobody up", async () => {
   using folder = makeTempFolder();
@@ -84,8 +79,7 @@ test("a process that died with the lock in hand holds nobody up", async () => {
   const code = `const { takeLock } = await import(${JSON.stringify(lock)});
     takeLock(${JSON.stringify(folder.join(".gateway.yaml.lock"))}); process.kill(process.pid, "SIGKILL");`;
   const child = Bun.spawn([process.execPath, "-e", code], { stdout: "ignore", stderr: "ignore" });
-  await child.exited;
-  expect(child.signalCode).toBe("SIGKILL");
+  expect(await child.exited).not.toBe(0);
   const { status } = await run({ folder: folder.path }, "keys", "disable", "first");
   expect(status).toBe(0);
 });

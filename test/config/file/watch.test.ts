@@ -78,21 +78,24 @@ describe("a running gateway notices a changed file", () => {
     expect(await watch.next()).toBe(3);
   });
 
-  test("a changed file that is a link into a folder that was swapped is applied", async () => {
-    const { folder } = setUp();
-    for (const version of ["one", "two"]) {
-      const place = mkdtempSync(join(folder, version));
-      writeFileSync(join(place, "gateway.yaml"), write(version === "one" ? 11 : 12));
-      symlinkSync(place, join(folder, version));
-    }
-    symlinkSync(join(folder, "one"), join(folder, "current"));
-    const link = join(folder, "linked.yaml");
-    symlinkSync(join(folder, "current", "gateway.yaml"), link);
-    const watch = start(link);
-    symlinkSync(join(folder, "two"), join(folder, "next"));
-    renameSync(join(folder, "next"), join(folder, "current"));
-    expect(await watch.next()).toBe(12);
-  });
+  test.skipIf(process.platform === "win32")(
+    "a changed file that is a link into a folder that was swapped is applied",
+    async () => {
+      const { folder } = setUp();
+      for (const version of ["one", "two"]) {
+        const place = mkdtempSync(join(folder, version));
+        writeFileSync(join(place, "gateway.yaml"), write(version === "one" ? 11 : 12));
+        symlinkSync(place, join(folder, version));
+      }
+      symlinkSync(join(folder, "one"), join(folder, "current"));
+      const link = join(folder, "linked.yaml");
+      symlinkSync(join(folder, "current", "gateway.yaml"), link);
+      const watch = start(link);
+      symlinkSync(join(folder, "two"), join(folder, "next"));
+      renameSync(join(folder, "next"), join(folder, "current"));
+      expect(await watch.next()).toBe(12);
+    },
+  );
 
   test("a change is noticed when an editor first moved the old version away", async () => {
     const { folder, path } = setUp();
@@ -210,8 +213,8 @@ test("a changed line of gateway.env beside the config is applied", async () => {
 
 test("a watch does not keep a process alive", async () => {
   const { folder, path } = setUp();
-  const source = join(import.meta.dir, "../../../src/config/file");
-  const code = `import { loadConfig } from "${source}/load.ts"; import { watchConfig } from "${source}/watch.ts";
+  const source = new URL("../../../src/config/file", import.meta.url);
+  const code = `import { loadConfig } from "${source.href}/load.ts"; import { watchConfig } from "${source.href}/watch.ts";
     watchConfig(loadConfig(process.argv[2], {}), {}, { onChange() {}, onProblem() {} });`;
   const script = join(folder, "script.ts");
   writeFileSync(script, code);

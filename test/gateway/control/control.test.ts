@@ -1,12 +1,12 @@
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { afterEach, expect, test } from "bun:test";
-import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { askGateway, tryGateway } from "../../../src/cli/access/control.ts";
 import { isPrivate, locateControl } from "../../../src/gateway/control/socket.ts";
 import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
-import { makeTempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
 const UPSTREAM = { url: "http://127.0.0.1:9" };
 
@@ -35,8 +35,8 @@ test("a running gateway shows its state without a secret", async () => {
 test("only this user can use its socket", () => {
   const [socket] = locateControl(start());
   const { folder, path } = socket!;
-  expect(lstatSync(folder).mode & 0o777).toBe(0o700);
-  expect(lstatSync(path).mode & 0o777).toBe(0o600);
+  expectMode(folder, 0o700);
+  expectMode(path, 0o600);
 });
 
 test("without a running gateway, the command says so", async () => {

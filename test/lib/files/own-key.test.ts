@@ -1,13 +1,14 @@
 import { expect, test } from "bun:test";
-import { readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { openKeyFile } from "../../../src/lib/files/own-file.ts";
-import { makeTempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder } from "../../harness/temp.ts";
 
 test("a key file is made once, only its user can read it, and its key stays", () => {
   using folder = makeTempFolder();
   const path = folder.join("key");
   const key = openKeyFile(path);
-  expect([key.length, statSync(path).mode & 0o777]).toEqual([32, 0o600]);
+  expect(key).toHaveLength(32);
+  expectMode(path, 0o600);
   expect(openKeyFile(path)).toEqual(key);
   expect(openKeyFile(folder.join("other"))).not.toEqual(key);
 });
@@ -21,7 +22,7 @@ test.each(["", "0", "00".repeat(31), `${"00".repeat(32)}00`, "zz".repeat(32)])(
     const key = openKeyFile(path);
     expect(new Set(key).size).toBeGreaterThan(8);
     expect(openKeyFile(path)).toEqual(key);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expectMode(path, 0o600);
   },
 );
 

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeIdentity } from "../../../../src/cli/tools/transparent/authority.ts";
 import { openProxy } from "../../../../src/cli/tools/transparent/proxy.ts";
 import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";
-import { makeSweptFolder } from "../../../harness/temp.ts";
+import { expectMode, makeSweptFolder } from "../../../harness/temp.ts";
 import { type Outcome, run as drive } from "../../driving.ts";
 import { newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
 import { writeLedger } from "../ledger/ledger-runs.ts";
@@ -198,7 +198,7 @@ describe("reconcile balance", () => {
       "",
     ]);
     const noted = `${ledger}.balances.json`;
-    expect(statSync(noted).mode & 0o777).toBe(0o600);
+    expectMode(noted, 0o600);
     for (const [spent, now, status, verdict] of [
       ["1.504", "18.50", 0, "The ledger and the balances agree: 1 of 1, $1.504000."],
       [

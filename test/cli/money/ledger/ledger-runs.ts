@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 
 import { encodeLine, GENESIS, hashLine, type LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf, newLedgerPath } from "../../../billing/ledger/ledger-samples.ts";
-import { PROGRAM } from "../../../harness/program.ts";
+import { MACHINE, PROGRAM } from "../../../harness/program.ts";
 import { type Outcome, runHere } from "../../driving.ts";
 
 export function writeLedger(drafts: ReadonlyArray<Partial<LineDraft> & { id: string }>): string {
@@ -25,7 +25,7 @@ export function spawnCommand(args: readonly string[]) {
     stdout: "pipe",
     stderr: "pipe",
     stdin: "ignore",
-    env: { PATH: process.env["PATH"], HOME: "/nonexistent", TZ: "UTC" },
+    env: { ...MACHINE, HOME: "/nonexistent", TZ: "UTC" },
   });
 }
 

@@ -2,13 +2,13 @@
 
 import { findProvider, REMOTE_DATA_JSON_URL } from "@pydantic/genai-prices";
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describeBook } from "../../../../src/cli/doctor/config.ts";
 import { placeOfData, RELEASE_URL } from "../../../../src/billing/prices/published.ts";
 import { KNOWN_PROVIDERS } from "../../../../src/billing/prices/sellers.ts";
 import { GENESIS, encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
-import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { run, runOnTerminal } from "../../driving.ts";
 
 interface Model {
@@ -205,7 +205,7 @@ describe("prices update", () => {
     expect(update.status).toBe(0);
     expect(update.stdout).toMatch(/anthropic +claude-sonnet-5 +input +2 +1\.25/);
     const path = folder.join("gateway.prices.jsonl");
-    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expectMode(path, 0o600);
     const [head = ""] = readFileSync(path, "utf8").split("\n");
     expect(JSON.parse(head)).toMatchObject({
       date: new Date().toISOString().slice(0, 10),

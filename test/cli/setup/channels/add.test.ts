@@ -1,10 +1,10 @@
 // `gateway channels add`: a provider or a URL, checked, with the file's comments kept.
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
-import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { KEYS, type Outcome, run, runOnTerminal, runProcess } from "../../driving.ts";
 
 const CONFIG = `# mine
@@ -66,7 +66,7 @@ describe("gateway channels add", () => {
     });
     expect(stderr).toMatch(/accepts the credential and lists \d+ models/);
     expect(text()).not.toContain("secret-12345");
-    expect(statSync(folder.join("gateway.env")).mode & 0o777).toBe(0o600);
+    expectMode(folder.join("gateway.env"), 0o600);
     expect(catalog().channels.get("demo")).toMatchObject({
       credential: "secret-12345",
       platform: "messages",
