@@ -8,9 +8,10 @@ import {
   chromium,
   type Page,
 } from "playwright-core";
+import { z } from "zod";
+import { askGateway } from "../../src/cli/access/control.ts";
 import type { ChildGateway } from "../harness/gateway.ts";
 import { browserProgram, isThere } from "../harness/needs.ts";
-import { PROGRAM } from "../harness/program.ts";
 
 const PATIENCE_MS = 60_000;
 
@@ -21,12 +22,10 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: browserProgram ?? "", args: ["--no-sandbox", "--disable-gpu"] });
 }
 
-export async function makeLink({ configPath }: ChildGateway): Promise<string> {
-  const child = Bun.spawn([...PROGRAM, "open", "--print", "--config", configPath], {
-    stdout: "pipe",
-    env: { ...process.env, GATEWAY_CONFIG: undefined },
-  });
-  return (await child.stdout.text()).trim();
+/** What `gateway open --print` prints, without its process. */
+export async function makeLink({ folder }: ChildGateway): Promise<string> {
+  const reply = await askGateway(folder.join("ledger.jsonl"), "POST", "/console/link");
+  return z.object({ url: z.string() }).parse(reply).url;
 }
 
 export interface Visit {

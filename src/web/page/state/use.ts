@@ -69,10 +69,11 @@ export function spaceOut(everyMs: number, tookMs: number): number {
   return Math.max(everyMs, 100 * tookMs);
 }
 
-/** Loads again after a request or a change of the config, at most every `everyMs`. */
+/** Loads again after a request, at most every `everyMs`, and at once after a change of the config. */
 export function useFresh(everyMs: number, load: () => void): void {
   const { requests, revision } = useLive();
-  useAfterChange(`${revision} ${requests[0]?.id}`, everyMs, load);
+  useAfterChange(requests[0]?.id, everyMs, load);
+  useAfterChange(revision, 0, load);
 }
 
 /** Calls `act` after `value` has changed, at most every `everyMs`. */
