@@ -155,6 +155,7 @@ export class World implements Machine {
   #ending = false;
   #left = 0;
   #boots = 0;
+  #isConfigWhole = true;
   #restartPending = false;
   #dieAtStart = (): void => {};
 
@@ -307,6 +308,7 @@ export class World implements Machine {
   // The gateway's life.
 
   writeConfig(text = writeConfig(this.plan, this.#changes)): void {
+    this.#isConfigWhole = true;
     const inode = this.disk.create(CONFIG, "file", 0o600, this.wallOffset + this.scheduler.now / 1000);
     inode.write(0, Buffer.from(text));
     this.disk.sync(inode);
@@ -317,6 +319,8 @@ export class World implements Machine {
   #boot(): void {
     this.#restartPending = false;
     if (this.process !== null && !this.process.dead) return;
+    // A gateway that starts cannot know that its config is not whole yet, and uses it until the next look.
+    if (!this.#isConfigWhole) this.writeConfig();
     const process = new SimProcess(this, `gateway${this.#boots}`, 1000 + this.#boots);
     this.#boots++;
     process.maxFiles = this.#healed ? 1024 : this.plan.maxFiles;
@@ -467,7 +471,9 @@ export class World implements Machine {
     const waitUs = Math.max(0, this.nextLook() - this.scheduler.now - 5000);
     this.scheduler.after(waitUs, NATURE, "half a config", () => {
       const now = writeConfig(this.plan, this.#changes);
-      if (now === text) this.writeConfig(text.slice(0, text.lastIndexOf("  - { name:")));
+      if (now !== text) return;
+      this.writeConfig(text.slice(0, text.lastIndexOf("  - { name:")));
+      this.#isConfigWhole = false;
     });
     this.scheduler.after(waitUs + 30_000, NATURE, "the rest of the config", () => this.writeConfig());
   }
