@@ -1,7 +1,7 @@
 // `npm test` and `npm run test:fast`: builds the executable, runs the tests with it, removes it, and says what was skipped.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
@@ -15,7 +15,14 @@ const isFast = words[0] === "--fast";
 /** A test that hangs fails after this time. The slowest one takes a tenth of it on a quiet machine. */
 const TIMEOUT_MS = isFast ? 20_000 : 60_000;
 const ignored = isFast ? SLOW.map((pattern) => `--path-ignore-patterns=${pattern}`) : [];
-const flags = ["--parallel", `--timeout=${TIMEOUT_MS}`, ...ignored, ...words.slice(isFast ? 1 : 0)];
+/** Tests wait for sockets, files and a browser for half of their time. */
+const workers = Math.max(4, availableParallelism());
+const flags = [
+  `--parallel=${workers}`,
+  `--timeout=${TIMEOUT_MS}`,
+  ...ignored,
+  ...words.slice(isFast ? 1 : 0),
+];
 
 /** An interrupt reaches the tests too. They end first. */
 process.on("SIGINT", () => {});
@@ -25,12 +32,21 @@ function run(executable: string, ...command: readonly string[]): Promise<number>
   return Bun.spawn([process.execPath, ...command], { env, stdio: ["inherit", "inherit", "inherit"] }).exited;
 }
 
-async function runBuilt(): Promise<number> {
+/** What takes longest starts first, so that no worker is left alone with it at the end. */
+function writeTimings(path: string): string {
+  const ms = { "test/web/flows.test.ts": 100_000, "test/web/page/surprises.test.ts": 50_000 };
+  writeFileSync(path, JSON.stringify({ version: 1, files: ms }));
+  return path;
+}
+
+async function runTests(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "gateway-tests-"));
+  const given = process.env["GATEWAY_TEST_EXECUTABLE"] ?? "";
+  const executable = given === "" && !isFast ? join(folder, "gateway") : given;
   try {
-    const executable = join(folder, "gateway");
-    const status = await run("", BUILD, executable);
-    return status === 0 ? await run(executable, "test", ...flags) : status;
+    const status = executable === given ? 0 : await run("", BUILD, executable);
+    const timings = writeTimings(join(folder, "timings.json"));
+    return status === 0 ? await run(executable, "test", `--timings=${timings}`, ...flags) : status;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -41,7 +57,6 @@ if (problem !== null) {
   console.error(problem);
   process.exit(1);
 }
-const given = process.env["GATEWAY_TEST_EXECUTABLE"] ?? "";
-const status = given === "" && !isFast ? await runBuilt() : await run(given, "test", ...flags);
+const status = await runTests();
 console.log(describeSkipped());
 process.exit(status);
