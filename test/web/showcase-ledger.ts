@@ -1,7 +1,7 @@
 // A ledger of a month of work as a few people and their agents do it: sessions with growing prompts, caches and what they
 // missed, subagents, errors, pauses, and weekends. The same numbers each time.
 
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { computeCharge, deriveMissCost } from "../../src/billing/charge.ts";
 import {
   type ClientIdentity,
@@ -14,6 +14,7 @@ import { loadPriceBook } from "../../src/billing/prices.ts";
 import type { Usage } from "../../src/billing/usage.ts";
 
 const DAY_MS = 86_400_000;
+const MORNING_MS = 8 * 3_600_000;
 const book = loadPriceBook();
 
 interface Work {
@@ -93,29 +94,50 @@ function createDice(): Dice {
   };
 }
 
+export interface MonthShape {
+  readonly days?: number;
+  /** How many people do the same work, each with keys of their own. */
+  readonly people?: number;
+}
+
 /** `until`: the last request. */
-export function makeMonth(path: string, until: number, days = 61): void {
+export function makeMonth(path: string, until: number, { days = 61, people = 1 }: MonthShape = {}): void {
   const pick = createDice();
-  const drafts: Draft[] = [];
+  const fd = openSync(path, "w", 0o600);
+  const works = Array.from({ length: people }, (_, person) =>
+    WORK.map((work) => nameWork(work, person)),
+  ).flat();
+  let [waiting, prev, number]: [Draft[], string, number] = [[], GENESIS, 0];
   for (let day = days - 1; day >= 0; day -= 1) {
-    const morning = Math.floor((until - day * DAY_MS) / DAY_MS) * DAY_MS + 8 * 3_600_000;
-    const isWeekend = [0, 6].includes(new Date(morning).getUTCDay());
-    for (const work of WORK) {
-      const sessions = isWeekend && work.key !== "ci" ? pick(2) : work.sessions + pick(2);
-      for (let number = 0; number < sessions; number += 1)
-        drafts.push(...draftSession(work, morning + pick(10 * 3_600_000), pick));
-    }
+    const midnight = Math.floor((until - day * DAY_MS) / DAY_MS) * DAY_MS;
+    waiting.push(...works.flatMap((work) => draftDay(work, midnight, pick)));
+    // A later day begins later.
+    const end = day === 0 ? until : midnight + DAY_MS + MORNING_MS;
+    const ready = waiting.filter(({ time }) => Date.parse(time) < end);
+    waiting = waiting.filter(({ time }) => Date.parse(time) >= end);
+    const lines = ready
+      .toSorted((a, b) => (a.time < b.time ? -1 : 1))
+      .map((draft) => {
+        const text = encodeLine({ id: `req_${String(number).padStart(20, "0")}`, ...draft }, prev);
+        prev = hashLine(text);
+        number += 1;
+        return `${text}\n`;
+      });
+    writeSync(fd, lines.join(""));
   }
-  const sorted = drafts
-    .filter(({ time }) => Date.parse(time) < until)
-    .toSorted((a, b) => (a.time < b.time ? -1 : 1));
-  let prev = GENESIS;
-  const lines = sorted.map((draft, index) => {
-    const text = encodeLine({ id: `req_${String(index).padStart(20, "0")}`, ...draft }, prev);
-    prev = hashLine(text);
-    return `${text}\n`;
-  });
-  writeFileSync(path, lines.join(""), { mode: 0o600 });
+  closeSync(fd);
+}
+
+function nameWork(work: Work, person: number): Work {
+  return person === 0 ? work : { ...work, key: `${work.key}-${person + 1}` };
+}
+
+function draftDay(work: Work, midnight: number, pick: Dice): Draft[] {
+  const isWeekend = [0, 6].includes(new Date(midnight).getUTCDay());
+  const sessions = isWeekend && work.key !== "ci" ? pick(2) : work.sessions + pick(2);
+  return Array.from({ length: sessions }, () =>
+    draftSession(work, midnight + MORNING_MS + pick(10 * 3_600_000), pick),
+  ).flat();
 }
 
 function draftSession(work: Work, start: number, pick: Dice): Draft[] {
@@ -251,4 +273,7 @@ function describeEnd({ channel }: Work, isFailed: boolean, { model, wait, isLeft
   return { outcome, upstream_model: model, status, first_byte_ms: wait, attempts } as const;
 }
 
-if (import.meta.main) makeMonth(process.argv[2] ?? "ledger.jsonl", Date.now());
+if (import.meta.main) {
+  const [path = "ledger.jsonl", people = "1", days = "61"] = process.argv.slice(2);
+  makeMonth(path, Date.now(), { people: Number(people), days: Number(days) });
+}

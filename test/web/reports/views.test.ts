@@ -29,7 +29,7 @@ let folder: TempFolder;
 let index: LedgerIndex;
 beforeAll(() => {
   folder = makeTempFolder();
-  makeMonth(folder.join("ledger.jsonl"), NOW, 40);
+  makeMonth(folder.join("ledger.jsonl"), NOW, { days: 40 });
   index = readIndex(folder.join("ledger.jsonl"));
 });
 afterAll(() => {
