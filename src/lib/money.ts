@@ -184,6 +184,18 @@ export function joinUsd(milli: bigint, pico: bigint): Usd {
   return usd(milli * BIG_PART + pico);
 }
 
+/** What a part has more than a whole of the next larger one goes there, so that sums of any number of amounts are exact.
+ *  `places`: those of an amount's parts among the numbers, the largest first. */
+export function carryParts(numbers: { [place: number]: number }, places: readonly number[], from = 0): void {
+  for (let index = places.length - 1; index > 0; index -= 1) {
+    const [at, above] = [from + (places[index] ?? 0), from + (places[index - 1] ?? 0)];
+    const more = Math.trunc((numbers[at] ?? 0) / PART);
+    if (more === 0) continue;
+    numbers[at] = (numbers[at] ?? 0) - more * PART;
+    numbers[above] = (numbers[above] ?? 0) + more;
+  }
+}
+
 export function formatUsd(amount: Usd): string {
   return formatDecimal({ units: amount, scale: CHARGE_PLACES });
 }

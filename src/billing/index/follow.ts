@@ -4,8 +4,6 @@
 import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import {
   type Decimal,
-  formatDecimal,
-  formatUsd,
   parseUsd,
   splitAmount,
   splitUsd,
@@ -21,9 +19,10 @@ import { readLines, type Source } from "../ledger/reader.ts";
 import { findPlace } from "../ledger/rotation.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import { entryOf } from "../ledger/sums/entry.ts";
-import { COUNTS, createIndexes, type IndexDatabase, INSERT_REQUEST, WRITE_PROGRESS } from "./schema.ts";
+import { COUNTS, createIndex, type IndexDatabase, INSERT_REQUEST, WRITE_PROGRESS } from "./schema.ts";
 import { type Progress, readProgress } from "./progress.ts";
-import { MARK } from "./marks.ts";
+import { MARK } from "./ledger-index.ts";
+import { encodeOdd } from "./cells.ts";
 import { SessionChanges } from "./sessions.ts";
 import { SumChanges } from "./sum-changes.ts";
 import { encodeTraits, type RowType } from "./traits.ts";
@@ -44,9 +43,15 @@ interface RowNames {
   readonly corrects: string | null;
   readonly time: string;
   readonly trait: number;
-  readonly sender: number;
+  readonly sender: Place;
   readonly miss: string | null;
   readonly answer?: Answer;
+}
+
+/** Of a sender, and of the first one of its session. */
+interface Place {
+  readonly id: number;
+  readonly root: number;
 }
 
 interface Answer {
@@ -67,7 +72,7 @@ export class IndexFollower {
   readonly #database: IndexDatabase;
   readonly #insertRow: ReturnType<IndexDatabase["query"]>;
   readonly #traits = new Map<string, number>();
-  readonly #senders = new Map<string, number>();
+  readonly #senders = new Map<string, Place>();
   #sums = new SumChanges();
   #sessions = new SessionChanges();
   #progress: Progress;
@@ -87,7 +92,7 @@ export class IndexFollower {
     return this.#progress;
   }
 
-  /** Adds about `most` bytes of new lines. True: everything is read. */
+  /** Adds about `most` bytes of new lines, or an index. True: everything is there. */
   advance(sources: readonly Source[], most = Number.POSITIVE_INFINITY): boolean {
     let left = most;
     for (const [index, source] of sources.entries()) {
@@ -96,7 +101,7 @@ export class IndexFollower {
       left -= this.#readFile(index, source, left);
     }
     if (left <= 0) return false;
-    createIndexes(this.#database);
+    while (createIndex(this.#database)) if (most < Number.POSITIVE_INFINITY) return false;
     return true;
   }
 
@@ -192,7 +197,7 @@ export class IndexFollower {
     this.#insert({ ...names, miss, answer }, { official, charge, counts: Object.values(usage), ...money });
   }
 
-  #addEstimates(row: Row, sender: number): void {
+  #addEstimates(row: Row, sender: Place): void {
     const { time, limit, replaced, charge, was } = row;
     const trait = this.#findTrait(encodeTraits(row, "estimate"));
     const names = { id: null, corrects: null, trait, sender, miss: null };
@@ -209,7 +214,7 @@ export class IndexFollower {
     const line = parseJson(text);
     const [id, corrects] = [readText(getField(line, "id")), readText(getField(line, "corrects"))];
     if (id === null) return;
-    const names = { id, corrects, time: "", trait: 0, sender: 0, miss: null };
+    const names = { id, corrects, time: "", trait: 0, sender: NO_PLACE, miss: null };
     this.#insert(names, { official: null, charge: null, counts: [] });
   }
 
@@ -219,9 +224,20 @@ export class IndexFollower {
     const sums = Number.isNaN(moment) ? null : encodeSums(amounts);
     const odd = sums === null ? encodeOdd(amounts) : null;
     const hour = Number.isNaN(moment) ? 0 : Math.floor(moment / HOUR_MS);
-    if (sums !== null) this.#sums.add(hour, { trait, first: this.#line, last: time, numbers: sums });
-    if (answer !== NO_ANSWER && sums !== null) this.#sums.addRequest(moment, trait, answer.firstByte);
-    const place = [this.#next, this.#line, this.#at, id, corrects, time, hour, trait, sender, miss, odd];
+    if (sums !== null) {
+      const isRequest = answer !== NO_ANSWER;
+      this.#sums.add({
+        line: this.#line,
+        moment,
+        time,
+        trait,
+        sender: sender.id,
+        root: sender.root,
+        numbers: sums,
+        firstByte: isRequest ? answer.firstByte : undefined,
+      });
+    }
+    const place = [this.#next, this.#line, this.#at, id, corrects, time, hour, trait, sender.id, miss, odd];
     const { status, firstByte, duration } = answer;
     this.#insertRow.run(...place, status, firstByte, duration, ...(sums ?? NO_SUMS));
     this.#next += 1;
@@ -236,18 +252,31 @@ export class IndexFollower {
     return remember(this.#traits, text, id);
   }
 
-  #findSender({ client }: Row): number {
+  #findSender({ client }: Row): Place {
     const { session = "", agent = "", parent = null } = client ?? {};
     const name = `${session}\n${agent}\n${parent ?? ""}${parent === null ? "\n" : ""}`;
     const known = this.#senders.get(name);
     if (known !== undefined) return known;
-    const [[found] = []] = this.#database
-      .query("SELECT id FROM senders WHERE session = ? AND agent = ? AND parent IS ?")
+    const [[found, root] = []] = this.#database
+      .query("SELECT id, root FROM senders WHERE session = ? AND agent = ? AND parent IS ?")
       .values(session, agent, parent);
-    const id = found === undefined ? this.#findNext("senders", "id") : Number(found);
-    if (found === undefined)
-      this.#database.query("INSERT INTO senders VALUES (?, ?, ?, ?)").run(id, session, agent, parent);
-    return remember(this.#senders, name, id);
+    const place =
+      found === undefined
+        ? this.#addSender(session, agent, parent)
+        : { id: Number(found), root: Number(root) };
+    return remember(this.#senders, name, place);
+  }
+
+  #addSender(session: string, agent: string, parent: string | null): Place {
+    const id = this.#findNext("senders", "id");
+    const [[root] = []] = this.#database
+      .query("SELECT root FROM senders WHERE session = ? LIMIT 1")
+      .values(session);
+    const place = { id, root: root === undefined ? id : Number(root) };
+    this.#database
+      .query("INSERT INTO senders VALUES (?, ?, ?, ?, ?)")
+      .run(id, session, agent, parent, place.root);
+    return place;
   }
 
   #findNext(table: "requests" | "traits" | "senders", column: string): number {
@@ -256,10 +285,10 @@ export class IndexFollower {
   }
 }
 
-function remember(names: Map<string, number>, name: string, id: number): number {
+function remember<T>(names: Map<string, T>, name: string, place: T): T {
   if (names.size >= MAX_NAMES) names.clear();
-  names.set(name, id);
-  return id;
+  names.set(name, place);
+  return place;
 }
 
 /** `MARK`: the line is a mark. */
@@ -280,6 +309,8 @@ function typeOf({ was, official, line }: Row): RowType {
 function subtract(now: Decimal | null, before: Decimal | null): Decimal {
   return subtractDecimals(now ?? ZERO_DECIMAL, before ?? ZERO_DECIMAL);
 }
+
+const NO_PLACE: Place = { id: 0, root: 0 };
 
 const NO_ANSWER: Answer = { status: null, firstByte: null, duration: null };
 
@@ -344,14 +375,6 @@ function encodeSums(amounts: Amounts): number[] | null {
 
 function splitCharges({ charge, saved = ZERO_USD, missed = ZERO_USD }: Amounts) {
   return [charge ?? ZERO_USD, saved, missed].map(splitUsd);
-}
-
-function encodeOdd({ official, charge, counts }: Amounts): string {
-  return JSON.stringify([
-    official === null ? null : formatDecimal(official),
-    charge === null ? null : formatUsd(charge),
-    counts,
-  ]);
 }
 
 function isSmall(count: number): boolean {

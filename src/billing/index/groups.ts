@@ -1,22 +1,12 @@
 // The one query that reports are made of: sums of requests between two moments, by their traits, by local hours, days,
-// weeks or months, and by who sent them. Whole hours come from the table of sums; the rest, and everything by sender,
-// from the rows of the requests.
+// weeks or months, and by who sent them. Whole hours come from the cells of spans, whole senders from their shares, and the
+// rest from the rows of the requests.
 
-import {
-  type Decimal,
-  joinAmount,
-  joinUsd,
-  parseDecimal,
-  parseUsd,
-  type Usd,
-  ZERO_DECIMAL,
-  ZERO_USD,
-} from "../../lib/money.ts";
-import { getList, parseJson } from "../../lib/json/json.ts";
+import { ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
+import { type Cells, Classes, ClassSums, type Fold, readOdd, readSums, type Summed } from "./cells.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
-import { SPAN_HOURS, SUMS, WORK_SLOT_MS } from "./schema.ts";
-import { bucketOf, slotOf } from "./sum-changes.ts";
+import { CELL, SPAN_HOURS, SUM_COLUMNS } from "./schema.ts";
 import type { Sender, Traits } from "./traits.ts";
 
 export interface TimeRange {
@@ -25,67 +15,45 @@ export interface TimeRange {
   readonly until: string | null;
 }
 
-export interface GroupQuery extends TimeRange {
-  /** Divides them by time. */
+export const HOUR_MS = 3_600_000;
+
+/** Behind every time. */
+export const LAST = "\u{10FFFF}";
+
+const [HOUR, DAY] = SPAN_HOURS;
+
+/** Outside of every year that a line can have. */
+const [FIRST_HOUR, LAST_HOUR] = [-DAY * 2 ** 24, DAY * 2 ** 24];
+
+export interface Division {
+  /** Spans of so many hours, from an hour to another. */
+  readonly whole: readonly (readonly [hours: number, from: number, to: number])[];
+  /** Hours of which only a part is in the range: at most two. */
+  readonly edges: readonly number[];
+}
+
+/** `longest`: in hours. */
+export function divideRange({ since, until }: TimeRange, longest: number = DAY): Division {
+  const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
+  const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
+  const edges = new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
+  const [first, end] = [Math.ceil(from), Math.floor(to)];
+  const [day, lastDay] = [Math.ceil(first / DAY) * DAY, Math.floor(end / DAY) * DAY];
+  const whole: (readonly [number, number, number])[] =
+    longest === HOUR || day >= lastDay
+      ? [[HOUR, first, end]]
+      : [
+          [HOUR, first, day],
+          [DAY, day, lastDay],
+          [HOUR, lastDay, end],
+        ];
+  return { whole: whole.filter(([, start, stop]) => start < stop), edges: [...edges] };
+}
+
+export interface SpanQuery extends TimeRange {
+  /** Undefined: it is not divided. */
   readonly span?: TimeSpan | undefined;
   readonly zone: Zone;
-  /** Divides them by sender. */
-  readonly bySender: boolean;
-  /** Only of these. */
-  readonly sessions?: readonly string[] | undefined;
-}
-
-/** Rows with the same traits, span and sender. */
-export interface Group {
-  readonly place: GroupPlace;
-  readonly traits: Traits;
-  /** Empty if they are not divided by time. */
-  readonly span: string;
-  /** Null if they are not divided by sender. */
-  readonly sender: Sender | null;
-  /** The number of its first line. */
-  readonly first: number;
-  /** The number of its last line. 0 if they are not divided by sender. */
-  readonly last: number;
-  /** ISO times of its first and last request. Empty if they are not divided by sender. */
-  readonly since: string;
-  readonly until: string;
-  readonly requests: number;
-  readonly official: Decimal;
-  readonly charge: Usd;
-  /** What the cache saved, and what it missed, at each request's own prices. */
-  readonly saved: Usd;
-  readonly missed: Usd;
-  /** In the order of the kinds of the traits. */
-  readonly counts: readonly number[];
-}
-
-interface GroupPlace {
-  readonly part: IndexPart;
-  readonly trait: number;
-  readonly sender: number;
-}
-
-/** Of a group with a sender: the number of its last line with its last time. */
-export function findLatestLine({ place: { part, trait, sender }, until }: Group): number {
-  const sql = "SELECT MAX(line) FROM requests WHERE sender = ? AND trait = ? AND time = ?";
-  return Number(part.list(sql, sender, trait, until)[0]?.[0] ?? 0);
-}
-
-/** In the order of their first lines. */
-export function listGroups(index: LedgerIndex, query: GroupQuery): Group[] {
-  const groups = index.parts.flatMap((part) => {
-    const whole = query.span === undefined ? listWithin(part, query, query) : listBySpan(part, query);
-    return [...whole, ...listOdd(part, query)];
-  });
-  return groups.sort((a, b) => a.first - b.first);
-}
-
-const HOUR_MS = 3_600_000;
-
-/** One query for each span that has rows. */
-function listBySpan(part: IndexPart, query: GroupQuery): Group[] {
-  return [...divideBySpan(part, query)].flatMap(({ period, name }) => listWithin(part, query, period, name));
 }
 
 interface SpanPeriod {
@@ -93,11 +61,13 @@ interface SpanPeriod {
   readonly name: string;
 }
 
-function* divideBySpan(
-  part: IndexPart,
-  query: TimeRange & Pick<GroupQuery, "span" | "zone">,
-): Generator<SpanPeriod, void> {
-  const { span = "day", zone } = query;
+/** The local hours, days, weeks or months of a range that have rows. */
+export function* divideBySpan(part: IndexPart, query: SpanQuery): Generator<SpanPeriod, void> {
+  const { span, zone } = query;
+  if (span === undefined) {
+    yield { period: query, name: "" };
+    return;
+  }
   const until = query.until === null ? Number.POSITIVE_INFINITY : Date.parse(query.until);
   let at = query.since === null ? Number.NEGATIVE_INFINITY : Date.parse(query.since);
   for (;;) {
@@ -117,113 +87,144 @@ function* divideBySpan(
 
 /** The first hour from `from` on that has rows. */
 function findNextHour(part: IndexPart, from: number): number | null {
-  const sql = "SELECT MIN(start) FROM sums WHERE hours = 1 AND start >= ?";
-  const [[hour] = []] = part.list(sql, Number.isFinite(from) ? from : Number.MIN_SAFE_INTEGER);
+  const sql = "SELECT MIN(start) FROM spans WHERE hours = 1 AND start >= ?";
+  const [[hour] = []] = part.list(sql, Math.max(from, FIRST_HOUR));
   return typeof hour === "bigint" ? Number(hour) : null;
 }
 
-const [HOUR, DAY, LONG] = SPAN_HOURS;
-
-/** The spans, the longest first, that whole hours are made of. */
-function* divideHours(from: number, to: number, hours: number = LONG): Generator<[number, number, number]> {
-  const [first, end] = [Math.ceil(from / hours) * hours, Math.floor(to / hours) * hours];
-  const shorter = hours === LONG ? DAY : HOUR;
-  if (first < end) yield [hours, first, end];
-  if (hours === HOUR) return;
-  if (first >= end) yield* divideHours(from, to, shorter);
-  else {
-    yield* divideHours(from, first, shorter);
-    yield* divideHours(end, to, shorter);
-  }
+/** The moment at which the first hour with requests begins. Null: there are none. */
+export function findFirstMoment({ parts }: LedgerIndex): number | null {
+  const hours = parts.flatMap((part) => findNextHour(part, FIRST_HOUR) ?? []);
+  return hours.length === 0 ? null : Math.min(...hours) * HOUR_MS;
 }
 
-/** Outside of every year that a line can have. */
-const [FIRST_HOUR, LAST_HOUR] = [-LONG * 2 ** 20, LONG * 2 ** 20];
+export interface GroupQuery extends SpanQuery {
+  /** Divides them by sender. */
+  readonly bySender: boolean;
+  /** Only of these. */
+  readonly sessions?: readonly string[] | undefined;
+  /** What is not told apart, if they are not divided by sender. */
+  readonly fold?: Fold | undefined;
+}
 
-function listWithin(part: IndexPart, query: GroupQuery, { since, until }: TimeRange, span = ""): Group[] {
+/** Rows with the same traits, span and sender. */
+export interface Group extends Summed {
+  readonly place: GroupPlace;
+  readonly traits: Traits;
+  /** Empty if they are not divided by time. */
+  readonly span: string;
+  /** Null if they are not divided by sender. */
+  readonly sender: Sender | null;
+  /** The number of its first line. */
+  readonly first: number;
+  /** The number of its last line. 0 if they are not divided by sender. */
+  readonly last: number;
+  /** ISO times of its first and last request. Empty if they are not divided by sender. */
+  readonly since: string;
+  readonly until: string;
+}
+
+interface GroupPlace {
+  readonly part: IndexPart;
+  readonly trait: number;
+  readonly sender: number;
+}
+
+/** Of a group with a sender: the number of its last line with its last time. */
+export function findLatestLine({ place: { part, trait, sender }, until }: Group): number {
+  const sql = "SELECT MAX(line) FROM requests WHERE sender = ? AND trait = ? AND time = ?";
+  return Number(part.list(sql, sender, trait, until)[0]?.[0] ?? 0);
+}
+
+/** In the order of their first lines. */
+export function listGroups(index: LedgerIndex, query: GroupQuery): Group[] {
+  const groups = index.parts.flatMap((part) => [...listSummed(part, query), ...listOdd(part, query)]);
+  return groups.sort((a, b) => a.first - b.first);
+}
+
+function listSummed(part: IndexPart, query: GroupQuery): Group[] {
+  const divided = divideBySpan(part, query);
   if (query.bySender || query.sessions !== undefined)
-    return listBySender(part, query, { since, until }, span);
-  const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
-  const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
-  const whole = [...divideHours(Math.ceil(from), Math.floor(to))].flatMap(([hours, first, end]) =>
-    part.list(
-      `SELECT trait, MIN(first), 0, 0, '', '', ${SUMS} FROM sums
-       WHERE hours = ? AND start >= ? AND start < ? GROUP BY trait`,
-      hours,
-      first,
-      end,
-    ),
-  );
-  const edges = new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
-  const rest = [...edges].flatMap((edge) =>
-    part.list(
-      `SELECT trait, MIN(line), 0, 0, '', '', ${SUMS} FROM requests
-       WHERE hour = ? AND odd IS NULL AND time >= ? AND time < ? GROUP BY trait`,
-      edge,
-      since ?? "",
-      until ?? LAST,
-    ),
-  );
-  return [...whole, ...rest].map((row) => readGroup(part, row, span));
+    return [...divided].flatMap(({ period, name }) => listBySender(part, query.sessions, period, name));
+  const classes = new Classes((trait) => part.traitsOf(trait), query.fold);
+  const sums = new ClassSums(classes);
+  return [...divided].flatMap(({ period, name }) => {
+    const { whole, edges } = divideRange(period);
+    for (const [hours, from, to] of whole)
+      for (const { cells } of part.listSpans(hours, from, to)) sums.add(cells);
+    for (const hour of edges) sums.add(sumEdge(part, hour, period));
+    return sums
+      .take()
+      .map(({ trait, ...sum }) => ({ ...NOBODY, place: { part, trait, sender: 0 }, span: name, ...sum }));
+  });
 }
 
-/** Behind every time. */
-const LAST = "\u{10FFFF}";
+const NOBODY = { sender: null, last: 0, since: "", until: "" } as const;
+
+const SUMS = SUM_COLUMNS.map((name) => `SUM(${name})`).join(", ");
+
+/** The part of an hour that is in a range. */
+function sumEdge(part: IndexPart, hour: number, { since, until }: TimeRange): Cells {
+  const rows = part.list(
+    `SELECT trait, MIN(line), 0, 0, ${SUMS} FROM requests
+     WHERE hour = ? AND odd IS NULL AND time >= ? AND time < ? GROUP BY trait`,
+    hour,
+    since ?? "",
+    until ?? LAST,
+  );
+  const columns = rows[0]?.map((_, column) => Float64Array.from(rows, (row) => Number(row[column])));
+  return { rows: rows.length, columns: columns ?? [] };
+}
 
 function listBySender(
   part: IndexPart,
-  { sessions }: GroupQuery,
-  { since, until }: TimeRange,
+  sessions: readonly string[] | undefined,
+  range: TimeRange,
   span: string,
 ): Group[] {
-  const rows = part.list(
-    `SELECT trait, MIN(line), sender, MAX(line), MIN(time), MAX(time), ${SUMS} FROM requests
-     WHERE odd IS NULL AND time >= ? AND time < ? ${amongSessions(sessions)} GROUP BY sender, trait`,
-    since ?? "",
-    until ?? LAST,
-    ...(sessions ?? []),
+  const [since, until] = [range.since ?? "", range.until ?? LAST];
+  const among = amongSessions(sessions);
+  const wanted = sessions ?? [];
+  const whole = part.list(
+    `SELECT trait, first, sender, last, since, until, ${SUM_COLUMNS.join(", ")} FROM shares
+     WHERE since >= ? AND until < ? ${among}`,
+    since,
+    until,
+    ...wanted,
   );
-  return rows.map((row) => readGroup(part, row, span, true));
+  const cut = part.list(
+    `SELECT trait, MIN(line), sender, MAX(line), MIN(time), MAX(time), ${SUMS} FROM requests
+     WHERE (sender, trait) IN (SELECT sender, trait FROM shares
+       WHERE until >= ?1 AND since < ?2 AND NOT (since >= ?1 AND until < ?2) ${among})
+     AND odd IS NULL AND time >= ?1 AND time < ?2 GROUP BY sender, trait`,
+    since,
+    until,
+    ...wanted,
+  );
+  return [...whole, ...cut].map((row) => readGroup(part, row, span));
 }
 
-/** A condition with a parameter for each of them. */
+/** A condition of shares, with a parameter for each of them. */
 function amongSessions(sessions: readonly string[] | undefined): string {
   if (sessions === undefined) return "";
-  return `AND sender IN (SELECT id FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
+  return `AND root IN (SELECT root FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
 }
 
 type Row = ReturnType<IndexPart["list"]>[number];
 
-function readGroup(part: IndexPart, row: Row, span: string, hasSender = false): Group {
-  const [trait, first, sender, last, since, until, requests, ...sums] = row;
-  const [
-    milli,
-    pico,
-    rest,
-    chargeMilli,
-    chargePico,
-    savedMilli,
-    savedPico,
-    missedMilli,
-    missedPico,
-    ...counts
-  ] = sums.map((sum) => (typeof sum === "bigint" ? sum : 0n));
+function readGroup(part: IndexPart, row: Row, span: string): Group {
+  const [trait, first, sender, last, since, until, ...sums] = row;
   const traits = part.traitsOf(trait);
   return {
     place: { part, trait: Number(trait), sender: Number(sender) },
     traits,
     span,
-    sender: hasSender ? part.senderOf(sender) : null,
+    sender: part.senderOf(sender),
     first: Number(first),
     last: Number(last),
     since: String(since),
     until: String(until),
-    requests: Number(requests),
-    official: joinAmount(milli ?? 0n, pico ?? 0n, rest ?? 0n),
-    charge: joinUsd(chargeMilli ?? 0n, chargePico ?? 0n),
-    saved: joinUsd(savedMilli ?? 0n, savedPico ?? 0n),
-    missed: joinUsd(missedMilli ?? 0n, missedPico ?? 0n),
-    counts: traits.kinds.map((_, index) => Number(counts[index] ?? 0)),
+    ...readSums(sums.map(Number), traits),
   };
 }
 
@@ -234,152 +235,57 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
     query.since ?? "",
     query.until ?? LAST,
   );
+  const { span, zone, sessions, fold = keep } = query;
+  const hasSender = query.bySender || sessions !== undefined;
   return rows.flatMap(([trait, line, sender, time, odd]) => {
     const from = part.senderOf(sender);
-    const { span, zone, sessions } = query;
-    if (sessions?.includes(from.session) === false) return [];
-    const [official, charge, counts] = getList(parseJson(String(odd)));
+    const own = part.traitsOf(trait);
+    const traits = hasSender ? own : fold(own);
+    if (traits === null || sessions?.includes(from.session) === false) return [];
     return {
       place: { part, trait: Number(trait), sender: Number(sender) },
-      traits: part.traitsOf(trait),
+      traits,
       span: span === undefined ? "" : nameSpan(span, zone.toLocal(Date.parse(String(time)))),
-      sender: query.bySender || sessions !== undefined ? from : null,
+      sender: hasSender ? from : null,
       first: Number(line),
       last: Number(line),
       since: String(time),
       until: String(time),
       requests: 1,
-      official: typeof official === "string" ? parseDecimal(official) : ZERO_DECIMAL,
-      charge: typeof charge === "string" ? parseUsd(charge) : ZERO_USD,
       saved: ZERO_USD,
       missed: ZERO_USD,
-      counts: getList(counts).map(Number),
+      ...readOdd(String(odd)),
     };
   });
 }
 
-/** A request with what its prompt missed in the upstream's cache. */
-export interface MissedRequest extends Pick<Group, "traits" | "span"> {
-  readonly sender: Sender;
-  readonly id: string;
-  readonly time: string;
-  /** As it stands in the line. */
-  readonly cache: unknown;
-}
-
-/** In the order of their lines. */
-export function listMisses(
-  index: LedgerIndex,
-  { since, until, sessions }: TimeRange & Pick<GroupQuery, "sessions">,
-): MissedRequest[] {
-  return index.parts.flatMap((part) => {
-    const rows = part.list(
-      `SELECT trait, sender, id, time, miss FROM requests
-       WHERE miss IS NOT NULL AND time >= ? AND time < ? ${amongSessions(sessions)} ORDER BY line`,
-      since ?? "",
-      until ?? LAST,
-      ...(sessions ?? []),
-    );
-    return rows.map(([trait, sender, id, time, miss]) => ({
-      traits: part.traitsOf(trait),
-      span: "",
-      sender: part.senderOf(sender),
-      id: String(id ?? undefined),
-      time: String(time),
-      cache: parseJson(String(miss)),
-    }));
-  });
+function keep(traits: Traits): Traits {
+  return traits;
 }
 
 /** When each key was last used, corrections included. */
 export function listLastTimes({ parts }: LedgerIndex): Map<string, string> {
   const times = new Map<string, string>();
-  const note = (part: IndexPart, [trait, time]: Row): void => {
+  const note = (part: IndexPart, trait: Row[number] | undefined, time: string): void => {
     const { key, type } = part.traitsOf(trait);
-    if (type !== "estimate" && String(time) > (times.get(key) ?? "")) times.set(key, String(time));
+    if (type !== "estimate" && time > (times.get(key) ?? "")) times.set(key, time);
   };
   const odd = "SELECT trait, time FROM requests WHERE odd IS NOT NULL AND trait > 0";
-  const last = `SELECT trait, MAX(last) FROM sums WHERE hours = ${LONG} GROUP BY trait`;
-  for (const part of parts) for (const sql of [last, odd]) for (const row of part.list(sql)) note(part, row);
+  for (const part of parts) {
+    for (const [trait, time] of listLast(part)) note(part, trait, new Date(time).toISOString());
+    for (const [trait, time] of part.list(odd)) note(part, trait, String(time));
+  }
   return times;
 }
 
-/** Requests with about the same time to their first byte. */
-export interface LatencyGroup extends Pick<Group, "traits" | "span"> {
-  readonly bucket: number;
-  readonly requests: number;
-}
-
-type SpanQuery = TimeRange & Pick<GroupQuery, "span" | "zone" | "sessions">;
-
-export function listLatencies({ parts }: LedgerIndex, query: SpanQuery): LatencyGroup[] {
-  return parts.flatMap((part) =>
-    [...divideBySpan(part, query)].flatMap(({ period, name }) =>
-      listBuckets(part, period, query.sessions).map(([trait, bucket, requests]) => ({
-        traits: part.traitsOf(trait),
-        span: name,
-        bucket,
-        requests,
-      })),
-    ),
-  );
-}
-
-function listBuckets(
-  part: IndexPart,
-  { since, until }: TimeRange,
-  sessions: readonly string[] | undefined,
-): [trait: number, bucket: number, requests: number][] {
-  const rows = `SELECT trait, first_byte, COUNT(*) FROM requests WHERE first_byte IS NOT NULL AND time >= ? AND time < ?`;
-  const times = [since ?? "", until ?? LAST];
-  const single = (more: string, ...values: (string | number)[]): [number, number, number][] =>
-    part
-      .list(`${rows} ${more} GROUP BY trait, first_byte`, ...times, ...values)
-      .map(([trait, ms, requests]) => [Number(trait), bucketOf(Number(ms)), Number(requests)]);
-  if (sessions !== undefined) return single(amongSessions(sessions), ...sessions);
-  const from = since === null ? FIRST_HOUR : Date.parse(since) / HOUR_MS;
-  const to = until === null ? LAST_HOUR : Date.parse(until) / HOUR_MS;
-  const whole = [...divideHours(Math.ceil(from), Math.floor(to))].flatMap(([hours, first, end]) =>
-    part
-      .list(
-        `SELECT trait, bucket, SUM(requests) FROM latencies
-         WHERE hours = ? AND start >= ? AND start < ? GROUP BY trait, bucket`,
-        hours,
-        first,
-        end,
-      )
-      .map(([trait, bucket, requests]): [number, number, number] => [
-        Number(trait),
-        Number(bucket),
-        Number(requests),
-      ]),
-  );
-  const edges = new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor));
-  return [...whole, ...[...edges].flatMap((edge) => single("AND hour = ?", edge))];
-}
-
-/** Ten minutes in which a request with these traits began. */
-export interface WorkSlot extends Pick<Group, "traits"> {
-  readonly slot: number;
-}
-
-export function listWork({ parts }: LedgerIndex, { since, until, sessions }: SpanQuery): WorkSlot[] {
-  return parts.flatMap((part) => {
-    if (sessions !== undefined) {
-      const sql = `SELECT DISTINCT time, trait FROM requests WHERE time >= ? AND time < ? ${amongSessions(sessions)}`;
-      const rows = part.list(sql, since ?? "", until ?? LAST, ...sessions);
-      return rows.map(([time, trait]) => ({
-        slot: slotOf(Date.parse(String(time))),
-        traits: part.traitsOf(trait),
-      }));
-    }
-    const sql = "SELECT slot, trait FROM work WHERE slot >= ? AND slot < ?";
-    const [from, to] = [since === null ? null : Date.parse(since), until === null ? null : Date.parse(until)];
-    const rows = part.list(
-      sql,
-      from === null ? Number.MIN_SAFE_INTEGER : Math.floor(from / WORK_SLOT_MS),
-      to === null ? Number.MAX_SAFE_INTEGER : Math.ceil(to / WORK_SLOT_MS),
-    );
-    return rows.map(([slot, trait]) => ({ slot: Number(slot), traits: part.traitsOf(trait) }));
-  });
+/** The last time of each trait. */
+function listLast(part: IndexPart): Map<number, number> {
+  const times = new Map<number, number>();
+  for (const [hours, from, to] of divideRange({ since: null, until: null }).whole)
+    for (const { cells } of part.listSpans(hours, from, to))
+      for (let row = 0; row < cells.rows; row += 1) {
+        const trait = cells.columns[CELL.trait]?.[row] ?? 0;
+        times.set(trait, Math.max(times.get(trait) ?? 0, cells.columns[CELL.last]?.[row] ?? 0));
+      }
+  return times;
 }

@@ -1,15 +1,33 @@
 // An index as reports see it: one part, or two where the file lacks the last lines and the rest of them is in memory. A
 // report asks each part and adds up what they answer.
 
+import { parseJson } from "../../lib/json/json.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { readLines } from "../ledger/reader.ts";
 import { holdLedgerFiles, listLedgerFiles, nameOf } from "../ledger/rotation.ts";
 import { readRow, type Row } from "../ledger/row.ts";
+import { type MarkDraft, markSchema, noteMark } from "../ledger/start/mark.ts";
 import type { Progress } from "./progress.ts";
-import type { IndexDatabase } from "./schema.ts";
-import { decodeTraits, NO_SENDER, type Sender, type Traits } from "./traits.ts";
+import { type Cells, decodeCells } from "./cells.ts";
+import { CELL, type IndexDatabase, LATENCY } from "./schema.ts";
+import { decodeTraits, NO_SENDER, readSender, type Sender, type Traits } from "./traits.ts";
 
 type Value = string | number | bigint | null | boolean | Uint8Array;
+
+interface Span {
+  /** In hours. */
+  readonly start: number;
+  readonly cells: Cells;
+}
+
+const WIDTHS = { cells: CELL.width, latencies: LATENCY.width } as const;
+/** So many spans are read at once. */
+const MANY = 64;
+
+function readCells(bytes: unknown, width: number): Cells {
+  if (bytes instanceof Uint8Array) return decodeCells(bytes, width);
+  throw new TypeError("a span has no sums");
+}
 
 /** A damaged page is found only when a question reads it. */
 export class DamagedIndex extends Error {}
@@ -33,9 +51,39 @@ export class IndexPart {
 
   /** Whole numbers come as bigints. */
   list(sql: string, ...values: (string | number | null)[]): Value[][] {
+    return this.#attempt((database) =>
+      database
+        .query(sql)
+        .safeIntegers(true)
+        .values(...values),
+    );
+  }
+
+  /** What is kept of spans of so many hours, from an hour to another. */
+  *listSpans(
+    hours: number,
+    from: number,
+    to: number,
+    what: keyof typeof WIDTHS = "cells",
+  ): Generator<Span, void> {
+    const sql = `SELECT start, ${what} FROM spans WHERE hours = ? AND start >= ? AND start < ? ORDER BY start LIMIT ${MANY}`;
+    for (let next: number | null = from; next !== null;) {
+      const first: number = next;
+      const spans: Span[] = this.#attempt((database) =>
+        database
+          .query(sql)
+          .values(hours, first, to)
+          .map(([start, bytes]) => ({ start: Number(start), cells: readCells(bytes, WIDTHS[what]) })),
+      );
+      yield* spans;
+      const last = spans.at(-1);
+      next = last === undefined || spans.length < MANY ? null : last.start + 1;
+    }
+  }
+
+  #attempt<T>(ask: (database: IndexDatabase) => T): T {
     try {
-      const query = this.#database.query(sql).safeIntegers(true);
-      return query.values(...values);
+      return ask(this.#database);
     } catch (error) {
       if (this.#name === null) throw error;
       const why = `The index ${this.#name} is damaged (${getErrorMessage(error)})`;
@@ -44,7 +92,7 @@ export class IndexPart {
       this.#makeAgain = null;
       this.#database.close();
       this.#database = fresh;
-      return this.list(sql, ...values);
+      return this.#attempt(ask);
     }
   }
 
@@ -52,9 +100,11 @@ export class IndexPart {
     const number = Number(id);
     const known = this.#traits.get(number);
     if (known !== undefined) return known;
-    const [[text] = []] = this.list("SELECT text FROM traits WHERE id = ?", number);
-    const traits = decodeTraits(String(text));
-    this.#traits.set(number, traits);
+    // New ones have larger numbers. A report needs many of them.
+    for (const [each, text] of this.list("SELECT id, text FROM traits WHERE id > ?", this.#traits.size))
+      this.#traits.set(Number(each), decodeTraits(String(text)));
+    const traits = this.#traits.get(number);
+    if (traits === undefined) throw new DamagedIndex(`The index has no traits ${number}`);
     return traits;
   }
 
@@ -63,11 +113,8 @@ export class IndexPart {
     const known = this.#senders.get(number);
     if (known !== undefined) return known;
     const [row] = this.list("SELECT session, agent, parent FROM senders WHERE id = ?", number);
-    const [session, agent, parent = null] = row ?? [];
-    const sender =
-      row === undefined
-        ? NO_SENDER
-        : { session: String(session), agent: String(agent), parent: parent === null ? null : String(parent) };
+    const [session, agent, parent] = row ?? [];
+    const sender = row === undefined ? NO_SENDER : readSender(session, agent, parent);
     this.#senders.set(number, sender);
     return sender;
   }
@@ -116,4 +163,18 @@ export function* readRowsSince(index: LedgerIndex, since: string | null): Genera
       const row = whole ? readRow(text) : null;
       if (row !== null && (since === null || row.time >= since)) yield row;
     }
+}
+
+/** What the rows of marks have in place of the id of a corrected request. */
+export const MARK = "mark";
+
+/** Those that the owner of the ledger has not accepted, by id. */
+export function listMarks(index: LedgerIndex): Map<string, MarkDraft> {
+  const marks = new Map<string, MarkDraft>();
+  const sql = `SELECT DISTINCT line, at FROM requests WHERE corrects = '${MARK}' ORDER BY line`;
+  for (const [line, at] of index.parts.flatMap((part) => part.list(sql))) {
+    const { data } = markSchema.safeParse(parseJson(readLineAt(index, Number(line), Number(at))?.text ?? ""));
+    if (data !== undefined) noteMark(marks, data);
+  }
+  return marks;
 }

@@ -47,7 +47,8 @@ export function openIndex(path: string, report: (text: string) => void): LedgerI
 function readAgain(path: string, most: number): IndexDatabase {
   using held = holdLedgerFiles(path);
   const database = openInMemory();
-  new IndexFollower(database).advance(held.sources, most);
+  const follower = new IndexFollower(database);
+  follower.advance(held.sources, most);
   return database;
 }
 

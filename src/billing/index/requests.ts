@@ -1,23 +1,13 @@
 // The requests of a ledger one by one, the newest first, from any place in their list. How many each hour has is known from
 // the sums, so that a place in a list of millions is found without reading what is before it.
 
-import {
-  addDecimals,
-  addUsd,
-  type Decimal,
-  joinAmount,
-  joinUsd,
-  parseDecimal,
-  parseUsd,
-  type Usd,
-  ZERO_DECIMAL,
-  ZERO_USD,
-} from "../../lib/money.ts";
-import { getList, parseJson } from "../../lib/json/json.ts";
-import type { TimeRange } from "./groups.ts";
+import { addDecimals, addUsd, type Decimal, joinAmount, joinUsd, type Usd } from "../../lib/money.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { type Cells, Classes, readOdd } from "./cells.ts";
+import { divideRange, type Group, type GroupQuery, HOUR_MS, LAST, type TimeRange } from "./groups.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
-import { COUNTS } from "./schema.ts";
-import type { Sender, Traits } from "./traits.ts";
+import { CELL, COUNTS, SUM } from "./schema.ts";
+import { readSender, type Sender, type Traits } from "./traits.ts";
 
 export interface RequestQuery extends TimeRange {
   /** Which kinds of requests. */
@@ -58,9 +48,6 @@ export interface RequestPlaces {
   readonly total: number;
 }
 
-const HOUR_MS = 3_600_000;
-const LAST = "\u{10FFFF}";
-
 export function findRequests(index: LedgerIndex, query: RequestQuery): RequestPlaces {
   const hours = index.parts
     .flatMap((part) => countHours(part, query))
@@ -72,44 +59,50 @@ export function findRequests(index: LedgerIndex, query: RequestQuery): RequestPl
 
 function countHours(part: IndexPart, query: RequestQuery): HourPlace[] {
   const { since, until, session } = query;
-  const traits = listTraits(part, query);
-  const [from, to] = [hourOf(since, Number.MIN_SAFE_INTEGER), hourOf(until, Number.MAX_SAFE_INTEGER)];
-  const byRows = `SELECT hour, COUNT(*) FROM requests WHERE trait IN (${traits}) AND time >= ? AND time < ?`;
+  const wanted = selectTraits(part, query);
+  const among = `WHERE trait IN (${listTraits(part, wanted)}) AND time >= ? AND time < ?`;
   const times = [since ?? "", until ?? LAST];
-  const rows =
-    session === undefined
-      ? [
-          ...part.list(
-            `SELECT start, SUM(requests) FROM sums
-             WHERE hours = 1 AND start >= ? AND start < ? AND trait IN (${traits}) GROUP BY start`,
-            Math.ceil(from),
-            Math.floor(to),
-          ),
-          ...[...new Set([from, to].filter((edge) => !Number.isInteger(edge)).map(Math.floor))].flatMap(
-            (edge) => part.list(`${byRows} AND hour = ? AND odd IS NULL GROUP BY hour`, ...times, edge),
-          ),
-          ...part.list(`${byRows} AND odd IS NOT NULL GROUP BY hour`, ...times),
-        ]
-      : part.list(`${byRows} AND ${OF_SESSION} GROUP BY hour`, ...times, session);
   const hours = new Map<number, number>();
-  for (const [hour, requests] of rows)
-    hours.set(Number(hour), (hours.get(Number(hour)) ?? 0) + Number(requests));
+  const add = (hour: number, requests: number): void =>
+    void hours.set(hour, (hours.get(hour) ?? 0) + requests);
+  const addRows = (more: string, ...values: (string | number)[]): void => {
+    for (const [hour] of part.list(`SELECT hour FROM requests ${among} AND ${more}`, ...times, ...values))
+      add(Number(hour), 1);
+  };
+  if (session !== undefined && session !== "") addRows(OF_SESSION, session);
+  else {
+    const { whole, edges } = divideRange(query, 1);
+    for (const [, from, to] of whole)
+      for (const { start, cells } of part.listSpans(1, from, to)) add(start, countWanted(wanted, cells));
+    for (const edge of edges) addRows("hour = ? AND odd IS NULL", edge);
+    addRows("odd IS NOT NULL");
+  }
   return Array.from(hours, ([hour, requests]) => ({ part, hour, requests }));
+}
+
+function countWanted(wanted: Classes, { rows, columns }: Cells): number {
+  const [traits, requests] = [columns[CELL.trait], columns[CELL.sums + SUM.requests]];
+  let sum = 0;
+  for (let row = 0; row < rows; row += 1) if (wanted.of(traits?.[row] ?? 0) >= 0) sum += requests?.[row] ?? 0;
+  return sum;
 }
 
 const OF_SESSION = "sender IN (SELECT id FROM senders WHERE session = ?)";
 
-function hourOf(time: string | null, none: number): number {
-  return time === null ? none : Date.parse(time) / HOUR_MS;
+function selectTraits(part: IndexPart, query: RequestQuery): Classes {
+  return new Classes(
+    (trait) => part.traitsOf(trait),
+    (traits) => (isWanted(traits, query) ? traits : null),
+  );
 }
 
-function listTraits(part: IndexPart, { wants }: RequestQuery): string {
+function listTraits(part: IndexPart, wanted: Classes): string {
   const ids = part.list("SELECT id FROM traits").map(([id]) => Number(id));
-  const wanted = ids.filter((id) => {
-    const traits = part.traitsOf(id);
-    return traits.type === "request" && wants(traits);
-  });
-  return wanted.join(", ");
+  return ids.filter((id) => wanted.of(id) >= 0).join(", ");
+}
+
+function isWanted(traits: Traits, { wants, session }: RequestQuery): boolean {
+  return traits.type === "request" && !(session === "" && traits.isNamed) && wants(traits);
 }
 
 /** From the place `from` of the list on, at most `most`. */
@@ -119,12 +112,15 @@ export function listRequests(
   { from, most }: { readonly from: number; readonly most: number },
 ): IndexedRequest[] {
   const found: IndexedRequest[] = [];
+  const traits = new Map<IndexPart, string>();
   let skip = from;
   for (const { part, hour, requests } of places.hours) {
     if (found.length >= most) break;
     if (skip >= requests) skip -= requests;
     else {
-      found.push(...listHour(part, query, { hour, skip, most: most - found.length }));
+      const wanted = traits.get(part) ?? listTraits(part, selectTraits(part, query));
+      traits.set(part, wanted);
+      found.push(...listHour(part, query, { hour, wanted, skip, most: most - found.length }));
       skip = 0;
     }
   }
@@ -134,20 +130,28 @@ export function listRequests(
 const COLUMNS = `id, time, trait, sender, status, first_byte, duration, miss, odd, official_milli, official_pico,
   official_rest, charge_milli, charge_pico, ${Array.from({ length: COUNTS }, (_, index) => `count_${index}`).join(", ")}`;
 
+interface HourQuery {
+  readonly hour: number;
+  /** Traits. */
+  readonly wanted: string;
+  readonly skip: number;
+  readonly most: number;
+}
+
 function listHour(
   part: IndexPart,
   query: RequestQuery,
-  { hour, skip, most }: { readonly hour: number; readonly skip: number; readonly most: number },
+  { hour, wanted, skip, most }: HourQuery,
 ): IndexedRequest[] {
-  const { since, until, session } = query;
+  const { since, until, session = "" } = query;
   const rows = part.list(
-    `SELECT ${COLUMNS} FROM requests WHERE hour = ? AND trait IN (${listTraits(part, query)})
-     AND time >= ? AND time < ? ${session === undefined ? "" : `AND ${OF_SESSION}`}
+    `SELECT ${COLUMNS} FROM requests WHERE hour = ? AND trait IN (${wanted})
+     AND time >= ? AND time < ? ${session === "" ? "" : `AND ${OF_SESSION}`}
      ORDER BY time DESC, number DESC LIMIT ? OFFSET ?`,
     hour,
     since ?? "",
     until ?? LAST,
-    ...(session === undefined ? [] : [session]),
+    ...(session === "" ? [] : [session]),
     most,
     skip,
   );
@@ -207,11 +211,45 @@ function readCount(value: Row[number] | undefined): number | null {
   return typeof value === "bigint" ? Number(value) : null;
 }
 
-function readOdd(text: string): Money & { readonly counts: readonly number[] } {
-  const [official, charge, counts] = getList(parseJson(text));
-  return {
-    official: typeof official === "string" ? parseDecimal(official) : ZERO_DECIMAL,
-    charge: typeof charge === "string" ? parseUsd(charge) : ZERO_USD,
-    counts: getList(counts).map(Number),
-  };
+/** A request with what its prompt missed in the upstream's cache. */
+export interface MissedRequest extends Pick<Group, "traits" | "span"> {
+  readonly sender: Sender;
+  readonly id: string;
+  readonly time: string;
+  /** As it stands in the line. */
+  readonly cache: unknown;
+}
+
+/** Before and behind every hour that a line can have. */
+const MANY_HOURS = 2 ** 31;
+
+function hourOf(time: string | null, none: number): number {
+  return time === null ? none : Math.floor(Date.parse(time) / HOUR_MS);
+}
+
+/** In the order of their lines. */
+export function listMisses(
+  index: LedgerIndex,
+  { since, until, sessions }: TimeRange & Pick<GroupQuery, "sessions">,
+): MissedRequest[] {
+  return index.parts.flatMap((part) => {
+    const among =
+      sessions &&
+      `sender IN (SELECT id FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
+    const rows = part.list(
+      `SELECT trait, requests.id, time, miss, session, agent, parent FROM requests
+       JOIN senders ON senders.id = sender WHERE miss IS NOT NULL AND ${among ?? "hour >= ? AND hour <= ?"} AND time >= ? AND time < ? ORDER BY line`,
+      ...(sessions ?? [hourOf(since, -MANY_HOURS), hourOf(until, MANY_HOURS)]),
+      since ?? "",
+      until ?? LAST,
+    );
+    return rows.map(([trait, id, time, miss, session, agent, parent]) => ({
+      traits: part.traitsOf(trait),
+      span: "",
+      sender: readSender(session, agent, parent),
+      id: String(id ?? undefined),
+      time: String(time),
+      cache: parseJson(String(miss)),
+    }));
+  });
 }

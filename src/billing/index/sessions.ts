@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { formatUsd, parseUsd } from "../../lib/money.ts";
+import { addUsd, formatUsd, joinUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import type { Entry } from "../ledger/sums/entry.ts";
 import {
   addEntry,
@@ -14,8 +14,11 @@ import {
   type SessionSum,
   type WindowRise,
 } from "../ledger/sums/session-sums.ts";
-import type { LedgerIndex } from "./ledger-index.ts";
+import { readOdd } from "./cells.ts";
+import { LAST, type TimeRange } from "./groups.ts";
+import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
 import type { IndexDatabase } from "./schema.ts";
+import type { Traits } from "./traits.ts";
 
 const sumSchema = z.lazy(() =>
   z.object({
@@ -99,4 +102,70 @@ export function listSessionSums(
       .toReversed()
       .map(([session, sums]): [string, MutableSum] => [String(session), decodeSum(String(sums))]),
   );
+}
+
+export interface SessionChoice extends TimeRange {
+  /** Which kinds of requests. */
+  readonly wants: (traits: Traits) => boolean;
+  /** By their last request, or by what was charged for them. */
+  readonly order: "newest" | "charge";
+  readonly most: number;
+}
+
+interface Choice {
+  readonly session: string;
+  readonly last: string;
+  readonly charge: Usd;
+}
+
+/** The first ones in this order of the sessions that have such requests in a range. */
+export function chooseSessions({ parts }: LedgerIndex, { order, most, ...choice }: SessionChoice): string[] {
+  const chosen = new Map<string, Choice>();
+  for (const { session, last, charge } of parts.flatMap((part) => listChoices(part, choice))) {
+    const own = chosen.get(session) ?? { last: "", charge: ZERO_USD };
+    const more = { last: last > own.last ? last : own.last, charge: addUsd(own.charge, charge) };
+    chosen.set(session, { session, ...more });
+  }
+  const byTime = [...chosen.values()].toSorted((a, b) => (a.last < b.last ? 1 : -1));
+  const sorted = order === "newest" ? byTime : byTime.toSorted(compareCharges);
+  return sorted.slice(0, most).map(({ session }) => session);
+}
+
+function compareCharges(a: Choice, b: Choice): number {
+  return a.charge === b.charge ? 0 : a.charge > b.charge ? -1 : 1;
+}
+
+/** A share that is wholly in the range has its sums. Of the others, the requests are added up. */
+function listChoices(part: IndexPart, { since, until, wants }: Omit<SessionChoice, "order" | "most">) {
+  const ids = part.list("SELECT id FROM traits").map(([id]) => Number(id));
+  const wanted = ids.filter((id) => wants(part.traitsOf(id)));
+  const among = wanted.length === ids.length ? "" : `AND trait IN (${wanted.join(", ")})`;
+  const isIn = "since >= ?1 AND until < ?2";
+  const isNamed = "root NOT IN (SELECT root FROM senders WHERE session = '')";
+  const times = [since ?? "", until ?? LAST];
+  const rows = [
+    `SELECT session, last, milli, pico FROM (
+       SELECT root, MAX(until) AS last, SUM(charge_milli) AS milli, SUM(charge_pico) AS pico FROM shares
+       WHERE ${isIn} AND ${isNamed} ${among} GROUP BY root) AS own JOIN senders ON senders.id = own.root`,
+    `SELECT session, MAX(time), SUM(charge_milli), SUM(charge_pico) FROM (
+       SELECT root, sender, trait FROM shares
+       WHERE until >= ?1 AND since < ?2 AND NOT (${isIn}) AND ${isNamed} ${among}) AS cut
+     JOIN requests USING (sender, trait) JOIN senders ON senders.id = cut.root
+     WHERE odd IS NULL AND time >= ?1 AND time < ?2 GROUP BY cut.root`,
+  ].flatMap((sql) => part.list(sql, ...times));
+  const odd = part.list(
+    `SELECT session, time, odd FROM requests JOIN senders ON senders.id = sender
+     WHERE odd IS NOT NULL AND session <> '' ${among} AND time >= ?1 AND time < ?2`,
+    ...times,
+  );
+  return [
+    ...rows.map(([session, last, milli, pico]): Choice => {
+      const charge = joinUsd(BigInt(Number(milli)), BigInt(Number(pico)));
+      return { session: String(session), last: String(last), charge };
+    }),
+    ...odd.map(([session, last, text]): Choice => {
+      const { charge } = readOdd(String(text));
+      return { session: String(session), last: String(last), charge };
+    }),
+  ];
 }

@@ -1,39 +1,17 @@
-// What new lines add to the sums of their hours, days and longer spans.
+// What new lines add to the sums of their hours, of their days, and of who sent them.
 
+import { carrySums, decodeCells, encodeCells, listRows } from "./cells.ts";
 import {
-  ADD_TO_LATENCIES,
-  ADD_TO_SUMS,
+  ADD_TO_SHARES,
+  CELL,
   type IndexDatabase,
-  INSERT_WORK,
+  LATENCY,
   LATENCY_STEPS,
   SPAN_HOURS,
   WORK_SLOT_MS,
 } from "./schema.ts";
 
-interface Change {
-  readonly trait: number;
-  /** The number of the first line. */
-  readonly first: number;
-  /** The last time. */
-  readonly last: string;
-  readonly numbers: readonly number[];
-}
-
-interface SpanChange extends Change {
-  /** In hours. */
-  readonly start: number;
-  last: string;
-  readonly numbers: number[];
-}
-
-/** More than traits, and few enough that a number holds a start and a trait. */
-const MOST_TRAITS = 2 ** 26;
-
 const HOUR_MS = 3_600_000;
-
-export function slotOf(moment: number): number {
-  return Math.floor(moment / WORK_SLOT_MS);
-}
 
 /** Of a time in milliseconds. */
 export function bucketOf(ms: number): number {
@@ -45,75 +23,160 @@ export function msOfBucket(bucket: number): number {
   return 2 ** (bucket / LATENCY_STEPS) - 1;
 }
 
+/** More than there are, as times have 31 bits. */
+export const BUCKETS = 128;
+
+/** Within its hour, from 0. */
+export function slotOf(moment: number): number {
+  return Math.floor((moment - Math.floor(moment / HOUR_MS) * HOUR_MS) / WORK_SLOT_MS);
+}
+
+interface Change {
+  readonly line: number;
+  /** In milliseconds, and as ISO text. */
+  readonly moment: number;
+  readonly time: string;
+  readonly trait: number;
+  readonly sender: number;
+  readonly root: number;
+  readonly numbers: readonly number[];
+  /** Undefined: it is not a request. Null: it had no first byte. */
+  readonly firstByte: number | null | undefined;
+}
+
+interface SpanChange {
+  /** By trait. */
+  readonly cells: Map<number, number[]>;
+  /** By trait and bucket. */
+  readonly latencies: Map<number, number>;
+}
+
+interface Share extends Pick<Change, "root" | "sender" | "trait"> {
+  readonly first: number;
+  last: number;
+  since: string;
+  until: string;
+  readonly numbers: number[];
+}
+
 export class SumChanges {
-  /** By hour and trait. */
-  #hours = new Map<number, SpanChange>();
-  /** By hour, trait and bucket. */
-  #latencies = new Map<number, Map<number, number>>();
-  /** Slots in which requests began, by trait. */
-  #work = new Map<number, Set<number>>();
+  /** By hour. */
+  readonly #hours = new Map<number, SpanChange>();
+  /** By sender, then by trait. */
+  readonly #shares = new Map<number, Map<number, Share>>();
 
-  /** To be written before a number can exceed 2^53: each has less than 2^31. */
-  add(hour: number, change: Change): void {
-    addChange(this.#hours, hour, change);
+  add(change: Change): void {
+    const { moment, trait, line, numbers, firstByte } = change;
+    const hour = Math.floor(moment / HOUR_MS);
+    const { cells, latencies } = openSpan(this.#hours, hour);
+    const slots = firstByte === undefined ? 0 : 1 << slotOf(moment);
+    addCell(cells, [trait, line, moment, slots, ...numbers]);
+    if (typeof firstByte === "number") count(latencies, trait * BUCKETS + bucketOf(firstByte), 1);
+    this.#addShare(change);
   }
 
-  /** `firstByte`: milliseconds; null: there was none. */
-  addRequest(moment: number, trait: number, firstByte: number | null): void {
-    const slot = slotOf(moment);
-    const slots = this.#work.get(trait);
-    if (slots === undefined) this.#work.set(trait, new Set([slot]));
-    else slots.add(slot);
-    if (firstByte === null) return;
-    const place = Math.floor(moment / HOUR_MS) * MOST_TRAITS + trait;
-    const buckets = this.#latencies.get(place) ?? new Map<number, number>();
-    this.#latencies.set(place, buckets);
-    const bucket = bucketOf(firstByte);
-    buckets.set(bucket, (buckets.get(bucket) ?? 0) + 1);
-  }
-
-  #writeRequests(database: IndexDatabase): void {
-    const work = database.query(INSERT_WORK);
-    for (const [trait, slots] of this.#work) for (const slot of slots) work.run(slot, trait);
-    const query = database.query(ADD_TO_LATENCIES);
-    for (const [place, buckets] of this.#latencies) {
-      const [hour, trait] = [Math.floor(place / MOST_TRAITS), place % MOST_TRAITS];
-      for (const hours of SPAN_HOURS)
-        for (const [bucket, requests] of buckets)
-          query.run(hours, Math.floor(hour / hours) * hours, trait, bucket, requests);
+  #addShare({ root, sender, trait, line, time, numbers }: Change): void {
+    const own = this.#shares.get(sender) ?? new Map<number, Share>();
+    this.#shares.set(sender, own);
+    const share = own.get(trait);
+    if (share === undefined) {
+      own.set(trait, {
+        root,
+        sender,
+        trait,
+        first: line,
+        last: line,
+        since: time,
+        until: time,
+        numbers: [...numbers],
+      });
+      return;
     }
-    this.#work = new Map();
-    this.#latencies = new Map();
+    share.last = line;
+    if (time < share.since) share.since = time;
+    if (time > share.until) share.until = time;
+    addNumbers(share.numbers, numbers, 0);
   }
 
   write(database: IndexDatabase): void {
-    this.#writeRequests(database);
-    const query = database.query(ADD_TO_SUMS);
-    let changes = this.#hours;
-    this.#hours = new Map();
-    for (const hours of SPAN_HOURS) {
-      if (hours > 1) changes = addUp(changes, hours);
-      for (const { start, trait, first, last, numbers } of changes.values())
-        query.run(hours, start, trait, first, last, ...numbers);
-    }
+    for (const hours of SPAN_HOURS)
+      for (const [start, change] of addUp(this.#hours, hours)) writeSpan(database, hours, start, change);
+    const query = database.query(ADD_TO_SHARES);
+    for (const shares of this.#shares.values())
+      for (const { root, sender, trait, since, until, first, last, numbers } of shares.values()) {
+        carrySums(numbers, 0);
+        query.run(root, sender, trait, since, until, first, last, ...numbers);
+      }
+    this.#hours.clear();
+    this.#shares.clear();
   }
 }
 
-function addUp(shorter: ReadonlyMap<number, SpanChange>, hours: number): Map<number, SpanChange> {
+function openSpan(spans: Map<number, SpanChange>, start: number): SpanChange {
+  const known = spans.get(start);
+  if (known !== undefined) return known;
+  const span: SpanChange = { cells: new Map(), latencies: new Map() };
+  spans.set(start, span);
+  return span;
+}
+
+function addUp(shorter: ReadonlyMap<number, SpanChange>, hours: number): ReadonlyMap<number, SpanChange> {
+  if (hours === 1) return shorter;
   const longer = new Map<number, SpanChange>();
-  for (const change of shorter.values()) addChange(longer, Math.floor(change.start / hours) * hours, change);
+  for (const [start, { cells, latencies }] of shorter) {
+    const span = openSpan(longer, Math.floor(start / hours) * hours);
+    // Slots are those of one hour.
+    for (const cell of cells.values()) addCell(span.cells, cell.with(CELL.slots, 0));
+    for (const [place, requests] of latencies) count(span.latencies, place, requests);
+  }
   return longer;
 }
 
-function addChange(changes: Map<number, SpanChange>, start: number, change: Change): void {
-  const { trait, first, last, numbers } = change;
-  const name = start * MOST_TRAITS + trait;
-  const known = changes.get(name);
+const READ = "SELECT cells, latencies FROM spans WHERE hours = ? AND start = ?";
+const WRITE = "REPLACE INTO spans VALUES (?, ?, ?, ?)";
+
+function writeSpan(database: IndexDatabase, hours: number, start: number, change: SpanChange): void {
+  const [[cells, latencies] = []] = database.query(READ).values(hours, start);
+  const span: SpanChange = { cells: new Map(), latencies: new Map() };
+  for (const row of readRows(cells, CELL.width)) addCell(span.cells, row);
+  for (const row of change.cells.values()) addCell(span.cells, row);
+  for (const row of span.cells.values()) carrySums(row, CELL.sums);
+  for (const [trait = 0, bucket = 0, requests = 0] of readRows(latencies, LATENCY.width))
+    span.latencies.set(trait * BUCKETS + bucket, requests);
+  for (const [place, requests] of change.latencies) count(span.latencies, place, requests);
+  const counts = Array.from(span.latencies, ([place, requests]) => [
+    Math.floor(place / BUCKETS),
+    place % BUCKETS,
+    requests,
+  ]);
+  database
+    .query(WRITE)
+    .run(hours, start, encodeCells([...span.cells.values()], CELL.width), encodeCells(counts, LATENCY.width));
+}
+
+function readRows(bytes: unknown, width: number): number[][] {
+  return bytes instanceof Uint8Array ? listRows(decodeCells(bytes, width)) : [];
+}
+
+/** `cell` becomes a part of the map. */
+function addCell(cells: Map<number, number[]>, cell: number[]): void {
+  const [trait = 0, first = 0, last = 0, slots = 0] = cell;
+  const known = cells.get(trait);
   if (known === undefined) {
-    changes.set(name, { start, trait, first, last, numbers: [...numbers] });
+    cells.set(trait, cell);
     return;
   }
-  if (last > known.last) known.last = last;
-  for (let index = 0; index < numbers.length; index += 1)
-    known.numbers[index] = (known.numbers[index] ?? 0) + (numbers[index] ?? 0);
+  known[CELL.first] = Math.min(known[CELL.first] ?? 0, first);
+  known[CELL.last] = Math.max(known[CELL.last] ?? 0, last);
+  known[CELL.slots] = (known[CELL.slots] ?? 0) | slots;
+  addNumbers(known, cell, CELL.sums);
+}
+
+function addNumbers(sums: number[], more: readonly number[], from: number): void {
+  for (let index = from; index < sums.length; index += 1)
+    sums[index] = (sums[index] ?? 0) + (more[index] ?? 0);
+}
+
+function count(counts: Map<number, number>, place: number, more: number): void {
+  counts.set(place, (counts.get(place) ?? 0) + more);
 }

@@ -20,6 +20,8 @@ export interface Traits {
   readonly tool: string | null;
   readonly label: string | null;
   readonly inferred: boolean;
+  /** The line names a session. */
+  readonly isNamed: boolean;
   readonly basis: string;
   readonly outcome: string;
   /** Of the usage, in the order of the line. */
@@ -37,6 +39,14 @@ export interface Sender {
 
 export const NO_SENDER: Sender = { session: "", agent: "", parent: null };
 
+export function readSender(session: unknown, agent: unknown, parent: unknown): Sender {
+  return {
+    session: String(session),
+    agent: String(agent),
+    parent: typeof parent === "string" ? parent : null,
+  };
+}
+
 const traitsSchema = z.lazy(() =>
   z.tuple([
     z.enum(["request", "correction", "priced", "estimate", "mark"]),
@@ -47,6 +57,7 @@ const traitsSchema = z.lazy(() =>
     z.string(),
     z.string().nullable(),
     z.string().nullable(),
+    z.boolean(),
     z.boolean(),
     z.string(),
     z.string(),
@@ -72,6 +83,7 @@ export function encodeTraits(row: Row, type: RowType): string {
     client?.tool ?? null,
     client?.label ?? null,
     client?.inferred === true,
+    (client?.session ?? "") !== "",
     basis,
     typeof outcome === "string" ? outcome : "",
     isCounted ? Object.keys(usage) : [],
@@ -80,9 +92,9 @@ export function encodeTraits(row: Row, type: RowType): string {
 }
 
 export function decodeTraits(text: string): Traits {
-  const [type, key, group, channel, model, answeredBy, tool, label, inferred, basis, outcome, ...more] =
+  const [type, key, group, channel, model, answeredBy, tool, label, inferred, isNamed, ...more] =
     traitsSchema.parse(parseJson(text));
-  const [kinds, paidBy] = more;
+  const [basis, outcome, kinds, paidBy] = more;
   return {
     type,
     key,
@@ -93,6 +105,7 @@ export function decodeTraits(text: string): Traits {
     tool,
     label,
     inferred,
+    isNamed,
     basis,
     outcome,
     kinds,

@@ -1,7 +1,8 @@
 // Sums what prompts missed in their caches, by session and model, and by cause. It only reads.
 
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { type Group, type MissedRequest, listMisses } from "../index/groups.ts";
+import type { Group } from "../index/groups.ts";
+import { listMisses, type MissedRequest } from "../index/requests.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { type CacheMiss, cacheSchema } from "../ledger/line.ts";
 import { hasNames, type ReportQuery, selectGroups } from "./report.ts";

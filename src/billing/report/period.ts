@@ -110,6 +110,6 @@ function readDate(text: string): Date | null {
   }
 }
 
-function toIso(ms: number): string {
+export function toIso(ms: number): string {
   return new Date(ms).toISOString();
 }

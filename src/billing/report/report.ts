@@ -12,8 +12,10 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { type TimeSpan, SPANS, UTC, type Zone } from "../../lib/text/zone.ts";
+import type { Fold } from "../index/cells.ts";
 import { type Group, listGroups } from "../index/groups.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
+import type { Traits } from "../index/traits.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
 const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
@@ -100,20 +102,52 @@ export function sumGroups<T extends WithCharge>(
   return { ...sumRows(selectGroups(index, query), query.by, nameGroup, summing), unreadable };
 }
 
-/** The groups of the index for a report, in the order of their first lines. */
+/** The groups of the index for a report, in the order of their first lines. They have the names of `by` only. */
 export function selectGroups(index: LedgerIndex, { by, only = {}, ...query }: ReportQuery): Group[] {
+  const { session } = only;
+  // Who sent them is not known of whole hours, but whether a session did.
+  const bySender = by.some(isSenderName) || (session ?? "") !== "" || only.agent !== undefined;
   const groups = listGroups(index, {
     ...query,
     zone: query.zone ?? UTC,
     span: by.find(isSpan),
-    bySender: [...by, ...Object.keys(only)].some((name) => name === "session" || name === "agent"),
-    sessions: query.sessions ?? (only.session === undefined ? undefined : [only.session]),
+    bySender,
+    sessions: query.sessions ?? (bySender && session !== undefined ? [session] : undefined),
+    fold: foldNames(by, only),
   });
-  return groups.filter((group) => isReported(group) && hasNames(group, only));
+  return groups.filter((group) => isReported(group.traits) && hasNames(group, only));
+}
+
+function isSenderName(name: string): boolean {
+  return name === "session" || name === "agent";
+}
+
+/** What no report tells apart without a name for it: basis, outcome, kinds of usage and who pays stay. */
+function foldNames(by: readonly Dimension[], only: Filter): Fold {
+  const names = new Set<string>([...by, ...Object.keys(only)]);
+  const keep = <T>(name: string, value: T, none: T): T => (names.has(name) ? value : none);
+  const { session, agent: _, ...others } = only;
+  return (traits) => {
+    const isLeftOut = session === "" && traits.isNamed;
+    if (isLeftOut || !isReported(traits) || !hasNames({ traits, sender: null, span: "" }, others))
+      return null;
+    return {
+      ...traits,
+      answeredBy: "",
+      inferred: false,
+      isNamed: false,
+      key: keep("key", traits.key, ""),
+      group: keep("group", traits.group, ""),
+      channel: keep("channel", traits.channel, ""),
+      model: keep("model", traits.model, ""),
+      tool: keep("tool", traits.tool, null),
+      label: keep("label", traits.label, null),
+    };
+  };
 }
 
 /** Limits count the others. */
-function isReported({ traits: { type } }: Group): boolean {
+export function isReported({ type }: Traits): boolean {
   return type !== "estimate" && type !== "mark";
 }
 

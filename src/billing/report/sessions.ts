@@ -2,8 +2,9 @@
 
 import { formatUsd } from "../../lib/money.ts";
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
-import { findLatestLine, type Group, listMisses, type MissedRequest } from "../index/groups.ts";
+import { findLatestLine, type Group } from "../index/groups.ts";
 import { type LedgerIndex, readLineAt } from "../index/ledger-index.ts";
+import { listMisses, type MissedRequest } from "../index/requests.ts";
 import { sumRises } from "../index/sessions.ts";
 import { readRow, type Row } from "../ledger/row.ts";
 import {

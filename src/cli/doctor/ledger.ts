@@ -4,7 +4,7 @@
 import { getErrorMessage } from "../../lib/errors.ts";
 import { accessSync, closeSync, constants, existsSync, fstatSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { listMarks } from "../../billing/index/marks.ts";
+import { listMarks } from "../../billing/index/ledger-index.ts";
 import { openIndex } from "../../billing/index/open.ts";
 import { parseLine } from "../../billing/ledger/line.ts";
 import { readBackToNewline } from "../../billing/ledger/reader.ts";

@@ -2,26 +2,31 @@
 // query of the index, asked for several periods. Runs in the worker.
 
 import { bucketOf, msOfBucket } from "../../billing/index/sum-changes.ts";
-import { type Group, listLatencies, listWork } from "../../billing/index/groups.ts";
+import type { Group } from "../../billing/index/groups.ts";
+import { listLatencies, listWork } from "../../billing/index/latencies.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
+import { findFirstMoment } from "../../billing/index/groups.ts";
+import { toIso } from "../../billing/report/period.ts";
 import {
   addGroup,
   countInput,
   countOutput,
   describeTotals,
+  type Dimension,
   hasNames,
   openTotals,
   selectGroups,
   type Totals,
 } from "../../billing/report/report.ts";
-import { NO_SENDER } from "../../billing/index/traits.ts";
+import { NO_SENDER, type Traits } from "../../billing/index/traits.ts";
 import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
 import type { Filters, LabelHours, Measure, Overview, PeriodSums, Series, Stack } from "../api.ts";
-import { projectMonth } from "./projection.ts";
+import { PAST_DAYS, projectMonth } from "./projection.ts";
 import {
   chooseSpan,
   type Clock,
+  describePeriod,
   describeRange,
   findBefore,
   findRange,
@@ -29,7 +34,6 @@ import {
   namePeriodOf,
   type Range,
   type Scope,
-  toIso,
 } from "./scope.ts";
 
 /** More colours are hard to distinguish. */
@@ -51,20 +55,27 @@ export function sumOverview(
   const { zone, now } = clock;
   const range = findRange(period, clock);
   const before = findBefore(range, zone);
-  const first = findFirst(index, now);
+  const first = Math.min(now, findFirstMoment(index) ?? now);
   const span = chooseSpan(range, first);
   const starts = listStarts(span, range, first, zone);
   const spans = starts.map((start) => nameSpan(span, start));
-  const cells = listCells(index, range, { only, span, clock });
-  const earlier = before === null ? [] : listCells(index, before, { only, span: null, clock });
-  const total = sumCells(cells);
+  const select = (of: Range, dimensions: readonly Dimension[]): Group[] =>
+    selectGroups(index, { ...describePeriod(of), by: dimensions, zone, only });
+  // Outcomes are always told apart.
+  const names = by === "outcome" ? [] : [by];
+  const cells = select(range, [span, ...names]);
+  const earlier = before === null ? null : select(before, names);
+  const whole = select(range, ["label", "model"]);
+  const unpriced = listUnpriced(whole);
+  const total = sumCells(whole);
   const measured = { index, range, span, clock, only };
   const series =
     show === "latency"
       ? measureLatencies(measured, by, spans)
-      : measureSums({ cells, earlier: before === null ? null : earlier, spans, by, show });
-  const trend = spans.map((name) => sumCells(cells.filter((cell) => cell.span === name)));
-  const past = sumCells(earlier);
+      : measureSums({ cells, earlier, spans, by, show, unpriced });
+  const bySpan = Map.groupBy(cells, (cell) => cell.span);
+  const trend = spans.map((name) => sumCells(bySpan.get(name) ?? []));
+  const past = sumCells(earlier ?? []);
   return {
     by,
     show,
@@ -84,35 +95,11 @@ export function sumOverview(
     saved_usd: formatUsd(total.saved),
     missed_usd: formatUsd(total.missed),
     ...sumMonth(index, only, clock),
-    work: sumWork(measured, cells),
-    unpriced: listUnpriced(cells),
+    work: sumWork(measured, whole),
+    unpriced,
     unreadable: index.progress.unreadable,
     as_of: toIso(now),
   };
-}
-
-/** The moment of the first request. */
-function findFirst(index: LedgerIndex, now: number): number {
-  const hours = index.parts.flatMap((part) => part.list("SELECT MIN(start) FROM sums WHERE hours = 1"));
-  const known = hours.flatMap(([hour]) => (typeof hour === "bigint" ? [Number(hour) * 3_600_000] : []));
-  return Math.min(now, ...known);
-}
-
-interface CellQuery {
-  readonly only: Filters;
-  /** Null: not divided by time. */
-  readonly span: TimeSpan | null;
-  readonly clock: Clock;
-}
-
-function listCells(index: LedgerIndex, { since, end }: Range, { only, span, clock }: CellQuery): Group[] {
-  return selectGroups(index, {
-    by: span === null ? [] : [span],
-    since: since === null ? null : toIso(since),
-    until: toIso(end),
-    zone: clock.zone,
-    only,
-  });
 }
 
 function sumCells(cells: readonly Group[]): Totals {
@@ -150,10 +137,13 @@ interface Sums {
   readonly spans: readonly string[];
   readonly by: Stack;
   readonly show: SummedMeasure;
+  readonly unpriced: readonly Unpriced[];
 }
 
-function measureSums({ cells, earlier, spans, by, show }: Sums): Series[] {
-  const byName = Map.groupBy(cells, (cell) => cell.traits[by] ?? "");
+function measureSums({ cells, earlier, spans, by, show, unpriced }: Sums): Series[] {
+  const nameOf = (cell: Group): string => cell.traits[by] ?? "";
+  const byName = Map.groupBy(cells, nameOf);
+  const past = Map.groupBy(earlier ?? [], nameOf);
   const rows = Array.from(byName, ([name, own]) => ({ name, own, sum: sumCells(own) }))
     .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
     .toSorted((a, b) => compareRows(a, b, show));
@@ -164,22 +154,18 @@ function measureSums({ cells, earlier, spans, by, show }: Sums): Series[] {
   const others = rest.flatMap(({ own }) => own);
   const all = rest.length === 0 ? shown : [...shown, { name: OTHERS, own: others, sum: sumCells(others) }];
   const isShown = new Set(shown.map(({ name }) => name));
-  const unpriced = new Map(
-    by === "model" ? listUnpriced(cells).map(({ name, requests }) => [name, requests]) : [],
-  );
+  const pastOthers = [...past].flatMap(([name, own]) => (isShown.has(name) ? [] : own));
+  const isUnpriced = new Set(by === "model" ? unpriced.map(({ name }) => name) : []);
   return all.map(({ name, own, sum }) => {
     const bySpan = Map.groupBy(own, (cell) => cell.span);
-    const past = earlier?.filter(({ traits }) => {
-      const each = traits[by] ?? "";
-      return isShown.has(name) ? each === name : !isShown.has(each);
-    });
+    const before = isShown.has(name) ? (past.get(name) ?? []) : pastOthers;
     return {
       name,
       total: writeMeasure(show, sum),
-      before: past === undefined ? null : writeMeasure(show, sumCells(past)),
+      before: earlier === null ? null : writeMeasure(show, sumCells(before)),
       values: spans.map((span) => writeMeasure(show, sumCells(bySpan.get(span) ?? []))),
       requests: sum.requests,
-      unpriced: show === "cost" && sum.charge === ZERO_USD && (unpriced.get(name) ?? 0) > 0,
+      unpriced: show === "cost" && sum.charge === ZERO_USD && isUnpriced.has(name),
     };
   });
 }
@@ -196,7 +182,12 @@ function compareRows(a: Row, b: Row, show: SummedMeasure): number {
   return a.name < b.name ? -1 : 1;
 }
 
-function listUnpriced(cells: readonly Group[]): { name: string; requests: number }[] {
+interface Unpriced {
+  readonly name: string;
+  readonly requests: number;
+}
+
+function listUnpriced(cells: readonly Group[]): Unpriced[] {
   const unpriced = new Map<string, number>();
   for (const { traits, requests } of cells) {
     const { type, model, basis } = traits;
@@ -219,11 +210,10 @@ type Histogram = Map<number, number>;
 
 /** The names with the most requests. */
 function measureLatencies(measured: Measured, by: Stack, spans: readonly string[]): Series[] {
-  const { index, range, span, clock, only } = measured;
+  const { index, span } = measured;
   const names = new Map<string, { readonly all: Histogram; readonly bySpan: Map<string, Histogram> }>();
-  const query = { ...describeIso(range), span, zone: clock.zone, sessions: listSessions(only) };
+  const query = { ...queryOf(measured, by), span };
   for (const { traits, span: at, bucket, requests } of listLatencies(index, query)) {
-    if (!isWanted(traits, only)) continue;
     const name = traits[by] ?? "";
     const row = names.get(name) ?? { all: new Map(), bySpan: new Map() };
     names.set(name, row);
@@ -249,19 +239,33 @@ function measureLatencies(measured: Measured, by: Stack, spans: readonly string[
     }));
 }
 
-function listSessions({ session }: Filters): readonly string[] | undefined {
-  return session === undefined ? undefined : [session];
+/** Requests that a view has, told apart by one name. */
+function queryOf({ range, only, clock }: Measured, name: Stack | "label") {
+  const { session, ...names } = only;
+  const fold = (traits: Traits): Traits | null => {
+    const isWanted = traits.type === "request" && hasNames({ traits, sender: NO_SENDER, span: "" }, names);
+    if (!isWanted || (session === "" && traits.isNamed)) return null;
+    return { ...NO_TRAITS, [name]: traits[name] };
+  };
+  const sessions = session === undefined || session === "" ? undefined : [session];
+  return { ...describePeriod(range), zone: clock.zone, sessions, fold };
 }
 
-/** The query takes care of the session. */
-function isWanted(traits: Group["traits"], only: Filters): boolean {
-  const sender = { ...NO_SENDER, session: only.session ?? "" };
-  return traits.type === "request" && hasNames({ traits, sender, span: "" }, only);
-}
-
-function describeIso({ since, end }: Range): { since: string | null; until: string } {
-  return { since: since === null ? null : toIso(since), until: toIso(end) };
-}
+const NO_TRAITS: Traits = {
+  type: "request",
+  key: "",
+  group: "",
+  channel: "",
+  model: "",
+  answeredBy: "",
+  tool: null,
+  label: null,
+  inferred: false,
+  isNamed: false,
+  basis: "",
+  outcome: "",
+  kinds: [],
+};
 
 function countAll(histogram: Histogram): number {
   return [...histogram.values()].reduce((sum, count) => sum + count, 0);
@@ -277,7 +281,6 @@ export function findPercentile(histogram: Histogram, share: number): number {
   return msOfBucket(bucketOf(0));
 }
 
-const PAST_DAYS = 28;
 const DAY_MS = 86_400_000;
 
 /** Today and this month, whatever the period of the view is. */
@@ -287,7 +290,8 @@ function sumMonth(index: LedgerIndex, only: Filters, clock: Clock): Pick<Overvie
   const start = Math.min(startOfSpan("month", today), today - PAST_DAYS * DAY_MS);
   const range = { since: zone.fromLocal(start), until: now, end: now + DAY_MS };
   const days = new Map<string, Usd>();
-  for (const { span, charge } of listCells(index, range, { only, span: "day", clock }))
+  const query = { ...describePeriod(range), by: ["day"], zone, only } as const;
+  for (const { span, charge } of selectGroups(index, query))
     days.set(span, addUsd(days.get(span) ?? ZERO_USD, charge));
   const month = nameSpan("month", today);
   const own = [...days].filter(([day]) => day.startsWith(month));
@@ -302,20 +306,14 @@ function sumMonth(index: LedgerIndex, only: Filters, clock: Clock): Pick<Overvie
 }
 
 /** Ten minutes in which a request began are work. A label that has none is left out: it only has corrections. */
-function sumWork({ index, range, only, clock }: Measured, cells: readonly Group[]): LabelHours[] {
-  const slots = new Map<string, Set<number>>();
-  const query = { ...describeIso(range), zone: clock.zone, sessions: listSessions(only) };
-  for (const { slot, traits } of listWork(index, query)) {
-    if (!isWanted(traits, only)) continue;
-    const name = traits.label ?? "";
-    const own = slots.get(name) ?? new Set();
-    slots.set(name, own.add(slot));
-  }
+function sumWork(measured: Measured, cells: readonly Group[]): LabelHours[] {
+  const work = listWork(measured.index, queryOf(measured, "label"));
   const charges = Map.groupBy(cells, ({ traits }) => traits.label ?? "");
-  return Array.from(slots, ([label, own]) => {
-    const { charge } = sumCells(charges.get(label) ?? []);
-    return { label, slots: own.size, charge };
-  })
+  return work
+    .map(({ traits, slots }) => {
+      const label = traits.label ?? "";
+      return { label, slots, charge: sumCells(charges.get(label) ?? []).charge };
+    })
     .toSorted((a, b) => (a.charge === b.charge ? 0 : a.charge > b.charge ? -1 : 1))
     .slice(0, MAX_LABELS)
     .map(({ label, slots: count, charge }) => ({

@@ -5,7 +5,7 @@ import { nameSpan, startOfNextSpan, startOfSpan } from "../../lib/text/zone.ts";
 import type { Projection } from "../api.ts";
 
 const DAY_MS = 86_400_000;
-const PAST_DAYS = 28;
+export const PAST_DAYS = 28;
 /** Fewer days say too little. */
 const MIN_DAYS = 7;
 /** Eight of ten normal values are within so many standard deviations. */

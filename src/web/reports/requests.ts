@@ -29,7 +29,7 @@ import {
   type RequestRow,
   type RequestsReply,
 } from "../api.ts";
-import { type Clock, findRange, type Scope, toIso } from "./scope.ts";
+import { type Clock, describePeriod, findRange, type Scope } from "./scope.ts";
 
 export interface RequestsQuery extends Scope {
   readonly from: number;
@@ -44,11 +44,9 @@ export function showRequests(
   { period, only, from, most }: RequestsQuery,
   clock: Clock,
 ): RequestsReply {
-  const { since, end } = findRange(period, clock);
   const { session, ...names } = only;
   const query: RequestQuery = {
-    since: since === null ? null : toIso(since),
-    until: toIso(end),
+    ...describePeriod(findRange(period, clock)),
     session,
     wants: (traits) => hasNames({ traits, sender: NO_SENDER, span: "" }, names),
   };
@@ -92,11 +90,11 @@ function describeRequest(request: IndexedRequest): RequestRow {
 }
 
 const MAX_NAMES = 200;
+const NAMES_OF_TRAITS = ["key", "group", "channel", "model", "tool", "label"] as const;
 
 export function listNames(index: LedgerIndex, { period, only }: Scope, clock: Clock): NamesReply {
-  const { since, end } = findRange(period, clock);
-  const range = { since: since === null ? null : toIso(since), until: toIso(end) };
-  const groups = selectGroups(index, { ...range, by: [], only });
+  const range = describePeriod(findRange(period, clock));
+  const groups = selectGroups(index, { ...range, by: NAMES_OF_TRAITS, only });
   const lists = FILTERS.flatMap((filter) => {
     if (filter === "session") return [];
     const charges = new Map<string, Usd>();
@@ -111,8 +109,7 @@ export function listNames(index: LedgerIndex, { period, only }: Scope, clock: Cl
 }
 
 export function listCauses(index: LedgerIndex, { period, only }: Scope, clock: Clock): MissesReply {
-  const { since, end } = findRange(period, clock);
-  const range = { since: since === null ? null : toIso(since), until: toIso(end) };
+  const range = describePeriod(findRange(period, clock));
   const { causes, total, requests } = reportMisses(index, { ...range, only });
   return {
     causes: causes.map(({ cause, totals }) => ({

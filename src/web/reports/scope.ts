@@ -1,6 +1,7 @@
 // Which requests a view is of: a period in the config's time zone, and names. Runs in the worker.
 
-import { readPeriodWord } from "../../billing/report/period.ts";
+import type { TimeRange } from "../../billing/index/groups.ts";
+import { readPeriodWord, toIso } from "../../billing/report/period.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Covered, Filters } from "../api.ts";
@@ -58,8 +59,9 @@ export function findBefore(range: Range, zone: Zone): Range | null {
   return { since: zone.fromLocal(start), until: zone.fromLocal(stop), end: since };
 }
 
-export function toIso(ms: number): string {
-  return new Date(ms).toISOString();
+/** All of a period, as reports ask for it. */
+export function describePeriod({ since, end }: Pick<Range, "since" | "end">): TimeRange {
+  return { since: since === null ? null : toIso(since), until: toIso(end) };
 }
 
 /** So that there are enough bars, and not too many. */

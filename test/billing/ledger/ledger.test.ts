@@ -1,4 +1,3 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -31,6 +30,7 @@ import {
   asOfAnotherBoot,
   bill,
   draftOf,
+  forgeCharges,
   filesOf,
   intentOf,
   newLedgerPath,
@@ -689,9 +689,7 @@ describe("sums", () => {
     await bill(first, "req_1", { charge_usd: "9", time: "2026-11-20T10:00:00.000Z" });
     await first.close();
     makeIndex(path);
-    const forged = new Database(`${path}.index`);
-    forged.run("UPDATE sums SET charge_milli = 1000");
-    forged.close();
+    forgeCharges(path, () => [1000, 0]);
     const again = openLedger(options);
     const spent = () =>
       (["day", "month", "total"] as const).map((window) =>

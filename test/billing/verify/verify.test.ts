@@ -1,4 +1,3 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 
@@ -22,6 +21,7 @@ import { CHARGE_PLACES, formatDecimal } from "../../../src/lib/money.ts";
 import {
   damageIndex,
   draftOf,
+  forgeCharges,
   intentOf,
   makeIndex,
   newLedgerPath,
@@ -605,9 +605,7 @@ test("an index with other sums than the ledger is found, and one that lacks line
   const whole = writeChain(drafts);
   writeFileSync(path, readFileSync(whole));
   expect(findingsOf(path)).toEqual([]);
-  const forged = new Database(`${path}.index`);
-  forged.run("UPDATE sums SET charge_pico = charge_pico + 1");
-  forged.close();
+  forgeCharges(path, (milli, pico) => [milli, pico + 1]);
   expect(findingsOf(path)).toEqual([expect.stringContaining("the index has other sums than the ledger")]);
   damageIndex(path);
   expect(findingsOf(path)).toEqual([expect.stringContaining("the index has other sums than the ledger")]);

@@ -8,10 +8,9 @@ import { createNamer, startOfSpan, UTC, type Zone } from "../../../lib/text/zone
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { listGroups, listLastTimes } from "../../index/groups.ts";
-import type { LedgerIndex } from "../../index/ledger-index.ts";
+import { type LedgerIndex, listMarks } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
 import { NOTHING_READ, type Progress } from "../../index/progress.ts";
-import { listMarks } from "../../index/marks.ts";
 import { listSessionSums } from "../../index/sessions.ts";
 import type { Traits } from "../../index/traits.ts";
 import { type MarkDraft, markSchema, noteMark } from "../start/mark.ts";
