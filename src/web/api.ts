@@ -123,6 +123,8 @@ export interface Covered {
 
 export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
 export type Stack = (typeof STACKS)[number];
+/** The series of all names that are too small for one of their own. */
+export const OTHERS = "others";
 
 export const MEASURES = ["cost", "tokens", "requests", "errors", "latency"] as const;
 export type Measure = (typeof MEASURES)[number];
@@ -177,7 +179,7 @@ export interface Overview {
   readonly spans: readonly string[];
   /** For each span: the period that has nothing else. */
   readonly periods: readonly string[];
-  /** The largest first. What is too small for a series of its own is in the last, `others`. */
+  /** The largest first. */
   readonly series: readonly Series[];
   readonly total: DescribedTotals;
   readonly sums: PeriodSums;
@@ -222,6 +224,8 @@ export interface MissesReply {
   readonly misses: number;
   readonly usd: string;
   readonly requests: number;
+  /** ISO. */
+  readonly as_of: string;
 }
 
 // ── Requests ────────────────────────────────────────────────────────────────
@@ -254,8 +258,11 @@ export interface RequestRow {
 }
 
 export interface RequestsReply {
-  /** How many fit. */
+  /** How many fit, and what they cost. */
   readonly total: number;
+  readonly charge_usd: string;
+  /** ISO. */
+  readonly as_of: string;
   /** Of the ledger: another number, and the places of requests have changed. */
   readonly lines: number;
   readonly from: number;
@@ -350,8 +357,12 @@ export interface SessionRow extends DescribedSession {
   readonly missed: number;
 }
 
-export const ORDERS = ["newest", "charge"] as const;
+/** `missed`: by the tokens that were not read from the cache. */
+export const ORDERS = ["newest", "charge", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
+/** How many a list begins with, and has at most. */
+export const SESSIONS = 200;
+export const MAX_SESSIONS = 5000;
 
 export interface SessionsReply {
   readonly sessions: readonly SessionRow[];
@@ -360,6 +371,8 @@ export interface SessionsReply {
   /** Of all requests that fit, also of those without a session. */
   readonly total: DescribedTotals;
   readonly unnamed: DescribedTotals;
+  /** ISO. */
+  readonly as_of: string;
 }
 
 export interface AgentRow extends DescribedTotals {
@@ -371,7 +384,7 @@ export interface AgentRow extends DescribedTotals {
   readonly misses: readonly Miss[];
 }
 
-export interface SessionReply {
+export interface SessionParts {
   /** Null: the ledger has no such session. */
   readonly session: SessionRow | null;
   /** Each before those that it started. */
@@ -380,6 +393,11 @@ export interface SessionReply {
   readonly context: readonly TurnParts[];
   /** What it took of a plan, as a sentence; absent: no plan paid, or nothing is known. */
   readonly rise?: string;
+}
+
+export interface SessionReply extends SessionParts {
+  /** What its key and their group may spend in one session. */
+  readonly limits: readonly LimitRow[];
 }
 
 // ── One request ─────────────────────────────────────────────────────────────

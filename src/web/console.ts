@@ -6,7 +6,7 @@
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
-import { listLimitUses } from "../billing/limits/alerts.ts";
+import { listLimitUses, listSessionUses } from "../billing/limits/alerts.ts";
 import type { Console, ConsoleParts } from "../gateway/control/console.ts";
 import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
@@ -19,9 +19,12 @@ import {
   DEFAULT_PERIOD,
   FILTERS,
   MAX_ROWS,
+  MAX_SESSIONS,
   MEASURES,
   ORDERS,
   type OverviewReply,
+  type SessionReply,
+  SESSIONS,
   STACKS,
   TOKEN_HEADER,
 } from "./api.ts";
@@ -150,11 +153,7 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
     async (exchange, { reports }) =>
       reply(exchange, 200, await reports.ask("misses", readScoped(useSchemas().misses, exchange))),
   ],
-  [
-    "GET session",
-    async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.ask("session", readQuery(exchange).get("id") ?? "")),
-  ],
+  ["GET session", answerSession],
   ["GET keys", (exchange, { keys }) => reply(exchange, 200, keys.list())],
   [
     "POST keys/new",
@@ -260,7 +259,11 @@ const makeSchemas = () => ({
     by: z.enum(STACKS).default("model"),
     show: z.enum(MEASURES).default("cost"),
   }),
-  sessions: z.object({ ...scopeShape(), order: z.enum(ORDERS).default("newest") }),
+  sessions: z.object({
+    ...scopeShape(),
+    order: z.enum(ORDERS).default("newest"),
+    most: z.coerce.number().int().positive().max(MAX_SESSIONS).default(SESSIONS),
+  }),
   requests: z.object({
     ...scopeShape(),
     from: z.coerce.number().int().nonnegative().default(0),
@@ -291,6 +294,16 @@ async function answerOverview(exchange: Exchange, { reports, gateway }: Inside):
   const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
   const overview = await reports.ask("overview", readScoped(useSchemas().overview, exchange));
   reply(exchange, 200, { ...overview, limits } satisfies OverviewReply);
+}
+
+async function answerSession(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
+  const parts = await reports.ask("session", readQuery(exchange).get("id") ?? "");
+  const { catalog, ledger } = gateway;
+  const { session, key: name } = parts.session ?? {};
+  const key = catalog.keys.get(name ?? "");
+  const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, ledger);
+  const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
+  reply(exchange, 200, { ...parts, limits } satisfies SessionReply);
 }
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {

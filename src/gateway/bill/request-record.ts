@@ -46,7 +46,7 @@ function reportUnbilled(r: Request, result: UnbilledResult, gateway: Gateway): v
     time,
     key: key?.name ?? null,
     group: key?.group.name ?? null,
-    model: secrets.allow(target.model?.id) ?? null,
+    model: secrets.allow(r.body.model ?? target.model?.id) ?? null,
     client: r.client === NOBODY ? readSender(r, gateway.catalog) : r.client,
     endpoint: target.endpoint.label,
     durationMs: durationOf(r),

@@ -5,7 +5,7 @@ import { Failure, Snippet } from "./parts/basic.tsx";
 import { formatSum } from "./parts/format.ts";
 import { describeError, followSignIns, hasToken, signIn, signOut } from "./state/request.ts";
 import { followLinks, hrefOf, type Route, useRoute } from "./state/route.ts";
-import { hrefScoped, readScope } from "./state/scope.ts";
+import { hrefFrom } from "./state/scope.ts";
 import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
 import { KeysView } from "./views/keys.tsx";
@@ -15,11 +15,10 @@ import { SessionsView } from "./views/sessions.tsx";
 import { SignInsView } from "./views/sign-ins.tsx";
 import { OverviewView } from "./views/overview.tsx";
 
-/** `scoped`: it shows the requests that the address says. */
 const VIEWS = [
-  { name: "", title: "Overview", scoped: true },
-  { name: "sessions", title: "Sessions", scoped: true },
-  { name: "requests", title: "Requests", scoped: true },
+  { name: "", title: "Overview" },
+  { name: "sessions", title: "Sessions" },
+  { name: "requests", title: "Requests" },
   { name: "live", title: "Live" },
   { name: "keys", title: "Keys" },
   { name: "channels", title: "Channels" },
@@ -98,7 +97,10 @@ function Frame({
           <ul>
             {VIEWS.map(({ name, title: text }) => (
               <li key={name}>
-                <a href={hrefOfView(name, route)} aria-current={name === view ? "page" : undefined}>
+                <a
+                  href={hrefFrom(route, name === "" ? [] : [name])}
+                  aria-current={name === view ? "page" : undefined}
+                >
                   {text}
                 </a>
               </li>
@@ -117,13 +119,6 @@ function Frame({
   );
 }
 
-/** The period and the filters go along. */
-function hrefOfView(name: string, route: Route): string {
-  const path = name === "" ? [] : [name];
-  const isScoped = VIEWS.some((view) => view.name === name && "scoped" in view);
-  return isScoped && route.query.has("period") ? hrefScoped(path, readScope(route)) : hrefOf(path);
-}
-
 function View({ route }: { readonly route: Route }) {
   switch (route.path[0] ?? "") {
     case "":
@@ -137,7 +132,7 @@ function View({ route }: { readonly route: Route }) {
     case "keys":
       return <KeysView route={route} />;
     case "channels":
-      return <ChannelsView />;
+      return <ChannelsView route={route} />;
     case "sign-ins":
       return <SignInsView />;
     default:
@@ -164,9 +159,9 @@ function State() {
   return (
     <p class="state">
       {spend !== null && (
-        <span title="Charged today">
+        <a href={hrefOf([], { period: "today" })} title="Charged today">
           <b class="number">{formatSum(spend.today_usd)}</b> <span class="quiet">today</span>
-        </span>
+        </a>
       )}
       <span class={`connection ${connection.replace(" ", "-")}`} role="status">
         <span class="dot" aria-hidden="true" />

@@ -21,7 +21,16 @@ import {
 import { NO_SENDER, type Traits } from "../../billing/index/traits.ts";
 import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
-import type { Filters, LabelHours, Measure, Overview, PeriodSums, Series, Stack } from "../api.ts";
+import {
+  type Filters,
+  type LabelHours,
+  type Measure,
+  OTHERS,
+  type Overview,
+  type PeriodSums,
+  type Series,
+  type Stack,
+} from "../api.ts";
 import { PAST_DAYS, projectMonth } from "./projection.ts";
 import {
   chooseSpan,
@@ -38,7 +47,6 @@ import {
 
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
-const OTHERS = "others";
 const MAX_LABELS = 8;
 const SLOTS_PER_HOUR = 6n;
 

@@ -8,7 +8,7 @@ import type {
   NamesReply,
   Overview,
   RequestsReply,
-  SessionReply,
+  SessionParts,
   SessionsReply,
 } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
@@ -22,7 +22,7 @@ export interface Questions {
   /** What `gateway ledger show` prints of a request; null: no line has this id. */
   readonly explain: { readonly by: string; readonly answer: readonly string[] | null };
   readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
-  readonly session: { readonly by: string; readonly answer: SessionReply };
+  readonly session: { readonly by: string; readonly answer: SessionParts };
   readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };
   readonly names: { readonly by: Scope; readonly answer: NamesReply };
   readonly misses: { readonly by: Scope; readonly answer: MissesReply };

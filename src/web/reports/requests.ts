@@ -17,6 +17,7 @@ import {
   hasNames,
   openTotals,
   selectGroups,
+  sumLedger,
 } from "../../billing/report/report.ts";
 import { readMiss } from "../../billing/report/sessions.ts";
 import { addUsd, formatDecimal, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
@@ -37,7 +38,7 @@ export interface RequestsQuery extends Scope {
 }
 
 /** Of the last question: the next one asks for another place of the same list. */
-let known: { readonly name: string; readonly places: RequestPlaces } | null = null;
+let known: { readonly name: string; readonly places: RequestPlaces; readonly charge: Usd } | null = null;
 
 export function showRequests(
   index: LedgerIndex,
@@ -52,10 +53,20 @@ export function showRequests(
   };
   const { lines } = index.progress;
   const name = JSON.stringify([lines, query.since, query.until, only]);
-  if (known?.name !== name) known = { name, places: findRequests(index, query) };
-  const { places } = known;
+  if (known?.name !== name) {
+    const { charge } = sumLedger(index, { since: query.since, until: query.until, by: [], only }).total;
+    known = { name, places: findRequests(index, query), charge };
+  }
+  const { places, charge } = known;
   const rows = listRequests(places, query, { from, most: Math.min(most, MAX_ROWS) });
-  return { total: places.total, lines, from, rows: rows.map(describeRequest) };
+  return {
+    total: places.total,
+    charge_usd: formatUsd(charge),
+    as_of: toIso(clock.now),
+    lines,
+    from,
+    rows: rows.map(describeRequest),
+  };
 }
 
 function describeRequest(request: IndexedRequest): RequestRow {
@@ -122,5 +133,6 @@ export function listCauses(index: LedgerIndex, { period, only }: Scope, clock: C
     misses: total.misses,
     usd: formatUsd(total.cost),
     requests,
+    as_of: toIso(clock.now),
   };
 }

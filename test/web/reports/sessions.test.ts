@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { sumSessions } from "../../../src/billing/report/sessions.ts";
 import { parseUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
-import type { Order } from "../../../src/web/api.ts";
+import { type Order, SESSIONS } from "../../../src/web/api.ts";
 import { listSessions } from "../../../src/web/reports/sessions.ts";
 import { readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeLedger } from "../../billing/ledger/ledger-make.ts";
@@ -24,7 +24,7 @@ afterAll(() => folder.remove());
 const list = (order: Order) =>
   listSessions(
     readIndex(folder.join("ledger.jsonl")),
-    { period: "30d", order, only: {} },
+    { period: "30d", order, most: SESSIONS, only: {} },
     { zone: createZone("UTC"), now },
   );
 

@@ -10,7 +10,7 @@ import { sumSessions } from "../../../src/billing/report/sessions.ts";
 import { compareLedger } from "../../../src/billing/report/what-if.ts";
 import { addUsd, formatUsd, parseUsd, subtractUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
-import type { Filters, Measure, RequestRow } from "../../../src/web/api.ts";
+import { type Filters, type Measure, type RequestRow, SESSIONS } from "../../../src/web/api.ts";
 import { findPercentile, sumOverview } from "../../../src/web/reports/overview.ts";
 import { projectMonth } from "../../../src/web/reports/projection.ts";
 import { listCauses, listNames, showRequests } from "../../../src/web/reports/requests.ts";
@@ -85,7 +85,11 @@ test.each(CASES)("in %s with %j, all views have the sums of the commands", (peri
   const causes = listCauses(index, { period, only }, CLOCK);
   expect([causes.misses, causes.usd]).toEqual([misses.total.misses, formatUsd(misses.total.cost)]);
   expect(overview.missed_usd).toBe(causes.usd);
-  const { sessions, isMore, total, unnamed } = listSessions(index, { period, only, order: "charge" }, CLOCK);
+  const { sessions, isMore, total, unnamed } = listSessions(
+    index,
+    { period, only, order: "charge", most: SESSIONS },
+    CLOCK,
+  );
   expect([total.charge_usd, total.requests]).toEqual([charge, usage.requests]);
   const own = sumSessions(index, query).rows.filter(({ names }) => names[0] !== "");
   expect(isMore ? 200 : own.length).toBe(sessions.length);
@@ -168,7 +172,11 @@ test("an hour of work is six tens of minutes in which a request of the label beg
 });
 
 test("a session shows all its requests, whenever it was, and nothing of others", () => {
-  const [first] = listSessions(index, { period: "all", only: {}, order: "charge" }, CLOCK).sessions;
+  const [first] = listSessions(
+    index,
+    { period: "all", only: {}, order: "charge", most: SESSIONS },
+    CLOCK,
+  ).sessions;
   const { session, agents } = showSession(index, first?.session ?? "");
   const rows = listAll("all", { session: first?.session ?? "" });
   expect([session?.requests, session?.charge_usd]).toEqual([rows.length, sum(rows)]);

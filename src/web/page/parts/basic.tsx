@@ -10,7 +10,7 @@ export function Card({
   id,
 }: {
   readonly title: string;
-  readonly note?: string | undefined;
+  readonly note?: ComponentChildren;
   readonly children: ComponentChildren;
   readonly id?: string;
 }) {
@@ -18,7 +18,7 @@ export function Card({
     <section class="card" id={id}>
       <header>
         <h2>{title}</h2>
-        {note !== undefined && <p class="note">{note}</p>}
+        {note && <p class="note">{note}</p>}
       </header>
       {children}
     </section>
@@ -41,20 +41,22 @@ export function Empty({
   );
 }
 
-/** One of a `dl`. `exact`: what the text rounds. */
+/** One of a `dl`. `exact`: what the text rounds. `href`: what it is the sum of. */
 export function Fact({
   title,
   text,
   exact,
+  href,
 }: {
   readonly title: string;
   readonly text: string;
   readonly exact?: string | undefined;
+  readonly href?: string;
 }) {
   return (
     <div title={exact}>
       <dt>{title}</dt>
-      <dd>{text}</dd>
+      <dd>{href === undefined ? text : <a href={href}>{text}</a>}</dd>
     </div>
   );
 }
@@ -220,6 +222,10 @@ export function Pill({
   readonly children: ComponentChildren;
 }) {
   return <span class={`pill ${tone}`}>{children}</span>;
+}
+
+export function Swatch({ colour }: { readonly colour: string }) {
+  return <span class="swatch" style={{ background: colour }} aria-hidden="true" />;
 }
 
 /** A share from 0 to 1. Without a label it is decoration. */

@@ -5,19 +5,21 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Measure, Overview } from "../../api.ts";
+import { Swatch } from "./basic.tsx";
 import { colourNames } from "./colours.ts";
 import { formatChange, formatMeasure, formatRate, formatSpanName, formatUsd, nameOf } from "./format.ts";
 
 const HEIGHT = 280;
 
-export type Bars = Pick<Overview, "spans" | "series" | "show">;
+type Bars = Pick<Overview, "by" | "spans" | "series" | "show">;
 
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
   /** Where a name leads; null: nowhere. */
   readonly linkName: (name: string) => string | null;
-  readonly openSpan: (at: number) => void;
+  /** `name`: of the part of the bar; null: all. */
+  readonly openSpan: (at: number, name: string | null) => void;
 }
 
 export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
@@ -25,7 +27,7 @@ export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = usePlot(box, bars, setAt);
   const move = (event: KeyboardEvent): void => {
-    if (event.key === "Enter" && at !== null) openSpan(at);
+    if (event.key === "Enter" && at !== null) openSpan(at, null);
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
@@ -42,7 +44,7 @@ export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
         tabIndex={0}
         aria-label={`${label}. The arrow keys move through the time, Enter opens it; tables follow.`}
         onKeyDown={move}
-        onClick={() => at !== null && openSpan(at)}
+        onClick={() => at !== null && openSpan(at, findName(bars, at, plot.current))}
       />
       <figcaption>
         <Legend bars={bars} at={at} linkName={linkName} />
@@ -50,6 +52,17 @@ export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
       </figcaption>
     </figure>
   );
+}
+
+/** The part of the bar under the pointer. */
+function findName({ series, show }: Bars, at: number, plot: Plot | null): string | null {
+  if (plot === null || show === "latency") return null;
+  let left = plot.posToVal(plot.cursor.top ?? 0, "y");
+  for (const { name, values } of series) {
+    left -= Number(values[at] ?? 0);
+    if (left < 0) return name;
+  }
+  return null;
 }
 
 function sum(amounts: readonly (string | null)[]): string {
@@ -71,14 +84,17 @@ const UNITS: Readonly<Record<Measure, string>> = {
 
 /** The names with their amounts: of one span, or of the whole period with what it was before. */
 function Legend({
-  bars: { spans, series, show },
+  bars: { by, spans, series, show },
   at,
   linkName,
 }: Pick<ChartProps, "bars" | "linkName"> & { readonly at: number | null }) {
   const span = at === null ? undefined : spans[at];
   const isAdded = show !== "latency";
   const all = sum(series.map(({ total }) => total));
-  const colours = colourNames(series.map(({ name }) => name));
+  const colours = colourNames(
+    by,
+    series.map(({ name }) => name),
+  );
   return (
     <table class="names">
       <thead>
@@ -101,7 +117,7 @@ function Legend({
         {series.map((each, index) => (
           <tr key={each.name}>
             <th scope="row">
-              <span class={`swatch c${colours[index] ?? 0}`} aria-hidden="true" />
+              <Swatch colour={colours[index] ?? ""} />
               <Linked name={each.name} href={linkName(each.name)} />
             </th>
             <Values series={each} show={show} at={at} all={all} />
@@ -230,7 +246,7 @@ function usePlot(
   see: (at: number | null) => void,
 ) {
   const plot = useRef<Plot | null>(null);
-  const form = JSON.stringify([bars.show, bars.spans, bars.series.map(({ name }) => name)]);
+  const form = JSON.stringify([bars.by, bars.show, bars.spans, bars.series.map(({ name }) => name)]);
   const data = bars.show === "latency" ? listLines(bars) : stack(bars);
   const scheme = useColourScheme();
   useEffect(() => {
@@ -280,15 +296,19 @@ function listLines({ spans, series }: Bars): Plot.AlignedData {
 }
 
 function describePlot(
-  { spans, series, show }: Bars,
+  { by, spans, series, show }: Bars,
   box: HTMLElement,
   see: (at: number | null) => void,
 ): Plot.Options {
   const colours = getComputedStyle(box);
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
-  const fills = colourNames(series.map(({ name }) => name));
-  const colourOf = (index: number): string => read(`--c${fills[series.length - 1 - index] ?? 0}`);
+  // The canvas knows no variables.
+  const fills = colourNames(
+    by,
+    series.map(({ name }) => name),
+  ).map((colour) => read(colour.slice("var(".length, -1)));
+  const colourOf = (index: number): string => fills[series.length - 1 - index] ?? "";
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
     width: box.clientWidth,

@@ -1,37 +1,61 @@
 // The colour of a name. It is given at the first sight of the name and kept by this browser, so that a name looks the same in
-// every period and view.
+// every period and view. Models, keys and labels have colours of their own: they are never shown together.
 
-const COLOURS = 7;
-const STORE = "gateway-colours";
-/** A browser that has seen this many names begins again. */
+import { OTHERS, type Stack } from "../../api.ts";
+
+/** Six colours, each in three shades. What has no name is grey. */
+const COLOURS = 18;
+const STORE = "gateway-colours-of";
+/** A browser that has seen this many names of a kind begins again. */
 const MAX_NAMES = 200;
 
-let known = read();
+/** The colours of names that are shown together, as CSS. They differ, as long as there are enough colours. */
+export function colourNames(by: Stack, names: readonly string[]): readonly string[] {
+  const known = read(by);
+  const named = names.filter((name) => name !== OTHERS);
+  const fresh = named.filter((name) => !known.has(name));
+  if (known.size + fresh.length > MAX_NAMES) known.clear();
+  const shown = new Set(named.flatMap((name) => known.get(name) ?? []));
+  for (const name of named) {
+    if (known.has(name)) continue;
+    const colour = chooseColour([...known.values()], shown);
+    known.set(name, colour);
+    shown.add(colour);
+  }
+  if (fresh.length > 0) write(by, known);
+  return names.map((name) => colourAt(name === OTHERS ? null : (known.get(name) ?? 0)));
+}
 
-function read(): Map<string, number> {
+export function colourAt(place: number | null): string {
+  return `var(--c${place === null ? "-others" : place % COLOURS})`;
+}
+
+/** The one that the fewest names have, and none of those beside it. */
+function chooseColour(used: readonly number[], shown: ReadonlySet<number>): number {
+  const counts = Array.from({ length: COLOURS }, (_, colour) => ({
+    colour,
+    names: used.filter((each) => each === colour).length + (shown.has(colour) ? MAX_NAMES : 0),
+  }));
+  return counts.reduce((least, each) => (each.names < least.names ? each : least)).colour;
+}
+
+function read(by: Stack): Map<string, number> {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(STORE) ?? "[]");
+    const stored: unknown = JSON.parse(localStorage.getItem(`${STORE}-${by}`) ?? "[]");
     if (!Array.isArray(stored)) return new Map();
-    const names = stored.filter((name): name is string => typeof name === "string");
-    return new Map(names.map((name, index) => [name, index % COLOURS]));
+    const pairs = stored.filter(
+      (pair): pair is [string, number] => typeof pair?.[0] === "string" && typeof pair[1] === "number",
+    );
+    return new Map(pairs);
   } catch {
     return new Map();
   }
 }
 
-/** The colours of names that are shown together. Nearby names differ, as long as there are enough colours. */
-export function colourNames(names: readonly string[]): readonly number[] {
-  const fresh = names.filter((name) => !known.has(name));
-  if (fresh.length > 0) remember(fresh);
-  return names.map((name) => known.get(name) ?? 0);
-}
-
-function remember(names: readonly string[]): void {
-  if (known.size + names.length > MAX_NAMES) known = new Map();
-  for (const name of names) known.set(name, known.size % COLOURS);
+function write(by: Stack, known: ReadonlyMap<string, number>): void {
   try {
-    localStorage.setItem(STORE, JSON.stringify([...known.keys()]));
+    localStorage.setItem(`${STORE}-${by}`, JSON.stringify([...known]));
   } catch {
-    // A browser without storage gives the colours anew in each window.
+    // A browser without storage gives the colours anew each time.
   }
 }

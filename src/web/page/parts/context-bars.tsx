@@ -1,7 +1,8 @@
 // What the prompts of a session consisted of: a stacked bar for each request.
 
 import type { SessionReply } from "../../api.ts";
-import { colourNames } from "./colours.ts";
+import { Swatch } from "./basic.tsx";
+import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
 
 const HEIGHT = 80;
@@ -18,8 +19,8 @@ const KIND_TITLES: Readonly<Record<string, string>> = {
 };
 
 export function ContextBars({ context }: { readonly context: SessionReply["context"] }) {
-  const kinds = [...new Set(context.flatMap(({ tokens }) => Object.keys(tokens)))];
-  const colours = colourNames(kinds);
+  const found = new Set(context.flatMap(({ tokens }) => Object.keys(tokens)));
+  const kinds = [...new Set([...Object.keys(KIND_TITLES), ...found])].filter((kind) => found.has(kind));
   const step = Math.max(4, Math.min(MAX_STEP_PX, ROOM_PX / context.length));
   const width = step * context.length;
   const most = Math.max(1, ...context.map(({ tokens }) => sum(Object.values(tokens))));
@@ -38,7 +39,7 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
                   return (
                     <rect
                       key={kind}
-                      class={`f${colours[at] ?? 0}`}
+                      style={{ fill: colourAt(at) }}
                       x={index * step}
                       y={y}
                       width={Math.max(1, step - 1)}
@@ -56,8 +57,8 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
         <ul class="keys-of">
           {kinds.map((kind, at) => (
             <li key={kind}>
-              <span class={`swatch c${colours[at] ?? 0}`} aria-hidden="true" />{" "}
-              {KIND_TITLES[kind] ?? kind.replaceAll("_", " ")} {formatShort(last[kind] ?? 0)}
+              <Swatch colour={colourAt(at)} /> {KIND_TITLES[kind] ?? kind.replaceAll("_", " ")}{" "}
+              {formatShort(last[kind] ?? 0)}
             </li>
           ))}
         </ul>

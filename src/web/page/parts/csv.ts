@@ -3,11 +3,17 @@
 /** A program of tables would run a cell that begins with one of these. */
 const FORMULA = /^[=+@\t\r]|^-(?!\d)/;
 
-export function writeCsv(rows: readonly (readonly (string | number | null)[])[]): string {
-  return rows.map((row) => `${row.map(writeCell).join(",")}\r\n`).join("");
+type Cell = string | number | null;
+/** Of each: its title, and what a row has in it. */
+export type Columns<Row> = readonly (readonly [title: string, read: (row: Row) => Cell])[];
+
+export function writeCsv<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
+  const titles = columns.map(([title]) => title);
+  const cells = rows.map((row) => columns.map(([, read]) => read(row)));
+  return [titles, ...cells].map((row) => `${row.map(writeCell).join(",")}\r\n`).join("");
 }
 
-function writeCell(value: string | number | null): string {
+function writeCell(value: Cell): string {
   const text = value === null ? "" : `${value}`;
   const safe = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -106,7 +106,8 @@ const FORMS = {
 
 type Formats = Readonly<Record<keyof typeof FORMS, Intl.DateTimeFormat>>;
 
-let formats = makeFormats(undefined);
+let zone: string | undefined;
+let formats = makeFormats(zone);
 
 function makeFormats(timeZone: string | undefined): Formats {
   const make = (form: keyof typeof FORMS): Intl.DateTimeFormat =>
@@ -118,18 +119,39 @@ function makeFormats(timeZone: string | undefined): Formats {
 export function setZone(name: string): void {
   try {
     formats = makeFormats(name);
+    zone = name;
   } catch {
     // This browser does not know the zone.
-    formats = makeFormats(undefined);
+    zone = undefined;
+    formats = makeFormats(zone);
   }
+}
+
+/** This month and those before it, as periods: `2026-11`. */
+export function listMonths(count: number): string[] {
+  const [year = 0, month = 0] = new Date()
+    .toLocaleDateString("sv-SE", { timeZone: zone })
+    .split("-")
+    .map(Number);
+  return Array.from({ length: count }, (_, back) =>
+    new Date(Date.UTC(year, month - 1 - back, 1)).toISOString().slice(0, "2026-11".length),
+  );
+}
+
+/** A text of the gateway: its times are ISO, and those of the page are not. */
+export function localize(text: string): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z/g, (time) =>
+    formatFull(Date.parse(time)),
+  );
 }
 
 export function formatClock(ms: number): string {
   return formats.clock.format(ms);
 }
 
+/** Midnight UTC is what the config has as a day. */
 export function formatDay(iso: string): string {
-  return formats.day.format(new Date(iso));
+  return (iso.endsWith("T00:00:00Z") ? longDay : formats.day).format(new Date(iso));
 }
 
 export function formatFull(ms: number): string {
@@ -194,10 +216,11 @@ export function nameLimit(limit: string): string {
   return LIMITS[limit] ?? limit.replaceAll("_", " ");
 }
 
-/** A limit that has no amount to show. */
+/** A limit of which nothing is spent together. */
 export function writeLimit(limit: string, value: string): string {
   if (limit === "strict") return "strict";
-  return limit === "unpriced" ? "models without a price allowed" : `${value} ${nameLimit(limit)}`;
+  if (limit === "unpriced") return "models without a price allowed";
+  return `${limit.startsWith("usd_") ? formatUsd(value, 2) : value} ${nameLimit(limit)}`;
 }
 
 /** An empty name means that the requests did not say. */

@@ -6,7 +6,7 @@ import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
 import { Failure } from "./basic.tsx";
-import { formatClock, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
+import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
 
 interface Place {
   readonly path: readonly string[];
@@ -15,14 +15,20 @@ interface Place {
   readonly more?: Readonly<Record<string, string>>;
   /** ISO: the sums are of this moment. */
   readonly asOf?: string | undefined;
+  /** What is shown is of what the address said before. */
+  readonly isCounting?: boolean;
+  /** What is shown has these names; without them all, and a period. */
+  readonly names?: readonly FilterName[];
 }
 
-export function ScopeBar({ path, scope, more = {}, asOf }: Place) {
+export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, names }: Place) {
   const show = (next: ViewScope): void => go(hrefScoped(path, next, more), "replace");
-  const active = FILTERS.filter((name) => scope.filters[name] !== undefined);
+  const active = (names ?? FILTERS).filter((name) => scope.filters[name] !== undefined);
   return (
-    <div class="scope" role="group" aria-label="What is shown">
-      <PeriodField period={scope.period} show={(period) => show({ ...scope, period })} />
+    <div class={isCounting ? "scope counting" : "scope"} role="group" aria-label="What is shown">
+      {names === undefined && (
+        <PeriodField period={scope.period} show={(period) => show({ ...scope, period })} />
+      )}
       {active.map((name) => (
         <span class="chip" key={name}>
           <span class="quiet">{name}</span>{" "}
@@ -38,26 +44,47 @@ export function ScopeBar({ path, scope, more = {}, asOf }: Place) {
           </button>
         </span>
       ))}
-      <AddFilter scope={scope} show={show} />
+      <AddFilter names={names ?? LISTED} scope={scope} show={show} />
       {active.length > 1 && (
         <button type="button" class="plain" onClick={() => show({ ...scope, filters: {} })}>
           Remove all filters
         </button>
       )}
-      {asOf !== undefined && (
-        <span class="quiet as-of">
-          as of <time dateTime={asOf}>{formatClock(Date.parse(asOf))}</time>
-        </span>
-      )}
+      <Freshness asOf={asOf} isCounting={isCounting} />
     </div>
   );
 }
 
+function Freshness({ asOf, isCounting }: Required<Pick<Place, "isCounting">> & Pick<Place, "asOf">) {
+  if (isCounting)
+    return (
+      <span class="quiet as-of" role="status">
+        counting …
+      </span>
+    );
+  if (asOf === undefined) return null;
+  return (
+    <span class="quiet as-of">
+      <AsOf time={asOf} />
+    </span>
+  );
+}
+
+export function AsOf({ time }: { readonly time: string }) {
+  return (
+    <>
+      as of <time dateTime={time}>{formatClock(Date.parse(time))}</time>
+    </>
+  );
+}
+
 const CHOOSE = "choose";
+const MONTHS = 12;
 
 function PeriodField({ period, show }: { readonly period: string; readonly show: (period: string) => void }) {
   const [isOpen, setOpen] = useState(false);
-  const isWord = PERIOD_WORDS.includes(period);
+  const months = listMonths(MONTHS);
+  const isListed = PERIOD_WORDS.includes(period) || months.includes(period);
   return (
     <>
       <select
@@ -73,8 +100,15 @@ function PeriodField({ period, show }: { readonly period: string; readonly show:
             {namePeriod(word)}
           </option>
         ))}
-        {!isWord && <option value={period}>{namePeriod(period)}</option>}
+        {!isListed && <option value={period}>{namePeriod(period)}</option>}
         <option value={CHOOSE}>Other days …</option>
+        <optgroup label="Months">
+          {months.map((month) => (
+            <option key={month} value={month}>
+              {namePeriod(month)}
+            </option>
+          ))}
+        </optgroup>
       </select>
       {isOpen && (
         <Days
@@ -120,19 +154,20 @@ function Days({ show }: { readonly show: (days: string) => void }) {
   );
 }
 
-function AddFilter({
-  scope,
-  show,
-}: {
+interface FilterProps {
+  readonly names: readonly FilterName[];
   readonly scope: ViewScope;
   readonly show: (scope: ViewScope) => void;
-}) {
+}
+
+function AddFilter({ names, scope, show }: FilterProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details class="menu" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary class="button">Filter</summary>
       {isOpen && (
         <Filters
+          names={names}
           scope={scope}
           show={(next) => {
             setOpen(false);
@@ -146,29 +181,31 @@ function AddFilter({
 
 const LISTED: readonly FilterName[] = FILTERS.filter((name) => name !== "session");
 
-function Filters({ scope, show }: { readonly scope: ViewScope; readonly show: (scope: ViewScope) => void }) {
+function Filters({ names, scope, show }: FilterProps) {
   const { data, error, load } = useData<NamesReply>(`names?${askScoped(scope)}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   return (
     <div class="menu-body">
-      {LISTED.filter((name) => scope.filters[name] === undefined).map((name) => (
-        <label class="field" key={name}>
-          <span>{name}</span>
-          <select
-            value=""
-            disabled={data === null}
-            onChange={({ currentTarget: { value } }) => show(narrow(scope, name, value.slice(1)))}
-          >
-            <option value="">{data === null ? "Reading …" : "all"}</option>
-            {data?.[name]?.map((each) => (
-              // Behind a sign, because an empty name is one, too.
-              <option key={each} value={`=${each}`}>
-                {nameOf(each)}
-              </option>
-            ))}
-          </select>
-        </label>
-      ))}
+      {names
+        .filter((name) => scope.filters[name] === undefined)
+        .map((name) => (
+          <label class="field" key={name}>
+            <span>{name}</span>
+            <select
+              value=""
+              disabled={data === null}
+              onChange={({ currentTarget: { value } }) => show(narrow(scope, name, value.slice(1)))}
+            >
+              <option value="">{data === null ? "Reading …" : "all"}</option>
+              {data?.[name]?.map((each) => (
+                // Behind a sign, because an empty name is one, too.
+                <option key={each} value={`=${each}`}>
+                  {nameOf(each)}
+                </option>
+              ))}
+            </select>
+          </label>
+        ))}
     </div>
   );
 }

@@ -5,20 +5,31 @@ import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
 import { formatClock, formatCount, formatMoment, formatShort, formatUsd } from "./format.ts";
 
+/** A request of the ledger, or one that was refused, which only the live feed knows. */
+export interface TurnRow extends Pick<
+  RequestRow,
+  "id" | "time" | "model" | "agent" | "input" | "cached" | "output" | "charge_usd" | "missed" | "outcome"
+> {
+  /** Why it was refused, or which limit it has reached. */
+  readonly limit?: string | null | undefined;
+}
+
 const UP_PX = 56;
 const DOWN_PX = 18;
 const MARK_PX = 10;
 const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
-const MAX_STEP_PX = 18;
+const MAX_STEP_PX = 28;
 const ROOM_PX = 680;
 
 /** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
 export function Timeline({
+  session,
   turns,
   agents,
 }: {
-  readonly turns: readonly RequestRow[];
+  readonly session: string;
+  readonly turns: readonly TurnRow[];
   readonly agents: readonly string[];
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
@@ -31,14 +42,20 @@ export function Timeline({
     <figure class="timeline">
       <div class="scroll" tabIndex={0} role="region" aria-label="Timeline">
         {used.map((agent) => (
-          <Lane key={agent} agent={agent} turns={turns} step={step} most={[mostIn, mostOut]} />
+          <Lane
+            key={agent}
+            session={session}
+            agent={agent}
+            turns={turns}
+            step={step}
+            most={[mostIn, mostOut]}
+          />
         ))}
       </div>
       <figcaption>
         {first !== undefined && last !== undefined && (
-          <p class="quiet ends">
-            <span>{formatMoment(Date.parse(first.time))}</span>
-            <span>{formatMoment(Date.parse(last.time))}</span>
+          <p class="quiet">
+            {formatMoment(Date.parse(first.time))} to {formatMoment(Date.parse(last.time))}
           </p>
         )}
         <ul class="keys-of">
@@ -57,24 +74,25 @@ export function Timeline({
           <li>
             <span class="swatch t-failed" aria-hidden="true" /> failed
           </li>
+          <li>
+            <span class="swatch t-limit" aria-hidden="true" /> a limit
+          </li>
         </ul>
       </figcaption>
     </figure>
   );
 }
 
-/** As high as its own largest prompt: small agents need little room. */
-function Lane({
-  agent,
-  turns,
-  step,
-  most,
-}: {
+interface LaneProps {
+  readonly session: string;
   readonly agent: string;
-  readonly turns: readonly RequestRow[];
+  readonly turns: readonly TurnRow[];
   readonly step: number;
   readonly most: readonly [number, number];
-}) {
+}
+
+/** As high as its own largest prompt: small agents need little room. */
+function Lane({ session, agent, turns, step, most }: LaneProps) {
   const width = Math.max(step * turns.length, 60);
   const largest = Math.max(...turns.map((turn) => (turn.agent === agent ? turn.input : 0)));
   const base = MARK_PX + Math.max(MIN_UP_PX, Math.ceil((largest / most[0]) * UP_PX));
@@ -86,7 +104,15 @@ function Lane({
         <line x1="0" x2={width} y1={base} y2={base} class="base" />
         {turns.map((turn, index) =>
           turn.agent === agent ? (
-            <Turn key={turn.id} turn={turn} x={index * step} width={step} base={base} most={most} />
+            <Turn
+              key={turn.id}
+              href={hrefOfTurn(turn, session)}
+              turn={turn}
+              x={index * step}
+              width={step}
+              base={base}
+              most={most}
+            />
           ) : null,
         )}
       </svg>
@@ -94,27 +120,33 @@ function Lane({
   );
 }
 
+function hrefOfTurn({ id, outcome }: TurnRow, session: string): string {
+  return outcome === "refused" ? hrefOf(["live", id]) : hrefOf(["requests", id], { period: "all", session });
+}
+
 function Turn({
+  href,
   turn,
   x,
   width,
   base,
   most: [mostIn, mostOut],
 }: {
-  readonly turn: RequestRow;
+  readonly href: string;
+  readonly turn: TurnRow;
   readonly x: number;
   readonly width: number;
   /** Where the line is. */
   readonly base: number;
   readonly most: readonly [number, number];
 }) {
-  const { id, input, cached, output, missed, outcome } = turn;
+  const { input, cached, output, missed, outcome, limit } = turn;
   const bar = Math.max(1, width - (width > 6 ? 2 : 1));
   const [readPx, newPx] = [cached, input - cached].map((tokens) => (tokens / mostIn) * UP_PX);
   const outPx = Math.max(output > 0 ? 1 : 0, (output / mostOut) * DOWN_PX);
-  const isFailed = outcome !== "complete" && outcome !== "client_closed";
+  const isFailed = !["complete", "client_closed", "refused"].includes(outcome);
   return (
-    <a href={hrefOf(["requests", id], { period: "all", session: turn.session })} tabIndex={-1}>
+    <a href={href} tabIndex={-1}>
       <title>{describeTurn(turn)}</title>
       <rect class="hit" x={x} y="0" width={width} height={base + DOWN_PX} />
       <rect class="t-cached" x={x} y={base - (readPx ?? 0)} width={bar} height={readPx} />
@@ -122,6 +154,7 @@ function Turn({
       <rect class="t-output" x={x} y={base + 1} width={bar} height={outPx} />
       {missed !== undefined && <circle class="t-missed" cx={x + bar / 2} cy="5" r="3" />}
       {isFailed && <rect class="t-failed" x={x} y={base - 6} width={bar} height="12" />}
+      {limit && <rect class="t-limit" x={x} y="0" width={Math.min(3, bar)} height={base + DOWN_PX} />}
     </a>
   );
 }
@@ -135,9 +168,12 @@ function describeTurn({
   charge_usd: charge,
   missed,
   outcome,
-}: RequestRow): string {
+  limit,
+}: TurnRow): string {
+  if (outcome === "refused") return `${formatClock(Date.parse(time))}, ${model}, refused\n${limit ?? ""}`;
   return [
     `${formatClock(Date.parse(time))}, ${model}`,
+    ...(limit ? [limit] : []),
     `${formatCount(input)} tokens in, ${formatCount(cached)} of them cached, ${formatCount(output)} out`,
     charge === null ? "charge not known" : formatUsd(charge, 4),
     ...(missed === undefined

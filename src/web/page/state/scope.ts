@@ -32,6 +32,12 @@ export function hrefScoped(
   return hrefOf(path, { ...writeScope(scope), ...more });
 }
 
+/** Another view of the same requests: what the address says goes along. */
+export function hrefFrom(route: Route, path: readonly string[]): string {
+  const isScoped = ["period", ...FILTERS].some((name) => route.query.has(name));
+  return isScoped ? hrefScoped(path, readScope(route)) : hrefOf(path);
+}
+
 /** Only requests with this name, too. */
 export function narrow(scope: ViewScope, name: FilterName, value: string): ViewScope {
   return { ...scope, filters: { ...scope.filters, [name]: value } };

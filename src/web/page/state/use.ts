@@ -32,6 +32,8 @@ export function useNow(everyMs: number): number {
 export interface LoadedData<T> {
   /** The last answer, also while the next one is on its way. */
   readonly data: T | null;
+  /** It is the answer to another question: that to this one is not there yet. */
+  readonly isCounting: boolean;
   readonly error: string | null;
   /** How long the last answer took. */
   readonly tookMs: number;
@@ -41,7 +43,7 @@ export interface LoadedData<T> {
 
 /** Loads when the name changes, and again when `load` is called. */
 export function useData<T>(name: string): LoadedData<T> {
-  const [data, setData] = useState<T | null>(null);
+  const [answer, setAnswer] = useState<{ readonly name: string; readonly data: T } | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   const [tookMs, setTook] = useState(0);
@@ -49,9 +51,9 @@ export function useData<T>(name: string): LoadedData<T> {
     const ended = new AbortController();
     const began = performance.now();
     get<T>(name, ended.signal).then(
-      (answer) => {
+      (data) => {
         if (ended.signal.aborted) return;
-        setData(answer);
+        setAnswer({ name, data });
         setTook(performance.now() - began);
         setError(null);
       },
@@ -61,7 +63,14 @@ export function useData<T>(name: string): LoadedData<T> {
     );
     return () => ended.abort();
   }, [name, round]);
-  return { data, error, tookMs, load: useCallback(() => setRound((before) => before + 1), []), set: setData };
+  return {
+    data: answer?.data ?? null,
+    isCounting: error === null && answer !== null && answer.name !== name,
+    error,
+    tookMs,
+    load: useCallback(() => setRound((before) => before + 1), []),
+    set: useCallback((data: T) => setAnswer({ name, data }), [name]),
+  };
 }
 
 /** The pause between two loads of something that takes `tookMs`: loading takes at most a hundredth of the time. */

@@ -5,15 +5,24 @@ import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
 import type { ChannelView, ChannelState } from "../../api.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
+import { ScopeBar } from "../parts/scope-bar.tsx";
 import { Strip } from "../parts/strip.tsx";
 import { describeError, post } from "../state/request.ts";
+import type { Route } from "../state/route.ts";
+import { hrefScoped, readScope } from "../state/scope.ts";
 import { FeedContext, useLive, useNow } from "../state/use.ts";
 
-export function ChannelsView() {
+export function ChannelsView({ route }: { readonly route: Route }) {
   const { channels, connection } = useLive();
+  const scope = readScope(route);
+  const { channel: name, group } = scope.filters;
+  const shown = channels.filter(
+    (each) => (name ?? each.name) === each.name && (group === undefined || each.groups.includes(group)),
+  );
   return (
     <>
       <h1 class="hidden">Channels</h1>
+      <ScopeBar path={["channels"]} scope={scope} names={["channel", "group"]} />
       {channels.length === 0 ? (
         connection === "open" && (
           <Empty title="There is no channel yet.">
@@ -24,7 +33,7 @@ export function ChannelsView() {
         )
       ) : (
         <ul class="channels">
-          {channels.map((channel) => (
+          {shown.map((channel) => (
             <li key={channel.name}>
               <Channel channel={channel} />
             </li>
@@ -89,10 +98,36 @@ function describeAllowance(allowance: Allowance, now: number): string {
   return `${writeAllowance(allowance)}${end}, seen ${formatSpan(now - Date.parse(seen))} ago`;
 }
 
+function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: number }) {
+  const { name, platform, groups } = channel;
+  const only = { channel: name };
+  return (
+    <dl class="facts-row">
+      <Fact title="Platform" text={platform} />
+      <Fact title="Groups" text={groups.join(", ") || "none"} />
+      <Fact title="First byte" text={formatMs(channel.latency_ms)} />
+      <Fact title="95th percentile" text={formatMs(channel.latency_p95_ms)} />
+      <Fact
+        title="Failed, last hour"
+        text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
+        href={hrefScoped(["requests"], { period: "1h", filters: only })}
+      />
+      <Fact
+        title="Charged today"
+        text={formatUsd(channel.charge_today_usd)}
+        href={hrefScoped(["sessions"], { period: "today", filters: only }, { order: "charge" })}
+      />
+      {channel.allowance?.map((each) => (
+        <Fact key={each.kind + each.name} title={TITLES[each.kind]} text={describeAllowance(each, now)} />
+      ))}
+    </dl>
+  );
+}
+
 type Action = "disable" | "enable" | "probe";
 
 function Channel({ channel }: { readonly channel: ChannelView }) {
-  const { name, platform, groups, state, reason } = channel;
+  const { name, state, reason } = channel;
   const feed = useContext(FeedContext);
   const now = useNow(10_000);
   const [busy, setBusy] = useState<Action | null>(null);
@@ -115,20 +150,7 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
       {state === "unknown" && (
         <p class="reason">No request has used it yet. “Check now” asks its upstream.</p>
       )}
-      <dl class="facts-row">
-        <Fact title="Platform" text={platform} />
-        <Fact title="Groups" text={groups.join(", ") || "none"} />
-        <Fact title="First byte" text={formatMs(channel.latency_ms)} />
-        <Fact title="95th percentile" text={formatMs(channel.latency_p95_ms)} />
-        <Fact
-          title="Failed, last hour"
-          text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
-        />
-        <Fact title="Charged today" text={formatUsd(channel.charge_today_usd)} />
-        {channel.allowance?.map((each) => (
-          <Fact key={each.kind + each.name} title={TITLES[each.kind]} text={describeAllowance(each, now)} />
-        ))}
-      </dl>
+      <Facts channel={channel} now={now} />
       <div class="strips">
         <Strip counts={channel.hour} label="Last hour" />
         <Strip counts={channel.day} label="Last day" />

@@ -5,7 +5,9 @@ import type { KeyChange, KeyRow, KeysChanged, KeysReply } from "../../api.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { writeLimit, formatDay, formatSpan, formatUsd } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
-import { go, hrefOf, type Route } from "../state/route.ts";
+import { ScopeBar } from "../parts/scope-bar.tsx";
+import { go, type Route, useRoute } from "../state/route.ts";
+import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
 import { useData, useFresh, useNow } from "../state/use.ts";
 import { CreateKey, EditLimits, MoveKey, NewSecret, RemoveKey, RotateKey } from "./key-dialogs.tsx";
 import { Limit } from "./overview-cards.tsx";
@@ -17,7 +19,11 @@ export function KeysView({ route }: { readonly route: Route }) {
   const [secret, setSecret] = useState<NonNullable<KeysChanged["secret"]> | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useFresh(REFRESH_MS, load);
-  const close = (): void => go(hrefOf(["keys"]), "replace");
+  const close = (): void => go(hrefFrom(route, ["keys"]), "replace");
+  const scope = readScope(route);
+  const { key: name, group } = scope.filters;
+  const fits = (row: KeyRow): boolean =>
+    (name ?? row.name) === row.name && (group ?? row.group) === row.group;
   const finish = (changed: KeysChanged): void => {
     const { secret: made, problem: late, ...keys } = changed;
     set(keys);
@@ -33,9 +39,10 @@ export function KeysView({ route }: { readonly route: Route }) {
       {error !== null && <Failure text={error} retry={load} />}
       {problem !== null && <Failure text={problem} />}
       <div class="toolbar">
+        <ScopeBar path={["keys"]} scope={scope} names={["key", "group"]} />
         <p class="quiet">{data.fixed ?? "A key is what a tool sends. Each is bound to one group."}</p>
         {data.fixed === null && (
-          <a class="button main" href={hrefOf(["keys", "new"])}>
+          <a class="button main" href={hrefFrom(route, ["keys", "new"])}>
             Create a key
           </a>
         )}
@@ -46,7 +53,7 @@ export function KeysView({ route }: { readonly route: Route }) {
         </Empty>
       ) : (
         <ul class="keys">
-          {data.keys.map((each) => (
+          {data.keys.filter(fits).map((each) => (
             <li key={each.name}>
               <KeyCard row={each} isFixed={data.fixed !== null} onChange={finish} />
             </li>
@@ -111,8 +118,8 @@ function KeyCard({
         </span>
       </header>
       <dl class="facts-row">
-        <Fact title="Today" text={formatUsd(row.spent_today_usd)} exact={`$${row.spent_today_usd}`} />
-        <Fact title="In total" text={formatUsd(row.spent_total_usd)} exact={`$${row.spent_total_usd}`} />
+        <Spent title="Today" usd={row.spent_today_usd} period="today" name={name} />
+        <Spent title="In total" usd={row.spent_total_usd} period="all" name={name} />
         <Fact
           title="Last used"
           text={used === null ? "never" : `${formatSpan(now - Date.parse(used))} ago`}
@@ -137,6 +144,11 @@ function KeyCard({
   );
 }
 
+function Spent({ title, usd, period, name }: Readonly<Record<"title" | "usd" | "period" | "name", string>>) {
+  const href = hrefScoped(["sessions"], { period, filters: { key: name } }, { order: "charge" });
+  return <Fact title={title} text={formatUsd(usd)} exact={`$${usd}`} href={href} />;
+}
+
 function KeyActions({
   row: { name, state },
   onChange,
@@ -145,6 +157,7 @@ function KeyActions({
   readonly onChange: (changed: KeysChanged) => void;
 }) {
   const [error, setError] = useState<string | null>(null);
+  const route = useRoute();
   const action = state === "disabled" ? "enable" : "disable";
   const change = (): void => {
     post<KeysChanged>("keys/change", { name, action } satisfies KeyChange).then(
@@ -167,7 +180,7 @@ function KeyActions({
           <span class="hidden"> {name}</span>
         </button>
         {links.map(([part, title, whose]) => (
-          <a class="button" key={part} href={hrefOf(["keys", name, part])}>
+          <a class="button" key={part} href={hrefFrom(route, ["keys", name, part])}>
             {title}
             <span class="hidden"> {whose}</span>
           </a>

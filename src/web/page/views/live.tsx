@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import { useState } from "preact/hooks";
-import type { RequestRecord } from "../../api.ts";
+import type { Filters, RequestRecord } from "../../api.ts";
 import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
@@ -12,23 +12,39 @@ import {
   formatRate as formatShare,
   formatSpan,
   formatUsd,
+  localize,
 } from "../parts/format.ts";
+import { ScopeBar } from "../parts/scope-bar.tsx";
+import { SessionName } from "../parts/session-name.tsx";
 import type { StreamState } from "../state/live.ts";
-import { go, hrefOf, type Route } from "../state/route.ts";
+import { go, type Route } from "../state/route.ts";
+import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { RequestPanel } from "./request.tsx";
 
 export function LiveView({ route }: { readonly route: Route }) {
   const { streams, requests, notices, websockets } = useLive();
   const [, id] = route.path;
+  const scope = readScope(route);
+  const find = route.query.get("find") ?? "";
+  const more = find === "" ? {} : { find };
+  const open = streams.filter((stream) => fits(stream, scope.filters));
+  const linkTo = (request: string): string => hrefFrom(route, ["live", request]);
   return (
     <>
       <h1 class="hidden">Live</h1>
+      <ScopeBar path={["live"]} scope={scope} more={more} names={LIVE_FILTERS} />
       <div class="column">
-        <Card title="Open streams" note={describeTraffic(streams, websockets)}>
-          <Streams streams={streams} />
+        <Card title="Open streams" note={describeTraffic(open, websockets)}>
+          <Streams streams={open} linkTo={linkTo} />
         </Card>
-        <Latest requests={requests} />
+        <Latest
+          requests={requests}
+          filters={scope.filters}
+          find={find}
+          setFind={(words) => go(hrefScoped(["live"], scope, words === "" ? {} : { find: words }), "replace")}
+          linkTo={linkTo}
+        />
         {notices.length > 0 && (
           <Card title="Messages">
             <ul class="notices">
@@ -38,7 +54,7 @@ export function LiveView({ route }: { readonly route: Route }) {
                   <Pill tone={level === "error" ? "bad" : level === "warning" ? "warn" : "calm"}>
                     {level}
                   </Pill>
-                  <span class="text">{text}</span>
+                  <span class="text">{localize(text)}</span>
                 </li>
               ))}
             </ul>
@@ -50,11 +66,22 @@ export function LiveView({ route }: { readonly route: Route }) {
           id={id}
           request={requests.find((each) => each.id === id) ?? null}
           isOpen={streams.some((each) => each.id === id)}
-          onClose={() => go(hrefOf(["live"]), "replace")}
+          onClose={() => go(hrefFrom(route, ["live"]), "replace")}
         />
       )}
     </>
   );
+}
+
+const LIVE_FILTERS = ["key", "model", "channel", "tool", "label", "session"] as const;
+
+type Named = Pick<RequestRecord, "key" | "model" | "channel" | "client">;
+
+/** As far as it is known while a request runs. */
+function fits({ key, model, channel, client }: Named, filters: Filters): boolean {
+  const { tool, label, session } = client ?? {};
+  const names = { key, model, channel, tool, label, session };
+  return LIVE_FILTERS.every((name) => filters[name] === undefined || filters[name] === (names[name] ?? ""));
 }
 
 function describeTraffic(streams: readonly StreamState[], websockets: number): string {
@@ -66,7 +93,11 @@ function formatRate(streams: readonly StreamState[]): string {
   return formatCount(streams.reduce((sum, { tokensPerSecond }) => sum + tokensPerSecond, 0));
 }
 
-function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
+interface Links {
+  readonly linkTo: (id: string) => string;
+}
+
+function Streams({ streams, linkTo }: Links & { readonly streams: readonly StreamState[] }) {
   const now = useNow(1000);
   if (streams.length === 0) return <Empty title="No stream is open now." />;
   return (
@@ -86,7 +117,7 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
         <tr key={id}>
           <td>
             <span class="dot" aria-hidden="true" />
-            <a href={hrefOf(["live", id])}>{formatClock(since)}</a>
+            <a href={linkTo(id)}>{formatClock(since)}</a>
           </td>
           <Name text={model} />
           <Name text={key} more="more" />
@@ -100,12 +131,21 @@ function Streams({ streams }: { readonly streams: readonly StreamState[] }) {
   );
 }
 
+interface LatestProps extends Links {
+  readonly requests: readonly RequestRecord[];
+  readonly filters: Filters;
+  readonly find: string;
+  readonly setFind: (words: string) => void;
+}
+
 /** They can be filtered, and held while somebody reads. */
-function Latest({ requests }: { readonly requests: readonly RequestRecord[] }) {
-  const [words, setWords] = useState("");
+function Latest({ requests, filters, find, setFind, linkTo }: LatestProps) {
   const [held, setHeld] = useState<readonly RequestRecord[] | null>(null);
   const all = held ?? requests;
-  const found = filterRequests(all, words);
+  const found = filterRequests(
+    all.filter((request) => fits(request, filters)),
+    find,
+  );
   const note = found.length === all.length ? "The last to end first" : `${found.length} of ${all.length}`;
   return (
     <Card title="Latest requests" note={note}>
@@ -115,8 +155,8 @@ function Latest({ requests }: { readonly requests: readonly RequestRecord[] }) {
             type="search"
             aria-label="Filter the requests"
             placeholder="model, key, tool, status …"
-            value={words}
-            onInput={(event) => setWords(event.currentTarget.value)}
+            value={find}
+            onInput={(event) => setFind(event.currentTarget.value)}
           />
           <button
             type="button"
@@ -130,7 +170,7 @@ function Latest({ requests }: { readonly requests: readonly RequestRecord[] }) {
       {requests.length > 0 && found.length === 0 ? (
         <Empty title="No request fits." />
       ) : (
-        <Requests requests={found} />
+        <Requests requests={found} linkTo={linkTo} />
       )}
     </Card>
   );
@@ -156,7 +196,7 @@ function filterRequests(requests: readonly RequestRecord[], text: string): reado
   });
 }
 
-function Requests({ requests }: { readonly requests: readonly RequestRecord[] }) {
+function Requests({ requests, linkTo }: Links & { readonly requests: readonly RequestRecord[] }) {
   if (requests.length === 0)
     return (
       <Empty title="No request has come since the gateway was started.">
@@ -173,32 +213,33 @@ function Requests({ requests }: { readonly requests: readonly RequestRecord[] })
         ["Model"],
         ["Key", "more"],
         ["Tool", "some"],
-        ["Label", "rare"],
-        ["Channel", "some"],
+        ["Label", "some"],
+        ["Session", "some"],
+        ["Channel", "rare"],
         ["Status"],
-        ["First byte", "number some"],
+        ["First byte", "number rare"],
         ["Duration", "number some"],
         ["In", "number some"],
-        ["Cached", "number rare"],
+        ["Cached", "number some"],
         ["Out", "number some"],
         ["Charge", "number"],
       ]}
     >
       {requests.map((request) => (
-        <RequestLine key={request.id} request={request} />
+        <RequestLine key={request.id} request={request} href={linkTo(request.id)} />
       ))}
     </Table>
   );
 }
 
-function RequestLine({ request }: { readonly request: RequestRecord }) {
-  const { id, time, model, key, client, channel, firstByteMs, durationMs, usage, problem } = request;
+function RequestLine({ request, href }: { readonly request: RequestRecord; readonly href: string }) {
+  const { time, model, key, client, channel, firstByteMs, durationMs, usage, problem } = request;
   const ended = time + durationMs;
   return (
     <tr title={problem ?? undefined}>
       <td>
         <a
-          href={hrefOf(["live", id])}
+          href={href}
           aria-label={`Request that ended at ${formatClock(ended)}: how its charge was computed`}
         >
           <time title={`began ${formatFull(time)}`}>{formatClock(ended)}</time>
@@ -207,15 +248,16 @@ function RequestLine({ request }: { readonly request: RequestRecord }) {
       <Name text={model} />
       <Name text={key} more="more" />
       <Name text={client?.tool ?? null} more="some" />
-      <Name text={client?.label ?? null} more="rare" />
-      <Name text={channel} more="some" />
+      <Name text={client?.label ?? null} more="some" />
+      <SessionName id={client?.session} />
+      <Name text={channel} more="rare" />
       <td>
         <Status request={request} />
       </td>
-      <td class="number some">{formatMs(firstByteMs)}</td>
+      <td class="number rare">{formatMs(firstByteMs)}</td>
       <td class="number some">{formatMs(durationMs)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
-      <td class="number rare">{usage === null ? "–" : formatCached(usage)}</td>
+      <td class="number some">{usage === null ? "–" : formatCached(usage)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
       <td class="number">{formatCharge(request)}</td>
     </tr>

@@ -1,6 +1,7 @@
 // The overview's cards below the chart.
 
 import type { DescribedTotals, LabelHours, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
+import { AsOf } from "../parts/scope-bar.tsx";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import {
   formatCount,
@@ -16,7 +17,7 @@ import {
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
-import { compareNearness, readShare } from "./status.tsx";
+import { compareNearness, readShare } from "./matters.ts";
 
 export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
   const now = useNow(30_000);
@@ -47,8 +48,11 @@ const REFRESH_MS = 15_000;
 export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly asOf: string }) {
   const { data, error, load, tookMs } = useData<MissesReply>(`misses?${askScoped(scope)}`);
   useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
-  const note =
-    data === null ? undefined : `${formatCount(data.misses)} of ${formatCount(data.requests)} requests`;
+  const note = data !== null && (
+    <>
+      {formatCount(data.misses)} of {formatCount(data.requests)} requests, <AsOf time={data.as_of} />
+    </>
+  );
   return (
     <Card title="Cache misses" note={note} id="misses">
       {error !== null && <Failure text={error} retry={load} />}
@@ -70,7 +74,9 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
             ))}
           </ul>
           <p class="fact total">
-            <span>{data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}</span>
+            <a href={hrefScoped(["sessions"], scope, { order: "missed" })}>
+              {data.causes.length > 6 ? `All ${data.causes.length} causes` : "All together"}
+            </a>
             <b class="number" title={`$${data.usd}`}>
               {formatSum(data.usd)}
             </b>
@@ -156,7 +162,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
           </span>
         </span>
         <span class="number">
-          {formatUsd(spent)} <span class="quiet">of {formatUsd(usd)}</span>
+          <a href={hrefOfLimit(row)}>{formatUsd(spent)}</a> <span class="quiet">of {formatUsd(usd)}</span>
         </span>
       </div>
       <Bar tone={tone} share={readShare(row)} label={label} />
@@ -166,6 +172,14 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
       </p>
     </>
   );
+}
+
+const PERIODS: Readonly<Record<string, string>> = { usd_per_day: "today", usd_per_month: "month" };
+
+/** What it was spent on. */
+function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
+  const scope = { period: PERIODS[limit] ?? "all", filters: { [kind]: name } };
+  return hrefScoped(["sessions"], scope, { order: "charge" });
 }
 
 export function Tokens({ total }: { readonly total: DescribedTotals }) {
@@ -220,7 +234,13 @@ export function Tokens({ total }: { readonly total: DescribedTotals }) {
 }
 
 /** What the amounts do not include. */
-export function Gaps({ data: { total, unpriced, unreadable } }: { readonly data: OverviewReply }) {
+export function Gaps({
+  data: { total, unpriced, unreadable },
+  scope,
+}: {
+  readonly data: OverviewReply;
+  readonly scope: ViewScope;
+}) {
   const isWhole = unpriced.length === 0 && total.unknown === 0 && total.partial === 0 && unreadable === 0;
   return (
     <Card title="Gaps and estimates">
@@ -233,7 +253,8 @@ export function Gaps({ data: { total, unpriced, unreadable } }: { readonly data:
           {unpriced.map(({ name, requests }) => (
             <li key={name} class="fact">
               <span>
-                <b>{name}</b> has no price: not in these amounts
+                <a href={hrefScoped(["requests"], narrow(scope, "model", name))}>{name}</a> has no price: not
+                in these amounts
               </span>
               <span class="number">{formatCount(requests)}</span>
             </li>

@@ -1,10 +1,10 @@
 // What needs attention, what was spent, on what, and why.
 
 import { useEffect } from "preact/hooks";
-import { type Measure, MEASURES, type OverviewReply, type Stack, STACKS } from "../../api.ts";
+import { type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
 import { Empty, Failure } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
-import { saveCsv, writeCsv } from "../parts/csv.ts";
+import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
 import { formatChange, formatCount, formatSum, formatUsd, namePeriod } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
@@ -23,7 +23,9 @@ export function OverviewView({ route }: { readonly route: Route }) {
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
   const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
   const unknown = [...explainUnknown(route, "by", STACKS), ...explainUnknown(route, "show", MEASURES)];
-  const { data, error, load, tookMs } = useData<OverviewReply>(`overview?${askScoped(scope, { by, show })}`);
+  const { data, error, isCounting, load, tookMs } = useData<OverviewReply>(
+    `overview?${askScoped(scope, { by, show })}`,
+  );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
   useEffect(() => {
@@ -37,7 +39,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
     <>
       <h1 class="hidden">Overview</h1>
       {data !== null && <StatusStrip data={data} />}
-      <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} />
+      <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting} />
       {error !== null && <Failure text={error} retry={load} />}
       {unknown.map((text) => (
         <Failure key={text} text={text} close={() => change({})} />
@@ -54,10 +56,10 @@ export function OverviewView({ route }: { readonly route: Route }) {
           <Spending data={data} scope={scope} change={change} />
           <div class="grid">
             <Limits limits={data.limits} />
+            <Gaps data={data} scope={scope} />
             <Misses scope={scope} asOf={data.as_of} />
             <Tokens total={data.total} />
             <Work work={data.work} scope={scope} />
-            <Gaps data={data} />
           </div>
         </>
       )}
@@ -199,20 +201,14 @@ interface ChartCard {
 function Spending({ data, scope, change }: ChartCard) {
   const { by, show, series, periods } = data;
   const order = { order: show === "cost" ? "charge" : "newest" };
-  const target = show === "errors" ? "requests" : "sessions";
+  const open = (of: ViewScope): string =>
+    show === "errors" ? hrefScoped(["requests"], of) : hrefScoped(["sessions"], of, order);
   // Small names share a series, and no filter names them all.
-  const linkName = (name: string): string | null =>
-    name === "others"
-      ? null
-      : hrefScoped([target], narrow(scope, by, name), target === "sessions" ? order : {});
-  const openSpan = (at: number): void =>
-    go(
-      hrefScoped(
-        [target],
-        { ...scope, period: periods[at] ?? scope.period },
-        target === "sessions" ? order : {},
-      ),
-    );
+  const only = (name: string | null, of: ViewScope): ViewScope =>
+    name === null || name === OTHERS ? of : narrow(of, by, name);
+  const linkName = (name: string): string | null => (name === OTHERS ? null : open(only(name, scope)));
+  const openSpan = (at: number, name: string | null): void =>
+    go(open(only(name, { ...scope, period: periods[at] ?? scope.period })));
   return (
     <section class="card chart">
       <header>
@@ -261,11 +257,11 @@ function Measures({ shown, change }: { readonly shown: Measure; readonly change:
 }
 
 function saveSeries({ spans, series, by, show }: OverviewReply, scope: ViewScope): void {
-  const rows = spans.map((span, at) => [span, ...series.map(({ values }) => values[at] ?? null)]);
-  saveCsv(
-    `gateway-${show}-by-${by}-${scope.period}`,
-    writeCsv([["time", ...series.map(({ name }) => name)], ...rows]),
-  );
+  const columns: Columns<number> = [
+    ["time", (at) => spans[at] ?? null],
+    ...series.map(({ name, values }) => [name, (at: number) => values[at] ?? null] as const),
+  ];
+  saveCsv(`gateway-${show}-by-${by}-${scope.period}`, writeCsv(columns, [...spans.keys()]));
 }
 
 function readStack(text: string): Stack {

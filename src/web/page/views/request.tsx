@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 import type { Derivation, RequestRecord } from "../../api.ts";
 import { Copy, Dialog, Failure } from "../parts/basic.tsx";
+import { localize } from "../parts/format.ts";
 import { useData } from "../state/use.ts";
 
 /** A line is in the ledger a moment after its request has ended. */
@@ -33,7 +34,7 @@ export function RequestPanel({
   }, [data, isAwaited, load]);
   return (
     <Dialog title="How this charge was computed" side onClose={onClose}>
-      {typeof request?.problem === "string" && <p class="problem">{request.problem}</p>}
+      {typeof request?.problem === "string" && <p class="problem">{localize(request.problem)}</p>}
       {error !== null && <Failure text={error} retry={load} />}
       {lines === null ? (
         error === null && (

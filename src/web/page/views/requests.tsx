@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
 import { Empty, Failure, Name, Pill } from "../parts/basic.tsx";
-import { saveCsv, writeCsv } from "../parts/csv.ts";
+import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
 import {
   formatCount,
   formatFull,
@@ -13,7 +13,8 @@ import {
   formatShort,
   formatUsd,
 } from "../parts/format.ts";
-import { ScopeBar } from "../parts/scope-bar.tsx";
+import { SessionName } from "../parts/session-name.tsx";
+import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
 import { describeError, get } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, readScope, type ViewScope } from "../state/scope.ts";
@@ -26,9 +27,7 @@ const ROW_PX = 36;
 const MAX_SHOWN = 400_000;
 const REFRESH_MS = 2000;
 
-interface List {
-  readonly total: number;
-  readonly lines: number;
+interface List extends Pick<RequestsReply, "total" | "charge_usd" | "as_of" | "lines"> {
   readonly pages: ReadonlyMap<number, readonly RequestRow[]>;
 }
 
@@ -53,9 +52,9 @@ function useRows(question: string): Rows {
       try {
         const reply = await get<RequestsReply>(`requests?${question}&from=${page * PAGE}&most=${PAGE}`);
         if (state.current !== current) return;
-        const { total, lines, rows } = reply;
-        const before = current.list?.lines === lines ? current.list.pages : [];
-        current.list = { total, lines, pages: new Map([...before, [page, rows]]) };
+        const { rows } = reply;
+        const before = current.list?.lines === reply.lines ? current.list.pages : [];
+        current.list = { ...reply, pages: new Map([...before, [page, rows]]) };
         setList(current.list);
         setError(null);
       } catch (failure) {
@@ -111,7 +110,13 @@ function Requests({ scope }: { readonly scope: ViewScope }) {
       <header>
         <h2>Requests</h2>
         <p class="note" role="status">
-          {list === null ? "Counting …" : `${formatCount(list.total)}, the newest first`}
+          {list === null ? (
+            "Counting …"
+          ) : (
+            <>
+              {formatCount(list.total)} for <b>{formatUsd(list.charge_usd)}</b>, <AsOf time={list.as_of} />
+            </>
+          )}
         </p>
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           {isPaused ? "Go on" : "Pause"}
@@ -191,6 +196,7 @@ const COLUMNS = [
   ["Key", "more"],
   ["Tool", "some"],
   ["Label", "some"],
+  ["Session", "some"],
   ["Channel", "rare"],
   ["Status", "more"],
   ["First byte", "number rare"],
@@ -255,6 +261,7 @@ function Row({
       <Name text={key} more="more" />
       <Name text={tool} more="some" />
       <Name text={label} more="some" />
+      <SessionName id={row.session} />
       <Name text={channel} more="rare" />
       <td class="more">
         <Outcome row={row} />
@@ -301,9 +308,7 @@ function SaveAll({ scope, total }: { readonly scope: ViewScope; readonly total: 
       lines = reply.lines;
       if (reply.rows.length === 0) break;
     }
-    const titles = Object.keys(CSV_COLUMNS);
-    const cells = rows.map((row) => Object.values(CSV_COLUMNS).map((read) => read(row)));
-    saveCsv(`gateway-requests-${scope.period}`, writeCsv([titles, ...cells]));
+    saveCsv(`gateway-requests-${scope.period}`, writeCsv(CSV_COLUMNS, rows));
     setDone(null);
   };
   return (
@@ -313,23 +318,23 @@ function SaveAll({ scope, total }: { readonly scope: ViewScope; readonly total: 
   );
 }
 
-const CSV_COLUMNS: Readonly<Record<string, (row: RequestRow) => string | number | null>> = {
-  time: ({ time }) => time,
-  id: ({ id }) => id,
-  key: ({ key }) => key,
-  group: ({ group }) => group,
-  channel: ({ channel }) => channel,
-  model: ({ model }) => model,
-  tool: ({ tool }) => tool,
-  label: ({ label }) => label,
-  session: ({ session }) => session,
-  agent: ({ agent }) => agent,
-  status: ({ status }) => status,
-  outcome: ({ outcome }) => outcome,
-  first_byte_ms: (row) => row.first_byte_ms,
-  duration_ms: (row) => row.duration_ms,
-  input: ({ input }) => input,
-  cached: ({ cached }) => cached,
-  output: ({ output }) => output,
-  charge_usd: (row) => row.charge_usd,
-};
+const CSV_COLUMNS: Columns<RequestRow> = [
+  ["time", ({ time }) => time],
+  ["id", ({ id }) => id],
+  ["key", ({ key }) => key],
+  ["group", ({ group }) => group],
+  ["channel", ({ channel }) => channel],
+  ["model", ({ model }) => model],
+  ["tool", ({ tool }) => tool],
+  ["label", ({ label }) => label],
+  ["session", ({ session }) => session],
+  ["agent", ({ agent }) => agent],
+  ["status", ({ status }) => status],
+  ["outcome", ({ outcome }) => outcome],
+  ["first_byte_ms", (row) => row.first_byte_ms],
+  ["duration_ms", (row) => row.duration_ms],
+  ["input", ({ input }) => input],
+  ["cached", ({ cached }) => cached],
+  ["output", ({ output }) => output],
+  ["charge_usd", (row) => row.charge_usd],
+];

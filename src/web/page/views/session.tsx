@@ -1,13 +1,23 @@
 // One session: its requests over time, its agents, and what its prompts missed in the cache.
 
-import type { AgentRow, Miss, RequestsReply, SessionReply } from "../../api.ts";
+import { addUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
+import type {
+  AgentRow,
+  LimitRow,
+  Miss,
+  RequestRecord,
+  RequestRow,
+  RequestsReply,
+  SessionReply,
+} from "../../api.ts";
 import { Copy, Dialog, Failure, Name, Table } from "../parts/basic.tsx";
 import { ContextBars } from "../parts/context-bars.tsx";
-import { formatCount, formatFull, formatMoment, formatRate, formatUsd } from "../parts/format.ts";
-import { Timeline } from "../parts/timeline.tsx";
+import { formatCount, formatFull, formatMoment, formatRate, formatUsd, localize } from "../parts/format.ts";
+import { Timeline, type TurnRow } from "../parts/timeline.tsx";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped } from "../state/scope.ts";
-import { useData } from "../state/use.ts";
+import { useData, useLive, useNow } from "../state/use.ts";
+import { Limit } from "./overview-cards.tsx";
 
 export function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const { data, error, load } = useData<SessionReply>(`session?id=${encodeURIComponent(id)}`);
@@ -26,7 +36,8 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
   );
 }
 
-function SessionBody({ data: { session, agents, rise, context } }: { readonly data: SessionReply }) {
+function SessionBody({ data: { session, agents, limits, rise, context } }: { readonly data: SessionReply }) {
+  const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
   const misses = agents.flatMap((agent) => agent.misses);
   return (
@@ -44,7 +55,12 @@ function SessionBody({ data: { session, agents, rise, context } }: { readonly da
         {session.inferred && ". The tool names no session: these requests follow each other."}
       </p>
       {rise !== undefined && <p class="quiet">{rise}.</p>}
-      <Turns session={session.session} agents={agents.map(({ name }) => name)} />
+      {limits.map((row) => (
+        <div key={row.usd}>
+          <Limit row={row} now={now} />
+        </div>
+      ))}
+      <Turns session={session.session} agents={agents.map(({ name }) => name)} limits={limits} />
       {context.length > 0 && (
         <div>
           <h3>What its prompts consisted of</h3>
@@ -60,14 +76,26 @@ function SessionBody({ data: { session, agents, rise, context } }: { readonly da
 /** A longer session shows its last requests. */
 const MAX_TURNS = 1000;
 
-function Turns({ session, agents }: { readonly session: string; readonly agents: readonly string[] }) {
+interface TurnsProps {
+  readonly session: string;
+  readonly agents: readonly string[];
+  readonly limits: readonly LimitRow[];
+}
+
+function Turns({ session, agents, limits }: TurnsProps) {
+  const { requests } = useLive();
   const scope = { period: "all", filters: { session } };
   const { data, error, load } = useData<RequestsReply>(`requests?${askScoped(scope)}&most=${MAX_TURNS}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   if (data === null) return <p class="quiet">Counting …</p>;
+  const rows = data.rows.toReversed();
+  const turns = [
+    ...(data.total > MAX_TURNS ? rows : markLimits(rows, limits)),
+    ...requests.flatMap((request) => describeRefused(request, session)),
+  ].toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
   return (
     <div>
-      <Timeline turns={data.rows.toReversed()} agents={agents} />
+      <Timeline session={session} turns={turns} agents={agents} />
       <p>
         <a href={hrefScoped(["requests"], scope)}>
           {data.total === 1 ? "Its request" : `Its ${formatCount(data.total)} requests`}
@@ -78,6 +106,37 @@ function Turns({ session, agents }: { readonly session: string; readonly agents:
       </p>
     </div>
   );
+}
+
+/** Where the requests together reached what a session may spend. */
+function markLimits(rows: readonly RequestRow[], limits: readonly LimitRow[]): TurnRow[] {
+  let sum = ZERO_USD;
+  return rows.map((row) => {
+    const before = sum;
+    sum = addUsd(sum, parseUsd(row.charge_usd ?? "0"));
+    const reached = limits.find(({ usd }) => before < parseUsd(usd) && sum >= parseUsd(usd));
+    return reached === undefined
+      ? row
+      : { ...row, limit: `The session has reached its limit of ${formatUsd(reached.usd)}` };
+  });
+}
+
+/** The ledger has no refused requests; the live feed has those of the last hundreds. */
+function describeRefused(request: RequestRecord, session: string): TurnRow[] {
+  const { id, time, model, client, outcome, problem } = request;
+  if (outcome !== "refused" || client?.session !== session) return [];
+  const none = { input: 0, cached: 0, output: 0, charge_usd: null };
+  return [
+    {
+      ...none,
+      id,
+      time: new Date(time).toISOString(),
+      model: model ?? "",
+      agent: client.agent ?? "",
+      outcome,
+      limit: problem === null ? "refused" : localize(problem),
+    },
+  ];
 }
 
 function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {

@@ -1,8 +1,10 @@
 // What each session of an agent has spent.
 
+import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
-import { type Order, ORDERS } from "../../api.ts";
+import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
 import { Empty, Failure, Name, Table } from "../parts/basic.tsx";
+import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
 import {
   formatCount,
   formatFull,
@@ -21,43 +23,49 @@ import { SessionPanel } from "./session.tsx";
 const ORDER_TITLES: Readonly<Record<Order, string>> = {
   newest: "newest first",
   charge: "most expensive first",
+  missed: "those with cache misses",
 };
 const REFRESH_MS = 15_000;
 
 export function SessionsView({ route }: { readonly route: Route }) {
   const scope = readScope(route);
   const order = ORDERS.find((each) => each === route.query.get("order")) ?? "newest";
-  const { data, error, load, tookMs } = useData<SessionsReply>(`sessions?${askScoped(scope, { order })}`);
+  const question = askScoped(scope, { order });
+  const [more, setMore] = useState({ question, most: SESSIONS });
+  const most = more.question === question ? more.most : SESSIONS;
+  const { data, error, isCounting, load, tookMs } = useData<SessionsReply>(
+    `sessions?${question}&most=${most}`,
+  );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const [, session] = route.path;
   return (
     <>
       <h1 class="hidden">Sessions</h1>
-      <ScopeBar path={["sessions"]} scope={scope} more={{ order }} />
+      <ScopeBar
+        path={["sessions"]}
+        scope={scope}
+        more={{ order }}
+        asOf={data?.as_of}
+        isCounting={isCounting}
+      />
       {error !== null && <Failure text={error} retry={load} />}
       <section class="card">
         <header>
           <h2>Sessions</h2>
-          <label class="inline">
-            <select
-              aria-label="Order"
-              value={order}
-              onChange={({ currentTarget: { value } }) =>
-                go(hrefScoped(["sessions"], scope, { order: value }), "replace")
-              }
-            >
-              {ORDERS.map((each) => (
-                <option key={each} value={each}>
-                  {ORDER_TITLES[each]}
-                </option>
-              ))}
-            </select>
-          </label>
+          <OrderField scope={scope} order={order} />
+          <button type="button" disabled={data === null} onClick={() => data !== null && save(data, scope)}>
+            Save as CSV
+          </button>
         </header>
         {data === null ? (
           error === null && <p class="loading">Counting …</p>
         ) : (
-          <Sessions data={data} scope={scope} order={order} />
+          <Sessions
+            data={data}
+            scope={scope}
+            order={order}
+            showMore={() => setMore({ question, most: Math.min(MAX_SESSIONS, most * 5) })}
+          />
         )}
       </section>
       {session !== undefined && (
@@ -70,13 +78,34 @@ export function SessionsView({ route }: { readonly route: Route }) {
   );
 }
 
+function OrderField({ scope, order }: Pick<SessionsProps, "scope" | "order">) {
+  return (
+    <label class="inline">
+      <select
+        aria-label="Order"
+        value={order}
+        onChange={({ currentTarget: { value } }) =>
+          go(hrefScoped(["sessions"], scope, { order: value }), "replace")
+        }
+      >
+        {ORDERS.map((each) => (
+          <option key={each} value={each}>
+            {ORDER_TITLES[each]}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 interface SessionsProps {
   readonly data: SessionsReply;
   readonly scope: ViewScope;
   readonly order: Order;
+  readonly showMore: () => void;
 }
 
-function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order }: SessionsProps) {
+function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order, showMore }: SessionsProps) {
   if (total.requests === 0)
     return (
       <Empty title="No request in this period.">
@@ -121,12 +150,36 @@ function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order }: 
       </Table>
       {isMore && (
         <p class="quiet">
-          These are the first {formatCount(sessions.length)}; the sum has all of them. A shorter period or a
-          filter shows others.
+          These are the first {formatCount(sessions.length)}; the sum has all of them.{" "}
+          {sessions.length < MAX_SESSIONS ? (
+            <button type="button" onClick={showMore}>
+              Show more
+            </button>
+          ) : (
+            "A shorter period or a filter shows others."
+          )}
         </p>
       )}
     </>
   );
+}
+
+const CSV_COLUMNS: Columns<SessionRow> = [
+  ["session", ({ session }) => session],
+  ["since", ({ since }) => since],
+  ["until", ({ until }) => until],
+  ["tool", ({ tool }) => tool],
+  ["label", ({ label }) => label],
+  ["key", ({ key }) => key],
+  ["requests", ({ requests }) => requests],
+  ["agents", ({ agents }) => agents],
+  ["cache_hit_rate", (row) => row.cache_hit_rate],
+  ["missed", ({ missed }) => missed],
+  ["charge_usd", (row) => row.charge_usd],
+];
+
+function save({ sessions }: SessionsReply, { period }: ViewScope): void {
+  saveCsv(`gateway-sessions-${period}`, writeCsv(CSV_COLUMNS, sessions));
 }
 
 function SumLine({

@@ -1,17 +1,9 @@
 // What needs somebody's attention, above everything else; one sentence if nothing does.
 
-import type { ChannelView, HourCounts, LastProblem, LimitRow, OverviewReply } from "../../api.ts";
-import { formatCount, formatSpan, formatUsd, nameLimit } from "../parts/format.ts";
-import type { LiveState } from "../state/live.ts";
-import { hrefOf } from "../state/route.ts";
+import type { OverviewReply } from "../../api.ts";
+import { formatCount } from "../parts/format.ts";
 import { useLive, useNow } from "../state/use.ts";
-
-interface Matter {
-  readonly tone: "bad" | "warn";
-  readonly title: string;
-  readonly text: string;
-  readonly href: string;
-}
+import { listMatters } from "./matters.ts";
 
 export function StatusStrip({ data }: { readonly data: OverviewReply }) {
   const live = useLive();
@@ -41,96 +33,4 @@ export function StatusStrip({ data }: { readonly data: OverviewReply }) {
       )}
     </section>
   );
-}
-
-/** What refuses or fails comes first. */
-function listMatters({ limits, unpriced }: OverviewReply, live: LiveState, now: number): Matter[] {
-  const matters = [
-    ...limits.toSorted(compareNearness).flatMap((row) => describeLimit(row, now)),
-    ...live.channels.flatMap((channel) => describeChannel(channel, now)),
-    ...live.channels.flatMap((channel) => describePlan(channel, now)),
-    ...describeHour(live.hour),
-    ...unpriced.map(({ name, requests }): Matter => ({
-      tone: "warn",
-      title: name,
-      text: `has no price: ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no amount`,
-      href: hrefOf([], { period: "30d", model: name }),
-    })),
-  ];
-  return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
-}
-
-/** What refuses requests, or will soon, comes first. */
-export function compareNearness(a: LimitRow, b: LimitRow): number {
-  return readShare(b) - readShare(a);
-}
-
-export function readShare({ usd, spent_usd: spent }: LimitRow): number {
-  return Number(usd) === 0 ? 1 : Number(spent) / Number(usd);
-}
-
-function describeLimit(row: LimitRow, now: number): Matter[] {
-  const { holder, limit, usd, spent_usd: spent, left_usd: left, resets, warning } = row;
-  const isSpent = left === "0";
-  if (!isSpent && warning === null) return [];
-  const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
-  const state = isSpent ? "is spent: requests are refused" : `${Math.floor(100 * readShare(row))} % spent`;
-  return [
-    {
-      tone: isSpent ? "bad" : "warn",
-      title: holder.kind === "key" ? holder.name : `${holder.kind} ${holder.name}`,
-      text: `${formatUsd(spent)} of ${formatUsd(usd)} ${nameLimit(limit)} ${state}${end}`,
-      href: hrefOf(["keys"]),
-    },
-  ];
-}
-
-function describeChannel({ name, state, until, reason }: ChannelView, now: number): Matter[] {
-  const isWaiting = (state === "resting" || state === "unavailable") && until !== null;
-  if (!isWaiting && state !== "degraded") return [];
-  const left = until === null ? "" : ` for ${formatSpan(Date.parse(until) - now)} more`;
-  const words =
-    state === "degraded" ? "often fails" : `is ${state === "resting" ? "in cooldown" : "unavailable"}`;
-  return [
-    {
-      tone: state === "unavailable" ? "bad" : "warn",
-      title: name,
-      text: `${words}${left}${reason === null ? "" : `: ${reason}`}`,
-      href: hrefOf(["channels"]),
-    },
-  ];
-}
-
-const NEAR_PERCENT = 80;
-
-function describePlan({ name, allowance = [] }: ChannelView, now: number): Matter[] {
-  return allowance.flatMap(({ kind, name: window, used, resets }) => {
-    if (kind !== "window" || used === null || used < NEAR_PERCENT) return [];
-    const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
-    return [
-      {
-        tone: used >= 100 ? ("bad" as const) : ("warn" as const),
-        title: name,
-        text: `the plan's window of ${window} is ${used} % used${end}`,
-        href: hrefOf(["channels"]),
-      },
-    ];
-  });
-}
-
-function describeHour(hour: HourCounts | null): Matter[] {
-  if (hour === null) return [];
-  const { requests, failed, refused, failure, refusal } = hour;
-  const describe = (count: number, words: string, last: LastProblem | null): Matter[] =>
-    count === 0
-      ? []
-      : [
-          {
-            tone: "warn",
-            title: `${formatCount(count)} of ${formatCount(requests)} requests ${words}`,
-            text: last === null ? "in the last hour" : `in the last hour, at last: ${last.text}`,
-            href: last === null ? hrefOf(["live"]) : hrefOf(["live", last.id]),
-          },
-        ];
-  return [...describe(failed, "failed", failure), ...describe(refused, "refused", refusal)];
 }
