@@ -35,11 +35,20 @@ const channel = (priority: number) => ({
   priority,
 });
 
+/** A session of it may send one request. */
+const SHORT_KEY = {
+  name: "short",
+  group: "messages",
+  secret: "sk-test-short",
+  limits: { usd_per_session: "0.00001" },
+};
+
 function writeConfig(port = 0): TestConfig {
   return {
     ...makeConfig(upstream),
     listen: { port },
     channels: { ...makeConfig(upstream).channels, messages: channel(1), spare: channel(2) },
+    keys: [...makeConfig(upstream).keys, SHORT_KEY],
     groups: {
       ...makeConfig(upstream).groups,
       messages: {
@@ -93,6 +102,14 @@ function writeSession(path: string): void {
 const signIn = (options: BrowserContextOptions = {}, at = gateway): Promise<Visit> =>
   openSignedIn(browser, at, options);
 
+async function saveAsCsv(page: Page): Promise<string[]> {
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as CSV" }).click();
+  return readFileSync(await (await saved).path(), "utf8")
+    .trim()
+    .split("\r\n");
+}
+
 async function openView(page: Page, name: string): Promise<void> {
   await page.getByRole("navigation").getByRole("link", { name }).click();
 }
@@ -129,7 +146,7 @@ test.skipIf(!hasBrowser)(
     const { page, context, problems, requested } = await signIn();
     expect(page.url()).toBe(`${gateway.url}/console`);
     await page.reload();
-    await page.getByText("as of").waitFor();
+    await page.getByText("as of").first().waitFor();
     const own = requested.filter((url) => url.startsWith(`${gateway.url}/console`));
     expect(own).toHaveLength(requested.length);
     expect(requested.filter((url) => url.includes("code="))).toEqual([]);
@@ -184,7 +201,7 @@ test.skipIf(!hasBrowser)("a key is created, used, seen live, and its charge is e
   expect(answer.status).toBe(200);
   const row = page.getByRole("row").filter({ hasText: "from-page" }).filter({ hasText: "200" });
   await row.getByText("claude-haiku-4-5").waitFor();
-  await row.getByRole("link").click();
+  await row.getByRole("link").first().click();
   const id = answer.field("x-request-id") ?? "";
   expect(page.url()).toBe(`${gateway.url}/console/live/${id}`);
   await page.getByText(`Request ${id}`).waitFor();
@@ -225,6 +242,27 @@ test.skipIf(!hasBrowser)("a session is listed, with its agents and what each has
   expect(problems).toEqual([]);
   await context.close();
 });
+
+test.skipIf(!hasBrowser)(
+  "a session's timeline marks where its limit was reached, and what was refused",
+  async () => {
+    const session = "0f0e0d0c-bbbb-4bbb-8ccc-121212121212";
+    const metadata = { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: session }) };
+    const fields = { "x-api-key": SHORT_KEY.secret, "user-agent": "claude-cli/2.0.14 (external, cli)" };
+    const body = { model: "claude-haiku-4-5", ...QUESTION, metadata };
+    const send = () => rawRequest(gateway.port, { target: "/v1/messages", fields, body });
+    expect([(await send()).status, (await send()).status]).toEqual([200, 429]);
+    const { page, context, problems } = await signIn();
+    await page.goto(`${gateway.url}/console/sessions/${session}`);
+    const panel = page.getByRole("dialog");
+    await panel.getByText("Nothing is left").waitFor();
+    await panel.getByText("The session has reached its limit of $0.0000").waitFor({ state: "attached" });
+    await panel.getByText("refused", { exact: false }).nth(1).waitFor({ state: "attached" });
+    expect(await panel.locator("svg .t-limit").count()).toBe(2);
+    expect(problems).toEqual([]);
+    await context.close();
+  },
+);
 
 test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the cache missed", async () => {
   const { page, context, problems } = await signIn();
@@ -298,11 +336,19 @@ test.skipIf(!hasBrowser)("a limit that is reached is on the page, with the refus
   while ((await send()).status !== 429) await Bun.sleep(50);
   await openView(page, "Live");
   const refused = page.getByRole("row").filter({ hasText: "relay" }).filter({ hasText: "429 refused" });
-  await refused.first().getByRole("link").click();
+  await refused.filter({ hasText: "claude-haiku-4-5" }).first().getByRole("link").first().click();
   await page.getByText(/limit/).first().waitFor();
   await page.getByRole("button", { name: "Close" }).click();
   await openView(page, "Overview");
   await page.getByText("Nothing is left: requests are refused").waitFor();
+  const status = page.getByRole("region", { name: "Status" });
+  await status.getByText(/requests refused/).waitFor();
+  await status.getByRole("link", { name: "relay", exact: true }).click();
+  await page.waitForURL(/keys\?key=relay$/);
+  await card.waitFor();
+  expect(await page.getByRole("region", { name: /^Key / }).count()).toBe(1);
+  await page.getByRole("button", { name: "Remove the filter key" }).click();
+  await page.getByRole("region", { name: "Key messages" }).waitFor();
   await context.close();
 });
 
@@ -380,6 +426,7 @@ test.skipIf(!hasBrowser)("a model's name that reverses text is shown as it is st
     .getByRole("row", { name: /sonnet/ })
     .first()
     .getByRole("link")
+    .first()
     .click();
   await page.getByRole("dialog").getByText("sonnet\\u202egnp\\u000aTotal").waitFor();
   await context.close();
@@ -432,7 +479,17 @@ const PLOT_FITS = `[...document.querySelectorAll(".canvas")].every((each) => eac
 const WIDE_FONT = makeWideFontStyle(":root { --font: Wide; --mono: Wide }");
 
 describe("for everybody", () => {
-  const VIEWS = ["", "/live", "/sessions", "/requests", "/keys", "/channels", "/keys/new", "/nowhere"];
+  const VIEWS = [
+    "",
+    "/live",
+    "/sessions",
+    "/requests",
+    "/keys",
+    "/channels",
+    "/sign-ins",
+    "/keys/new",
+    "/nowhere",
+  ];
 
   test.skipIf(!hasBrowser).each(["light", "dark"] as const)(
     "axe finds nothing serious, %s",
@@ -564,6 +621,7 @@ describe("the latest requests", () => {
     await table(page).getByRole("row").filter({ hasText: "401" }).first().waitFor();
     const search = page.getByRole("searchbox", { name: "Filter the requests" });
     await search.fill("401 REFUSED");
+    expect(page.url()).toContain("find=401+REFUSED");
     await table(page).getByRole("row").filter({ hasText: "200" }).first().waitFor({ state: "detached" });
     expect(await table(page).getByRole("row").filter({ hasText: "401" }).count()).toBeGreaterThan(0);
     await search.fill("no-such-word");
@@ -592,7 +650,7 @@ test.skipIf(!hasBrowser)("an address with an unknown period says which ones ther
   await page.goto(`${gateway.url}/console?period=99y`);
   await page.getByText('There is no period "99y"').waitFor();
   await page.getByLabel("Period").selectOption("7d");
-  await page.getByText("as of").waitFor();
+  await page.getByText("as of").first().waitFor();
   expect(page.url()).toContain("period=7d");
   await context.close();
 });
@@ -607,6 +665,7 @@ test.skipIf(!hasBrowser)(
     const sessions = page.getByRole("region", { name: "Sessions" });
     await sessions.getByRole("link", { name: "All together" }).waitFor();
     expect(await sessions.getByRole("row").count()).toBe(3);
+    expect((await saveAsCsv(page)).map((line) => line.split(",")[0])).toEqual(["session", TREE]);
     await sessions.getByRole("link").first().click();
     await page.getByRole("region", { name: "Timeline" }).waitFor();
     await page.getByRole("link", { name: "Its 3 requests" }).click();
@@ -614,11 +673,7 @@ test.skipIf(!hasBrowser)(
     const requests = page.getByRole("region", { name: "Requests" });
     await requests.getByRole("row").nth(3).waitFor();
     expect(await requests.getByRole("row").count()).toBe(4);
-    const saved = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Save as CSV" }).click();
-    const text = readFileSync(await (await saved).path(), "utf8")
-      .trim()
-      .split("\r\n");
+    const text = await saveAsCsv(page);
     expect([text.length, text.every((line) => /^time|req_tree_/.test(line))]).toEqual([4, true]);
     await requests.getByRole("link").first().click();
     await page.getByText("Request req_tree_2").waitFor();
@@ -641,7 +696,7 @@ test.skipIf(!hasBrowser)("a name keeps its colour when the period changes", asyn
     const items = await named.all();
     const pairs = items.map(async (item) => [
       (await item.locator(".name").textContent()) ?? "",
-      (await item.locator(".swatch").getAttribute("class")) ?? "",
+      (await item.locator(".swatch").getAttribute("style")) ?? "",
     ]);
     return Object.fromEntries(await Promise.all(pairs));
   };

@@ -273,7 +273,7 @@ test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in"
   await page.goto(`${gateway.url}/console#code=wrong`);
   const problem = page.getByRole("alert").filter({ hasText: "This link is not valid" });
   await problem.getByText("This browser is still signed in").waitFor();
-  await page.getByText("as of").waitFor();
+  await page.getByText("as of").first().waitFor();
   await problem.getByRole("button", { name: "Close" }).click();
   await problem.waitFor({ state: "detached" });
   await context.close();

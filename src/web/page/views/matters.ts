@@ -2,20 +2,24 @@
 
 import type { ChannelView, HourCounts, LastProblem, LimitRow, OverviewReply } from "../../api.ts";
 import { formatCount, formatSpan, formatUsd, localize, nameLimit } from "../parts/format.ts";
-import type { LiveState } from "../state/live.ts";
-import { hrefOf } from "../state/route.ts";
 
 export interface Matter {
   readonly tone: "bad" | "warn";
   readonly title: string;
   readonly text: string;
-  readonly href: string;
+  /** The path and the query of the view that says more. */
+  readonly to: readonly [path: readonly string[], query?: Readonly<Record<string, string>>];
+}
+
+export interface LiveParts {
+  readonly channels: readonly ChannelView[];
+  readonly hour: HourCounts | null;
 }
 
 /** What refuses or fails comes first. */
 export function listMatters(
   { limits, unpriced }: Pick<OverviewReply, "limits" | "unpriced">,
-  live: Pick<LiveState, "channels" | "hour">,
+  live: LiveParts,
   now: number,
 ): Matter[] {
   const matters = [
@@ -27,7 +31,7 @@ export function listMatters(
       tone: "warn",
       title: name,
       text: `has no price: ${formatCount(requests)} ${requests === 1 ? "request is" : "requests are"} in no amount`,
-      href: hrefOf([], { period: "30d", model: name }),
+      to: [[], { period: "30d", model: name }],
     })),
   ];
   return matters.toSorted((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
@@ -53,7 +57,7 @@ function describeLimit(row: LimitRow, now: number): Matter[] {
       tone: isSpent ? "bad" : "warn",
       title: holder.kind === "key" ? holder.name : `${holder.kind} ${holder.name}`,
       text: `${formatUsd(spent)} of ${formatUsd(usd)} ${nameLimit(limit)} ${state}${end}`,
-      href: hrefOf(["keys"], { [holder.kind]: holder.name }),
+      to: [["keys"], { [holder.kind]: holder.name }],
     },
   ];
 }
@@ -69,7 +73,7 @@ function describeChannel({ name, state, until, reason }: ChannelView, now: numbe
       tone: state === "unavailable" ? "bad" : "warn",
       title: name,
       text: `${words}${left}${reason === null ? "" : `: ${reason}`}`,
-      href: hrefOf(["channels"], { channel: name }),
+      to: [["channels"], { channel: name }],
     },
   ];
 }
@@ -85,7 +89,7 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
         tone: used >= 100 ? ("bad" as const) : ("warn" as const),
         title: name,
         text: `the plan's window of ${window} is ${used} % used${end}`,
-        href: hrefOf(["channels"], { channel: name }),
+        to: [["channels"], { channel: name }],
       },
     ];
   });
@@ -102,7 +106,7 @@ function describeHour(hour: HourCounts | null): Matter[] {
             tone: "warn",
             title: `${formatCount(count)} of ${formatCount(requests)} requests ${words}`,
             text: last === null ? "in the last hour" : `in the last hour, at last: ${localize(last.text)}`,
-            href: last === null ? hrefOf(["live"]) : hrefOf(["live", last.id]),
+            to: [last === null ? ["live"] : ["live", last.id]],
           },
         ];
   return [...describe(failed, "failed", failure), ...describe(refused, "refused", refusal)];

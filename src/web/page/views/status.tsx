@@ -2,6 +2,7 @@
 
 import type { OverviewReply } from "../../api.ts";
 import { formatCount } from "../parts/format.ts";
+import { hrefOf } from "../state/route.ts";
 import { useLive, useNow } from "../state/use.ts";
 import { listMatters } from "./matters.ts";
 
@@ -23,10 +24,10 @@ export function StatusStrip({ data }: { readonly data: OverviewReply }) {
         </p>
       ) : (
         <ul>
-          {matters.map(({ tone, title, text, href }) => (
+          {matters.map(({ tone, title, text, to: [path, query] }) => (
             <li key={title + text} class={tone}>
               <span class="dot" aria-hidden="true" />
-              <a href={href}>{title}</a> <span class="matter">{text}</span>
+              <a href={hrefOf(path, query)}>{title}</a> <span class="matter">{text}</span>
             </li>
           ))}
         </ul>

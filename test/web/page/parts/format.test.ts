@@ -2,14 +2,18 @@
 
 import { expect, test } from "bun:test";
 import {
+  formatDay,
   formatMs,
   formatRate,
   formatSpan,
   formatSpanName,
   formatUsd,
+  listMonths,
+  localize,
   nameKind,
   nameLimit,
   nameOf,
+  setZone,
   writeLimit,
 } from "../../../../src/web/page/parts/format.ts";
 
@@ -80,4 +84,26 @@ test("names are words, also those that the page does not know", () => {
     "3 agents at once in a session",
   ]);
   expect([nameOf(""), nameOf("laptop")]).toEqual(["not stated", "laptop"]);
+});
+
+test("a limit in dollars looks like one, others are counts", () => {
+  expect(writeLimit("usd_per_session", "0.06")).toBe("$0.06 per session");
+  expect(writeLimit("requests_per_minute", "60")).toBe("60 requests per minute");
+});
+
+test("times in texts of the gateway are those of the config's zone, and a day of the config stays that day", () => {
+  setZone("America/New_York");
+  expect(localize("It resets at 2026-12-01T05:00:00Z.")).toMatch(/^It resets at .*\b1\b.* 00:00:00\.$/);
+  expect(localize("model 2026-12-01")).toBe("model 2026-12-01");
+  expect(formatDay("2026-10-02T00:00:00Z")).toMatch(/\b2\b/);
+  expect(formatDay("2026-10-02T01:00:00Z")).toMatch(/\b1\b/);
+  setZone("UTC");
+});
+
+test("months go back over the turn of a year", () => {
+  const months = listMonths(14);
+  expect(months[0]).toBe(new Date().toISOString().slice(0, 7));
+  expect(new Set(months).size).toBe(14);
+  expect(months.toSorted().toReversed()).toEqual(months);
+  expect(months.every((month) => /^\d{4}-(0[1-9]|1[0-2])$/.test(month))).toBe(true);
 });
