@@ -19,6 +19,7 @@ import {
   selectGroups,
   sumLedger,
 } from "../../billing/report/report.ts";
+import { toIso } from "../../billing/report/period.ts";
 import { readMiss } from "../../billing/report/sessions.ts";
 import { addUsd, formatDecimal, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { NO_SENDER } from "../../billing/index/traits.ts";

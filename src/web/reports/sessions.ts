@@ -14,6 +14,7 @@ import {
   type ReportQuery,
   sumLedger,
 } from "../../billing/report/report.ts";
+import { toIso } from "../../billing/report/period.ts";
 import {
   type AgentPlace,
   describeRise,
@@ -26,7 +27,7 @@ import {
   sumSessions,
 } from "../../billing/report/sessions.ts";
 import type { AgentRow, Order, SessionParts, SessionRow, SessionsReply } from "../api.ts";
-import { type Clock, describePeriod, findRange, type Scope, toIso } from "./scope.ts";
+import { type Clock, describePeriod, findRange, type Scope } from "./scope.ts";
 
 export interface SessionsQuery extends Scope {
   /** Those that are cut off are the last ones. */

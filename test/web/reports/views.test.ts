@@ -84,6 +84,7 @@ test.each(CASES)("in %s with %j, all views have the sums of the commands", (peri
   const misses = reportMisses(index, query);
   const causes = listCauses(index, { period, only }, CLOCK);
   expect([causes.misses, causes.usd]).toEqual([misses.total.misses, formatUsd(misses.total.cost)]);
+  expect(causes.requests).toBe(usage.requests);
   expect(overview.missed_usd).toBe(causes.usd);
   const { sessions, isMore, total, unnamed } = listSessions(
     index,
@@ -169,6 +170,19 @@ test("an hour of work is six tens of minutes in which a request of the label beg
   const own = work.find(({ label }) => label === "web-shop");
   expect([own?.slots, own?.charge_usd]).toEqual([slots.size, sum(rows)]);
   expect(Number(own?.usd_per_hour)).toBeCloseTo((6 * Number(sum(rows))) / slots.size, 9);
+});
+
+test("sessions with cache misses are those whose requests missed, the most tokens first", () => {
+  const missed = new Map<string, number>();
+  for (const { session, missed: miss } of listAll("30d", {}))
+    if (session !== "" && miss !== undefined) missed.set(session, (missed.get(session) ?? 0) + miss.tokens);
+  const query = { period: "30d", only: {}, order: "missed" } as const;
+  const all = listSessions(index, { ...query, most: SESSIONS }, CLOCK);
+  expect(new Map(all.sessions.map((row) => [row.session, row.missed]))).toEqual(missed);
+  const counts = all.sessions.map((row) => row.missed);
+  expect(counts).toEqual(counts.toSorted((a, b) => b - a));
+  const first = listSessions(index, { ...query, most: 3 }, CLOCK);
+  expect([first.isMore, first.sessions]).toEqual([true, all.sessions.slice(0, 3)]);
 });
 
 test("a session shows all its requests, whenever it was, and nothing of others", () => {
