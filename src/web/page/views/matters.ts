@@ -1,5 +1,6 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
+import { computePercent, parseUsd } from "../../../lib/money.ts";
 import type { ChannelView, HourCounts, LastProblem, LimitRow, OverviewReply } from "../../api.ts";
 import { formatCount, formatSpan, formatUsd, localize, nameLimit } from "../parts/format.ts";
 
@@ -39,11 +40,11 @@ export function listMatters(
 
 /** What refuses requests, or will soon, comes first. */
 export function compareNearness(a: LimitRow, b: LimitRow): number {
-  return readShare(b) - readShare(a);
+  return readPercent(b) - readPercent(a);
 }
 
-export function readShare({ usd, spent_usd: spent }: LimitRow): number {
-  return Number(usd) === 0 ? 1 : Number(spent) / Number(usd);
+export function readPercent({ usd, spent_usd: spent }: LimitRow): number {
+  return computePercent(parseUsd(spent), parseUsd(usd));
 }
 
 function describeLimit(row: LimitRow, now: number): Matter[] {
@@ -51,7 +52,7 @@ function describeLimit(row: LimitRow, now: number): Matter[] {
   const isSpent = left === "0";
   if (!isSpent && warning === null) return [];
   const end = resets === null ? "" : `, resets in ${formatSpan(Date.parse(resets) - now)}`;
-  const state = isSpent ? "is spent: requests are refused" : `${Math.floor(100 * readShare(row))} % spent`;
+  const state = isSpent ? "is spent: requests are refused" : `${Math.floor(readPercent(row))} % spent`;
   return [
     {
       tone: isSpent ? "bad" : "warn",

@@ -17,7 +17,7 @@ import {
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useAfterChange, useData, useNow } from "../state/use.ts";
-import { compareNearness, readShare } from "./matters.ts";
+import { compareNearness, readPercent } from "./matters.ts";
 
 export function Limits({ limits }: { readonly limits: readonly LimitRow[] }) {
   const now = useNow(30_000);
@@ -165,7 +165,7 @@ export function Limit({ row, now }: { readonly row: LimitRow; readonly now: numb
           <a href={hrefOfLimit(row)}>{formatUsd(spent)}</a> <span class="quiet">of {formatUsd(usd)}</span>
         </span>
       </div>
-      <Bar tone={tone} share={readShare(row)} label={label} />
+      <Bar tone={tone} share={readPercent(row) / 100} label={label} />
       <p class={isSpent ? "quiet bad-text" : "quiet"}>
         {isSpent ? "Nothing is left: requests are refused" : `${formatUsd(left)} left`}
         {end}
