@@ -11,11 +11,15 @@ import {
   multiplyDecimals,
   parseDecimal,
   roundDecimal,
+  roundUsd,
   shiftDecimal,
   subtractDecimals,
+  subtractUsd,
   type Decimal,
+  type Usd,
+  ZERO_USD,
 } from "../lib/money.ts";
-import { dropCache, selectCached, splitMissed } from "./miss.ts";
+import { CACHED_KINDS, splitMissed } from "./miss.ts";
 import { type BilledAnswer, type PricedPart, priceParts } from "./prices/price-parts.ts";
 import { FACTOR, PER_1K, type TariffChoice } from "./tariff.ts";
 import { sumUsage, type Usage } from "./usage.ts";
@@ -181,12 +185,17 @@ function readUnits(usage: Counts, prices: Prices): UnitPrices | null {
     if (rate === undefined) return null;
     rates.push(shiftDecimal(readCached(rate), perMillion === undefined ? CALLS_PLACES : TOKENS_PLACES));
   }
-  let factor = ONE;
-  for (const name in prices)
-    if (name.startsWith(FACTOR)) factor = multiplyDecimals(factor, readCached(prices[name] ?? ""));
+  const factor = readFactor(prices);
   const scale = rates.reduce((most, rate) => Math.max(most, rate?.scale ?? 0), 0);
   const zero = { units: 0n, scale };
   return { units: rates.map((rate) => rate && addDecimals(rate, zero).units), isCall, scale, factor };
+}
+
+function readFactor(prices: Prices): Decimal {
+  let factor = ONE;
+  for (const name in prices)
+    if (name.startsWith(FACTOR)) factor = multiplyDecimals(factor, readCached(prices[name] ?? ""));
+  return factor;
 }
 
 function isUsed(kind: string, count: number | undefined): boolean {
@@ -321,23 +330,33 @@ export function deriveMissCost({ usage, prices, multiplier }: Derivable, missed:
 
 /**
  * What a request would have cost more without a cache, at its own prices; negative where writing to it cost more than reading
- * saved. Null: the line has no prices, or no cache was used.
+ * saved. Nothing if the line lacks a price.
  */
-export function deriveCacheSaving({ usage, prices, multiplier, parts, official }: CachedLine): string | null {
+export function deriveCacheSaving({ usage, prices, multiplier, parts, official }: CachedLine): Usd {
   let more = ZERO;
   for (const part of parts ?? [{ usage, prices }]) {
-    const cached = selectCached(part.usage);
-    if (cached === null) continue;
-    if (part.prices === null) return null;
-    const plain = dropCache(cached);
-    const [without, paid] = [plain, cached].map((each) => amountOf(each, readUnits(each, part.prices ?? {})));
-    if (!without || !paid) return null;
-    more = addDecimals(more, subtractDecimals(without, paid));
+    const saved = savePart(part.usage, part.prices ?? {});
+    if (saved === null) return ZERO_USD;
+    more = addDecimals(more, saved);
   }
-  if (more.units === 0n) return null;
-  const before = parseDecimal(multiplyUp(official, multiplier));
-  const after = parseDecimal(multiplyUp(addDecimals(official, more), multiplier));
-  return formatDecimal(subtractDecimals(after, before));
+  if (more.units === 0n) return ZERO_USD;
+  const times = readCached(multiplier);
+  const before = roundUsd(multiplyDecimals(official, times));
+  return subtractUsd(roundUsd(multiplyDecimals(addDecimals(official, more), times)), before);
+}
+
+/** Null: what was cached, or would have been sent instead, has no price. */
+function savePart(usage: Counts, prices: Prices): Decimal | null {
+  let more = ZERO;
+  for (const [kind, plain] of CACHED_KINDS) {
+    const count = usage[kind] ?? 0;
+    if (count === 0) continue;
+    const [paid, without] = [prices[kind], prices[plain]];
+    if (paid === undefined || without === undefined) return null;
+    const each = subtractDecimals(readCached(without), readCached(paid));
+    more = addDecimals(more, multiplyDecimals(each, decimalOf(count)));
+  }
+  return more.units === 0n ? more : shiftDecimal(multiplyDecimals(more, readFactor(prices)), TOKENS_PLACES);
 }
 
 interface CachedLine extends Omit<Derivable, "reported"> {

@@ -74,6 +74,11 @@ const WITHOUT_CACHE: Readonly<Partial<Record<string, keyof Usage>>> = {
   cache_read_video: "input_video",
 };
 
+/** A kind of what was read from a cache or written to one, and what it would have been. */
+export const CACHED_KINDS = Object.entries(WITHOUT_CACHE).flatMap(([kind, plain]) =>
+  plain === undefined ? [] : [[kind, plain] as const],
+);
+
 /** All that was read from a cache or written to one is plain input. */
 export function dropCache(usage: Usage): Usage {
   const plain: Usage = {};
@@ -84,17 +89,4 @@ export function dropCache(usage: Usage): Usage {
     plain[as] = (plain[as] ?? 0) + count;
   }
   return plain;
-}
-
-/** The part of the usage that was read from a cache or written to one; null: none. */
-export function selectCached(usage: Counts): Usage | null {
-  const cached: Usage = {};
-  let isAny = false;
-  for (const kind of [...READ, ...WRITTEN]) {
-    const count = usage[kind] ?? 0;
-    if (count === 0) continue;
-    cached[kind] = count;
-    isAny = true;
-  }
-  return isAny ? cached : null;
 }

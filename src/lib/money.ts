@@ -141,10 +141,15 @@ let lastUsd = ZERO_USD;
 /** Rounds to pico-dollars, half away from zero. Exact for the charges in the ledger. */
 export function parseUsd(text: string): Usd {
   if (text === lastText) return lastUsd;
-  const { units, scale } = roundDecimal(parseDecimal(text), CHARGE_PLACES);
-  lastUsd = usd(units * raise(CHARGE_PLACES - scale));
+  lastUsd = roundUsd(parseDecimal(text));
   lastText = text;
   return lastUsd;
+}
+
+/** Half away from zero. */
+export function roundUsd(amount: Decimal): Usd {
+  const { units, scale } = roundDecimal(amount, CHARGE_PLACES);
+  return usd(units * raise(CHARGE_PLACES - scale));
 }
 
 /** An amount as whole numbers that a database can add: thousandths of a dollar, billionths of these (pico-dollars), and

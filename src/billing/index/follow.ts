@@ -335,7 +335,7 @@ function readSaving({ official, charge, usage, line }: Row): Usd {
     const { multiplier, prices, parts } = line;
     if (typeof multiplier !== "string" || !isObject(prices)) return ZERO_USD;
     const own = { usage, prices: readPrices(prices), multiplier, official };
-    return readUsd(deriveCacheSaving(parts === undefined ? own : { ...own, parts: readParts(parts) }));
+    return deriveCacheSaving(parts === undefined ? own : { ...own, parts: readParts(parts) });
   } catch {
     return ZERO_USD;
   }
@@ -348,8 +348,10 @@ function readParts(parts: unknown): NonNullable<Derivable["parts"]> {
   });
 }
 
-function readPrices(prices: object): Record<string, string> {
-  return Object.fromEntries(Object.entries(prices).map(([kind, price]) => [kind, String(price)]));
+function readPrices(prices: Readonly<Record<string, unknown>>): Record<string, string> {
+  const texts: Record<string, string> = {};
+  for (const kind in prices) texts[kind] = String(prices[kind]);
+  return texts;
 }
 
 function readNumbers(usage: unknown): Record<string, number> {
