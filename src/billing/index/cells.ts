@@ -26,31 +26,36 @@ export interface Cells {
   readonly columns: readonly (Column | null)[];
 }
 
-/** By the code of a column, which is the size of a number. */
-const KINDS = new Map<number, (buffer: ArrayBuffer) => Column>([
-  [1, (buffer) => new Int8Array(buffer)],
-  [2, (buffer) => new Int16Array(buffer)],
-  [4, (buffer) => new Int32Array(buffer)],
-  [8, (buffer) => new Float64Array(buffer)],
-]);
+type MakeColumn = (buffer: ArrayBuffer, at: number, rows: number) => Column;
 
-/** Before the codes of the columns: the number of rows. */
-const HEAD_BYTES = 4;
+/** By the size of a number, which is the code of a column. The widest columns come first, so that each begins at a multiple of
+ *  its size. */
+const KINDS: readonly (readonly [size: number, make: MakeColumn])[] = [
+  [8, (buffer, at, rows) => new Float64Array(buffer, at, rows)],
+  [4, (buffer, at, rows) => new Int32Array(buffer, at, rows)],
+  [2, (buffer, at, rows) => new Int16Array(buffer, at, rows)],
+  [1, (buffer, at, rows) => new Int8Array(buffer, at, rows)],
+];
+
+const ROWS_BYTES = 4;
+
+/** The number of rows, and the codes of the columns. */
+function measureHead(width: number): number {
+  return Math.ceil((ROWS_BYTES + width) / 8) * 8;
+}
 
 export function encodeCells(rows: readonly (readonly number[])[], width: number): Uint8Array {
   const codes = Array.from({ length: width }, (_, column) => findCode(rows, column));
-  const size = codes.reduce((sum, code) => sum + code * rows.length, HEAD_BYTES + width);
-  const bytes = new Uint8Array(size);
+  let at = measureHead(width);
+  const bytes = new Uint8Array(codes.reduce((sum, code) => sum + code * rows.length, at));
   new DataView(bytes.buffer).setUint32(0, rows.length, true);
-  bytes.set(codes, HEAD_BYTES);
-  let at = HEAD_BYTES + width;
-  for (const [column, code] of codes.entries()) {
-    const numbers = KINDS.get(code)?.(new ArrayBuffer(code * rows.length));
-    if (numbers === undefined) continue;
-    for (let row = 0; row < rows.length; row += 1) numbers[row] = rows[row]?.[column] ?? 0;
-    bytes.set(new Uint8Array(numbers.buffer), at);
-    at += numbers.byteLength;
-  }
+  bytes.set(codes, ROWS_BYTES);
+  for (const [size, make] of KINDS)
+    for (let column = codes.indexOf(size); column >= 0; column = codes.indexOf(size, column + 1)) {
+      const numbers = make(bytes.buffer, at, rows.length);
+      for (let row = 0; row < rows.length; row += 1) numbers[row] = rows[row]?.[column] ?? 0;
+      at += numbers.byteLength;
+    }
   return bytes;
 }
 
@@ -70,24 +75,21 @@ function findCode(rows: readonly (readonly number[])[], column: number): number 
 /** Throws if they are damaged. */
 export function decodeCells(bytes: Uint8Array, width: number): Cells {
   const rows = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0, true);
-  let at = HEAD_BYTES + width;
-  const columns: (Column | null)[] = [];
-  for (let column = 0; column < width; column += 1) {
-    const size = (bytes[HEAD_BYTES + column] ?? 0) * rows;
-    if (at + size > bytes.length) throw new RangeError("sums of a span are too short");
-    const make = KINDS.get(bytes[HEAD_BYTES + column] ?? 0);
-    columns.push(make === undefined ? null : make(copyBuffer(bytes, at, at + size)));
-    at += size;
-  }
-  if (at !== bytes.length) throw new RangeError("sums of a span have another size");
+  const codes = bytes.subarray(ROWS_BYTES, ROWS_BYTES + width);
+  const head = measureHead(width);
+  if (codes.reduce((sum, code) => sum + code * rows, head) !== bytes.length)
+    throw new RangeError("sums of a span have another size");
+  // Numbers of eight bytes must begin at a multiple of eight.
+  const isAligned = bytes.byteOffset === 0 && bytes.buffer instanceof ArrayBuffer;
+  const buffer = isAligned ? bytes.buffer : new Uint8Array(bytes).buffer;
+  const columns = Array.from<Column | null>({ length: width }).fill(null);
+  let at = head;
+  for (const [size, make] of KINDS)
+    for (let column = codes.indexOf(size); column >= 0; column = codes.indexOf(size, column + 1)) {
+      columns[column] = make(buffer, at, rows);
+      at += size * rows;
+    }
   return { rows, columns };
-}
-
-/** Where numbers of any size may begin. */
-function copyBuffer(bytes: Uint8Array, from: number, to: number): ArrayBuffer {
-  const buffer = new ArrayBuffer(to - from);
-  new Uint8Array(buffer).set(bytes.subarray(from, to));
-  return buffer;
 }
 
 /** Row by row, to change them. */
@@ -134,11 +136,20 @@ export class Classes {
     const traits = this.#traitsOf(trait);
     const folded = this.#fold === undefined ? traits : this.#fold(traits);
     if (folded === null) return -1;
-    const name = this.#fold === undefined ? `${trait}` : Object.values(folded).join("\n");
+    const name = this.#fold === undefined ? `${trait}` : nameTraits(folded);
     const known = this.#byName.get(name) ?? this.#traits.push({ traits: folded, trait }) - 1;
     this.#byName.set(name, known);
     return known;
   }
+}
+
+/** Another name for other traits. Clients choose some of the texts, so their lengths are in it. */
+function nameTraits(traits: Traits): string {
+  const { type, key, group, channel, model, answeredBy, tool, label, inferred, isNamed, ...more } = traits;
+  const sizes = `${key.length},${group.length},${channel.length},${model.length},${answeredBy.length},${tool?.length},${label?.length}`;
+  const names = `${key}${group}${channel}${model}${answeredBy}${tool}${label}`;
+  const { basis, outcome, kinds, paidBy } = more;
+  return `${sizes} ${names} ${type} ${inferred} ${isNamed} ${basis} ${outcome} ${kinds.join()} ${paidBy}`;
 }
 
 /** So many cells with less than 2^30 in each part of an amount do not exceed 2^53. */

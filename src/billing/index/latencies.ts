@@ -87,20 +87,33 @@ function ofSessions(sessions: readonly string[]): string {
 /** In how many slots of ten minutes requests of each class began. */
 export function listWork({ parts }: LedgerIndex, query: LatencyQuery): { traits: Traits; slots: number }[] {
   const byName = new Map<string, { readonly traits: Traits; readonly hours: Map<number, number> }>();
-  for (const part of parts) {
-    const classes = new Classes((trait) => part.traitsOf(trait), query.fold);
-    for (const [trait, hour, slots] of listSlots(part, query)) {
-      const { traits } = classes.get(classes.of(trait)) ?? {};
-      if (traits === undefined) continue;
+  for (const part of parts)
+    for (const { traits, hours } of sumWork(part, query)) {
       const name = JSON.stringify(traits);
-      const { hours } = byName.get(name) ?? { hours: new Map<number, number>() };
-      byName.set(name, { traits, hours: hours.set(hour, (hours.get(hour) ?? 0) | slots) });
+      const known = byName.get(name) ?? { traits, hours: new Map<number, number>() };
+      byName.set(name, known);
+      for (const [hour, slots] of hours) known.hours.set(hour, (known.hours.get(hour) ?? 0) | slots);
     }
-  }
   return Array.from(byName.values(), ({ traits, hours }) => ({
     traits,
     slots: [...hours.values()].reduce((sum, slots) => sum + countBits(slots), 0),
   }));
+}
+
+/** The slots of each class, by hour. */
+function sumWork(part: IndexPart, query: LatencyQuery): { traits: Traits; hours: Map<number, number> }[] {
+  const classes = new Classes((trait) => part.traitsOf(trait), query.fold);
+  const found: Map<number, number>[] = [];
+  for (const [trait, hour, slots] of listSlots(part, query)) {
+    const own = slots === 0 ? -1 : classes.of(trait);
+    if (own < 0) continue;
+    const hours = (found[own] ??= new Map());
+    hours.set(hour, (hours.get(hour) ?? 0) | slots);
+  }
+  return found.flatMap((hours, own) => {
+    const { traits } = classes.get(own) ?? {};
+    return traits === undefined ? [] : [{ traits, hours }];
+  });
 }
 
 type Slots = readonly [trait: number, hour: number, slots: number];

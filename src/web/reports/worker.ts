@@ -20,8 +20,8 @@ import { listCauses, listNames, showRequests } from "./requests.ts";
 import type { Clock } from "./scope.ts";
 import { listSessions, showSession } from "./sessions.ts";
 
-/** So much is read before the next question is looked at: 0.1 s. */
-const STEP_BYTES = 16 << 20;
+/** So much is read before the next question is looked at: 0.1 s of CPU. */
+const STEP_BYTES = 4 << 20;
 
 type Name = Exclude<QuestionName, "tally">;
 
