@@ -47,7 +47,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
       {data === null && error === null && <p class="loading">Reading the ledger …</p>}
       {isReading && (
         <p class="reading" role="status">
-          Reading the ledger: {Math.floor(data.read * 100)} %. The newest requests are already included.
+          Reading the ledger: {Math.floor(data.read * 100)} %. The newest requests come last.
         </p>
       )}
       {data !== null && (
