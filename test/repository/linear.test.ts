@@ -4,6 +4,8 @@
 import { FirstEventSearch } from "../../src/dialects/first-event.ts";
 import { messages } from "../../src/dialects/formats/messages.ts";
 import { describe, expect, test } from "bun:test";
+import { readExport, reconcileExport } from "../../src/billing/history/exports.ts";
+import { joinHistory } from "../../src/billing/history/join.ts";
 import { ANY_SELLER } from "../../src/billing/prices/sellers.ts";
 import { findModel } from "../../src/billing/prices.ts";
 import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
@@ -35,6 +37,7 @@ import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
 
 import { findHandshakeFault } from "../../src/lib/websocket/handshake.ts";
 import { readCookies } from "../../src/web/guard.ts";
+import { entryOf, lineOf, T } from "../billing/history/made-requests.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
@@ -451,6 +454,41 @@ const PROMPTS: readonly Case[] = [
   ),
 ];
 
+const COMPARISONS: readonly Case[] = [
+  on(
+    "an export of minutes, and a ledger",
+    10_000,
+    (size) => ({
+      text: `start_time,end_time,model,output_tokens\n${many(size, (index) => `${T / 1000 + index * 60},${T / 1000 + index * 60 + 60},gpt-5.5,7\n`)}`,
+      lines: Array.from({ length: size }, (_, index) => lineOf({ time: T + index * 60_000 })),
+    }),
+    ({ text, lines }) => {
+      const exported = readExport(text);
+      return exported && reconcileExport(exported, lines, () => true);
+    },
+  ),
+  on(
+    "sessions of which the log has totals only, and a ledger",
+    2000,
+    (size) => Array.from({ length: size }, (_, index) => `s${index}`),
+    (sessions) =>
+      joinHistory(
+        sessions.map((session) => entryOf({ session, isRest: true })),
+        sessions.map((session) => lineOf({ session })),
+      ),
+  ),
+  on(
+    "requests that take hours, and a log",
+    1000,
+    (size) => Array.from({ length: size }, (_, index) => index),
+    (indexes) =>
+      joinHistory(
+        indexes.map((index) => entryOf({ time: T + index * 240_000 })),
+        indexes.map((index) => lineOf({ time: T + index * 240_000, ended: T + index * 240_000 + 7_200_000 })),
+      ),
+  ),
+];
+
 describe.each([
   ["a prompt", PROMPTS],
   ["a head", HEADS],
@@ -460,6 +498,7 @@ describe.each([
   ["an event stream", STREAMS],
   ["a name", NAMES],
   ["a config", CONFIGS],
+  ["a comparison", COMPARISONS],
 ] as const)("twice as much of %s takes at most 2.8 times the CPU", (_, cases) => {
   test.each(cases.map((each) => [each[0], each] as const))("%s", (_name, each) => expectLinear(each));
 });

@@ -103,7 +103,7 @@ export class History {
   }
 }
 
-function getOrAdd<T>(map: Map<string, T>, key: string, value: T): T {
+export function getOrAdd<T>(map: Map<string, T>, key: string, value: T): T {
   const known = map.get(key) ?? value;
   map.set(key, known);
   return known;

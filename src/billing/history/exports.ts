@@ -4,10 +4,10 @@
 
 import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import { type Decimal, parseNumber, ZERO_DECIMAL } from "../../lib/money.ts";
+import { isSameModel } from "../prices/names.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
-import { addUsage, isSameModel } from "./join.ts";
 import type { OurLine } from "./our-lines.ts";
-import { conclude, isNear, type Reconciliation, sumUsd } from "./reconcile.ts";
+import { type Compared, conclude, isNear, type Reconciliation, sumUsd } from "./reconcile.ts";
 
 /** Empty or absent: it says nothing. */
 type Fields = Readonly<Record<string, string | undefined>>;
@@ -57,9 +57,8 @@ export interface Export {
 /** Null: it is not an export that is known. */
 export function readExport(text: string): Export | null {
   const json = parseJson(text);
-  const rows = (json === undefined ? readCsv(text) : readPages(json)).flatMap(
-    (fields) => readRow(fields) ?? [],
-  );
+  const found = json === undefined ? readCsv(text) : readPages(json);
+  const rows = [...found].flatMap((fields) => readRow(fields) ?? []);
   const isOpenai = rows.some(({ fields }) => fields["start_time"] !== undefined);
   return rows.length === 0 ? null : { seller: isOpenai ? "openai" : "anthropic", rows };
 }
@@ -84,17 +83,18 @@ function writeCell(value: unknown): string | undefined {
 /** Cells may be quoted, and contain commas, quotes and line breaks. */
 const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
 
-function readCsv(text: string): Fields[] {
-  const lines: string[][] = [[]];
+function* readCsv(text: string): Generator<Fields, void> {
+  let head: string[] | null = null;
+  let cells: string[] = [];
   for (const [, quoted, plain = "", end] of text.replace(/^\uFEFF/, "").matchAll(CELL)) {
-    lines.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain);
+    cells.push(quoted?.replaceAll('""', '"') ?? plain);
+    if (end === ",") continue;
+    if (head !== null && cells.length > 1)
+      yield Object.fromEntries(head.map((name, index) => [name, cells[index] ?? ""]));
+    head ??= cells;
+    cells = [];
     if (end === "") break;
-    if (end !== ",") lines.push([]);
   }
-  const [head = [], ...rows] = lines;
-  const named = (cells: readonly string[]): Fields =>
-    Object.fromEntries(head.map((name, index) => [name, cells[index] ?? ""]));
-  return rows.filter(({ length }) => length > 1).map(named);
 }
 
 const HOUR_MS = 3_600_000;
@@ -119,48 +119,103 @@ function readMoment(text = ""): number | null {
   return Number.isNaN(ms) ? null : ms;
 }
 
+/** The rows of one time and model, and what ours of them have in all. */
+interface Group extends Pick<Row, "from" | "until" | "model"> {
+  readonly rows: Row[];
+  count: number;
+  readonly usage: Record<string, number>;
+  usd: Decimal | null;
+}
+
 /** `isWithin`: the period that is compared. */
 export function reconcileExport(
   { seller, rows }: Export,
-  lines: readonly OurLine[],
+  lines: Iterable<OurLine>,
   isWithin: (time: number) => boolean,
 ): Reconciliation {
   const vendor = seller === "openai" ? OPENAI : ANTHROPIC;
-  const within = rows.filter(({ from }) => isWithin(from));
-  const groups = Map.groupBy(within, ({ from, until, model }) => JSON.stringify([from, until, model]));
-  const left = new Set(lines.filter(({ usage }) => Object.values(usage).some(Boolean)));
-  const compared = [...groups.values()].flatMap((group) => compareGroup(vendor, group, lines, left));
-  const only = [...left]
-    .filter(({ time }) => within.some(({ from, until }) => time >= from && time < until))
-    .map(({ time, id, model, usage, official: usd }) => ({ time, id, model, ours: { usage, usd } }));
-  return conclude(
-    [...compared, ...only.map((each) => ({ ...each, theirs: null, because: null, agrees: false }))],
-    [],
-  );
+  const groups = openGroups(rows.filter(({ from }) => isWithin(from)));
+  const findAt = openTimes(groups);
+  const isModel = openModels();
+  const only: Compared[] = [];
+  for (const line of lines) {
+    const then = findAt(line.time);
+    const own = then.filter(({ model }) => isModel(model, line));
+    for (const group of own) addLine(group, line);
+    if (then.length === 0 || own.length > 0 || !Object.values(line.usage).some(Boolean)) continue;
+    const { time, id, model, usage, official: usd } = line;
+    only.push({ time, id, model, ours: { usage, usd }, theirs: null, because: null, agrees: false });
+  }
+  return conclude([...groups.flatMap((group) => compareGroup(vendor, group)), ...only], []);
 }
 
-/** Takes its lines out of those that are left. */
-function compareGroup(vendor: Vendor, group: readonly Row[], lines: readonly OurLine[], left: Set<OurLine>) {
-  const [{ from, until, model } = NO_ROW] = group;
-  const own = lines.filter((line) => line.time >= from && line.time < until && isModel(model, line));
-  for (const line of own) left.delete(line);
-  const ours = { usage: addUsage(own), usd: sumUsd(own.map(({ official }) => official)) };
-  const counts = compareCounts(vendor, group, ours.usage);
-  const amounts = group.flatMap(({ fields }) => readAmounts(vendor, fields));
+function openGroups(rows: readonly Row[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const row of rows) {
+    const { from, until, model } = row;
+    const name = `${from} ${until} ${model}`;
+    const group = groups.get(name) ?? { from, until, model, rows: [], count: 0, usage: {}, usd: null };
+    group.rows.push(row);
+    groups.set(name, group);
+  }
+  return [...groups.values()];
+}
+
+/** Finds the groups of a moment. Exports divide time, so few of them begin before it and end after it. */
+function openTimes(groups: readonly Group[]): (time: number) => readonly Group[] {
+  const sorted = groups.toSorted((a, b) => a.from - b.from);
+  /** When the last one of these and those before it ends. */
+  const ends: number[] = [];
+  for (const { until } of sorted) ends.push(Math.max(until, ends.at(-1) ?? 0));
+  return (time) => {
+    let [first, end] = [0, sorted.length];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if ((sorted[middle]?.from ?? 0) <= time) first = middle + 1;
+      else end = middle;
+    }
+    const found: Group[] = [];
+    for (let index = end - 1; index >= 0 && (ends[index] ?? 0) > time; index -= 1) {
+      const group = sorted[index];
+      if (group !== undefined && group.until > time) found.push(group);
+    }
+    return found;
+  };
+}
+
+/** Names are compared once. Consoles write `Claude Haiku 4.5` for claude-haiku-4-5. */
+function openModels(): (name: string | null, line: OurLine) => boolean {
+  const known = new Map<string, boolean>();
+  return (name, { model, answeredBy }) => {
+    if (name === null) return true;
+    const key = `${name}\n${model}\n${answeredBy}`;
+    const same = known.get(key) ?? [model, answeredBy].some((own) => isSameModel(name, own));
+    known.set(key, same);
+    return same;
+  };
+}
+
+function addLine(group: Group, { usage, official }: OurLine): void {
+  group.count += 1;
+  for (const kind in usage) group.usage[kind] = (group.usage[kind] ?? 0) + (usage[kind] ?? 0);
+  group.usd = sumUsd([group.usd, official]);
+}
+
+function compareGroup(vendor: Vendor, group: Group): Compared[] {
+  const { from, until, model, rows, count, usage, usd: ourUsd } = group;
+  const counts = compareCounts(vendor, rows, usage);
+  const amounts = rows.flatMap(({ fields }) => readAmounts(vendor, fields));
   const usd = sumUsd(amounts);
   const wrong = counts.filter((each) => each.theirs !== each.ours);
-  const isPaid = usd === null || isNear(usd, ours.usd ?? ZERO_DECIMAL, measureRounding(amounts));
-  const isEmpty = own.length === 0 && isPaid && wrong.length === 0;
+  const isPaid = usd === null || isNear(usd, ourUsd ?? ZERO_DECIMAL, measureRounding(amounts));
+  const agrees = wrong.length === 0 && isPaid;
+  if (count === 0 && agrees) return [];
   const because =
     wrong.map(({ name, ...each }) => `${name} ${each.theirs}, ours ${each.ours}`).join("; ") || null;
-  const sides = { ours: own.length === 0 ? null : ours, theirs: { usage: {}, usd }, because };
+  const sides = { ours: count === 0 ? null : { usage, usd: ourUsd }, theirs: { usage: {}, usd }, because };
   const id = `${(until - from) / HOUR_MS} h`;
-  return isEmpty
-    ? []
-    : [{ time: from, id, model: model ?? "all models", ...sides, agrees: wrong.length === 0 && isPaid }];
+  return [{ time: from, id, model: model ?? "all models", ...sides, agrees }];
 }
-
-const NO_ROW: Row = { from: 0, until: 0, model: null, fields: {} };
 
 /** Those that the rows have. */
 function compareCounts({ counts }: Vendor, group: readonly Row[], usage: Readonly<Record<string, number>>) {
@@ -170,15 +225,6 @@ function compareCounts({ counts }: Vendor, group: readonly Row[], usage: Readonl
     const ours = kinds.reduce((sum, kind) => sum + (usage[kind] ?? 0), 0);
     return named.length === 0 ? [] : [{ name, theirs, ours }];
   });
-}
-
-/** Consoles write `Claude Haiku 4.5` for claude-haiku-4-5. */
-function isModel(name: string | null, { model, answeredBy }: OurLine): boolean {
-  if (name === null) return true;
-  const id = name.toLowerCase().replaceAll(/[ .]/g, "-");
-  return [model, answeredBy].some(
-    (own) => isSameModel(name, own) || isSameModel(id, own.replaceAll(".", "-")),
-  );
 }
 
 function readAmounts({ amounts }: Vendor, fields: Fields): Decimal[] {

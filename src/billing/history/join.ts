@@ -9,8 +9,8 @@ import {
   type Usage,
   USAGE_KINDS,
 } from "../usage.ts";
-import { listNames } from "../prices/names.ts";
-import type { LogEntry, LoggingTool } from "./entry.ts";
+import { isSameModel } from "../prices/names.ts";
+import { getOrAdd, type LogEntry, type LoggingTool } from "./entry.ts";
 import type { OurLine } from "./our-lines.ts";
 
 /** The same request, or the same requests, in both. */
@@ -73,7 +73,7 @@ class Join {
       const key = `${line.client.tool} ${countKey(line.usage)}`;
       const last = Math.min(slotOf(line.ended), slotOf(line.time) + MAX_SLOTS) + 1;
       for (let slot = slotOf(line.time) - 1; slot <= last; slot += 1)
-        slots.set(`${key} ${slot}`, [...(slots.get(`${key} ${slot}`) ?? []), line]);
+        getOrAdd(slots, `${key} ${slot}`, []).push(line);
     }
     const near = [...this.#entries].flatMap((entry) => {
       const key = `${entry.tool} ${countKey(entry.usage)} ${slotOf(entry.time)}`;
@@ -89,10 +89,12 @@ class Join {
 
   byTotal(): void {
     const rests = [...this.#entries].filter(({ isRest }) => isRest === true);
+    const lines = Map.groupBy(rests.length === 0 ? [] : this.#lines, nameSession);
     for (const some of Map.groupBy(rests, ({ session, model }) => `${session} ${model}`).values()) {
       const [rest] = some;
-      const lines = rest === undefined ? [] : [...this.#lines].filter((line) => mayBeSame(rest, line));
-      if (lines.length > 0) this.#pair(some, lines);
+      const near = [...(lines.get(rest?.session ?? null) ?? []), ...(lines.get(null) ?? [])];
+      const own = near.filter((line) => rest !== undefined && this.#lines.has(line) && mayBeSame(rest, line));
+      if (own.length > 0) this.#pair(some, own);
     }
   }
 
@@ -130,17 +132,15 @@ function measureApart({ time }: LogEntry, line: OurLine): number {
 /** Its requests do not name its sessions: the ledger has those of `gateway run`. */
 const NAMES_NO_SESSION: LoggingTool = "gemini-cli";
 
-function mayBeSame(entry: LogEntry, line: OurLine): boolean {
-  const { tool, session, inferred } = line.client;
-  if (entry.tool !== tool) return false;
-  const isNamed = tool !== NAMES_NO_SESSION && inferred !== true && session !== undefined;
-  if (isNamed && entry.session !== session) return false;
-  return [line.model, line.answeredBy].some((model) => isSameModel(entry.model, model));
+/** Null: its own log may name another one. */
+function nameSession({ client }: OurLine): string | null {
+  const { tool, session = null, inferred } = client;
+  return tool === NAMES_NO_SESSION || inferred === true ? null : session;
 }
 
-/** Tools and gateways decorate names, and leave out dates. */
-export function isSameModel(one: string, other: string): boolean {
-  if (one === other) return true;
-  const names = new Set(listNames(one, null).names);
-  return listNames(other, null).names.some((name) => names.has(name));
+function mayBeSame(entry: LogEntry, line: OurLine): boolean {
+  if (entry.tool !== line.client.tool) return false;
+  const session = nameSession(line);
+  if (session !== null && entry.session !== session) return false;
+  return [line.model, line.answeredBy].some((model) => isSameModel(entry.model, model));
 }

@@ -25,27 +25,31 @@ export interface OurLine extends Pick<
 }
 
 /** Those of a period, in the order of the ledger. */
-export function readOurLines(path: string, since: number, until: number): OurLine[] {
-  const lines = new Map<string, OurLine>();
+export function* readOurLines(path: string, since: number, until: number): Generator<OurLine, void> {
+  const corrections = readCorrections(path);
   for (const row of readRows(path)) {
-    if (row === null || row.line["mark"] !== undefined) continue;
-    const corrected = lines.get(readText(row.line["corrects"]));
-    if (corrected !== undefined) {
-      const { usage, official, basis } = row;
-      lines.set(corrected.id, { ...corrected, usage, official, basis: basis || corrected.basis });
-    }
+    if (row === null || row.was !== null) continue;
     const time = Date.parse(row.time);
-    if (row.was === null && time >= since && time < until) lines.set(readText(row.id), describe(row, time));
+    if (time >= since && time < until)
+      yield Object.assign(describe(row, time), corrections.get(readText(row.id)));
   }
-  return [...lines.values()];
+}
+
+/** They come after their requests, so the ledger is read for them first: no list of all its lines has to wait for them. */
+function readCorrections(path: string): ReadonlyMap<string, Partial<OurLine>> {
+  const corrections = new Map<string, Partial<OurLine>>();
+  for (const row of readRows(path, '"corrects"')) {
+    const id = readText(row?.line["corrects"]);
+    if (row === null || id === "") continue;
+    const { usage, official, basis } = row;
+    corrections.set(id, { ...corrections.get(id), usage, official, ...(basis !== "" && { basis }) });
+  }
+  return corrections;
 }
 
 function describe(row: Row, time: number): OurLine {
   const { id, line, client, channel, model, answeredBy, usage, official, basis } = row;
-  const names = ["upstream_request_id", "outcome", "price_source", "provider_usd"];
-  const [requestId = "", outcome = "", priceSource = "", providerUsd = ""] = names.map((name) =>
-    readText(line[name]),
-  );
+  const read = (name: string): string => readText(line[name]);
   return {
     channel,
     model,
@@ -57,10 +61,10 @@ function describe(row: Row, time: number): OurLine {
     time,
     ended: time + (getCount(line["duration_ms"]) ?? 0),
     client: client ?? {},
-    requestId,
-    outcome,
-    priceSource,
-    providerUsd,
+    requestId: read("upstream_request_id"),
+    outcome: read("outcome"),
+    priceSource: read("price_source"),
+    providerUsd: read("provider_usd"),
     isOwnKey: getField(line["raw_usage"], "is_byok") === true,
   };
 }

@@ -1,7 +1,13 @@
 // What the ledger and somebody else say of the same requests: only theirs, only ours, both but different.
 
-import { addDecimals, type Decimal, formatDecimal, parseDecimal } from "../../lib/money.ts";
-import { subtractDecimals, ZERO_DECIMAL } from "../../lib/money.ts";
+import {
+  addDecimals,
+  type Decimal,
+  formatDecimal,
+  parseDecimal,
+  subtractDecimals,
+  ZERO_DECIMAL,
+} from "../../lib/money.ts";
 import { differsFromSeller } from "../charge.ts";
 import type { Usage } from "../usage.ts";
 import type { LogEntry } from "./entry.ts";
@@ -107,7 +113,7 @@ export function reconcileSellers(lines: readonly OurLine[]): Reconciliation {
   );
 }
 
-type Compared = Difference & { readonly agrees: boolean };
+export type Compared = Difference & { readonly agrees: boolean };
 
 export function conclude(compared: readonly Compared[], notes: readonly string[]): Reconciliation {
   return {
@@ -120,11 +126,10 @@ export function conclude(compared: readonly Compared[], notes: readonly string[]
 }
 
 /** What is known of it. Null: nothing is. */
-export function sumUsd(amounts: ReadonlyArray<Decimal | null>): Decimal | null {
-  return amounts.reduce(
-    (sum, each) => (sum === null || each === null ? (sum ?? each) : addDecimals(sum, each)),
-    null,
-  );
+export function sumUsd(amounts: Iterable<Decimal | null>): Decimal | null {
+  let sum: Decimal | null = null;
+  for (const each of amounts) sum = sum === null || each === null ? (sum ?? each) : addDecimals(sum, each);
+  return sum;
 }
 
 /** At most by `most`. */

@@ -102,11 +102,11 @@ function readUsage(usage: Readonly<Record<string, unknown>>): Row["usage"] {
   return counts;
 }
 
-/** Every whole line of a ledger's files, the oldest first. Null: a line that cannot be read. */
-export function* readRows(path: string): Generator<Row | null, void> {
+/** Every whole line of a ledger's files that contains the words, the oldest first. Null: a line that cannot be read. */
+export function* readRows(path: string, words = ""): Generator<Row | null, void> {
   using held = holdLedgerFiles(path);
   for (const source of held.sources) {
-    for (const { text, whole } of readLines(source)) if (whole) yield readRow(text);
+    for (const { text, whole } of readLines(source)) if (whole && text.includes(words)) yield readRow(text);
   }
 }
 

@@ -137,6 +137,7 @@ export function listNames(model: string, provider: string | null): ModelNames {
 /** Whether two names mean one model: they differ in their decorations only, or in the order of their words
  *  (`anthropic/claude-4.5-sonnet-20250929`). */
 export function isSameModel(one: string, other: string): boolean {
+  if (one === other) return true;
   const names = new Set(listNames(one, null).names.map(sortWords));
   return listNames(other, null).names.some((name) => names.has(sortWords(name)));
 }

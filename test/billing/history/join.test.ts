@@ -90,7 +90,7 @@ test("the ledger's lines have their latest amounts, and marks are none", () => {
     { id: "3", time: "2026-11-20T11:00:00.000Z", official_usd: "2.5", extra: correction },
     { id: "4", time: "2026-11-19T11:00:00.000Z", extra: mark },
   ]);
-  const lines = readOurLines(path, 0, Date.parse("2026-11-20T00:00:00Z"));
+  const lines = [...readOurLines(path, 0, Date.parse("2026-11-20T00:00:00Z"))];
   expect(
     lines.map(({ id, official, ended, time }) => [id, official && formatDecimal(official), ended - time]),
   ).toEqual([["1", "2.5", 5000]]);

@@ -156,6 +156,19 @@ describe("exports of consoles", () => {
     expect(count(reconcile(page({ amount: "246.9", currency: "USD", model: null })))).toEqual([0, 0, 0, 1]);
   });
 
+  test("times may overlap, and have gaps: a line counts in each row of its time, and none of a time that no row has", () => {
+    const head = "starting_at,ending_at,model,output_tokens";
+    const row = (from: string, until: string, output: number, model = "claude-haiku-4-5"): string =>
+      `2026-11-20T${from}:00Z,2026-11-20T${until}:00Z,${model},${output}`;
+    const rows = [row("02:00", "02:01", 5), row("00:00", "05:00", 10), row("01:00", "01:01", 5)];
+    const opus = row("01:00", "01:01", 0, "claude-opus-4-8");
+    const at = (hours: number): OurLine => claude({ id: `at ${hours}`, time: DAY + hours * 3_600_000 });
+    expect(count(reconcile([head, ...rows, opus].join("\n"), [at(2), at(1)]))).toEqual([3, 0, 0, 0]);
+    const narrow = [head, rows[0], rows[2]].join("\n");
+    expect(count(reconcile(narrow, [at(1.5), at(1), at(2), at(7)]))).toEqual([2, 0, 0, 0]);
+    expect(count(reconcile([head, opus].join("\n"), [at(1), at(1.5)]))).toEqual([0, 0, 1, 0]);
+  });
+
   test("OpenAI's usage and costs, in CSV and JSON", () => {
     const own = [
       lineOf({

@@ -30,7 +30,7 @@ interface BalanceQuery {
   /** Of the ledger. */
   readonly path: string;
   readonly channels: Iterable<Channel>;
-  readonly readLines: (since: number) => readonly OurLine[];
+  readonly readLines: (since: number) => Iterable<OurLine>;
 }
 
 export async function reconcileBalances({
@@ -48,8 +48,9 @@ export async function reconcileBalances({
     const spent = measureSpent(last, reading);
     if (typeof spent === "string") notes.push(`${channel} ${spent}`);
     if (typeof spent === "string" || last === undefined) return [];
-    const lines = readLines(Date.parse(last.at)).filter((line) => line.channel === channel);
-    const usd = sumUsd(lines.map(({ official }) => official)) ?? ZERO_DECIMAL;
+    const lines = readLines(Date.parse(last.at));
+    const own = Iterator.from(lines).filter((line) => line.channel === channel);
+    const usd = sumUsd(own.map(({ official }) => official)) ?? ZERO_DECIMAL;
     // A provider rounds what is left.
     const agrees = isNear(spent, usd, { units: 1n, scale: Math.max(2, spent.scale) });
     const sides = { ours: { usage: {}, usd }, theirs: { usage: {}, usd: spent } };

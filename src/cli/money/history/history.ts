@@ -115,7 +115,7 @@ function listItems(history: History, flags: HistoryFlags, { since, until }: Quer
   const prices = readCurrentPrices(openConfigUnless(true, flags));
   const entries = [...history.entries.values()];
   if (flags.both !== true) return entries.map((entry) => describeEntry(entry, prices));
-  const joined = joinHistory(entries, readOurLines(findLedger(flags), since - EDGE_MS, until + EDGE_MS));
+  const joined = joinHistory(entries, [...readOurLines(findLedger(flags), since - EDGE_MS, until + EDGE_MS)]);
   return [
     ...joined.onlyEntries.map((entry) => describeEntry(entry, prices)),
     ...joined.onlyLines.map((line) => describeLine(line)),

@@ -75,13 +75,13 @@ function readQuery(words: readonly string[], flags: ReconcileFlags): Query {
 
 async function compare({ source, path, loaded, since, until }: Query): Promise<Reconciliation> {
   const isWithin = (time: number): boolean => time >= since && time < until;
-  if (source === "seller") return reconcileSellers(readOurLines(path, since, until));
+  if (source === "seller") return reconcileSellers([...readOurLines(path, since, until)]);
   const prices = readCurrentPrices(loaded);
   if (source === "balance") {
     if (loaded === null)
       return fail("A balance is asked with the credentials of a config, and there is none.");
     const { reconcileBalances } = await import("./balances.ts");
-    const readLines = (from: number): readonly OurLine[] => readOurLines(path, from, Number.MAX_SAFE_INTEGER);
+    const readLines = (from: number) => readOurLines(path, from, Number.MAX_SAFE_INTEGER);
     return reconcileBalances({ path, channels: loaded.catalog.channels.values(), readLines });
   }
   const lines = readOurLines(path, since - EDGE_MS, until + EDGE_MS);
@@ -89,7 +89,7 @@ async function compare({ source, path, loaded, since, until }: Query): Promise<R
   if (tools.length > 0) {
     const history = readLogs(tools);
     reportUnread(history);
-    const own = lines.filter(({ client }) => tools.some((name) => name === client.tool));
+    const own = [...lines.filter(({ client }) => tools.some((name) => name === client.tool))];
     return reconcileLogs(
       [...history.entries.values()].filter(({ time }) => time >= since - EDGE_MS && time < until + EDGE_MS),
       own,
