@@ -19,6 +19,7 @@ import { readLoggedUsage } from "../../../src/dialects/meters/logged.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import type { ReceivedRequest } from "../../harness/upstreams/demo-upstream.ts";
 import { hasTool, startProgram, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
@@ -38,6 +39,8 @@ interface Scene {
     readonly env: Readonly<Record<string, string>>;
     readonly args?: readonly string[];
   };
+  /** What `LAST` stands for, the last one last. */
+  readonly findLast?: (home: string) => readonly string[];
   /** What has no entry in the log, by the prompt and the model. */
   readonly unlogged: ReadonlyArray<readonly [reason: string, prompt: RegExp, model?: RegExp]>;
   /** In the logs of newer versions, a session's total has what they do not list. This is in such a row. */
@@ -51,7 +54,14 @@ const BEGUN_BYTES = 2000;
 const GEMINI_SETTINGS = JSON.stringify({ security: { auth: { selectedType: "gemini-api-key" } } });
 const STOPPED = ["a stopped answer", /\[slow\]/] as const;
 const FAILED = ["an answer that broke off", /\[cut\]/] as const;
+/** Codex wants to know which thread is forked. */
+const LAST = "LAST";
 const codex = (...words: string[]): string[] => ["exec", "--skip-git-repo-check", ...words];
+
+/** By their names, which begin with their times. */
+function listLogs(home: string, pattern: string): string[] {
+  return [...new Bun.Glob(`**/${pattern}`).scanSync({ cwd: home, dot: true, absolute: true })].toSorted();
+}
 
 const SCENES: readonly Scene[] = [
   {
@@ -79,6 +89,7 @@ const SCENES: readonly Scene[] = [
       codex("[spawn 2]"),
       codex("resume", "--last", "Go on. [full]"),
       codex("resume", "--last", "Go on."),
+      codex("fork", LAST, "And a fork."),
       codex("resume", "--last", "[slow] please"),
       codex("resume", "--last", "[cut] please"),
       codex("resume", "--last", "After it was stopped."),
@@ -90,6 +101,12 @@ const SCENES: readonly Scene[] = [
         .concat("-c", "model_provider=direct"),
     }),
     unlogged: [STOPPED, FAILED],
+    // That of the user's last thread.
+    findLast: (home) =>
+      listLogs(home, "rollout-*.jsonl").flatMap((file) => {
+        const { payload } = JSON.parse(readFileSync(file, "utf8").split("\n")[0] ?? "");
+        return typeof payload.source === "string" ? [payload.id] : [];
+      }),
   },
   {
     tool: "gemini",
@@ -97,18 +114,14 @@ const SCENES: readonly Scene[] = [
     platform: "content",
     calls: [
       ["-y", "-p", "[spawn 1]"],
-      ["-y", "--resume", "latest", "-p", "Go on."],
+      ["-y", "--resume", "latest", "-p", "Go on. [spawn 1] [full]"],
       ["-y", "--resume", "latest", "-p", "[slow] please"],
       ["-y", "--resume", "latest", "-p", "After it was stopped."],
     ],
     direct: (url) => ({
       env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: "invented", GEMINI_CLI_TRUST_WORKSPACE: "true" },
     }),
-    unlogged: [
-      ["a request of its router", /./s, /flash-lite/],
-      ["a summary", /state_snapshot/, /pro/],
-      STOPPED,
-    ],
+    unlogged: [["a request of its router", /./s, /flash-lite/], ["a summary", /state_snapshot/], STOPPED],
     removesLogs: true,
   },
   {
@@ -175,14 +188,11 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
     console.log(rows.join("\n"));
   });
 
-  /** The request with `[slow]` that comes next has begun to be answered. */
+  /** The answer to a request with `[slow]` that is long, because a tool has many small ones, has begun. */
   async function waitForSlow(from: number): Promise<void> {
-    for (let index = from; ; index += 1) {
-      const request = await model.received(index);
-      if (!JSON.stringify(request.json).includes("[slow]")) continue;
-      while (request.sentBytes() < BEGUN_BYTES) await Bun.sleep(20);
-      return;
-    }
+    const isSlow = (request: ReceivedRequest): boolean =>
+      JSON.stringify(request.json).includes("[slow]") && request.sentBytes() >= BEGUN_BYTES;
+    while (!model.requests.slice(from).some(isSlow)) await Bun.sleep(20);
   }
 
   async function runScene(
@@ -193,7 +203,10 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
     const first = model.reported.length;
     const { env, args = [] } = scene.direct(model.url);
     for (const words of scene.calls) {
-      const call = words.map((each) => (gateway === null && each === UUID ? OTHER_UUID : each));
+      const call = words.map((each) => {
+        if (each === LAST) return scene.findLast?.(join(folder.path, "home")).at(-1) ?? "";
+        return gateway === null && each === UUID ? OTHER_UUID : each;
+      });
       const [word = "", ...others] = call;
       const direct = [scene.tool, ...(scene.tool === "codex" ? [word, ...args, ...others] : call)];
       const through = [
@@ -250,8 +263,10 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
   }
 
   function hasTotals({ total }: Scene, home: string): boolean {
-    const files = [...new Bun.Glob("**/*.jsonl").scanSync({ cwd: home, dot: true, absolute: true })];
-    return total !== undefined && files.some((file) => readFileSync(file, "utf8").includes(total));
+    return (
+      total !== undefined &&
+      listLogs(home, "*.jsonl").some((file) => readFileSync(file, "utf8").includes(total))
+    );
   }
 
   /** A stopped answer is in it as far as the tool had read it. */
@@ -281,7 +296,7 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
       try {
         const through = await runScene(scene, folder, gateway);
         const hidden = expectLogged(scene, home, through);
-        const lines = readOurLines(gateway.folder.join("ledger.jsonl"), 0, Number.MAX_SAFE_INTEGER);
+        const lines = [...readOurLines(gateway.folder.join("ledger.jsonl"), 0, Number.MAX_SAFE_INTEGER)];
         // Each request has its line, with the counts of the upstream unless it was stopped.
         expect(lines.map(({ requestId }) => requestId).toSorted()).toEqual(
           through.map(({ id }) => id).toSorted(),

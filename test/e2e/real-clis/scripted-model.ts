@@ -44,7 +44,12 @@ const SUBAGENTS: Readonly<Record<string, (prompt: string) => Input>> = {
     name: "part",
     mode: "sync",
   }),
-  spawn_agent: (message) => ({ task_name: "part", message, fork_turns: "none" }),
+  // The first one begins with a copy of what its parent has said.
+  spawn_agent: (message) => ({
+    task_name: "part",
+    message,
+    fork_turns: message.includes("[spawn") ? "all" : "none",
+  }),
   invoke_agent: (prompt) => ({ agent_name: "generalist", prompt }),
 };
 

@@ -89,7 +89,7 @@ async function compare({ source, path, loaded, since, until }: Query): Promise<R
   if (tools.length > 0) {
     const history = readLogs(tools);
     reportUnread(history);
-    const own = [...lines.filter(({ client }) => tools.some((name) => name === client.tool))];
+    const own = lines.filter(({ client }) => tools.some((name) => name === client.tool)).toArray();
     return reconcileLogs(
       [...history.entries.values()].filter(({ time }) => time >= since - EDGE_MS && time < until + EDGE_MS),
       own,
