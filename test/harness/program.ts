@@ -10,6 +10,9 @@ const built = process.env["GATEWAY_TEST_EXECUTABLE"];
 export const PROGRAM: readonly [string, ...string[]] =
   built === undefined || built === "" ? [process.execPath, MAIN] : [built];
 
+/** The status of a program that was asked to end by SIGTERM. Windows has no such signal: there it is killed. */
+export const STOPPED = process.platform === "win32" ? 143 : 0;
+
 const FROM_MACHINE =
   process.platform === "win32"
     ? /^(?:path|te?mp|system(?:root|drive)|windir|comspec|user(?:name|domain|profile)|(?:local)?appdata|wine\w+)$/i

@@ -1,5 +1,6 @@
 // Reads what the gateway takes from a host of the internet only when it is asked: prices and releases.
 
+import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
 const MAX_REDIRECTS = 5;
@@ -22,11 +23,18 @@ export async function fetchFromHost(place: URL, timeoutMs: number): Promise<Resp
 /** The parts of an answer, of which no more than `maxBytes` are read. */
 export async function* readParts(answer: Response, maxBytes: number): AsyncGenerator<Uint8Array> {
   let size = 0;
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length;
-    if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-    yield chunk;
+  try {
+    for await (const chunk of answer.body ?? []) {
+      size += chunk.length;
+      if (size > maxBytes) break;
+      yield chunk;
+    }
+  } catch (error) {
+    throw new Error(`the answer broke off: ${getErrorCode(error) || getErrorMessage(error)}`, {
+      cause: error,
+    });
   }
+  if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
 }
 
 export async function readBounded(answer: Response, maxBytes: number): Promise<string> {

@@ -8,7 +8,7 @@ import { formatBaseUrl } from "../access/running.ts";
 import type { RunningGateway } from "../access/running.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
-import { NO_PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
+import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
 import { findLosses } from "../tools/differences.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
@@ -33,8 +33,6 @@ function checkVariables(env: Environment): Finding[] {
   });
 }
 
-const PROXY_NAMES = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-
 /** The names alone, for one line: what `checkTools` explains. */
 export function listMisleading(address: { host: string; port: number }, env: Environment): string[] {
   const names = [...TOOLS.values()].flatMap(({ misleading }) =>
@@ -45,7 +43,9 @@ export function listMisleading(address: { host: string; port: number }, env: Env
 
 /** Proxies of which NO_PROXY does not exempt the gateway. */
 function findProxies(base: URL, env: Environment): string[] {
-  const proxies = PROXY_NAMES.filter((name) => (env[name] ?? "") !== "");
+  // On Windows each spelling reads the one variable that is there.
+  const there = new Set(Object.keys(env));
+  const proxies = PROXY_NAMES.filter((name) => there.has(name) && (env[name] ?? "") !== "");
   const lists = NO_PROXY_NAMES.map((name) => env[name] ?? "").filter((list) => list !== "");
   return lists.length > 0 && lists.every((list) => covers(list, base)) ? [] : proxies;
 }

@@ -307,12 +307,15 @@ function nameFormer(path: string): string {
   return `${path}.former`;
 }
 
-/** An open file keeps its name until it is closed, so it gets another one first. */
 function clearFormer(path: string): void {
-  const former = nameFormer(path);
-  if (PLATFORM.replacesOpen || !existsSync(former)) return;
+  if (!PLATFORM.replacesOpen) removeInUse(nameFormer(path), path);
+}
+
+/** An open file, or a program that runs, keeps its name until it is closed, so it gets that of a draft of `path` first. */
+export function removeInUse(file: string, path: string): void {
+  if (!existsSync(file)) return;
   const draft = nameDraft(path);
-  renameSync(former, draft);
+  renameSync(file, draft);
   try {
     rmSync(draft, { force: true });
   } catch {

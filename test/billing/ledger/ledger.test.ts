@@ -93,6 +93,10 @@ describe("a line", () => {
   });
 });
 
+const WINDOWS = process.platform === "win32";
+/** Windows opens and closes files slowly: fewer cuts are tried there. */
+const STEPS = WINDOWS ? 12 : 1;
+
 describe("exactly one line", () => {
   test("a request is appended once: a second time throws, and so does a request that was never opened", async () => {
     const ledger = openLedger(optionsFor(newLedgerPath()));
@@ -174,7 +178,7 @@ describe("exactly one line", () => {
     const bytes = readFileSync(whole);
     const journal = readFileSync(`${whole}.open`);
     const path = newLedgerPath();
-    for (let end = 0; end <= bytes.length; end += 7) {
+    for (let end = 0; end <= bytes.length; end += 7 * STEPS) {
       writeFileSync(path, bytes.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
       await openLedger(optionsFor(path)).close();
@@ -194,7 +198,7 @@ describe("exactly one line", () => {
     const journal = readFileSync(`${path}.open`);
     await openLedger(optionsFor(path)).close();
     const after = readFileSync(path);
-    for (let end = before.length; end <= after.length; end += 5) {
+    for (let end = before.length; end <= after.length; end += 5 * STEPS) {
       writeFileSync(path, after.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
       rmSync(`${path}.end`, { force: true });
@@ -208,7 +212,7 @@ describe("exactly one line", () => {
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
     const bytes = readFileSync(path);
-    for (let end = 0; end <= journal.length; end += 3) {
+    for (let end = 0; end <= journal.length; end += 3 * STEPS) {
       writeFileSync(path, bytes);
       writeFileSync(`${path}.open`, journal.subarray(0, end));
       rmSync(`${path}.end`, { force: true });
@@ -410,6 +414,12 @@ describe("a disk that cannot be written", () => {
 describe("a ledger that another program", () => {
   const displaced: readonly (readonly [string, (path: string) => void])[] = [
     ["moves away", (path) => renameSync(path, `${path}.moved`)],
+    ["empties", (path) => truncateSync(path)],
+    ["writes to", (path) => appendFileSync(path, "x\n")],
+  ];
+
+  // On Windows nobody can do that to an open file.
+  const possible: typeof displaced = [
     ["removes", (path) => rmSync(path)],
     [
       "replaces by a copy",
@@ -418,11 +428,9 @@ describe("a ledger that another program", () => {
         renameSync(`${path}.copy`, path);
       },
     ],
-    ["empties", (path) => truncateSync(path)],
-    ["writes to", (path) => appendFileSync(path, "x\n")],
   ];
 
-  test.each(displaced)(
+  test.each(WINDOWS ? displaced : [...displaced, ...possible])(
     "%s is noticed at the next request, which is refused; no line is lost",
     async (_, displace) => {
       const path = newLedgerPath();
@@ -481,7 +489,7 @@ describe("a ledger that another program", () => {
     expect(readWholeLedger(path).lines.map(({ id }) => id)).toEqual(["req_1", "req_2"]);
   });
 
-  test("removes while no request comes is noticed too", async () => {
+  test.skipIf(WINDOWS)("removes while no request comes is noticed too", async () => {
     const path = newLedgerPath();
     const ledger = openLedger(optionsFor(path));
     await bill(ledger, "req_1");
@@ -490,25 +498,28 @@ describe("a ledger that another program", () => {
     await ledger.close();
   });
 
-  test("removes in the middle of a write gets no line that no reader would find", async () => {
-    const path = newLedgerPath();
-    let removals = 0;
-    // The clock is read between the check and the write.
-    const now = (): number => {
-      if (removals === 1) rmSync(path, { force: true });
-      return Date.parse("2026-11-20T10:00:00Z");
-    };
-    const ledger = openLedger(optionsFor(path, { now }));
-    await ledger.open(intentOf("req_1"));
-    removals = 1;
-    ledger.append(draftOf("req_1"));
-    await until(() => ledger.problem !== null);
-    await ledger.close();
-    await openLedger(optionsFor(path)).close();
-    expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
-      ["req_1", "interrupted"],
-    ]);
-  });
+  test.skipIf(WINDOWS)(
+    "removes in the middle of a write gets no line that no reader would find",
+    async () => {
+      const path = newLedgerPath();
+      let removals = 0;
+      // The clock is read between the check and the write.
+      const now = (): number => {
+        if (removals === 1) rmSync(path, { force: true });
+        return Date.parse("2026-11-20T10:00:00Z");
+      };
+      const ledger = openLedger(optionsFor(path, { now }));
+      await ledger.open(intentOf("req_1"));
+      removals = 1;
+      ledger.append(draftOf("req_1"));
+      await until(() => ledger.problem !== null);
+      await ledger.close();
+      await openLedger(optionsFor(path)).close();
+      expect(readWholeLedger(path).lines.map(({ id, outcome }) => [id, outcome])).toEqual([
+        ["req_1", "interrupted"],
+      ]);
+    },
+  );
 });
 
 async function until(condition: () => boolean): Promise<void> {

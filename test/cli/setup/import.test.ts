@@ -1,11 +1,11 @@
 // Coming from another gateway: docs/coming-from.md, word for word, and what its examples leave out.
 
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { rmSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { rmSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
@@ -72,9 +72,7 @@ test("a credential goes into gateway.env, and no secret is printed or in the con
   const config = readFileSync(folder.join("gateway.yaml"), "utf8");
   for (const shown of [stdout, stderr, config]) expect(shown).not.toMatch(/sk-ant-api03-their-own|a-secret/);
   expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("=sk-ant-api03-their-own\n");
-  expect(["gateway.yaml", "gateway.env"].map((name) => statSync(folder.join(name)).mode & 0o777)).toEqual([
-    0o600, 0o600,
-  ]);
+  for (const name of ["gateway.yaml", "gateway.env"]) expectMode(folder.join(name), 0o600);
 });
 
 test("what has no counterpart is listed, and the rest is imported", async () => {

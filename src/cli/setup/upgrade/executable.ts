@@ -14,7 +14,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import { CREATE_NEW, nameDraft, openOwn, removeDrafts } from "../../../lib/files/own-file.ts";
+import { CREATE_NEW, nameDraft, openOwn, removeDrafts, removeInUse } from "../../../lib/files/own-file.ts";
 import { type FileLock, LockHeld, takeLock } from "../../../lib/files/file-lock.ts";
 import { PLATFORM } from "../../../lib/files/platform.ts";
 import { fail } from "../../terminal/terminal.ts";
@@ -26,7 +26,16 @@ export function namePrevious(executable: string): string {
 }
 
 /** Keeps a second upgrade of the same executable out. */
-export function lockExecutable(executable: string): FileLock {
+export async function whileLocked(executable: string, act: () => Promise<void> | void): Promise<void> {
+  const lock = lockExecutable(executable);
+  try {
+    await act();
+  } finally {
+    lock.release();
+  }
+}
+
+function lockExecutable(executable: string): FileLock {
   try {
     return takeLock(`${executable}.lock`);
   } catch (error) {
@@ -73,7 +82,8 @@ async function writeDraft(
 /** A second name of the same file, so that the first one is never without a file. */
 function keepPrevious(executable: string): void {
   const previous = namePrevious(executable);
-  rmSync(previous, { force: true });
+  // A gateway may still run it.
+  removeInUse(previous, executable);
   if (!PLATFORM.replacesOpen) return renameSync(executable, previous);
   try {
     linkSync(executable, previous);

@@ -5,12 +5,13 @@ import ownerFile from "../../../../packaging/owner.json" with { type: "json" };
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { getErrorCode, getErrorMessage } from "../../../lib/errors.ts";
+import { Refusal } from "../../../lib/refusal.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { VERSION } from "../../../lib/version.ts";
 import { fail, print, printNote } from "../../terminal/terminal.ts";
 import { findOwnCommand } from "../../tools/background.ts";
 import { restartWhenIdle } from "../service.ts";
-import { lockExecutable, namePrevious, replaceExecutable, swapPrevious } from "./executable.ts";
+import { namePrevious, replaceExecutable, swapPrevious, whileLocked } from "./executable.ts";
 import { download, readRelease, type Release, type ReleaseSource } from "./release.ts";
 
 /** Compiled in. */
@@ -33,7 +34,7 @@ export async function upgrade(flags: UpgradeFlags): Promise<void> {
   if (flags.undo === true) {
     if (manager !== null)
       fail(`A package manager installed this executable, and can install an earlier version.`);
-    undoUpgrade(place);
+    await undoUpgrade(place);
     return await restartWhenIdle();
   }
   const { releases, public_key: publicKey } = OWNER;
@@ -53,7 +54,7 @@ export async function upgradeExecutable(
   isCheck: boolean,
   current = VERSION,
 ): Promise<boolean> {
-  const release = await attempt(() => readRelease(source));
+  const release = await attempt(executable, () => readRelease(source));
   const order = Bun.semver.order(release.version, current);
   if (order < 0)
     fail(
@@ -67,7 +68,7 @@ export async function upgradeExecutable(
     print(`${release.version} is there; this is ${current}. \`gateway upgrade\` takes it.`);
     return false;
   }
-  await attempt(() => install(source, release, executable));
+  await attempt(executable, () => whileLocked(executable, () => install(source, release, executable)));
   printNote(`${executable} is ${release.version} now. \`gateway upgrade --undo\` goes back to ${current}.`);
   return true;
 }
@@ -77,16 +78,11 @@ async function install(source: ReleaseSource, release: Release, executable: stri
   const checksum =
     release.checksums.get(name) ??
     fail(`The release ${release.version} has no ${name}. Nothing was changed.`);
-  const lock = lockExecutable(executable);
-  try {
-    await replaceExecutable(
-      executable,
-      (take) => download(source, name, checksum, take),
-      (draft) => requireVersion(draft, release.version),
-    );
-  } finally {
-    lock.release();
-  }
+  await replaceExecutable(
+    executable,
+    (take) => download(source, name, checksum, take),
+    (draft) => requireVersion(draft, release.version),
+  );
 }
 
 /** What does not start here must not take the place of what does. */
@@ -96,13 +92,8 @@ function requireVersion(draft: string, version: string): void {
     throw new Error(`the new executable does not start here as ${version}`);
 }
 
-function undoUpgrade(executable: string): void {
-  const lock = lockExecutable(executable);
-  try {
-    swapPrevious(executable);
-  } finally {
-    lock.release();
-  }
+async function undoUpgrade(executable: string): Promise<void> {
+  await attempt(executable, () => whileLocked(executable, () => swapPrevious(executable)));
   const { stdout } = Bun.spawnSync([executable, "--version"], { stdin: "ignore", stderr: "ignore" });
   printNote(
     `${executable} is ${stdout.toString().trim()} again. The other one is ${namePrevious(executable)}.`,
@@ -131,14 +122,14 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOSPC: "there is no space left",
 };
 
-async function attempt<T>(act: () => Promise<T>): Promise<T> {
+async function attempt<T>(executable: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (error) {
+    if (error instanceof Refusal) throw error;
     const advice = ADVICE[getErrorCode(error)];
     if (advice === undefined)
       return fail(`The upgrade has failed, and nothing was changed: ${getErrorMessage(error)}.`);
-    const [executable = ""] = findOwnCommand();
     return fail(
       `The upgrade has failed, and nothing was changed: ${advice} in ${quoteWord(dirname(executable))}.`,
     );

@@ -6,6 +6,7 @@ import { encodeLine, hashLine } from "../../../../src/billing/ledger/line.ts";
 import { openLedger } from "../../../../src/billing/ledger/ledger.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
+import { STOPPED } from "../../../harness/program.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import {
   bill,
@@ -149,7 +150,7 @@ test("reprice writes through a running gateway, and two at once correct a reques
     // The holder writes its name after it has the lock.
     if (status !== 0) expect(stderr).toMatch(/reprice\.lock is held by (?:another )?process/);
   expect((await run(...args)).stdout).toContain('"corrections":0');
-  expect(await gateway.stop()).toBe(0);
+  expect(await gateway.stop()).toBe(STOPPED);
   upstream.stop();
   const lines = readWholeLedger(folder.join("ledger.jsonl")).lines;
   expect(lines.filter((line) => line["corrects"] !== undefined)).toHaveLength(3);
@@ -168,7 +169,7 @@ test.each(["a running gateway", "no gateway"])(
     const upstream = startDemoUpstream();
     const gateway = await startGateway({ config: makeConfig(upstream), folder });
     await gateway.noticed("the journal was missing or damaged");
-    if (how === "no gateway") expect(await gateway.stop()).toBe(0);
+    if (how === "no gateway") expect(await gateway.stop()).toBe(STOPPED);
     const found = await run("ledger", "verify", "--ledger", path);
     expect([found.status, found.stdout]).toEqual([1, expect.stringContaining("ledger.jsonl:2 mark_")]);
     const accepted = await run("ledger", "accept", "--ledger", path);
@@ -180,7 +181,7 @@ test.each(["a running gateway", "no gateway"])(
     expect((await run("ledger", "verify", "--ledger", path)).status).toBe(0);
     expect((await run("ledger", "show", "last", "--ledger", path)).stdout).toContain("Request req_1");
     expect(JSON.parse((await run("usage", "--ledger", path, "--json")).stdout).total.requests).toBe(1);
-    if (how !== "no gateway") expect(await gateway.stop()).toBe(0);
+    if (how !== "no gateway") expect(await gateway.stop()).toBe(STOPPED);
     upstream.stop();
   },
 );
@@ -212,7 +213,7 @@ test("tail shows the last lines, then new ones, unless --no-follow is given", as
     if (seen.length === 1) writeFileSync(path, `${added}\n`, { flag: "a" });
     else child.kill("SIGTERM");
   }
-  expect(await child.exited).toBe(0);
+  expect(await child.exited).toBe(STOPPED);
   expect(seen).toEqual(["req_3", "req_4"]);
 });
 
