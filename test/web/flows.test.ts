@@ -127,16 +127,14 @@ function ask(secret: string, model = "claude-haiku-4-5", at = gateway) {
   });
 }
 
-async function listSerious(page: Page): Promise<string[]> {
+async function listViolations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { violations } = await Reflect.get(globalThis, "axe").run();
-    return violations
-      .filter(({ impact }: { impact: string }) => impact === "serious" || impact === "critical")
-      .map(
-        ({ id, nodes }: { id: string; nodes: { html: string }[] }) =>
-          `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
-      );
+    return violations.map(
+      ({ id, nodes }: { id: string; nodes: { html: string }[] }) =>
+        `${id}: ${nodes.map(({ html }) => html).join(" ")}`,
+    );
   });
 }
 
@@ -271,11 +269,11 @@ test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the c
   const tree = page.getByRole("region", { name: "Agents" });
   await tree.getByRole("rowheader").first().waitFor();
   const names = await tree.getByRole("rowheader").allTextContents();
-  expect(names).toEqual(["main agent", "search", "fetch, level 2"]);
+  expect(names).toEqual(["main agent", "search", "fetch, level 2", "All together"]);
   const misses = page.getByRole("region", { name: "Cache misses" });
   expect(await misses.getByText("tools changed").count()).toBe(3);
   await misses.getByText("$0.4100").first().waitFor();
-  expect(await listSerious(page)).toEqual([]);
+  expect(await listViolations(page)).toEqual([]);
   await misses.getByRole("link").first().click();
   await page.getByText("Request req_tree_").waitFor();
   expect(problems).toEqual([]);
@@ -492,24 +490,24 @@ describe("for everybody", () => {
   ];
 
   test.skipIf(!hasBrowser).each(["light", "dark"] as const)(
-    "axe finds nothing serious, %s",
+    "axe finds nothing, neither in contrast nor in landmarks and titles, %s",
     async (colorScheme) => {
       const { page, context } = await signIn({ colorScheme });
       for (const view of VIEWS) {
         await page.goto(`${gateway.url}/console${view}`);
         await page.getByText("live", { exact: true }).waitFor();
         await page.getByText("Reading the ledger").waitFor({ state: "detached" });
-        expect([view, await listSerious(page)]).toEqual([view, []]);
+        expect([view, await listViolations(page)]).toEqual([view, []]);
       }
       await context.close();
     },
   );
 
-  test.skipIf(!hasBrowser)("axe finds nothing serious where nobody is signed in", async () => {
+  test.skipIf(!hasBrowser)("axe finds nothing where nobody is signed in", async () => {
     const page = await (await browser.newContext()).newPage();
     await page.goto(`${gateway.url}/console`);
     await page.getByText("You are not signed in").waitFor();
-    expect(await listSerious(page)).toEqual([]);
+    expect(await listViolations(page)).toEqual([]);
     await page.context().close();
   });
 
@@ -532,7 +530,7 @@ describe("for everybody", () => {
         await page.waitForFunction("!document.body.textContent.includes('Reading the ledger')");
         await page.evaluate("document.querySelector('.connection').append(': 12 open streams')");
         // Where there is room for the longest names, other numbers fit too.
-        for (const width of locale === "en-US" ? [360, 480, 768, 1280, 2560] : [360, 768]) {
+        for (const width of locale === "en-US" ? [360, 480, 600, 900, 1024, 1280, 2560] : [360, 900]) {
           await page.setViewportSize({ width, height: 800 });
           await page.evaluate("document.fonts.ready");
           await page.waitForFunction(PLOT_FITS);
@@ -542,20 +540,6 @@ describe("for everybody", () => {
       await context.close();
     },
   );
-
-  test.skipIf(!hasBrowser)("every view has its landmarks and one title", async () => {
-    const { page, context } = await signIn();
-    for (const view of VIEWS) {
-      await page.goto(`${gateway.url}/console${view}`);
-      await page.getByRole("navigation", { name: "Views" }).waitFor();
-      await page.getByRole("heading", { level: 1 }).waitFor({ state: "attached" });
-      const counts: number[] = [];
-      for (const role of ["banner", "main", "contentinfo"] as const)
-        counts.push(await page.getByRole(role, { includeHidden: true }).count());
-      expect([view, counts, await page.locator("h1").count()]).toEqual([view, [1, 1, 1], 1]);
-    }
-    await context.close();
-  });
 
   test.skipIf(!hasBrowser)("nothing moves where the system asks for less motion", async () => {
     const { page, context } = await signIn({ reducedMotion: "reduce" });
@@ -687,28 +671,6 @@ test.skipIf(!hasBrowser)(
     await context.close();
   },
 );
-
-test.skipIf(!hasBrowser)("a name keeps its colour when the period changes", async () => {
-  await ask(keyOf("messages"));
-  const { page, context } = await signIn();
-  const named = page.locator(".names tbody tr", { has: page.locator(".swatch") });
-  const colours = async (): Promise<Record<string, string>> => {
-    await named.first().waitFor();
-    const items = await named.all();
-    const pairs = items.map(async (item) => [
-      (await item.locator(".name").textContent()) ?? "",
-      (await item.locator(".swatch").getAttribute("style")) ?? "",
-    ]);
-    return Object.fromEntries(await Promise.all(pairs));
-  };
-  await page.goto(`${gateway.url}/console?period=30d&by=key`);
-  const month = await colours();
-  await page.goto(`${gateway.url}/console?period=today&by=key`);
-  const today = await colours();
-  expect(Object.keys(today).length).toBeGreaterThan(0);
-  expect(month).toMatchObject(today);
-  await context.close();
-});
 
 test.skipIf(!hasBrowser)("times are those of the config's time zone, whatever the browser's is", async () => {
   const zoned = await startGateway({ config: { ...makeConfig(upstream), timezone: "Asia/Kathmandu" } });

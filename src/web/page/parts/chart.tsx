@@ -314,7 +314,7 @@ function describePlot(
     width: box.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [12, 8, 0, 0],
+    padding: [12, 18, 0, 0],
     scales: {
       x: { time: false, range: () => [-0.6, spans.length - 0.4] },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },

@@ -6,7 +6,8 @@ import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
 
 const HEIGHT = 80;
-const ROOM_PX = 680;
+/** In the panel, also that of a phone. */
+const ROOM_PX = Math.min(680, window.innerWidth - 48);
 const MAX_STEP_PX = 18;
 
 const KIND_TITLES: Readonly<Record<string, string>> = {

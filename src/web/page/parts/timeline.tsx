@@ -20,7 +20,8 @@ const MARK_PX = 10;
 const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
-const ROOM_PX = 680;
+/** In the panel, also that of a phone. */
+const ROOM_PX = Math.min(680, window.innerWidth - 48);
 
 /** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
 export function Timeline({

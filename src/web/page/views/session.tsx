@@ -1,6 +1,6 @@
 // One session: its requests over time, its agents, and what its prompts missed in the cache.
 
-import { addUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
+import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type {
   AgentRow,
   LimitRow,
@@ -9,6 +9,7 @@ import type {
   RequestRow,
   RequestsReply,
   SessionReply,
+  SessionRow,
 } from "../../api.ts";
 import { Copy, Dialog, Failure, Name, Table } from "../parts/basic.tsx";
 import { ContextBars } from "../parts/context-bars.tsx";
@@ -67,7 +68,7 @@ function SessionBody({ data: { session, agents, limits, rise, context } }: { rea
           <ContextBars context={context} />
         </div>
       )}
-      <Agents agents={agents} />
+      <Agents agents={agents} session={session} />
       {misses.length > 0 && <Misses misses={misses} />}
     </div>
   );
@@ -139,7 +140,7 @@ function describeRefused(request: RequestRecord, session: string): TurnRow[] {
   ];
 }
 
-function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
+function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; readonly session: SessionRow }) {
   return (
     <Table
       name="Agents"
@@ -153,7 +154,12 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
     >
       {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
         <tr key={name}>
-          <th scope="row" class={`name agent d${Math.min(depth, MAX_INDENT)}`} title={name}>
+          <th
+            scope="row"
+            class="name"
+            title={name}
+            style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}
+          >
             {name === "" ? "main agent" : name}
             <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
           </th>
@@ -163,6 +169,15 @@ function Agents({ agents }: { readonly agents: readonly AgentRow[] }) {
           <td class="number">{formatUsd(charge, 4)}</td>
         </tr>
       ))}
+      {agents.length > 1 && (
+        <tr class="sum">
+          <th scope="row">All together</th>
+          <td class="more" />
+          <td class="number">{formatCount(session.requests)}</td>
+          <td class="number">{formatRate(session.cache_hit_rate)}</td>
+          <td class="number">{formatUsd(session.charge_usd, 4)}</td>
+        </tr>
+      )}
     </Table>
   );
 }
@@ -186,6 +201,19 @@ function Misses({ misses }: { readonly misses: readonly Miss[] }) {
             <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
           </tr>
         ))}
+        {misses.length > 1 && (
+          <tr class="sum">
+            <th scope="row">All together</th>
+            <td />
+            <td class="number">{formatCount(misses.reduce((sum, { tokens }) => sum + tokens, 0))}</td>
+            <td class="number">
+              {formatUsd(
+                writeUsd(misses.reduce((sum, { usd }) => addUsd(sum, parseUsd(usd ?? "0")), ZERO_USD)),
+                4,
+              )}
+            </td>
+          </tr>
+        )}
       </Table>
     </div>
   );
