@@ -630,6 +630,43 @@ describe("the latest requests", () => {
   });
 });
 
+test.skipIf(!hasBrowser)("a browser can install the page, if its window is not a private one", async () => {
+  const { page, context } = await signIn();
+  const devtools = await context.newCDPSession(page);
+  const { installabilityErrors: why } = await devtools.send("Page.getInstallabilityErrors");
+  expect(why.map(({ errorId }) => errorId)).toEqual(["in-incognito"]);
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("a view says that it is still counting for another period", async () => {
+  const { page, context } = await signIn();
+  await page.getByText("as of").first().waitFor();
+  const counted = Promise.withResolvers<void>();
+  await page.route(/api\/overview\?period=30d/, async (route) => {
+    await counted.promise;
+    await route.continue();
+  });
+  await page.getByLabel("Period").selectOption("30d");
+  const counting = page.getByText("counting …", { exact: true });
+  await counting.waitFor();
+  counted.resolve();
+  await counting.waitFor({ state: "detached" });
+  await page.getByText("as of").first().waitFor();
+  await context.close();
+});
+
+test.skipIf(!hasBrowser)("on paper, an open panel stands alone", async () => {
+  const { page, context } = await signIn();
+  await page.goto(`${gateway.url}/console/sessions/${TREE}`);
+  await page.getByRole("region", { name: "Timeline" }).waitFor();
+  await page.emulateMedia({ media: "print" });
+  const shown = await page.evaluate(
+    `["dialog .timeline", ".bar", ".foot", "main > .card"].map((each) => document.querySelector(each).checkVisibility())`,
+  );
+  expect(shown).toEqual([true, false, false, false]);
+  await context.close();
+});
+
 test.skipIf(!hasBrowser)("an address with an unknown period says which ones there are", async () => {
   const { page, context } = await signIn();
   await page.goto(`${gateway.url}/console?period=99y`);
