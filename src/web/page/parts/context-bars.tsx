@@ -6,8 +6,9 @@ import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
 
 const HEIGHT = 80;
-/** In the panel, also that of a phone. */
-const ROOM_PX = Math.min(680, window.innerWidth - 48);
+const ROOM_PX = 680;
+/** Beside it in a panel, on a phone. */
+const MARGIN_PX = 48;
 const MAX_STEP_PX = 18;
 
 const KIND_TITLES: Readonly<Record<string, string>> = {
@@ -22,7 +23,8 @@ const KIND_TITLES: Readonly<Record<string, string>> = {
 export function ContextBars({ context }: { readonly context: SessionReply["context"] }) {
   const found = new Set(context.flatMap(({ tokens }) => Object.keys(tokens)));
   const kinds = [...new Set([...Object.keys(KIND_TITLES), ...found])].filter((kind) => found.has(kind));
-  const step = Math.max(4, Math.min(MAX_STEP_PX, ROOM_PX / context.length));
+  const room = Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
+  const step = Math.max(4, Math.min(MAX_STEP_PX, room / context.length));
   const width = step * context.length;
   const most = Math.max(1, ...context.map(({ tokens }) => sum(Object.values(tokens))));
   const last = context.at(-1)?.tokens ?? {};

@@ -20,8 +20,9 @@ const MARK_PX = 10;
 const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
-/** In the panel, also that of a phone. */
-const ROOM_PX = Math.min(680, window.innerWidth - 48);
+const ROOM_PX = 680;
+/** Beside it in a panel, on a phone. */
+const MARGIN_PX = 48;
 
 /** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
 export function Timeline({
@@ -34,7 +35,8 @@ export function Timeline({
   readonly agents: readonly string[];
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
-  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, ROOM_PX / Math.max(1, turns.length)));
+  const room = Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
+  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, room / Math.max(1, turns.length)));
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const [first] = turns;
