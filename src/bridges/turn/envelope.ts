@@ -12,7 +12,7 @@ const ENVELOPE_START = "gw1.";
 
 export interface Envelopes {
   readonly close: (seal: Seal) => string;
-  /** Null for anything but an envelope that was closed here, for this upstream. */
+  /** What the envelope holds. Null: it is no envelope, it was changed, or it was closed for another upstream. */
   readonly open: (text: unknown) => Seal | null;
 }
 

@@ -6,7 +6,7 @@ import type { Json } from "../common/strict-json.ts";
 import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
 
-/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and the client is told. A list:
+/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. A list:
  *  options, whose upstream decides. */
 export type FieldRule = "kept" | "silent" | "noted" | "refused" | readonly OptionName[];
 
@@ -72,7 +72,7 @@ export function settleOptions({ options, names, notes }: Conversation, support: 
   return settled;
 }
 
-/** The client is told, unless it had not asked. */
+/** Removes options. `x-gateway-adjusted` names those that the client had set. */
 export function leaveOut(
   { names, notes }: Pick<Conversation, "names" | "notes">,
   options: Options,

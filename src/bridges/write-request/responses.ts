@@ -217,9 +217,9 @@ function writeResult({ id, parts, failed }: Result, marks: boolean): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);
   const [first, ...rest] = parts;
-  const told =
+  const marked =
     first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...rest] : parts;
-  const output = isPlain ? joinTexts(told, "\n") : told.map((part) => writePart(part, marks));
+  const output = isPlain ? joinTexts(marked, "\n") : marked.map((part) => writePart(part, marks));
   return { type: "function_call_output", call_id, output: output.length === 0 ? "" : output };
 }
 

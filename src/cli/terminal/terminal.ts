@@ -138,13 +138,14 @@ export function askSome(
   message: string,
   choices: readonly Choice[],
   initial: readonly string[],
+  required = true,
 ): Promise<string[]> {
   const question = { message: escapeLines(message), options: escapeLabels(choices) };
   return ask<string[]>((prompts) =>
     prompts.multiselect<string>({
       ...question,
       initialValues: [...initial],
-      required: true,
+      required,
       ...PROMPT_OPTIONS,
     }),
   );

@@ -191,6 +191,9 @@ describe("gateway init", () => {
   });
 });
 
+/** The keys of an owner who has Claude Code on OpenAI's models, too. */
+const CONVERTED = ["codex", "claude-openai"];
+
 describe("gateway init on a terminal", () => {
   /** Sets up a relay at the given address, up to the question for its credential. */
   const beginRelay = async (url: string) => {
@@ -253,6 +256,21 @@ describe("gateway init on a terminal", () => {
     expect(await screen.status).toBe(1);
     expect(seen.join()).toContain("abc");
     expect(existsSync(path())).toBe(false);
+  });
+
+  test.each([
+    ["nothing is chosen: the provider's own group is all", KEYS.enter, ["codex"]],
+    ["the provider is marked: Claude Code has a group that converts", KEYS.space + KEYS.enter, CONVERTED],
+  ])("offers Claude Code on a provider whose key it found, and %s", async (_, answer, groups) => {
+    const screen = runOnTerminal({ folder: folder.path, env: { OPENAI_API_KEY: "x" } }, "init");
+    await screen.shows("OPENAI_API_KEY is set");
+    screen.press(KEYS.enter);
+    await screen.shows("Claude Code on OpenAI");
+    screen.press(answer);
+    expect(await screen.status).toBe(0);
+    const { catalog } = loadConfig(path(), {}, { missing: "keep" });
+    expect([...catalog.groups.values()].filter(({ convert }) => convert).length).toBe(groups.length - 1);
+    expect([...catalog.keys.keys()]).toEqual([...groups]);
   });
 
   test("--yes asks nothing", async () => {

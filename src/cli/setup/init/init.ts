@@ -156,6 +156,7 @@ async function askForClaude(providers: readonly Provider[]): Promise<Provider[]>
     "Claude Code can use other models, too: its requests are then converted. On which? (enter: none)",
     fitting.map(({ preset }) => ({ value: preset.id, label: `Claude Code on ${preset.title}` })),
     [],
+    false,
   );
   return providers.map((each) => (wanted.includes(each.preset.id) ? { ...each, claude: true } : each));
 }
