@@ -96,8 +96,8 @@ function printLifetimes({ rows, total, leftOut }: LifetimeReport): void {
   for (const { text, help } of advice) print(`${text} ${help}.`);
   if (advice.length === 0) print("No other lifetime would have been cheaper.");
   printNote(
-    "Computed from the pauses between the requests of each agent. Kept alive: 5 minutes, and up to two requests " +
-      `in a pause (here ${formatCount(total.pings, "request")}) that read prompts of 20,000 tokens and more again. No tool has a setting for it.`,
+    "Computed from the pauses between the requests of each agent. Kept alive: 5 minutes, and up to two requests in a pause, " +
+      `also after an agent's last request (here ${total.pings.toLocaleString("en-US")}), that read prompts of 20,000 tokens and more again. No tool has a setting for it.`,
   );
   if (leftOut > 0)
     printNote(

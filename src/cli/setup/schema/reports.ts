@@ -167,7 +167,7 @@ export const cacheLifetime = z.looseObject({
       /** The lifetime that most of the written tokens had. */
       had: lifetime,
       /** The other one, if it would have been cheaper. */
-      better: z.looseObject({ lifetime, saved_usd: decimal, setting: z.string() }).nullable(),
+      better: z.looseObject({ lifetime, saved_usd: decimal, setting: z.string().nullable() }).nullable(),
     }),
   ),
   total: lifetimes,

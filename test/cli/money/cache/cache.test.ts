@@ -131,3 +131,28 @@ test("cache --lifetime names the setting that would have been cheaper, in the ta
   const shown = await run("sessions", "show", "s-1", "--ledger", paused);
   expect(shown.stderr).toContain("Set ENABLE_PROMPT_CACHING_1H=1.");
 });
+
+test.each([
+  ["pi", "Set PI_CACHE_RETENTION=long.", "PI_CACHE_RETENTION=long"],
+  ["opencode", "opencode has no setting for it.", null],
+  ["a-script", 'Set `"ttl": "1h"` in its `cache_control`.', '`"ttl": "1h"` in its `cache_control`'],
+])(
+  "cache --lifetime says with which setting %s asks for an hour, or that it has none",
+  async (tool, help, setting) => {
+    const line = (id: string, time: string) => ({
+      id,
+      time,
+      client: { tool, session: "s-1" },
+      model: "claude-sonnet-4-5",
+      usage: { cache_write_5m: 100_000 },
+    });
+    const lapsed = { cache: { missed: 100_000, usd: "0.345", because: "lifetime_passed" } };
+    const paused = writeLedger([
+      line("p1", "2026-11-20T10:00:00.000Z"),
+      { ...line("p2", "2026-11-20T10:30:00.000Z"), ...lapsed },
+    ]);
+    expect((await run("cache", "--lifetime", "--ledger", paused)).stdout).toContain(help);
+    const { stdout } = await run("cache", "--lifetime", "--json", "--ledger", paused);
+    expect(JSON.parse(stdout).rows[0].better.setting).toBe(setting);
+  },
+);
