@@ -15,6 +15,7 @@ import { checkConfigText } from "../file/load.ts";
 import { configSchema, keysSchema } from "../schema.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { ConfigError } from "../yaml/problems.ts";
+import { locateWorker } from "../../lib/files/worker.ts";
 
 /** The check of a shorter text takes less than 10 ms. */
 export const MAX_QUICK_LENGTH = 8 * 1024;
@@ -68,7 +69,7 @@ export async function checkInBackground(
 /** Null if the thread failed. */
 function askThread(question: CheckQuestion, signal: AbortSignal): Promise<CheckAnswer | null> {
   const answer = Promise.withResolvers<CheckAnswer | null>();
-  const worker = new Worker(locateWorker());
+  const worker = new Worker(locateWorker(import.meta.url, "config/reload"));
   // The gateway's process may end while it runs.
   worker.unref();
   const end = (): void => answer.reject(signal.reason);
@@ -80,10 +81,4 @@ function askThread(question: CheckQuestion, signal: AbortSignal): Promise<CheckA
     signal.removeEventListener("abort", end);
     worker.terminate();
   });
-}
-
-/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
-function locateWorker(): URL {
-  const isSource = import.meta.url.endsWith("/reload/check.ts");
-  return new URL(isSource ? "./worker.ts" : "./config/reload/worker.js", import.meta.url);
 }

@@ -5,6 +5,7 @@ import { statSync } from "node:fs";
 import { Refusal } from "../../lib/refusal.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Question, QuestionName, Questions } from "./question.ts";
+import { locateWorker } from "../../lib/files/worker.ts";
 
 const IDLE_MS = 30_000;
 /** A question reads so much in a moment: less than this waits for one. */
@@ -77,7 +78,7 @@ export class Reports {
   }
 
   #start(): Worker {
-    const worker = new Worker(locateWorker());
+    const worker = new Worker(locateWorker(import.meta.url, "web/reports"));
     // The gateway's process may end while it runs.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent) => {
@@ -107,10 +108,4 @@ export function isWorthFollowing(sizes: {
 }): boolean {
   const { before, seen, followed } = sizes;
   return Math.abs(seen - followed) >= MANY_BYTES && Math.abs(seen - before) <= DENSE_BYTES;
-}
-
-/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
-function locateWorker(): URL {
-  const isSource = import.meta.url.endsWith("/reports/reports.ts");
-  return new URL(isSource ? "./worker.ts" : "./web/reports/worker.js", import.meta.url);
 }

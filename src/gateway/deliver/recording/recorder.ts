@@ -12,6 +12,7 @@ import type { Request } from "../../request.ts";
 import { requestFields } from "../../upstream/headers.ts";
 import { type Kept, Tap, TappedExchange } from "./tap.ts";
 import type { Done, Job, Settings } from "./worker.ts";
+import { locateWorker } from "../../../lib/files/worker.ts";
 
 /** What running requests and waiting ones hold together. */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
@@ -180,7 +181,7 @@ export class RequestRecorder implements Recorder {
   }
 
   #start(): Worker {
-    const worker = new Worker(locateWorker());
+    const worker = new Worker(locateWorker(import.meta.url, "gateway/deliver/recording"));
     // The gateway's process may end while it runs.
     worker.unref();
     worker.addEventListener("message", ({ data }: MessageEvent<Done>) => this.#note(data));
@@ -262,10 +263,4 @@ function copy(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
     at += chunk.length;
   }
   return bytes;
-}
-
-/** In the executable, modules are parts of files in its root, and a worker keeps the place of its source. */
-function locateWorker(): URL {
-  const isSource = import.meta.url.endsWith("/recording/recorder.ts");
-  return new URL(isSource ? "./worker.ts" : "./gateway/deliver/recording/worker.js", import.meta.url);
 }
