@@ -4,6 +4,7 @@ import { InvalidArgumentError } from "commander";
 import type { ReplayFlags } from "../cli/serve/replay.ts";
 import type { ServeFlags } from "../cli/serve/serve.ts";
 import { CONFIG, type CommandTable, type Parameter } from "../cli/terminal/command.ts";
+import { refuseUsage } from "../cli/terminal/terminal.ts";
 import { SHELLS } from "../cli/tools/environment/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
 import { JSON_FORM } from "./flags.ts";
@@ -96,6 +97,11 @@ export const USE: CommandTable = {
         { choices: ["fast", "recorded"] },
       ],
       ["--ledger <file>", "with --replay: write lines with a charge of 0 to this file"],
+      [
+        "--until <turn>",
+        "with --replay: answer up to this request of the recording; later ones go to the running gateway",
+        { read: readTurn },
+      ],
       ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
       [
         "--log <form>",
@@ -116,10 +122,13 @@ export const USE: CommandTable = {
         "log one JSON document per request",
       ],
     ],
-    run: async (flags: ServeFlags & Partial<ReplayFlags>) =>
-      flags.replay === undefined
+    run: async (flags: ServeFlags & Partial<ReplayFlags>) => {
+      const { replay } = flags;
+      requireTogether(flags);
+      return replay === undefined
         ? (await import("../cli/serve/serve.ts")).serve(flags)
-        : (await import("../cli/serve/replay.ts")).serveReplay({ ...flags, replay: flags.replay }),
+        : (await import("../cli/serve/replay.ts")).serveReplay({ ...flags, replay });
+    },
   },
   open: {
     about: "open the console's page in the browser, signed in",
@@ -146,6 +155,24 @@ export const USE: CommandTable = {
     run: async (flags) => (await import("../cli/console/console.ts")).runConsole(flags),
   },
 };
+
+const OF_REPLAYS = ["pace", "ledger", "until"] as const;
+
+/** A flag that would do nothing is a mistake. */
+function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
+  const alone = flags.replay === undefined ? OF_REPLAYS.find((name) => flags[name] !== undefined) : undefined;
+  if (alone !== undefined) refuseUsage(`--${alone} belongs to --replay.`);
+  if (flags.replay === undefined) return;
+  const [other] = [...(flags.demo === true ? ["--demo"] : []), ...(flags.curl === true ? ["--curl"] : [])];
+  if (other !== undefined) refuseUsage(`${other} and --replay exclude each other.`);
+  if (flags.log === "json") refuseUsage("--log json: a replay writes text only.");
+}
+
+function readTurn(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new InvalidArgumentError("A turn is the number of a request, as `gateway recordings show` has it.");
+  return Number(text);
+}
 
 function readPort(text: string): number {
   const port = Number(text);

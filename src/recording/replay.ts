@@ -1,5 +1,6 @@
 // Finds the recorded exchange for each request of a replay: the first one that was not used yet and is the same request.
-// One that is asked again after that, such as a list of models, gets the same answer again.
+// One that is asked again after that, such as a list of models, gets the same answer again. A replay can end at a turn: later
+// requests are somebody else's then.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Comparable, type Difference, findDifference, readComparable } from "./match.ts";
@@ -16,6 +17,8 @@ export interface Asked {
 
 export type Found =
   | { readonly kind: "found"; readonly exchange: RecordedExchange; readonly place: number }
+  /** It comes after the turn at which the replay ends. */
+  | { readonly kind: "later" }
   /** `why`: for people. It may quote the request. `where`: it does not. */
   | { readonly kind: "miss"; readonly where: string; readonly why: string };
 
@@ -30,10 +33,14 @@ interface Entry {
 export class Replay {
   readonly #recording: Recording;
   readonly #entries: readonly Entry[];
+  readonly #until: number;
   misses = 0;
+  later = 0;
 
-  constructor(recording: Recording) {
+  /** `until`: the place of the last request that is answered. */
+  constructor(recording: Recording, until = Number.POSITIVE_INFINITY) {
     this.#recording = recording;
+    this.#until = until;
     this.#entries = recording.exchanges.map((exchange, index) => ({
       exchange,
       place: index + 1,
@@ -44,33 +51,45 @@ export class Replay {
   }
 
   get total(): number {
-    return this.#entries.length;
+    return Math.min(this.#until, this.#entries.length);
   }
 
   get used(): number {
-    return this.#entries.filter(({ isUsed }) => isUsed).length;
+    return this.#entries.filter(({ isUsed, place }) => isUsed && place <= this.#until).length;
   }
 
-  find({ method, target, body, transport }: Asked): Found {
+  find(asked: Asked): Found {
+    const differences = new Map<Entry, Difference>();
+    const entry = this.#findSame(asked, differences);
+    const isOver = this.#entries[this.#until - 1]?.isUsed === true;
+    // Only what is no turn is asked again.
+    const isLater =
+      entry === null
+        ? isOver
+        : entry.place > this.#until || (isOver && entry.isUsed && asked.method !== "GET");
+    if (entry !== null) entry.isUsed = true;
+    if (isLater) {
+      this.later += 1;
+      return { kind: "later" };
+    }
+    if (entry !== null) return { kind: "found", exchange: entry.exchange, place: entry.place };
+    this.misses += 1;
+    return explainMiss(`${asked.method} ${pathOf(asked.target)}`, differences);
+  }
+
+  /** One that was not used, or else the one that was used last. Notes how others differ. */
+  #findSame({ method, target, body, transport }: Asked, differences: Map<Entry, Difference>): Entry | null {
     const route = nameRoute(method, target, transport);
     const all = this.#entries.filter((entry) => entry.route === route);
     const sent = readComparable(body);
-    const differences = new Map<Entry, Difference>();
-    for (const entry of [
-      ...all.filter(({ isUsed }) => !isUsed),
-      ...all.filter(({ isUsed }) => isUsed).toReversed(),
-    ]) {
+    const used = all.filter(({ isUsed }) => isUsed).toReversed();
+    for (const entry of [...all.filter(({ isUsed }) => !isUsed), ...used]) {
       entry.body ??= readComparable(this.#recording.readBody(entry.exchange.request.body));
       const difference = findDifference(entry.body, sent);
-      if (difference !== null) {
-        differences.set(entry, difference);
-        continue;
-      }
-      entry.isUsed = true;
-      return { kind: "found", exchange: entry.exchange, place: entry.place };
+      if (difference === null) return entry;
+      differences.set(entry, difference);
     }
-    this.misses += 1;
-    return explainMiss(`${method} ${pathOf(target)}`, differences);
+    return null;
   }
 
   readAnswer({ response }: RecordedExchange): Buffer[] {

@@ -1,26 +1,35 @@
-// `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream.
+// `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream, but
+// with `--until TURN`: later turns go to the gateway that runs with the config.
 
 import { pathOf } from "../../dialects/path.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { GENESIS, type LineDraft, lineSchema } from "../../billing/ledger/line.ts";
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { writeErrorEvent } from "../../dialects/formats/responses-websocket.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
 import { recognise } from "../../dialects/index.ts";
 import { createIdSource } from "../../gateway/intake/call.ts";
+import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
 import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
+import { createClient } from "../../lib/http1/client/client.ts";
 import { decodeBody } from "../../lib/http1/encoding.ts";
 import { listen } from "../../lib/http1/server/server.ts";
-import type { Exchange, Field } from "../../lib/http1/types.ts";
+import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
 import { MemoryBudget } from "../../lib/memory/memory-budget.ts";
 import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
 import { WebSocketPeer } from "../../lib/websocket/peer.ts";
 import { type Asked, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/exchange.ts";
+import type { Recording } from "../../recording/store.ts";
 import type { Message } from "../../lib/websocket/frames.ts";
+import type { LogForm } from "../live/request-log.ts";
+import { openConfig } from "../access/config.ts";
+import { MAX_BODY_BYTES, passedFields, relay } from "../access/relay.ts";
+import { findRunning, formatBaseUrl } from "../access/running.ts";
 import { findRecording } from "../money/recordings/recordings.ts";
-import { print, printNote } from "../terminal/terminal.ts";
+import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 
 export interface ReplayFlags {
   readonly replay: string;
@@ -29,12 +38,13 @@ export interface ReplayFlags {
   readonly config?: string;
   readonly ledger?: string;
   readonly pace?: "recorded" | "fast";
+  readonly until?: number;
+  readonly log: LogForm;
 }
 
 const LOOPBACK = "127.0.0.1";
 const HOSTS = new OwnHosts(LOOPBACK);
 const DEFAULT_PORT = 4141;
-const MAX_BODY_BYTES = 256 * 1024 * 1024;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
 /** They are written anew, or belong to another connection. */
 const OWN_FIELDS = new Set([
@@ -49,21 +59,49 @@ const OWN_FIELDS = new Set([
 /** Returns the exit status: 1 if a request was not in the recording. */
 export async function serveReplay(flags: ReplayFlags): Promise<number> {
   const recording = findRecording(flags.replay, flags.config === undefined ? {} : { config: flags.config });
+  const gateway = flags.until === undefined ? null : await findGateway(flags, recording, flags.until);
   const ledger = flags.ledger === undefined ? null : openReplayLedger(flags.ledger);
-  const server = new ReplayServer(new Replay(recording), ledger, flags.pace ?? "fast");
+  const replay = new Replay(recording, flags.until);
+  const server = new ReplayServer(replay, { ledger, gateway, pace: flags.pace ?? "fast", log: flags.log });
   const listener = listen({
     hostname: LOOPBACK,
-    port: flags.port ?? DEFAULT_PORT,
+    // The gateway has the default one.
+    port: flags.port ?? (gateway === null ? DEFAULT_PORT : 0),
     onExchange: (exchange) => void server.receive(exchange),
     onError: (error) => printNote(getErrorMessage(error)),
   });
   const stopped = waitForSignal();
   print(`gateway is ready on ${describeBaseUrl(LOOPBACK, listener.port)}`);
-  print(`replay: ${recording.folder} (${recording.exchanges.length} requests), any key is accepted`);
+  print(
+    gateway === null
+      ? `replay: ${recording.folder} (${replay.total} requests), any key is accepted`
+      : `replay: ${recording.folder} until request ${replay.total}; later ones go to the gateway on ${describeBaseUrl(gateway.host, gateway.port)}, need a key of it, and are charged`,
+  );
   await stopped;
   listener.stopNow();
+  server.close();
   await ledger?.close();
   return server.report();
+}
+
+/** The gateway that gets the later turns. */
+async function findGateway(flags: ReplayFlags, { exchanges }: Recording, until: number): Promise<Origin> {
+  if (until < 1 || until > exchanges.length)
+    refuseUsage(`--until: the recording has the requests 1 to ${exchanges.length}.`);
+  const overSocket = exchanges.slice(0, until).findIndex(({ transport }) => transport !== undefined);
+  // The upstream knows the turns of a WebSocket by their connection.
+  if (overSocket >= 0)
+    fail(
+      `--until: request ${overSocket + 1} came over a WebSocket, which cannot go on elsewhere. Record over HTTP.`,
+    );
+  const { catalog, path } = openConfig(flags);
+  const running = await findRunning(catalog.ledger.path);
+  if (running === null)
+    return fail(
+      `--until: later turns go to the gateway of ${path}, and it is not running. Start it with \`gateway serve\`.`,
+    );
+  const { hostname, port } = new URL(formatBaseUrl(running.address));
+  return { tls: false, host: hostname, port: Number(port) };
 }
 
 function openReplayLedger(path: string): Ledger {
@@ -77,57 +115,83 @@ function waitForSignal(): Promise<void> {
   });
 }
 
+interface ReplayOptions {
+  readonly ledger: Ledger | null;
+  readonly pace: "recorded" | "fast";
+  readonly log: LogForm;
+  /** Null: the recording has all answers. */
+  readonly gateway: Origin | null;
+}
+
 class ReplayServer {
   readonly #replay: Replay;
-  readonly #ledger: Ledger | null;
-  readonly #pace: "recorded" | "fast";
+  readonly #options: ReplayOptions;
   readonly #newId = createIdSource(Date.now);
   readonly #memory = new MemoryBudget(MAX_BODY_BYTES);
+  readonly #client = createClient();
 
-  constructor(replay: Replay, ledger: Ledger | null, pace: "recorded" | "fast") {
+  constructor(replay: Replay, options: ReplayOptions) {
     this.#replay = replay;
-    this.#ledger = ledger;
-    this.#pace = pace;
+    this.#options = options;
+  }
+
+  close(): void {
+    this.#client.close();
   }
 
   report(): number {
-    const { used, total, misses } = this.#replay;
-    print(`replayed ${used} of ${total} requests; not in the recording: ${misses}`);
+    const { used, total, misses, later } = this.#replay;
+    const live = this.#options.gateway === null ? "" : `; sent to the gateway: ${later}`;
+    print(`replayed ${used} of ${total} requests; not in the recording: ${misses}${live}`);
     return misses === 0 ? 0 : 1;
   }
 
   async receive(exchange: Exchange): Promise<void> {
     const id = this.#newId();
     const recognised = recognise(exchange, NAMING);
+    const { dialect } = recognised;
+    const { method, target } = exchange;
     try {
       requireLocal(exchange);
       if (recognised.kind === "own") return answerOwn(exchange, id);
       if (recognised.kind === "upgrade") return this.#upgrade(exchange, id);
-      const bytes = await exchange.readBody(MAX_BODY_BYTES);
-      const body = await decodeBody(bytes, exchange.field("content-encoding"), MAX_BODY_BYTES);
-      await this.#answer(
-        exchange,
-        id,
-        this.#find({ method: exchange.method, target: exchange.target, body }),
-      );
+      const body = await exchange.readBody(MAX_BODY_BYTES);
+      const plain = await decodeBody(body, exchange.field("content-encoding"), MAX_BODY_BYTES);
+      const recorded = this.#find({ method, target, body: plain });
+      if (recorded === null) this.#passOn(exchange, body, dialect);
+      else await this.#answer(exchange, id, recorded);
     } catch (error) {
       const known =
         error instanceof GatewayError ? error : new GatewayError("bad_request", getErrorMessage(error));
       // Tools try again what may be a passing fault. This is none.
       exchange.addReplyFields([["x-should-retry", "false"]]);
-      refuse(exchange, known, recognised.dialect, id);
+      refuse(exchange, known, dialect, id);
     }
   }
 
-  #find(asked: Asked): RecordedExchange {
+  /** Null: it comes later. */
+  #find(asked: Asked): RecordedExchange | null {
     const found = this.#replay.find(asked);
-    if (found.kind === "found") {
-      print(`${asked.method} ${pathOf(asked.target)}: request ${found.place} of the recording`);
-      return found.exchange;
+    if (found.kind !== "miss") {
+      const what = found.kind === "later" ? "sent to the gateway" : `request ${found.place} of the recording`;
+      if (this.#options.log !== "off") print(`${asked.method} ${pathOf(asked.target)}: ${what}`);
+      return found.kind === "later" ? null : found.exchange;
     }
     // A log has no prompts.
     printNote(`not in the recording: ${found.where}`);
     throw new GatewayError("bad_request", `This is not in the recording: ${found.why}.`);
+  }
+
+  #passOn(exchange: Exchange, body: Uint8Array, dialect: Dialect): void {
+    const { gateway } = this.#options;
+    if (gateway === null) throw new Error("a replay without a gateway has no later turns");
+    relay(this.#client, exchange, {
+      origin: gateway,
+      fields: passedFields(exchange),
+      body,
+      explain: ({ message }) => `The gateway does not answer: ${message}.`,
+      dialect,
+    });
   }
 
   async #answer(exchange: Exchange, id: string, recorded: RecordedExchange): Promise<void> {
@@ -156,13 +220,18 @@ class ReplayServer {
   }
 
   async #wait(started: number, at = 0): Promise<void> {
-    if (this.#pace === "recorded") await Bun.sleep(Math.max(0, at - (performance.now() - started)));
+    if (this.#options.pace === "recorded") await Bun.sleep(Math.max(0, at - (performance.now() - started)));
   }
 
   #upgrade(exchange: Exchange, id: string): void {
     const fault = findHandshakeFault(exchange);
     if (fault !== null)
       throw new GatewayError("bad_request", `The WebSocket handshake is invalid: ${fault}.`);
+    if (this.#options.gateway !== null)
+      throw new GatewayError(
+        "upgrade_required",
+        "A replay that goes on at a gateway has no WebSocket. Send the request over HTTP.",
+      );
     const { target } = exchange;
     exchange.upgrade([...acceptHandshake(exchange), ["x-request-id", id]], (wire) => {
       let last = Promise.resolve();
@@ -183,6 +252,7 @@ class ReplayServer {
     const started = performance.now();
     try {
       const recorded = this.#find({ method: "POST", target, body: bytes, transport: "websocket" });
+      if (recorded === null) return;
       for (const [index, body] of this.#replay.readAnswer(recorded).entries()) {
         await this.#wait(started, recorded.response.chunks[index]?.[0]);
         peer.send({ kind: "text", bytes: body });
@@ -197,9 +267,10 @@ class ReplayServer {
 
   /** The recorded line again, as a request that costs nothing. */
   #bill(id: string, recorded: RecordedExchange): void {
-    const draft = this.#ledger === null ? null : describeReplayed(id, recorded);
-    if (draft !== null) this.#ledger?.appendUnopened(draft);
-    this.#ledger?.flush();
+    const { ledger } = this.#options;
+    const draft = ledger === null ? null : describeReplayed(id, recorded);
+    if (draft !== null) ledger?.appendUnopened(draft);
+    ledger?.flush();
   }
 }
 
@@ -221,12 +292,9 @@ export function describeReplayed(id: string, { line }: RecordedExchange): LineDr
 
 /** A page of a browser must not read prompts: neither from another origin, nor under another name of this machine. */
 function requireLocal(exchange: Exchange): void {
-  const host = exchange.field("host");
-  if (!HOSTS.accepts(host, { allowedHosts: [] }))
+  if (!HOSTS.accepts(exchange.field("host"), { allowedHosts: [] }))
     throw new GatewayError("host_refused", "A replay answers under the names of this machine only.");
-  const origin = exchange.field("origin");
-  const isForeign = origin !== undefined && origin !== `http://${host ?? ""}`;
-  if (isForeign || exchange.field("sec-fetch-site") === "cross-site")
+  if (isOfOtherOrigin(exchange))
     throw new GatewayError("origin_refused", "A replay answers no page of another origin.");
 }
 

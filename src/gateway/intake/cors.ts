@@ -21,12 +21,16 @@ function corsFields(exchange: Exchange, { corsOrigins }: Catalog): Field[] {
   ];
 }
 
-/** True if a browser says that a page of another origin sent the request, and the config does not allow that origin. */
-export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
-  if (corsFields(exchange, catalog).length > 0) return false;
+/** True if a browser says that a page of another origin sent the request. */
+export function isOfOtherOrigin(exchange: Exchange): boolean {
   const origin = exchange.field("origin");
   const isForeign = origin !== undefined && origin !== `http://${exchange.field("host") ?? ""}`;
   return isForeign || exchange.field("sec-fetch-site") === "cross-site";
+}
+
+/** The same, and the config does not allow that origin. */
+export function isCrossSite(exchange: Exchange, catalog: Catalog): boolean {
+  return corsFields(exchange, catalog).length === 0 && isOfOtherOrigin(exchange);
 }
 
 /** A browser sends this before a request that needs permission. */

@@ -81,6 +81,7 @@ export function showRecording(name: string, flags: RecordingFlags): void {
   const { exchanges } = findRecording(name, flags);
   if (flags.json === true) return printJson(exchanges);
   printTable<RecordedExchange>(exchanges, [
+    number("#", (exchange) => String(exchanges.indexOf(exchange) + 1)),
     { title: "TIME", read: ({ time }) => formatLocalSecond(new Date(time)) },
     {
       title: "REQUEST",

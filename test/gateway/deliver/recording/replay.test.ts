@@ -2,16 +2,18 @@
 
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAi from "openai";
 import { parse } from "yaml";
+import { getErrorMessage } from "../../../../src/lib/errors.ts";
 import { verifyLedger } from "../../../../src/billing/verify/verify.ts";
-import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
+import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { PROGRAM } from "../../../harness/program.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
+import { startReplay } from "../../../harness/upstreams/recording.ts";
 
 let home: TempFolder;
 let folder: string;
@@ -85,41 +87,6 @@ async function talk(url: string, key: string): Promise<string> {
   return ended.promise;
 }
 
-interface Replaying {
-  readonly url: string;
-  /** Ends it, and returns its exit status and what it has printed. */
-  stop(): Promise<{ status: number; printed: string }>;
-}
-
-async function startReplay(...args: string[]): Promise<Replaying> {
-  const child = Bun.spawn([...PROGRAM, "serve", "--replay", folder, "--port", "0", ...args], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    env: { ...process.env, GATEWAY_CONFIG: undefined, HOME: home.path, XDG_CONFIG_HOME: home.join("none") },
-  });
-  const errors = new Response(child.stderr).text();
-  const ready = Promise.withResolvers<string>();
-  let printed = "";
-  const reading = (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of child.stdout) {
-      printed += decoder.decode(chunk, { stream: true });
-      const [, url] = /ready on (http:\S+)/.exec(printed) ?? [];
-      if (url !== undefined) ready.resolve(url);
-    }
-    ready.reject(new Error(`${printed}${await errors}`));
-  })();
-  const url = await ready.promise;
-  const stop = async () => {
-    child.kill("SIGTERM");
-    const status = await child.exited;
-    await reading;
-    return { status, printed: printed + (await errors) };
-  };
-  return { url, stop };
-}
-
 const amountsOf = (lines: readonly Record<string, unknown>[]) =>
   lines.map(({ model, usage, official_usd, outcome }) => ({ model, usage, official_usd, outcome }));
 
@@ -127,7 +94,7 @@ test("a recorded script is replayed three times: same output, same amounts, noth
   expect(recordedLines.length).toBe(6);
   for (const round of [1, 2, 3]) {
     const ledger = home.join(`replay-${round}.jsonl`);
-    const replay = await startReplay("--ledger", ledger);
+    const replay = await startReplay(folder, "--ledger", ledger);
     expect(await runScript(replay.url, () => "any-key")).toBe(recordedOutput);
     const { status, printed } = await replay.stop();
     expect(printed).toContain(`replayed 6 of 6 requests; not in the recording: 0`);
@@ -143,7 +110,7 @@ test("a recorded script is replayed three times: same output, same amounts, noth
 });
 
 test("a request that is not in the recording is an error that names what differs, and the exit status says so", async () => {
-  const replay = await startReplay();
+  const replay = await startReplay(folder);
   const anthropic = new Anthropic({ baseURL: replay.url, apiKey: "any", maxRetries: 3 });
   const messages = [{ role: "user", content: "Goodbye" } as const];
   const failed = await anthropic.messages
@@ -161,12 +128,116 @@ test.each([
   ["a page of another origin, without CORS", { "sec-fetch-site": "cross-site" }],
   ["a name that a DNS server made up", { host: "evil.example.com" }],
 ])("a replay refuses %s: the recording holds prompts", async (_, headers) => {
-  const replay = await startReplay("--host", "0.0.0.0");
+  const replay = await startReplay(folder, "--host", "0.0.0.0");
   expect(new URL(replay.url).hostname).toBe("127.0.0.1");
   const answer = await fetch(`${replay.url}/v1/models`, { headers });
   expect(answer.status).toBe(403);
   await replay.stop();
 });
+
+describe("with --until, a replay goes on at the gateway that runs with the config:", () => {
+  const upstream = startDemoUpstream();
+  let gateway: ChildGateway;
+  let script: string;
+
+  function ask(url: string, turns: number, key = keyOf("messages")): Promise<Response> {
+    const messages = Array.from({ length: turns * 2 - 1 }, (_, at) => ({
+      role: at % 2 === 0 ? "user" : "assistant",
+      content: `text ${at}`,
+    }));
+    const body = JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 9, messages, stream: true });
+    return fetch(`${url}/v1/messages`, { method: "POST", headers: { "x-api-key": key }, body });
+  }
+
+  beforeAll(async () => {
+    const config = makeConfig(upstream);
+    for (const key of config.keys) key["record"] = "turns";
+    gateway = await startGateway({ config });
+    for (const turns of [1, 2, 3]) await (await ask(gateway.url, turns)).text();
+    await gateway.recorded(3);
+    gateway.signal("SIGTERM");
+    await gateway.exited;
+    script = gateway.folder.join("ledger.jsonl.recordings/turns");
+    gateway = await startGateway({ config: makeConfig(upstream), folder: gateway.folder });
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    gateway.folder.remove();
+    upstream.stop();
+  });
+
+  const until = (turn: number) =>
+    startReplay(script, "--until", String(turn), "--config", gateway.configPath);
+
+  test("later turns get the channel of the real key, and are charged in the real ledger", async () => {
+    const before = gateway.ledger().length;
+    const replay = await until(2);
+    for (const turns of [1, 2]) {
+      const answer = await ask(replay.url, turns, "any-key");
+      expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, true]);
+      await answer.text();
+    }
+    expect(gateway.ledger()).toHaveLength(before);
+    expect((await ask(replay.url, 3, "any-key")).status).toBe(401);
+    const live = await ask(replay.url, 3);
+    expect([live.status, live.headers.has("x-gateway-replayed")]).toEqual([200, false]);
+    expect(await live.text()).toContain("message_stop");
+    await (await ask(replay.url, 9)).text();
+    await gateway.recorded(3);
+    const lines = gateway.ledger().slice(before);
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(line).toMatchObject({ key: "messages", outcome: "complete" });
+      expect(line).not.toMatchObject({ charge_usd: "0" });
+      expect(line).not.toHaveProperty("replayed");
+    }
+    const { status, printed } = await replay.stop();
+    expect(printed).toContain("replayed 2 of 2 requests; not in the recording: 0; sent to the gateway: 3");
+    expect(status).toBe(0);
+  });
+
+  test("before that turn, a request that is not in the recording is an error, and never live", async () => {
+    const before = gateway.ledger().length;
+    const replay = await until(2);
+    const answer = await ask(replay.url, 9);
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("messages[")]);
+    expect((await replay.stop()).status).toBe(1);
+    expect(gateway.ledger()).toHaveLength(before);
+  });
+
+  test("a request that the recording has after that turn is live, also if it comes early", async () => {
+    const replay = await until(2);
+    const answer = await ask(replay.url, 3);
+    expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, false]);
+    await answer.text();
+    await replay.stop();
+  });
+
+  test.each([
+    ["a turn that the recording does not have", ["--until", "4"], "the recording has the requests 1 to 3"],
+    ["what is no turn", ["--until", "0"], "the number of a request"],
+  ])("%s is refused", async (_, flags, text) => {
+    const failed = startReplay(script, "--config", gateway.configPath, ...flags);
+    expect(await failed.then(() => "", getErrorMessage)).toContain(text);
+  });
+
+  test("a recording over a WebSocket cannot go on elsewhere", async () => {
+    const failed = startReplay(folder, "--until", "6", "--config", gateway.configPath);
+    expect(await failed.then(() => "", getErrorMessage)).toContain("came over a WebSocket");
+  });
+});
+
+test.each(["--pace fast", "--ledger x.jsonl", "--until 1"])(
+  "%s without --replay is a mistake",
+  async (flag) => {
+    const words = [...PROGRAM, "serve", ...flag.split(" ")];
+    const child = Bun.spawn(words, { stdout: "ignore", stderr: "pipe" });
+    expect([await child.stderr.text(), await child.exited]).toEqual([
+      expect.stringContaining("belongs to --replay"),
+      2,
+    ]);
+  },
+);
 
 test("`recordings export` writes a HAR document with every request, and no key", async () => {
   const child = Bun.spawn([...PROGRAM, "recordings", "export", folder, "--har"], {
