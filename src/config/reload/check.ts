@@ -15,7 +15,7 @@ import { checkConfigText } from "../file/load.ts";
 import { configSchema, keysSchema } from "../schema.ts";
 import type { Environment } from "../yaml/expand.ts";
 import { ConfigError } from "../yaml/problems.ts";
-import { locateWorker } from "../../lib/files/worker.ts";
+import { locateWorker } from "../../lib/files/platform.ts";
 
 /** The check of a shorter text takes less than 10 ms. */
 export const MAX_QUICK_LENGTH = 8 * 1024;

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { Refusal } from "../../lib/refusal.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import type { Question, QuestionName, Questions } from "./question.ts";
-import { locateWorker } from "../../lib/files/worker.ts";
+import { locateWorker } from "../../lib/files/platform.ts";
 
 const IDLE_MS = 30_000;
 /** A question reads so much in a moment: less than this waits for one. */

@@ -12,7 +12,7 @@ import type { Request } from "../../request.ts";
 import { requestFields } from "../../upstream/headers.ts";
 import { type Kept, Tap, TappedExchange } from "./tap.ts";
 import type { Done, Job, Settings } from "./worker.ts";
-import { locateWorker } from "../../../lib/files/worker.ts";
+import { locateWorker } from "../../../lib/files/platform.ts";
 
 /** What running requests and waiting ones hold together. */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
