@@ -169,40 +169,12 @@ describe("with --until, a replay goes on at the gateway that runs with the confi
   const until = (turn: number) =>
     startReplay(script, "--until", String(turn), "--config", gateway.configPath);
 
-  test("later turns get the channel of the real key, and are charged in the real ledger", async () => {
-    const before = gateway.ledger().length;
-    const replay = await until(2);
-    for (const turns of [1, 2]) {
-      const answer = await ask(replay.url, turns, "any-key");
-      expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, true]);
-      await answer.text();
-    }
-    expect(gateway.ledger()).toHaveLength(before);
-    expect((await ask(replay.url, 3, "any-key")).status).toBe(401);
-    const live = await ask(replay.url, 3);
-    expect([live.status, live.headers.has("x-gateway-replayed")]).toEqual([200, false]);
-    expect(await live.text()).toContain("message_stop");
-    await (await ask(replay.url, 9)).text();
-    await gateway.recorded(3);
-    const lines = gateway.ledger().slice(before);
-    expect(lines).toHaveLength(2);
-    for (const line of lines) {
-      expect(line).toMatchObject({ key: "messages", outcome: "complete" });
-      expect(line).not.toMatchObject({ charge_usd: "0" });
-      expect(line).not.toHaveProperty("replayed");
-    }
-    const { status, printed } = await replay.stop();
-    expect(printed).toContain("replayed 2 of 2 requests; not in the recording: 0; sent to the gateway: 3");
-    expect(status).toBe(0);
-  });
-
   test("before that turn, a request that is not in the recording is an error, and never live", async () => {
-    const before = gateway.ledger().length;
     const replay = await until(2);
     const answer = await ask(replay.url, 9);
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("messages[")]);
     expect((await replay.stop()).status).toBe(1);
-    expect(gateway.ledger()).toHaveLength(before);
+    expect(gateway.ledger()).toHaveLength(3);
   });
 
   test("a request that the recording has after that turn is live, also if it comes early", async () => {
@@ -224,6 +196,33 @@ describe("with --until, a replay goes on at the gateway that runs with the confi
   test("a recording over a WebSocket cannot go on elsewhere", async () => {
     const failed = startReplay(folder, "--until", "6", "--config", gateway.configPath);
     expect(await failed.then(() => "", getErrorMessage)).toContain("came over a WebSocket");
+  });
+
+  test("later turns get the channel of the real key, and are charged in the real ledger", async () => {
+    const replay = await until(2);
+    for (const turns of [1, 2]) {
+      const answer = await ask(replay.url, turns, "any-key");
+      expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, true]);
+      await answer.text();
+    }
+    expect((await ask(replay.url, 3, "any-key")).status).toBe(401);
+    const live = await ask(replay.url, 3);
+    expect([live.status, live.headers.has("x-gateway-replayed")]).toEqual([200, false]);
+    expect(await live.text()).toContain("message_stop");
+    await (await ask(replay.url, 9)).text();
+    gateway.signal("SIGTERM");
+    await gateway.exited;
+    // Three were recorded, and one was early.
+    const lines = gateway.ledger().slice(4);
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(line).toMatchObject({ key: "messages", outcome: "complete" });
+      expect(line).not.toMatchObject({ charge_usd: "0" });
+      expect(line).not.toHaveProperty("replayed");
+    }
+    const { status, printed } = await replay.stop();
+    expect(printed).toContain("replayed 2 of 2 requests; not in the recording: 0; sent to the gateway: 3");
+    expect(status).toBe(0);
   });
 });
 
