@@ -15,11 +15,12 @@ import { admit } from "./intake/authenticate.ts";
 import { readRequestBody, type RequestBody, reserveBody } from "./intake/body.ts";
 import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/known-secrets.ts";
+import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
 import { findCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
-import { keepLoginOut } from "./upstream/login.ts";
+import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
 type Step = (r: Request, gateway: Gateway) => void;
@@ -133,13 +134,14 @@ async function countTokens(r: Request, gateway: Gateway): Promise<void> {
 export function findRoute(r: Request, gateway: Gateway): void {
   requireNoSecret(r.body.model, "`model`", gateway);
   requireNoSecret(r.path, "The path", gateway);
+  r.login = findOwnLogin(r, gateway.catalog);
+  if (r.login !== null) refuseLogin(r);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
   requireOneModel(r.body, match);
   r.model = match.model;
   r.candidates = match.candidates;
   identifyClient(r, r.key, r.body.plain, gateway);
-  const [login] = r.group.usesLogin ? match.candidates : [];
-  if (login !== undefined) keepLoginOut(r, login.channel);
+  if (r.login !== null) keepLoginOut(r);
   r.prompt = r.body.plain;
   if (r.group.crosses) return findConversions(r);
   const crossing = findCrossing(r.dialect.name, r.group.platform);

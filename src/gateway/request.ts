@@ -8,7 +8,7 @@ import type { CallListener, Meter, Reading } from "../billing/usage.ts";
 import type { Group, Key } from "../config/catalog.ts";
 import type { Dialect, Target } from "../dialects/dialect.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import type { Exchange, UpstreamResponse } from "../lib/http1/types.ts";
+import type { Exchange, Field, UpstreamResponse } from "../lib/http1/types.ts";
 import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
@@ -80,6 +80,8 @@ export class Request implements ClientCall {
   // Who sent it, and what for.
   admitted: Key | null = null;
   client: ClientIdentity = NOBODY;
+  /** The client's own login, which came beside its key; null: there is none. */
+  login: readonly Field[] | null = null;
   /** Released when an upstream has responded: it can be many megabytes. */
   body: RequestBody = NO_BODY;
   stream = false;

@@ -20,6 +20,7 @@ import { handle } from "./pipeline.ts";
 import { Request } from "./request.ts";
 import { serveWebSocket } from "./websocket/accept.ts";
 import { reportStray } from "./bill/request-record.ts";
+import { cleanError } from "./intake/known-secrets.ts";
 import { refuse, toGatewayError, toRefusalError } from "./intake/refuse.ts";
 
 export interface RunningServer {
@@ -105,7 +106,7 @@ function receive(call: UnroutedCall, { gateway, hosts, newId, console }: Surroun
   switch (recognised.kind) {
     case "own":
       track(gateway, answerOwnPage(recognised.page, call, gateway, console), (thrown) =>
-        answerError(call, toGatewayError(thrown, gateway.observer), dialect, gateway),
+        answerError(call, toGatewayError(thrown, call.exchange, gateway.observer), dialect, gateway),
       );
       return;
     case "upgrade":
@@ -136,7 +137,8 @@ function track(
     .finally(() => finished.leave());
 }
 
-function answerError(call: UnroutedCall, error: GatewayError, dialect: Dialect, gateway: Gateway): void {
+function answerError(call: UnroutedCall, raw: GatewayError, dialect: Dialect, gateway: Gateway): void {
+  const error = cleanError(raw, call.exchange);
   refuse(call.exchange, error, dialect, call.id);
   reportStray(call, error, gateway);
 }

@@ -42,10 +42,10 @@ export type ErrorCode = keyof typeof STATUS_OF;
 
 export interface ErrorDetails {
   /** The field at fault, as a path in the request's body. */
-  readonly param?: string;
+  readonly param?: string | null;
   /** The code in responses and chat errors, if it is more specific than the gateway's code. */
-  readonly wireCode?: string;
-  readonly retryAfterSeconds?: number;
+  readonly wireCode?: string | null;
+  readonly retryAfterSeconds?: number | null;
   /** When a limit that is spent begins anew, in milliseconds; null: never. */
   readonly resetsAt?: number | null;
   /** The methods that the path accepts. */

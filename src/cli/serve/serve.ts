@@ -172,9 +172,9 @@ function createContexts(ledgerPath: string, warn: (text: string) => void): Conte
     return (loaded = createContextNotes(ledgerPath, warn));
   };
   return {
-    note: (line, pieces, called) => {
+    note: (line, pieces, about) => {
       loading ??= load();
-      void loading.then((notes) => notes.note(line, pieces, called));
+      void loading.then((notes) => notes.note(line, pieces, about));
     },
     last: (session) => loaded?.last(session) ?? null,
     close: async () => (await loading)?.close(),

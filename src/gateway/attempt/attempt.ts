@@ -347,7 +347,7 @@ class Attempt implements ResponseListener {
   }
 
   get #secrets(): SecretHolder {
-    return secretHolderOf(this.#candidate.channel, this.#r.exchange);
+    return secretHolderOf(this.#candidate.channel, this.#r);
   }
 
   get #begun(): UpstreamResponse {

@@ -9,7 +9,7 @@ import { settleFailure } from "./settle.ts";
 
 /** `thrown`: what a step has thrown. Never throws. */
 export function failRequest(r: Request, thrown: unknown, gateway: Gateway): void {
-  const error = toGatewayError(thrown, gateway.observer);
+  const error = toGatewayError(thrown, r.exchange, gateway.observer);
   r.error = error;
   r.memory?.free();
   try {

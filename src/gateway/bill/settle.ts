@@ -1,7 +1,7 @@
 // Closes a bill exactly once, however the request ended, and writes its line to the ledger. billing/assess.ts decides
 // what was used, billing/charge.ts computes what it costs.
 
-import { secretHolderOf } from "../upstream/login.ts";
+import { findLogin, secretHolderOf } from "../upstream/login.ts";
 import { redactReading } from "../upstream/redact.ts";
 import { assess, type Assessment, describePaidTwice } from "../../billing/assess.ts";
 import { type Charge, computeCharge, multiplyCharge } from "../../billing/charge.ts";
@@ -23,6 +23,7 @@ import type { GatewayError } from "../../lib/errors.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
 import { payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
+import { secretsOf } from "../intake/known-secrets.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { ChargeTerms } from "../upstream/background.ts";
 import { reportFault } from "../observe/observer.ts";
@@ -50,7 +51,7 @@ function cleanEnding(r: Request, ending: Ending): Ending {
   const { reading } = ending;
   const candidate = reading === null ? undefined : findLastTried(r);
   if (reading === null || candidate === undefined) return ending;
-  const clean = redactReading(reading, secretHolderOf(candidate.channel, r.exchange));
+  const clean = redactReading(reading, secretHolderOf(candidate.channel, r));
   return clean === reading ? ending : { ...ending, reading: clean };
 }
 
@@ -86,7 +87,12 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const pieces = prompt.readPieces();
-  if (pieces !== null && pieces.length > 0) gateway.contexts?.note(line, pieces, reading.called);
+  if (pieces !== null && pieces.length > 0) {
+    const secrets = secretsOf(gateway.catalog);
+    const repeats = r.login === null ? null : findLogin(r);
+    const isSecret = (name: string): boolean => secrets.holds(name) || repeats?.(name) === true;
+    gateway.contexts?.note(line, pieces, { called: reading.called, isSecret });
+  }
   prompt.release();
   return line;
 }

@@ -46,14 +46,15 @@ export function noteLeft(r: Request): void {
 }
 
 /** What is being delivered. */
-export function responseOf({ response, candidate, exchange }: Request): {
+export function responseOf(r: Request): {
   readonly response: UpstreamResponse;
   readonly candidate: Candidate;
   /** What must not come back in it. */
   readonly secrets: SecretHolder;
 } {
+  const { response, candidate } = r;
   if (response === null || candidate === null) throw new Error("the request has no response");
-  return { response, candidate, secrets: secretHolderOf(candidate.channel, exchange) };
+  return { response, candidate, secrets: secretHolderOf(candidate.channel, r) };
 }
 
 /** The live view shows a stream until its request has ended. */

@@ -9,7 +9,7 @@ import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
-import { secretsOf } from "./known-secrets.ts";
+import { findRepeats, secretsOf } from "./known-secrets.ts";
 
 /** Where a row reads from. */
 export interface ClientSource {
@@ -99,7 +99,15 @@ function readNamed({ field }: ClientSource): string | undefined {
 /** Who sent a call, as far as its header fields show it. */
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
-  return withoutSecrets(readClient(source), catalog);
+  const { holds } = findRepeats(exchange);
+  return omit(withoutSecrets(readClient(source), catalog), holds);
+}
+
+/** Without what holds a secret. */
+export function omit(client: ClientIdentity, holds: (text: string) => boolean): ClientIdentity {
+  return Object.fromEntries(
+    Object.entries(client).filter(([, text]) => typeof text !== "string" || !holds(text)),
+  );
 }
 
 interface SenderContext {

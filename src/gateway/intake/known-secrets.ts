@@ -1,8 +1,12 @@
 // What no field that leaves a request may hold, whichever field it is in: a key of this gateway, or a credential of one of
-// its channels. Fields that go upstream, into a line, the log or the page pass through here.
+// its channels. Fields that go upstream, into a line, the log or the page pass through here. And what a request that is
+// refused may not repeat in its error or the log: the credentials that came with it.
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
+import { queryOf, readKeyParameter } from "../../dialects/path.ts";
+import { GatewayError } from "../../lib/errors.ts";
 import { type Field, Fields } from "../../lib/http1/fields.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 
 export type SecretHolder = Pick<Channel, "credential" | "headers">;
@@ -140,4 +144,59 @@ export function secretsOf(catalog: Catalog): KnownSecrets {
   const made = new KnownSecrets(catalog);
   known.set(catalog, made);
   return made;
+}
+
+/** Where a request may have its key, or a login and what belongs to it. */
+const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie|account-id$/;
+/** A shorter piece does not give a secret away. */
+const PIECE_LENGTH = 12;
+const LONGER_WORD = /\S{12,}/g;
+
+/** The key and the login that came with the request, whichever it was let in with. */
+export function listOwnSecrets({ fields, target }: Pick<Exchange, "fields" | "target">): string[] {
+  const values = [...fields]
+    .filter(([name]) => SECRET_FIELD.test(name))
+    .map(([, value]) => value.replace(SCHEME, ""));
+  const parameter = readKeyParameter(queryOf(target));
+  return parameter === null ? values : [...values, parameter];
+}
+
+/**
+ * Finds words that have a piece of such a credential: as they are, without percent escapes, or in base64. Anybody can be
+ * refused, without a key, so nothing here takes the time that tables of all escapes would take.
+ */
+export function findRepeats(exchange: Pick<Exchange, "fields" | "target">): {
+  readonly holds: (text: string | undefined) => boolean;
+  readonly mask: (text: string) => string;
+} {
+  let secrets: readonly string[] | null = null;
+  const holds = (text = ""): boolean => {
+    if (text.length < PIECE_LENGTH) return false;
+    const own = (secrets ??= listOwnSecrets(exchange));
+    return own.length > 0 && read(text).some((each) => own.some((secret) => sharesPiece(each, secret)));
+  };
+  return { holds, mask: (text) => text.replaceAll(LONGER_WORD, (word) => (holds(word) ? REMOVED : word)) };
+}
+
+function read(text: string): string[] {
+  const shifts = [0, 1, 2, 3].map((shift) => Buffer.from(text.slice(shift), "base64").toString("latin1"));
+  return [text, decodePercents(text), ...shifts];
+}
+
+function decodePercents(text: string): string {
+  return text.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+function sharesPiece(text: string, secret: string): boolean {
+  for (let at = 0; at + PIECE_LENGTH <= text.length; at += 1)
+    if (secret.includes(text.slice(at, at + PIECE_LENGTH))) return true;
+  return false;
+}
+
+/** The error without what it repeats of them. */
+export function cleanError(error: GatewayError, exchange: Pick<Exchange, "fields" | "target">): GatewayError {
+  const message = findRepeats(exchange).mask(error.message);
+  return message === error.message ? error : new GatewayError(error.code, message, error);
 }

@@ -1,7 +1,7 @@
 // The login of the vendor's own tool, on a channel that passes it on (`credential: client`): what a request must have so
 // that its login may go upstream.
 
-import type { Catalog } from "../../config/catalog.ts";
+import type { Catalog, Group } from "../../config/catalog.ts";
 import { UNVERSIONED } from "../../config/logins.ts";
 import type { Platform } from "../../config/schema.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
@@ -18,6 +18,18 @@ const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-acc
 /** The client's own login, as it arrived. */
 export function readLogin({ fields }: Pick<Exchange, "fields">): Field[] {
   return [...fields].filter(([name]) => LOGIN_FIELDS.has(name));
+}
+
+/** The login that came with a request beside its key; null: there is none. */
+export function findOwnLogin(
+  { exchange, group }: { readonly exchange: Exchange; readonly group: Group },
+  catalog: Catalog,
+): readonly Field[] | null {
+  const has = (name: string): boolean => exchange.field(name) !== undefined;
+  const isBeside = (): boolean => ["x-gateway-key", "x-api-key", `x-${catalog.vendor}-api-key`].some(has);
+  if (!group.usesLogin && !has("chatgpt-account-id") && !(has("authorization") && isBeside())) return null;
+  const login = readLogin(exchange).filter(([, value]) => !holdsKey(value, catalog));
+  return login.length === 0 ? null : login;
 }
 
 /** How the vendor's own tool shows in a request: its name, its session, its login. They can be copied. They keep honest

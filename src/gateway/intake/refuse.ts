@@ -6,11 +6,12 @@ import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
 import type { RequestRefusal } from "../../lib/http1/server/refusal.ts";
 import { Shortage } from "../../lib/http1/shortage.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
+import { cleanError } from "./known-secrets.ts";
 import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
 
 /** Reports a fault of the gateway's own. */
-export function toGatewayError(error: unknown, observer: Observer): GatewayError {
-  if (error instanceof GatewayError) return error;
+export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {
+  if (error instanceof GatewayError) return cleanError(error, exchange);
   if (error instanceof ClientGone) return new GatewayError("client_gone", "The client disconnected.");
   if (error instanceof BodyTooLarge) return describeTooLarge(error.message);
   if (error instanceof InvalidBody) return describeMalformed("bad_request", error.message);

@@ -16,12 +16,18 @@ import type { Piece } from "../../dialects/prompt/pieces.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 
 export interface ContextNotes {
-  /** `called`: the tools that the answer calls. */
-  note(line: LineDraft, pieces: readonly Piece[], called?: readonly string[]): void;
+  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTools): void;
   /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
   last(session: string): LastPrompt | null;
   /** Writes what waits. */
   close(): void | Promise<void>;
+}
+
+export interface AboutTools {
+  /** The tools that the answer calls. */
+  readonly called?: readonly string[] | undefined;
+  /** Whether a name holds a key, a credential or a login. */
+  readonly isSecret?: (name: string) => boolean;
 }
 
 export interface LastPrompt {
@@ -39,6 +45,7 @@ interface Session {
   last: LastPrompt | null;
 }
 
+const REMOVED = "[secret removed]";
 const MAX_SESSIONS = 64;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
@@ -64,15 +71,16 @@ class Notes implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client, usage }: LineDraft, pieces: readonly Piece[], called?: readonly string[]): void {
+  note({ id, client, usage }: LineDraft, pieces: readonly Piece[], about: AboutTools = {}): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
     if (client.agent === undefined) session.last = describeLast(pieces, countTokens(usage, PROMPT_KINDS));
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
     if (this.#key === null) return;
-    const { text, parts } = describeTurn(pieces, session, this.#key);
-    const turn = { id, agent: client.agent, called, ...parts, sent: text };
+    const clean = (name: string): string => (about.isSecret?.(name) === true ? REMOVED : name);
+    const { text, parts } = describeTurn(pieces, session, { key: this.#key, clean });
+    const turn = { id, agent: client.agent, called: about.called?.map(clean), ...parts, sent: text };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -142,7 +150,11 @@ function describeLast(pieces: readonly Piece[], tokens: number): LastPrompt {
 }
 
 /** The parts that are new to the session, and all of the prompt's as ranges of numbers. */
-function describeTurn(pieces: readonly Piece[], { numbers }: Session, key: Buffer) {
+function describeTurn(
+  pieces: readonly Piece[],
+  { numbers }: Session,
+  { key, clean }: { readonly key: Buffer; readonly clean: (name: string) => string },
+) {
   const fresh: unknown[] = [];
   const ranges: [from: number, to: number][] = [];
   for (const { kind, name, size, hash } of pieces) {
@@ -150,7 +162,7 @@ function describeTurn(pieces: readonly Piece[], { numbers }: Session, key: Buffe
     if (number === undefined) {
       number = numbers.size;
       numbers.set(hash, number);
-      fresh.push([kind, name, size, markOf(key, hash)]);
+      fresh.push([kind, clean(name), size, markOf(key, hash)]);
     }
     const last = ranges.at(-1);
     if (last?.[1] === number) last[1] += 1;

@@ -2,12 +2,12 @@
 // passes on the client's own login: that login.
 
 import type { Payer } from "../../billing/ledger/line.ts";
-import type { Channel } from "../../config/catalog.ts";
+import type { Group } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange, UpstreamResponse } from "../../lib/http1/types.ts";
+import type { Field, UpstreamResponse } from "../../lib/http1/types.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientCall } from "../intake/call.ts";
-import { readLogin } from "../intake/login.ts";
+import { omit } from "../intake/client.ts";
 import type { SecretHolder } from "../intake/known-secrets.ts";
 import { holdsSecret } from "./redact.ts";
 
@@ -18,16 +18,19 @@ const FORGET_MS = 60_000;
 const recent = new BoundedMap<string, SecretHolder>(MAX_LOGINS);
 let forgetting: Timer | undefined;
 
+/** A request that may have brought a login beside its key. */
+interface Bringing {
+  readonly login: readonly Field[] | null;
+  readonly group: Group;
+}
+
 /** What is secret in a response of this channel to this request. */
-export function secretHolderOf(channel: Channel, exchange: Pick<Exchange, "fields">): SecretHolder {
-  if (!channel.usesLogin) return channel;
-  const values = readLogin(exchange).map(([, value]) => value);
-  const name = JSON.stringify([channel.headers, values]);
-  const known = recent.get(name);
-  const holder = known ?? {
-    credential: "",
-    headers: [...channel.headers, ...values.map((value) => ["login-token", value] as const)],
-  };
+export function secretHolderOf(channel: SecretHolder, { login }: Pick<Bringing, "login">): SecretHolder {
+  if (login === null) return channel;
+  const { credential } = channel;
+  const headers = [...channel.headers, ...login.map(([, value]): Field => ["login-token", value])];
+  const name = JSON.stringify([credential, headers]);
+  const holder = recent.get(name) ?? { credential, headers };
   recent.set(name, holder);
   clearTimeout(forgetting);
   forgetting = setTimeout(() => recent.clear(), FORGET_MS);
@@ -49,12 +52,22 @@ export function readPayer(response: Pick<UpstreamResponse, "status" | "field">):
   return response.status < 400 && isBilled ? "plan_overage" : "plan";
 }
 
-/** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */
-export function keepLoginOut(r: ClientCall & { readonly model: string | null }, channel: Channel): void {
-  const secrets = secretHolderOf(channel, r.exchange);
-  const isClean = (text: string | boolean | undefined | null): boolean =>
-    typeof text !== "string" || !holdsSecret(text, secrets);
-  if (!isClean(r.model) || !isClean(r.target.path) || !isClean(r.query))
+/** Whether a text has a piece of the request's login. */
+export function findLogin(r: Bringing): (text: string | null) => boolean {
+  const [channel = { credential: "", headers: [] }] = r.group.channels;
+  const secrets = secretHolderOf(channel, r);
+  return (text) => text !== null && holdsSecret(text, secrets);
+}
+
+/** What goes upstream, and cannot be left out, may not hold it. */
+export function refuseLogin(
+  r: Bringing & ClientCall & { readonly body: { readonly model: string | null } },
+): void {
+  if ([r.body.model, r.target.path, r.query].some(findLogin(r)))
     throw new GatewayError("bad_request", "The request has its login where a model or a path should be.");
-  r.client = Object.fromEntries(Object.entries(r.client).filter(([, text]) => isClean(text)));
+}
+
+/** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */
+export function keepLoginOut(r: Bringing & ClientCall): void {
+  r.client = omit(r.client, findLogin(r));
 }

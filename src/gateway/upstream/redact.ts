@@ -35,7 +35,7 @@ interface Redaction {
   further: Patterns | null;
   /** For the names of header fields, which are read in lower case. */
   readonly names: Patterns;
-  /** For names that the ledger keeps: pieces of those secrets that are no words. */
+  /** For what is kept: pieces of those secrets that are no words. */
   readonly namePieces: Patterns;
   /** Names that hold no piece, so that they are searched once. */
   readonly plain: Set<string>;
@@ -175,6 +175,11 @@ export function redactFailure<T extends { readonly message: string }>(failure: T
 /** Masks whole secrets in a successful body. The length stays, because it may have been sent already. */
 export function redactBody(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
   return mask(bytes, findSecrets(asBuffer(bytes), redactionOf(channel).whole));
+}
+
+/** The same for what is kept: pieces of secrets that are no words, too. */
+export function redactPieces(bytes: Uint8Array, channel: SecretHolder): Uint8Array {
+  return mask(bytes, findSecrets(asBuffer(bytes), redactionOf(channel).namePieces));
 }
 
 function mask(bytes: Uint8Array, found: readonly ByteRange[]): Uint8Array {

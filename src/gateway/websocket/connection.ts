@@ -165,7 +165,7 @@ export class SocketConnection {
       admit(call, gateway.catalog, gateway.now());
       this.#upstream?.send(message);
     } catch (thrown) {
-      this.#sendError(toGatewayError(thrown, gateway.observer), event);
+      this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
     }
   }
 
@@ -199,7 +199,7 @@ export class SocketConnection {
     try {
       await this.#begin(r, bytes, event);
     } catch (thrown) {
-      const error = toGatewayError(thrown, gateway.observer);
+      const error = toGatewayError(thrown, r.exchange, gateway.observer);
       this.#sendError(error, event);
       if (r.held) settleFailure(r, error, gateway);
       else endUnbilled(r, () => reportRefusal(r, error, gateway), gateway);

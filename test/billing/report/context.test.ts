@@ -197,7 +197,7 @@ describe("the report", () => {
         )
         .readPieces() ?? [];
     const tools = pieces.length > 0 ? pieces : expect.unreachable();
-    notes.note(draftOf("req_1", { client }), tools, ["mcp__git__log"]);
+    notes.note(draftOf("req_1", { client }), tools, { called: ["mcp__git__log"] });
     void notes.close();
     const turns = readTurns(folder, "s-1");
     expect(turns[0]?.called).toEqual(["mcp__git__log"]);

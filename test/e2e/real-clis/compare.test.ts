@@ -11,9 +11,8 @@ import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type Arrived, startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
 import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "./compare.ts";
-import { hasTool, startProgram, WANTED } from "./installed.ts";
+import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 
-const PATIENCE_MS = 600_000;
 const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
 const KEYS = {
   ANTHROPIC_API_KEY: "sk-ant-api03-invented-for-a-test-0000000000000000",
@@ -156,7 +155,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       env: { XDG_RUNTIME_DIR: folder.path },
       command: PROGRAM,
     });
-  }, PATIENCE_MS);
+  }, TEST_MS);
 
   afterAll(async () => {
     await gateway.stop();
@@ -179,7 +178,6 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     const before = vendor.arrived.length;
     const { stdout, stderr } = await startProgram(command, {
       folder: place,
-      mostMs: PATIENCE_MS / 2,
       env: {
         ...(which.own === undefined && { HTTPS_PROXY: vendor.url, https_proxy: vendor.url }),
         NO_PROXY: "127.0.0.1,localhost",
@@ -223,6 +221,6 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       rows.push(`${title}: ${places.join(", ")}`);
       expect(strange).toEqual([]);
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 });

@@ -14,9 +14,8 @@ import { type ScriptedUpstream, startScriptedUpstream } from "../converted/scrip
 import { ScriptedTask, SITTINGS, writeFiles } from "../converted/task.ts";
 import { type Front, startFront } from "../converted/front.ts";
 import { judgeMoney, judgeSession } from "../converted/verdict.ts";
-import { type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+import { type Finished, hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 
-const PATIENCE_MS = 900_000;
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 
 interface Agent {
@@ -162,7 +161,6 @@ function runAgent(agent: Agent, world: World, args: readonly string[]): Promise<
   return startProgram([...command, agent.tool, ...args], {
     folder: folder.path,
     env: agent.env ?? {},
-    mostMs: PATIENCE_MS / 2,
     // The user cancels a turn that does not go on.
     ...(task.isStalled ? {} : { stopped: task.stalled }),
   });
@@ -215,7 +213,7 @@ describe.skipIf(WANTED === "")("released agents", () => {
         folder.remove();
       }
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 });
 

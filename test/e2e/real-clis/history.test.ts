@@ -20,10 +20,9 @@ import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } fro
 import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import type { ReceivedRequest } from "../../harness/upstreams/demo-upstream.ts";
-import { hasTool, startProgram, WANTED } from "./installed.ts";
+import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { type Reported, type ScriptedModel, startScriptedModel } from "./scripted-model.ts";
 
-const PATIENCE_MS = 300_000;
 /** The session that is begun beside the gateway has another one. */
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
 const OTHER_UUID = "5c1d6c0e-3f2a-4b7e-9a51-0d6f4b1c2e3f";
@@ -222,7 +221,6 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
       const isSlow = call.some((each) => each.includes("[slow]"));
       await startProgram(gateway === null ? direct : [...PROGRAM, ...through], {
         folder: folder.path,
-        mostMs: PATIENCE_MS,
         ...(gateway === null && { env }),
         ...(isSlow && { stopped: waitForSlow(model.requests.length) }),
       });
@@ -343,6 +341,6 @@ describe.skipIf(WANTED === "")("the logs of real tools", () => {
         await gateway.stop();
       }
     },
-    PATIENCE_MS * 10,
+    TEST_MS,
   );
 });

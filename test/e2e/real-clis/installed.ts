@@ -1,6 +1,6 @@
 // The released tools on this machine, and how tests start them.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 
@@ -8,6 +8,12 @@ import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 export const WANTED = process.env["REAL_CLIS"] ?? "";
 
 const PROGRAMS = "node_modules/.bin";
+
+/** Of a whole test. Only one that hangs by itself needs it: a tool that hangs is ended before. */
+export const TEST_MS = 3_600_000;
+/** No tool waits this long in all without an end, unless it hangs. */
+const MOST_IDLE_MS = 180_000;
+const LOOK_MS = 250;
 
 /** The folder may have some of the tools. */
 export function hasTool(name: string): boolean {
@@ -18,8 +24,9 @@ export interface Surroundings {
   /** Of the user who starts the tool: the home, the temporary files, the work. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** The tool is ended after this time. */
-  readonly mostMs?: number;
+  /** The tool is ended when it has waited this long in all. While it runs, or waits for a processor, it does not wait: a
+   *  crowded machine ends no tool. */
+  readonly mostIdleMs?: number;
   /** Its user stops it then. */
   readonly stopped?: Promise<void>;
 }
@@ -33,7 +40,7 @@ export interface Finished {
 }
 
 export async function startProgram(command: readonly string[], around: Surroundings): Promise<Finished> {
-  const { folder, env = {}, mostMs, stopped } = around;
+  const { folder, env = {}, mostIdleMs = MOST_IDLE_MS, stopped } = around;
   const [work, home] = [join(folder, "work"), join(folder, "home")];
   mkdirSync(work, { recursive: true });
   mkdirSync(home, { recursive: true });
@@ -66,12 +73,42 @@ export async function startProgram(command: readonly string[], around: Surroundi
     signal("SIGKILL");
   };
   void stopped?.then(() => signal("SIGINT"));
-  const timer = mostMs === undefined ? undefined : setTimeout(end, mostMs);
+  let idleMs = 0;
+  const timer = setInterval(() => {
+    idleMs += isBusy(child.pid) ? 0 : LOOK_MS;
+    if (idleMs >= mostIdleMs) end();
+  }, LOOK_MS);
   const [stdout, stderr, status] = await Promise.all([
     child.stdout.text(),
     child.stderr.text(),
     child.exited,
   ]);
-  clearTimeout(timer);
+  clearInterval(timer);
   return { stdout, stderr, status, wasEnded };
+}
+
+/** Whether a thread of this group of processes runs, or waits for a processor or a disk. Where the system does not say, none does. */
+function isBusy(group: number): boolean {
+  const list = (path: string): string[] => {
+    try {
+      return readdirSync(path);
+    } catch {
+      return [];
+    }
+  };
+  const readStat = (path: string): string[] => {
+    try {
+      // The name before it may have any characters.
+      return readFileSync(`${path}/stat`, "utf8")
+        .replace(/^.*\) /s, "")
+        .split(" ");
+    } catch {
+      return [];
+    }
+  };
+  return list("/proc").some((pid) => {
+    if (!/^\d+$/.test(pid) || readStat(`/proc/${pid}`)[2] !== String(group)) return false;
+    const threads = list(`/proc/${pid}/task`);
+    return threads.some((thread) => /[RD]/.test(readStat(`/proc/${pid}/task/${thread}`)[0] ?? ""));
+  });
 }

@@ -5,9 +5,8 @@ import { expect, test } from "bun:test";
 import { CREDENTIAL, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { responseEvents, startSocketUpstream } from "../../harness/web-socket.ts";
-import { hasTool, startProgram, WANTED } from "./installed.ts";
+import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 
-const PATIENCE_MS = 300_000;
 const KEY = keyOf("responses");
 
 /** The events of a response that calls the shell; of one without text for Codex's first request, which is empty. */
@@ -44,11 +43,7 @@ test.skipIf(WANTED === "" || !hasTool("codex"))(
       },
     });
     try {
-      const around = {
-        folder: folder.path,
-        env: { CODEX_API_KEY: KEY },
-        mostMs: PATIENCE_MS / 2,
-      };
+      const around = { folder: folder.path, env: { CODEX_API_KEY: KEY } };
       const address = `openai_base_url=${gateway.url}/v1`;
       const command = ["codex", "exec", "--skip-git-repo-check", "-c", address, "Build it."];
       const { wasEnded, stderr } = await startProgram(command, around);
@@ -67,5 +62,5 @@ test.skipIf(WANTED === "" || !hasTool("codex"))(
       folder.remove();
     }
   },
-  PATIENCE_MS,
+  TEST_MS,
 );

@@ -189,7 +189,7 @@ interface Place {
 /** Both kinds of run start the tool with the same settings: only the address differs. */
 async function runTool({ tool, platform, args }: Case, { where, folder, arrivals }: Place) {
   const words = ["run", "--yes", ...where, "--secret", keyOf(platform), tool, ...args];
-  const around = { folder, env: fixRandom(folder), mostMs: MAX_MS };
+  const around = { folder, env: fixRandom(folder), mostIdleMs: MAX_MS };
   const { stdout, stderr, wasEnded } = await startProgram([...PROGRAM, ...words], around);
   const [first = 0] = arrivals;
   const seconds = (performance.now() - first) / 1000;

@@ -7,11 +7,10 @@ import { type ClientIdentity, clientSchema } from "../../../src/billing/ledger/l
 import type { DemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+import { type Finished, hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { PROGRAM } from "../../harness/program.ts";
 import { readPrompt, startScriptedModel } from "./scripted-model.ts";
 
-const PATIENCE_MS = 300_000;
 /** How the tools request a summary. */
 const COMPACTION = /summary|summariz|snapshot/i;
 const UUID = "db7f03b5-105b-464a-ba35-e8c230eff292";
@@ -155,7 +154,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       env: { XDG_RUNTIME_DIR: folder.path },
       command: PROGRAM,
     });
-  }, PATIENCE_MS);
+  }, TEST_MS);
 
   afterAll(async () => {
     await gateway.stop();
@@ -178,7 +177,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       tool,
       ...args,
     ];
-    return startProgram([...PROGRAM, ...words], { folder: folder.path, mostMs: PATIENCE_MS / 4 });
+    return startProgram([...PROGRAM, ...words], { folder: folder.path });
   }
 
   test.each(
@@ -209,7 +208,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       // Nothing in it is called a miss.
       expect(lines.flatMap(({ cache, id }) => (cache === undefined ? [] : [{ id, cache }]))).toEqual([]);
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 
   test.each(
@@ -237,7 +236,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         expect(sent.filter((text) => text.includes("[loop]") && text.includes('"tools":')).length).toBe(4);
       }
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 });
 

@@ -9,10 +9,9 @@ import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { type ChildGateway, keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { type Finished, hasTool, startProgram, WANTED } from "./installed.ts";
+import { type Finished, hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { PROGRAM } from "../../harness/program.ts";
 
-const PATIENCE_MS = 120_000;
 /** The simulated model answers, or calls a tool that it knows and answers then. */
 const ANSWER = /a simulated model, and I have counted every word|Thank you, that is all I needed/;
 const QUOTED = PROGRAM.map((word) => `'${word}'`).join(" ");
@@ -34,7 +33,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       env: { XDG_RUNTIME_DIR: folder.path },
       command: PROGRAM,
     });
-  }, 300_000);
+  }, TEST_MS);
 
   afterAll(async () => {
     await gateway.stop();
@@ -88,7 +87,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         expect(lines.length).toBeGreaterThan(0);
         expect(new Set(lines.map((line) => line["key"]))).toEqual(new Set([platform]));
       },
-      PATIENCE_MS,
+      TEST_MS,
     );
   }
 
@@ -118,7 +117,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         lines.map(() => expect.objectContaining(expected)),
       );
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 
   test.skipIf(!["claude", "codex", "gemini", "opencode"].every(hasTool))(
@@ -145,7 +144,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         });
       }
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 
   test("none of them changed how Gemini CLI signs in", () => {
@@ -162,7 +161,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
         const { stdout } = await start(["bash", "--norc", "-c", script]);
         expect(stdout).toMatch(ANSWER);
       },
-      PATIENCE_MS,
+      TEST_MS,
     );
   }
 
@@ -176,7 +175,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       const answer = await start(["gemini", "-p", "hello"], env);
       expect(answer.stdout).toMatch(ANSWER);
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 
   describe("in an environment with other addresses, credentials and proxies", () => {
@@ -219,7 +218,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
           const words = [...where, "--secret", keyOf(platform), tool, ...args];
           expectAllAtGateway(await start([...PROGRAM, ...words], hostile), platform);
         },
-        PATIENCE_MS,
+        TEST_MS,
       );
 
       test.skipIf(needsFile(tool) || !hasTool(tool))(
@@ -231,7 +230,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
           const script = `eval ${lines}; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
           expectAllAtGateway(await start(["bash", "--norc", "-c", script], hostile), platform);
         },
-        PATIENCE_MS,
+        TEST_MS,
       );
     }
   });
@@ -258,7 +257,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       expect({ status, requests: requests.length }).toEqual({ status: 1, requests: 1 });
       expect(stderr).toContain(`ERROR: ${requests[0]?.problem}`);
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 
   test.skipIf(!hasTool("codex"))(
@@ -277,7 +276,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
       const words = runWords("codex", "responses", ["--no-such-flag"]);
       expect((await start([...PROGRAM, ...words])).status).toBe(2);
     },
-    PATIENCE_MS,
+    TEST_MS,
   );
 });
 
@@ -300,7 +299,7 @@ function startFront(target: string) {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    idleTimeout: 120,
+    idleTimeout: 0,
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
       const headers = new Headers(request.headers);

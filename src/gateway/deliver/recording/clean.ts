@@ -4,7 +4,7 @@ import { asBuffer } from "../../../lib/memory/bytes.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../../lib/secret.ts";
 import type { SecretHolder } from "../../intake/known-secrets.ts";
-import { redactBody } from "../../upstream/redact.ts";
+import { redactBody, redactPieces } from "../../upstream/redact.ts";
 
 export interface KnownToGateway {
   readonly credentials: readonly string[];
@@ -34,7 +34,7 @@ export class Cleaner {
 
   /** `own`: the key and the login of the request. */
   cleanBytes(bytes: Uint8Array, own: readonly string[]): Uint8Array {
-    return this.#maskKeys(redactBody(redactBody(bytes, this.#known), this.#addSent(own)));
+    return this.#maskKeys(redactPieces(redactBody(bytes, this.#known), this.#addSent(own)));
   }
 
   cleanJson<T>(value: T, own: readonly string[]): T {

@@ -2,12 +2,11 @@
 
 import { join } from "node:path";
 import type { Catalog } from "../../../config/catalog.ts";
-import { readKeyParameter, pathOf, queryOf } from "../../../dialects/path.ts";
+import { pathOf } from "../../../dialects/path.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
-import type { Exchange } from "../../../lib/http1/types.ts";
 import { nameRecordings, removeOld } from "../../../recording/store.ts";
 import type { Gateway, Recorder } from "../../gateway.ts";
-import { listSecrets, secretsOf } from "../../intake/known-secrets.ts";
+import { listOwnSecrets, listSecrets, secretsOf } from "../../intake/known-secrets.ts";
 import type { Request } from "../../request.ts";
 import { requestFields } from "../../upstream/headers.ts";
 import { type Kept, Tap, TappedExchange } from "./tap.ts";
@@ -20,9 +19,6 @@ const MAX_HELD_BYTES = 256 * 1024 * 1024;
 const RUN_HEADER = "x-gateway-session";
 const MAX_RUNS = 1000;
 const CLOSE_MS = 10_000;
-/** Where a request may have its key or a login. */
-const SECRET_FIELD = /authorization|api-?key$|^x-gateway-key$|cookie/;
-const SCHEME = /^(?:basic|bearer|token)\s+/i;
 
 export class RequestRecorder implements Recorder {
   readonly #gateway: Gateway;
@@ -243,15 +239,6 @@ export class RequestRecorder implements Recorder {
       observer.notice("warning", `recording: old recordings were not removed: ${getErrorMessage(error)}`);
     }
   }
-}
-
-/** The key and the login that came with the request, whichever it was let in with. */
-function listOwnSecrets({ fields, target }: Exchange): string[] {
-  const values = [...fields]
-    .filter(([name]) => SECRET_FIELD.test(name))
-    .map(([, value]) => value.replace(SCHEME, ""));
-  const parameter = readKeyParameter(queryOf(target));
-  return parameter === null ? values : [...values, parameter];
 }
 
 /** In memory of its own, which is given to the thread. */
