@@ -28,7 +28,8 @@ function checkCalls(world: World): void {
 const OPEN_US = 290_000_000;
 
 function checkAgents(world: World): void {
-  const own = world.sends.filter(({ client }) => client.agents !== undefined);
+  // Who only fetches a response does not work.
+  const own = world.sends.filter(({ client, fetches }) => client.agents !== undefined && fetches === null);
   const families = Map.groupBy(own, ({ client, request }) => sessionOf(client, request.number));
   for (const [session, sends] of families) {
     const limits = world
