@@ -39,15 +39,17 @@ interface Sample {
   readonly at: number;
   readonly model?: string;
   readonly basis?: "unpriced" | "unknown";
+  readonly paid_by?: "plan";
 }
 
 function read(samples: readonly Sample[]): void {
   let prev = GENESIS;
   const lines = samples
     .toSorted((a, b) => a.at - b.at)
-    .map(({ at, model = "m", basis }, index) => {
+    .map(({ at, model = "m", basis, paid_by }, index) => {
       const time = new Date(at).toISOString();
-      const more = basis === undefined ? {} : { basis, official_usd: null, charge_usd: null };
+      const unpriced = basis === undefined ? {} : { basis, official_usd: null, charge_usd: null };
+      const more = paid_by === undefined ? unpriced : { paid_by, official_usd: "2.5", charge_usd: "0" };
       const line = encodeLine(
         draftOf(`req_${index}`, { time, model, key: `key-${index % 3}`, ...more }),
         prev,
@@ -102,6 +104,14 @@ describe("of requests at the edges of each period", () => {
     ]);
     expect([spansOf("30d").length, spansOf("30d")[0]]).toEqual([30, "2026-10-24"]);
   });
+});
+
+test("what a plan paid is beside what was charged, and not in it", () => {
+  read([{ at: NOW }, { at: NOW, paid_by: "plan" }, { at: NOW, paid_by: "plan" }]);
+  const { total, sums } = sumOverview(index, { ...ALL, period: "today", by: "model" }, CLOCK);
+  expect([total.paid_by_plan_usd, sums.requests]).toEqual(["5", 3]);
+  expect(total.charge_usd).toBe(sums.charge_usd);
+  expect(Number(total.charge_usd)).toBeLessThan(1);
 });
 
 test("names that are too many are counted together, with their requests and charges", () => {

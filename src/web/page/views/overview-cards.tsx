@@ -223,12 +223,6 @@ export function Tokens({ total }: { readonly total: DescribedTotals }) {
         <b>{formatRate(rate)}</b>
       </p>
       <p class="quiet">The share of all input that was read from the cache.</p>
-      {total.paid_by_plan_usd !== undefined && (
-        <p class="fact">
-          <span>Paid by a plan, at official prices</span>
-          <b>{formatUsd(total.paid_by_plan_usd)}</b>
-        </p>
-      )}
     </Card>
   );
 }

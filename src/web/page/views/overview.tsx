@@ -77,8 +77,9 @@ function explainUnknown({ query }: Route, name: string, known: readonly string[]
 }
 
 function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
-  const { sums, before, trend, month } = data;
+  const { sums, before, trend, month, total } = data;
   const charged = sums.charge_usd;
+  const plan = total.paid_by_plan_usd;
   const title = namePeriod(scope.period);
   return (
     <div class="stats">
@@ -86,7 +87,15 @@ function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: 
         title={title}
         value={formatSum(charged)}
         exact={`$${charged}`}
-        note={before === null ? null : compare(charged, before.charge_usd, formatSum(before.charge_usd))}
+        note={[
+          plan === undefined ? null : `a plan paid ${formatSum(plan)} more`,
+          before === null ? null : compare(charged, before.charge_usd, formatSum(before.charge_usd)),
+        ]
+          .filter((each) => each !== null)
+          .join(" · ")}
+        {...(plan !== undefined && {
+          hint: "What a plan paid is at official prices, and is not in the amount.",
+        })}
         trend={trend.charge.map(Number)}
         href={hrefScoped(["sessions"], scope, { order: "charge" })}
       />
