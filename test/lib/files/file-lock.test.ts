@@ -30,6 +30,14 @@ test.skipIf(process.platform === "win32")("a lock file is accessible to its user
   expectMode(folder.join("a.lock"), 0o600);
 });
 
+test.skipIf(process.platform === "linux")("a lock is held under any spelling that leads to its file", () => {
+  using folder = makeTempFolder();
+  const lock = takeLock(folder.join("a.lock"));
+  expect(() => takeLock(folder.join("A.LOCK"))).toThrow(LockHeld);
+  expect(takeElsewhere(folder.join("A.LOCK"))).toBe("LockHeld");
+  lock.release();
+});
+
 test("a lock file that a power cut damaged can be taken", () => {
   using folder = makeTempFolder();
   const path = folder.join("a.lock");
