@@ -20,6 +20,9 @@ interface Span {
   readonly cells: Cells;
 }
 
+/** Every session has one at least: a long ledger's must not fill the memory. */
+const MOST_SENDERS = 10_000;
+
 const WIDTHS = { cells: CELL.width, latencies: LATENCY.width } as const;
 /** So many spans are read at once. */
 const MANY = 64;
@@ -115,6 +118,7 @@ export class IndexPart {
     const [row] = this.list("SELECT session, agent, parent FROM senders WHERE id = ?", number);
     const [session, agent, parent] = row ?? [];
     const sender = row === undefined ? NO_SENDER : readSender(session, agent, parent);
+    if (this.#senders.size >= MOST_SENDERS) this.#senders.clear();
     this.#senders.set(number, sender);
     return sender;
   }

@@ -81,7 +81,7 @@ test("ten million amounts that each have almost a thousandth of a dollar add up 
   for (let time = 0; time < 1000; time += 1) sums.add(cells);
   const [sum] = sums.take();
   expect([sum?.requests, sum && formatUsd(sum.charge)]).toEqual([10_000_000, "9999.99999"]);
-});
+}, 60_000);
 
 test("traits are one class only if a report tells nothing of them apart, whatever their texts are", () => {
   const others: Traits[] = [

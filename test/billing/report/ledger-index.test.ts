@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { array, assert, constantFrom, integer, oneof, property, record } from "fast-check";
 import { IndexKeeper } from "../../../src/billing/index/keep.ts";
-import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
+import { DamagedIndex, type LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
 import { encodeCorrection, encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
 import { readRows, type Row } from "../../../src/billing/ledger/row.ts";
@@ -387,6 +387,23 @@ describe("the index file", () => {
     expect(sumWith(index, ALL)).toEqual(sumPlainly(ALL));
     expect(sumWith(index, { ...ALL, by: ["session"] })).toEqual(sumPlainly({ ...ALL, by: ["session"] }));
     expect(notes).toEqual([expect.stringMatching(/index is damaged \(.*\): the ledger itself is read\.$/)]);
+  });
+
+  test("with damaged sums of a day is replaced by the ledger, and a running gateway makes it again", () => {
+    write(path, lines);
+    keep();
+    changeIndex("UPDATE spans SET cells = zeroblob(60)");
+    const notes: string[] = [];
+    using index = openIndex(path, (text) => notes.push(text));
+    expect(sumWith(index, ALL)).toEqual(sumPlainly(ALL));
+    expect(notes).toEqual([expect.stringMatching(/index is damaged \(.*\): the ledger itself is read\.$/)]);
+    const keeper = new IndexKeeper(path, () => {});
+    keeper.advance(Number.POSITIVE_INFINITY);
+    expect(() => sumWith(keeper.index, ALL)).toThrow(DamagedIndex);
+    keeper.remake();
+    keeper.advance(Number.POSITIVE_INFINITY);
+    expect(sumWith(keeper.index, ALL)).toEqual(sumPlainly(ALL));
+    keeper.close();
   });
 
   test("is empty for a ledger that does not exist yet", () => {
