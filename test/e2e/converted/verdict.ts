@@ -18,7 +18,7 @@ export function judgeSession(upstream: ScriptedUpstream, task: ScriptedTask, dia
   const { asked, problems } = upstream;
   expect([...new Set(problems)]).toEqual([]);
   const results = asked.flatMap(({ body }) => flatten(dialect, body)).filter(([kind]) => kind === "result");
-  expect(results.some(([, , said]) => said.includes("wrong"))).toBe(true);
+  expect(results.some(([, , said]) => JSON.stringify(said).includes("wrong"))).toBe(true);
   expect(asked.some(({ text }) => IMAGE.test(text))).toBe(true);
   expect(task.summaries).toBeGreaterThan(0);
   const keys = asked.map(({ body }) => body.prompt_cache_key ?? body.metadata?.user_id ?? null);
