@@ -66,9 +66,15 @@ test("nothing needs attention where no limit is near and no channel fails", () =
 });
 
 test("limits are there from their first warning on, the nearest first, and lead to their key", () => {
-  const limits = [limitOf("far", "10", null), limitOf("near", "82", 80), limitOf("spent", "104", 95)];
+  const limits = [
+    limitOf("far", "10", null),
+    limitOf("near", "82", 80),
+    limitOf("nearer", "96.5", 95),
+    limitOf("spent", "104", 95),
+  ];
   expect(list({ limits })).toEqual([
     "bad: spent $104.00 of $100.00 per month is spent: requests are refused, resets in 2 h 30 min > keys?key=spent",
+    "warn: nearer $96.50 of $100.00 per month 96 % spent, resets in 2 h 30 min > keys?key=nearer",
     "warn: near $82.00 of $100.00 per month 82 % spent, resets in 2 h 30 min > keys?key=near",
   ]);
 });
