@@ -48,6 +48,12 @@ export function formatSum(amount: string): string {
   return formatUsd(amount, /^0(?:$|\.0)/.test(amount) ? 4 : 2);
 }
 
+/** Of one request. What a plan paid is not a charge, and stands in brackets. */
+export function formatCharge(charge: string | null, plan: string | undefined): string {
+  if (plan !== undefined) return `(${formatUsd(plan, 4)})`;
+  return charge === null ? "–" : formatUsd(charge, 4);
+}
+
 export function formatCount(count: number): string {
   return group.format(count);
 }

@@ -11,7 +11,7 @@ import {
   formatShort,
   formatRate as formatShare,
   formatSpan,
-  formatUsd,
+  formatCharge,
   localize,
 } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
@@ -259,15 +259,9 @@ function RequestLine({ request, href }: { readonly request: RequestRecord; reado
       <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
       <td class="number some">{usage === null ? "–" : formatCached(usage)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
-      <td class="number">{formatCharge(request)}</td>
+      <td class="number">{formatCharge(request.chargeUsd, request.planUsd)}</td>
     </tr>
   );
-}
-
-/** What a plan paid is not a charge. */
-function formatCharge({ chargeUsd, planUsd }: RequestRecord): string {
-  if (planUsd !== undefined) return `(${formatUsd(planUsd, 4)})`;
-  return chargeUsd === null ? "–" : formatUsd(chargeUsd, 4);
 }
 
 function Status({ request: { status, outcome } }: { readonly request: RequestRecord }) {

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
 import { Empty, Failure } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
-import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
+import { saveCsv } from "../parts/csv.ts";
 import { formatChange, formatCount, formatSum, formatUsd, namePeriod } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
@@ -266,11 +266,11 @@ function Measures({ shown, change }: { readonly shown: Measure; readonly change:
 }
 
 function saveSeries({ spans, series, by, show }: OverviewReply, scope: ViewScope): void {
-  const columns: Columns<number> = [
-    ["time", (at) => spans[at] ?? null],
-    ...series.map(({ name, values }) => [name, (at: number) => values[at] ?? null] as const),
-  ];
-  saveCsv(`gateway-${show}-by-${by}-${scope.period}`, writeCsv(columns, [...spans.keys()]));
+  saveCsv(
+    `gateway-${show}-by-${by}-${scope.period}`,
+    ["time", ...series.map(({ name }) => name)],
+    spans.map((span, at) => [span, ...series.map(({ values }) => values[at] ?? null)]),
+  );
 }
 
 function readStack(text: string): Stack {

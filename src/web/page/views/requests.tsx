@@ -3,8 +3,9 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
 import { Empty, Failure, Name, Pill } from "../parts/basic.tsx";
-import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
+import { saveCsv } from "../parts/csv.ts";
 import {
+  formatCharge,
   formatCount,
   formatFull,
   formatMoment,
@@ -278,15 +279,9 @@ function Row({
         {input === 0 ? "–" : formatRate(cached / input)}
       </td>
       <td class="number some">{formatShort(output)}</td>
-      <td class="number">{formatCharge(row)}</td>
+      <td class="number">{formatCharge(row.charge_usd, row.paid_by_plan_usd)}</td>
     </tr>
   );
-}
-
-/** What a plan paid is not a charge. */
-function formatCharge({ charge_usd: charge, paid_by_plan_usd: plan }: RequestRow): string {
-  if (plan !== undefined) return `(${formatUsd(plan, 4)})`;
-  return charge === null ? "–" : formatUsd(charge, 4);
 }
 
 function Outcome({ row: { outcome, status } }: { readonly row: RequestRow }) {
@@ -308,7 +303,11 @@ function SaveAll({ scope, total }: { readonly scope: ViewScope; readonly total: 
       lines = reply.lines;
       if (reply.rows.length === 0) break;
     }
-    saveCsv(`gateway-requests-${scope.period}`, writeCsv(CSV_COLUMNS, rows));
+    saveCsv(
+      `gateway-requests-${scope.period}`,
+      CSV_COLUMNS,
+      rows.map((row) => CSV_COLUMNS.map((name) => row[name])),
+    );
     setDone(null);
   };
   return (
@@ -318,23 +317,23 @@ function SaveAll({ scope, total }: { readonly scope: ViewScope; readonly total: 
   );
 }
 
-const CSV_COLUMNS: Columns<RequestRow> = [
-  ["time", ({ time }) => time],
-  ["id", ({ id }) => id],
-  ["key", ({ key }) => key],
-  ["group", ({ group }) => group],
-  ["channel", ({ channel }) => channel],
-  ["model", ({ model }) => model],
-  ["tool", ({ tool }) => tool],
-  ["label", ({ label }) => label],
-  ["session", ({ session }) => session],
-  ["agent", ({ agent }) => agent],
-  ["status", ({ status }) => status],
-  ["outcome", ({ outcome }) => outcome],
-  ["first_byte_ms", (row) => row.first_byte_ms],
-  ["duration_ms", (row) => row.duration_ms],
-  ["input", ({ input }) => input],
-  ["cached", ({ cached }) => cached],
-  ["output", ({ output }) => output],
-  ["charge_usd", (row) => row.charge_usd],
-];
+const CSV_COLUMNS = [
+  "time",
+  "id",
+  "key",
+  "group",
+  "channel",
+  "model",
+  "tool",
+  "label",
+  "session",
+  "agent",
+  "status",
+  "outcome",
+  "first_byte_ms",
+  "duration_ms",
+  "input",
+  "cached",
+  "output",
+  "charge_usd",
+] as const satisfies readonly (keyof RequestRow)[];

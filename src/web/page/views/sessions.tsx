@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
 import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
 import { Empty, Failure, Name, Table } from "../parts/basic.tsx";
-import { type Columns, saveCsv, writeCsv } from "../parts/csv.ts";
+import { saveCsv } from "../parts/csv.ts";
 import {
+  formatCharge,
   formatCount,
   formatFull,
   formatMoment,
@@ -164,22 +165,26 @@ function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order, sh
   );
 }
 
-const CSV_COLUMNS: Columns<SessionRow> = [
-  ["session", ({ session }) => session],
-  ["since", ({ since }) => since],
-  ["until", ({ until }) => until],
-  ["tool", ({ tool }) => tool],
-  ["label", ({ label }) => label],
-  ["key", ({ key }) => key],
-  ["requests", ({ requests }) => requests],
-  ["agents", ({ agents }) => agents],
-  ["cache_hit_rate", (row) => row.cache_hit_rate],
-  ["missed", ({ missed }) => missed],
-  ["charge_usd", (row) => row.charge_usd],
-];
+const CSV_COLUMNS = [
+  "session",
+  "since",
+  "until",
+  "tool",
+  "label",
+  "key",
+  "requests",
+  "agents",
+  "cache_hit_rate",
+  "missed",
+  "charge_usd",
+] as const satisfies readonly (keyof SessionRow)[];
 
 function save({ sessions }: SessionsReply, { period }: ViewScope): void {
-  saveCsv(`gateway-sessions-${period}`, writeCsv(CSV_COLUMNS, sessions));
+  saveCsv(
+    `gateway-sessions-${period}`,
+    CSV_COLUMNS,
+    sessions.map((row) => CSV_COLUMNS.map((name) => row[name])),
+  );
 }
 
 function SumLine({
@@ -227,12 +232,8 @@ function SessionLine({ row, href }: { readonly row: SessionRow; readonly href: s
       <td class="number some">{formatCount(agents)}</td>
       <td class="number some">{formatRate(row.cache_hit_rate)}</td>
       <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
-      <td class="number">
-        {row.paid_by_plan_usd === undefined ? (
-          formatUsd(row.charge_usd, 4)
-        ) : (
-          <span title="Paid by a plan, not charged">({formatUsd(row.paid_by_plan_usd, 4)})</span>
-        )}
+      <td class="number" title={row.paid_by_plan_usd && "Paid by a plan, not charged"}>
+        {formatCharge(row.charge_usd, row.paid_by_plan_usd)}
       </td>
     </tr>
   );
