@@ -17,7 +17,7 @@ interface Place {
   readonly asOf?: string | undefined;
   /** What is shown is of what the address said before. */
   readonly isCounting?: boolean;
-  /** What is shown has these names; without them all, and a period. */
+  /** What is shown is of now, and has these names. */
   readonly names?: readonly FilterName[];
 }
 
@@ -44,7 +44,7 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
           </button>
         </span>
       ))}
-      <AddFilter names={names ?? LISTED} scope={scope} show={show} />
+      <AddFilter names={names ?? FILTERS} scope={scope} show={show} />
       {active.length > 1 && (
         <button type="button" class="plain" onClick={() => show({ ...scope, filters: {} })}>
           Remove all filters
@@ -179,15 +179,13 @@ function AddFilter({ names, scope, show }: FilterProps) {
   );
 }
 
-const LISTED: readonly FilterName[] = FILTERS.filter((name) => name !== "session");
-
 function Filters({ names, scope, show }: FilterProps) {
   const { data, error, load } = useData<NamesReply>(`names?${askScoped(scope)}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   return (
     <div class="menu-body">
       {names
-        .filter((name) => scope.filters[name] === undefined)
+        .filter((name) => name !== "session" && scope.filters[name] === undefined)
         .map((name) => (
           <label class="field" key={name}>
             <span>{name}</span>

@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import { useState } from "preact/hooks";
-import type { Filters, RequestRecord } from "../../api.ts";
+import { type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
 import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
@@ -29,11 +29,12 @@ export function LiveView({ route }: { readonly route: Route }) {
   const find = route.query.get("find") ?? "";
   const more = find === "" ? {} : { find };
   const open = streams.filter((stream) => fits(stream, scope.filters));
-  const linkTo = (request: string): string => hrefFrom(route, ["live", request]);
+  const linkTo = (...path: string[]): string =>
+    find === "" ? hrefFrom(route, ["live", ...path]) : hrefScoped(["live", ...path], scope, more);
   return (
     <>
       <h1 class="hidden">Live</h1>
-      <ScopeBar path={["live"]} scope={scope} more={more} names={LIVE_FILTERS} />
+      <ScopeBar path={["live"]} scope={scope} more={more} names={FILTERS} />
       <div class="column">
         <Card title="Open streams" note={describeTraffic(open, websockets)}>
           <Streams streams={open} linkTo={linkTo} />
@@ -66,22 +67,21 @@ export function LiveView({ route }: { readonly route: Route }) {
           id={id}
           request={requests.find((each) => each.id === id) ?? null}
           isOpen={streams.some((each) => each.id === id)}
-          onClose={() => go(hrefFrom(route, ["live"]), "replace")}
+          onClose={() => go(linkTo(), "replace")}
         />
       )}
     </>
   );
 }
 
-const LIVE_FILTERS = ["key", "model", "channel", "tool", "label", "session"] as const;
-
-type Named = Pick<RequestRecord, "key" | "model" | "channel" | "client">;
-
-/** As far as it is known while a request runs. */
-function fits({ key, model, channel, client }: Named, filters: Filters): boolean {
-  const { tool, label, session } = client ?? {};
-  const names = { key, model, channel, tool, label, session };
-  return LIVE_FILTERS.every((name) => filters[name] === undefined || filters[name] === (names[name] ?? ""));
+/** A stream has no outcome yet, and does not say its group. */
+function fits(row: StreamState | RequestRecord, filters: Filters): boolean {
+  const { tool, label, session } = row.client ?? {};
+  const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
+  return FILTERS.every((name) => {
+    const wanted = filters[name];
+    return wanted === undefined || !(name in names) || wanted === (names[name] ?? "");
+  });
 }
 
 function describeTraffic(streams: readonly StreamState[], websockets: number): string {
