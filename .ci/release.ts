@@ -86,7 +86,8 @@ async function release(version: string, isDryRun: boolean): Promise<void> {
   if ((await runCommand("git", "status", "--porcelain")) !== "")
     await runCommand("git", "commit", "--all", "--message", `Release ${version}`);
   await runCommand("git", "tag", "--annotate", `v${version}`, "--message", `gateway ${version}`);
-  console.log(`tagged v${version}. Next: git push --follow-tags, and attach dist/ to the release.`);
+  const sign = `minisign -S -t "gateway ${version}" -m dist/SHA256SUMS`;
+  console.log(`tagged v${version}. Next: ${sign}, git push --follow-tags, and attach dist/ to the release.`);
 }
 
 if (import.meta.main) {
