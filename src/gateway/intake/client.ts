@@ -100,7 +100,7 @@ function readNamed({ field }: ClientSource): string | undefined {
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
   const { holds } = findRepeats(exchange);
-  return omit(withoutSecrets(readClient(source), catalog), holds);
+  return omit(withoutSecrets(readClient(source), source, catalog), holds);
 }
 
 /** Without what holds a secret. */
@@ -126,18 +126,22 @@ export function identifyClient(
     field: (name) => call.exchange.field(name),
     member: (name) => readMember(body, name),
   };
-  const client = withoutSecrets(readClient(source), catalog);
+  const client = withoutSecrets(readClient(source), source, catalog);
   call.client = inferredSessions.complete(client, key.name, call.time);
   return call.client;
 }
 
-function withoutSecrets(client: ClientIdentity, catalog: Catalog): ClientIdentity {
+/** A tool's name is in lower case, in which no secret is recognised. */
+const TOOL_FIELDS = ["user-agent", "x-gateway-tool"] as const;
+
+function withoutSecrets(client: ClientIdentity, source: ClientSource, catalog: Catalog): ClientIdentity {
   const secrets = secretsOf(catalog);
   const { tool, session, agent, parent, label } = client;
-  for (const text of [tool, session, agent, parent, label]) {
+  const names = TOOL_FIELDS.map((name) => source.field(name));
+  for (const text of [...names, session, agent, parent, label]) {
     if (text === undefined || !secrets.holds(text)) continue;
     return {
-      tool: secrets.allow(tool),
+      tool: names.some((name) => secrets.holds(name ?? "")) ? undefined : tool,
       session: secrets.allow(session),
       agent: secrets.allow(agent),
       parent: secrets.allow(parent),
