@@ -15,7 +15,12 @@ const ON_PATH = /src[\\/](?:lib|billing|dialects|gateway)[\\/]/;
 /** How often each line has run, by file and number. */
 function countRuns(requests: number): Map<string, number> {
   using folder = makeTempFolder();
-  const flags = ["--coverage", "--coverage-reporter=lcov", `--coverage-dir=${folder.path}`];
+  const flags = [
+    "--timeout=600000",
+    "--coverage",
+    "--coverage-reporter=lcov",
+    `--coverage-dir=${folder.path}`,
+  ];
   const command = [process.execPath, "test", ...flags, PROGRAM];
   const env = { ...process.env, REQUESTS: String(requests) };
   const ran = Bun.spawnSync(command, { env, cwd: join(import.meta.dir, "../../..") });
