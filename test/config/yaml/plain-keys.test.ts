@@ -67,16 +67,19 @@ describe("a file with many keys", () => {
     );
   });
 
-  test("a file with many keys takes work that grows with their number, and little of it", () => {
+  test("a file with many keys is read in less work than the YAML parser needs for half as many", () => {
     const text = (count: number) => `keys:\n${plainKeys(count).join("\n")}\n`;
-    const measure = (source: string): number => {
+    const measure = (source: string, isFast: boolean): number => {
       const start = process.cpuUsage();
-      parseSource(source);
+      parseSource(source, isFast);
       const { user, system } = process.cpuUsage(start);
-      return (user + system) / 1000;
+      return user + system;
     };
-    measure(text(1000));
-    const times = [1, 2, 3].map(() => measure(text(10_000)));
-    expect(Math.min(...times)).toBeLessThan(500);
+    const shortest = [Infinity, Infinity] as [number, number];
+    for (let attempt = 0; attempt < 10 && shortest[0] >= shortest[1]; attempt += 1) {
+      shortest[0] = Math.min(shortest[0], measure(text(4000), true));
+      shortest[1] = Math.min(shortest[1], measure(text(2000), false));
+    }
+    expect(shortest[0]).toBeLessThan(shortest[1]);
   });
 });

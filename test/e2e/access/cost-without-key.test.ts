@@ -1,14 +1,16 @@
 // A request without a valid key costs the gateway little CPU time, whatever it contains. Measured on the real gateway, as
-// the mean of many requests.
+// the mean of many requests, and compared with a plain request: machines differ, and other work on one slows down both.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { type ChildGateway, makeConfig, startGateway } from "../../harness/gateway.ts";
 
-const MAX_MS = 5;
+/** Of 60 KB, the most expensive content takes 26 times as long as a plain request. Quadratic work on it takes hundreds. */
+const MAX_RATIO = 100;
 /** CPU time is counted in steps of 10 ms, so many requests share a measurement. */
 const REQUESTS = 60;
+const PLAIN_REQUESTS = 300;
 const MS_PER_TICK = 10;
 
 let gateway: ChildGateway;
@@ -38,8 +40,8 @@ function send(bytes: string): Promise<number> {
 const HOST = "host: 127.0.0.1\r\nconnection: close\r\n";
 const fill = (text: string, bytes = 60_000): string => text.repeat(bytes / text.length);
 const get = (target: string, fields = HOST): string => `GET ${target} HTTP/1.1\r\n${fields}\r\n`;
+const PLAIN = get("/v1/models");
 const CASES: readonly (readonly [string, string, number])[] = [
-  ["nothing special", get("/v1/models"), 401],
   ["a query of broken escapes", get(`/v1/models?${fill("&%6")}`), 401],
   ["a query of escaped keys", get(`/v1/models?${fill("&%6bey=a")}`), 401],
   ["a query of keys on a content path", get(`/v1beta/models?${fill("&key=a")}`), 401],
@@ -72,17 +74,22 @@ const CASES: readonly (readonly [string, string, number])[] = [
   ],
 ];
 
+async function measure(bytes: string, requests: number): Promise<number> {
+  const before = readCpuMs();
+  for (let count = 0; count < requests; count += 1) await send(bytes);
+  return (readCpuMs() - before) / requests;
+}
+
 test.skipIf(process.platform !== "linux").each(CASES)(
-  "a request without a valid key costs at most 5 ms: %s",
+  "a request without a valid key costs little more than a plain one: %s",
   async (_, bytes, status) => {
     for (let warmUp = 0; warmUp < 20; warmUp += 1) expect(await send(bytes)).toBe(status);
     // The compiler and the garbage collector add time to some measurements.
-    let least = Infinity;
-    for (let attempt = 0; attempt < 5 && least > MAX_MS; attempt += 1) {
-      const before = readCpuMs();
-      for (let count = 0; count < REQUESTS; count += 1) await send(bytes);
-      least = Math.min(least, (readCpuMs() - before) / REQUESTS);
-    }
-    expect(least).toBeLessThanOrEqual(MAX_MS);
+    let ratio = Infinity;
+    for (let attempt = 0; attempt < 5 && ratio > MAX_RATIO; attempt += 1)
+      ratio =
+        (await measure(bytes, REQUESTS)) /
+        Math.max(MS_PER_TICK / PLAIN_REQUESTS, await measure(PLAIN, PLAIN_REQUESTS));
+    expect(ratio).toBeLessThanOrEqual(MAX_RATIO);
   },
 );
