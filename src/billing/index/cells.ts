@@ -102,7 +102,7 @@ export function carrySums(numbers: { [place: number]: number }, from: number): v
   for (const places of [SUM.official, SUM.charge, SUM.saved, SUM.missed]) carryParts(numbers, places, from);
 }
 
-/** Traits that a report does not tell apart are made the same. Null: it leaves them out. */
+/** Makes traits equal that count as the same in a report. Null: the report leaves them out. */
 export type Fold = (traits: Traits) => Traits | null;
 
 /** The traits of one part by class, from 0. */
@@ -152,7 +152,7 @@ function nameTraits(traits: Traits): string {
   return `${sizes} ${names} ${type} ${inferred} ${isNamed} ${basis} ${outcome} ${kinds.join()} ${paidBy}`;
 }
 
-/** So many cells with less than 2^30 in each part of an amount do not exceed 2^53. */
+/** Each part of an amount of a cell is below 2^30, so that the sum of this many cells is below 2^53. */
 const MOST_CELLS = 2 ** 22;
 const FIRST_SIZE = 64;
 
@@ -285,7 +285,7 @@ export function encodeOdd({ official, charge, counts }: OddAmounts): string {
   ]);
 }
 
-/** What is not known is nothing. */
+/** An amount that is not known counts as 0. */
 export function readOdd(text: string): { official: Decimal; charge: Usd; counts: number[] } {
   const [official, charge, counts] = getList(parseJson(text));
   return {

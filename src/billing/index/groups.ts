@@ -23,10 +23,10 @@ export const LAST = "\u{10FFFF}";
 const [HOUR, DAY] = SPAN_HOURS;
 
 /** Outside of every year that a line can have. */
-const [FIRST_HOUR, LAST_HOUR] = [-DAY * 2 ** 24, DAY * 2 ** 24];
+export const [FIRST_HOUR, LAST_HOUR] = [-DAY * 2 ** 24, DAY * 2 ** 24];
 
 export interface Division {
-  /** Spans of so many hours, from an hour to another. */
+  /** Spans with a length of `hours`, which begin at `from` or later and before `to`. */
   readonly whole: readonly (readonly [hours: number, from: number, to: number])[];
   /** Hours of which only a part is in the range: at most two. */
   readonly edges: readonly number[];
@@ -103,7 +103,7 @@ export interface GroupQuery extends SpanQuery {
   readonly bySender: boolean;
   /** Only of these. */
   readonly sessions?: readonly string[] | undefined;
-  /** What is not told apart, if they are not divided by sender. */
+  /** Which traits count as the same. It has no effect where requests are divided by sender. */
   readonly fold?: Fold | undefined;
 }
 
@@ -206,8 +206,12 @@ function listBySender(
 
 /** A condition of shares, with a parameter for each of them. */
 function amongSessions(sessions: readonly string[] | undefined): string {
-  if (sessions === undefined) return "";
-  return `AND root IN (SELECT root FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
+  return sessions === undefined ? "" : `AND ${ofSessions(sessions, "root", "root")}`;
+}
+
+/** A condition of the rows of requests, with a parameter for each session. */
+export function ofSessions(sessions: readonly string[], column = "sender", id = "id"): string {
+  return `${column} IN (SELECT ${id} FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
 }
 
 type Row = ReturnType<IndexPart["list"]>[number];

@@ -4,9 +4,12 @@ import { Classes, type Fold } from "./cells.ts";
 import {
   divideBySpan,
   divideRange,
+  FIRST_HOUR,
   type GroupQuery,
   HOUR_MS,
   LAST,
+  LAST_HOUR,
+  ofSessions,
   type SpanQuery,
   type TimeRange,
 } from "./groups.ts";
@@ -80,10 +83,6 @@ function listSingle(
     .map(([trait, ms, requests]) => [Number(trait), bucketOf(Number(ms)), Number(requests)]);
 }
 
-function ofSessions(sessions: readonly string[]): string {
-  return `sender IN (SELECT id FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
-}
-
 /** In how many slots of ten minutes requests of each class began. */
 export function listWork({ parts }: LedgerIndex, query: LatencyQuery): { traits: Traits; slots: number }[] {
   const byName = new Map<string, { readonly traits: Traits; readonly hours: Map<number, number> }>();
@@ -131,8 +130,8 @@ function* listSlots(part: IndexPart, { sessions, ...range }: LatencyQuery): Gene
 }
 
 function* listSpanSlots(part: IndexPart, { since, until }: TimeRange): Generator<Slots, void> {
-  const first = since === null ? -MOST : Date.parse(since);
-  const end = until === null ? MOST : Date.parse(until);
+  const first = since === null ? FIRST_HOUR * HOUR_MS : Date.parse(since);
+  const end = until === null ? LAST_HOUR * HOUR_MS : Date.parse(until);
   for (const { start, cells } of part.listSpans(1, Math.floor(first / HOUR_MS), Math.ceil(end / HOUR_MS))) {
     const wanted = maskSlots(start * HOUR_MS, first, end);
     const [traits, slots] = [cells.columns[CELL.trait], cells.columns[CELL.slots]];
@@ -140,8 +139,6 @@ function* listSpanSlots(part: IndexPart, { since, until }: TimeRange): Generator
       yield [traits?.[row] ?? 0, start, (slots?.[row] ?? 0) & wanted];
   }
 }
-
-const MOST = Number.MAX_SAFE_INTEGER;
 
 /** Slots of an hour that a range has, or a part of them. */
 function maskSlots(start: number, first: number, end: number): number {

@@ -24,7 +24,7 @@ interface Span {
 const MOST_SENDERS = 10_000;
 
 const WIDTHS = { cells: CELL.width, latencies: LATENCY.width } as const;
-/** So many spans are read at once. */
+/** The number of spans that one query reads. */
 const MANY = 64;
 
 function readCells(bytes: unknown, width: number): Cells {
@@ -62,7 +62,7 @@ export class IndexPart {
     );
   }
 
-  /** What is kept of spans of so many hours, from an hour to another. */
+  /** The spans with a length of `hours` that begin at `from` or later and before `to`. */
   *listSpans(
     hours: number,
     from: number,

@@ -47,8 +47,7 @@ export function openIndex(path: string, report: (text: string) => void): LedgerI
 function readAgain(path: string, most: number): IndexDatabase {
   using held = holdLedgerFiles(path);
   const database = openInMemory();
-  const follower = new IndexFollower(database);
-  follower.advance(held.sources, most);
+  new IndexFollower(database).advance(held.sources, most);
   return database;
 }
 

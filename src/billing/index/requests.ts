@@ -4,10 +4,20 @@
 import { addDecimals, addUsd, type Decimal, joinAmount, joinUsd, type Usd } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type Cells, Classes, readOdd } from "./cells.ts";
-import { divideRange, type Group, type GroupQuery, HOUR_MS, LAST, type TimeRange } from "./groups.ts";
+import {
+  divideRange,
+  FIRST_HOUR,
+  type Group,
+  type GroupQuery,
+  HOUR_MS,
+  LAST,
+  LAST_HOUR,
+  ofSessions,
+  type TimeRange,
+} from "./groups.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
 import { CELL, COUNTS, SUM } from "./schema.ts";
-import { readSender, type Sender, type Traits } from "./traits.ts";
+import { canBeOf, readSender, type Sender, type Traits } from "./traits.ts";
 
 export interface RequestQuery extends TimeRange {
   /** Which kinds of requests. */
@@ -87,7 +97,7 @@ function countWanted(wanted: Classes, { rows, columns }: Cells): number {
   return sum;
 }
 
-const OF_SESSION = "sender IN (SELECT id FROM senders WHERE session = ?)";
+const OF_SESSION = ofSessions([""]);
 
 function selectTraits(part: IndexPart, query: RequestQuery): Classes {
   return new Classes(
@@ -102,7 +112,7 @@ function listTraits(part: IndexPart, wanted: Classes): string {
 }
 
 function isWanted(traits: Traits, { wants, session }: RequestQuery): boolean {
-  return traits.type === "request" && !(session === "" && traits.isNamed) && wants(traits);
+  return traits.type === "request" && canBeOf(traits, session) && wants(traits);
 }
 
 /** From the place `from` of the list on, at most `most`. */
@@ -220,9 +230,6 @@ export interface MissedRequest extends Pick<Group, "traits" | "span"> {
   readonly cache: unknown;
 }
 
-/** Before and behind every hour that a line can have. */
-const MANY_HOURS = 2 ** 31;
-
 function hourOf(time: string | null, none: number): number {
   return time === null ? none : Math.floor(Date.parse(time) / HOUR_MS);
 }
@@ -233,13 +240,11 @@ export function listMisses(
   { since, until, sessions }: TimeRange & Pick<GroupQuery, "sessions">,
 ): MissedRequest[] {
   return index.parts.flatMap((part) => {
-    const among =
-      sessions &&
-      `sender IN (SELECT id FROM senders WHERE session IN (${sessions.map(() => "?").join(", ")}))`;
+    const among = sessions === undefined ? "hour >= ? AND hour <= ?" : ofSessions(sessions);
     const rows = part.list(
       `SELECT trait, requests.id, time, miss, session, agent, parent FROM requests
-       JOIN senders ON senders.id = sender WHERE miss IS NOT NULL AND ${among ?? "hour >= ? AND hour <= ?"} AND time >= ? AND time < ? ORDER BY line`,
-      ...(sessions ?? [hourOf(since, -MANY_HOURS), hourOf(until, MANY_HOURS)]),
+       JOIN senders ON senders.id = sender WHERE miss IS NOT NULL AND ${among} AND time >= ? AND time < ? ORDER BY line`,
+      ...(sessions ?? [hourOf(since, FIRST_HOUR), hourOf(until, LAST_HOUR)]),
       since ?? "",
       until ?? LAST,
     );

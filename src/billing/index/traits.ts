@@ -37,6 +37,11 @@ export interface Sender {
   readonly parent: string | null;
 }
 
+/** Whether requests with these traits can be of a session. Its name is not among the traits; empty: of none. */
+export function canBeOf({ isNamed }: Traits, session: string | undefined): boolean {
+  return session !== "" || !isNamed;
+}
+
 export const NO_SENDER: Sender = { session: "", agent: "", parent: null };
 
 export function readSender(session: unknown, agent: unknown, parent: unknown): Sender {

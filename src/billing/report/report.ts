@@ -15,7 +15,7 @@ import { type TimeSpan, SPANS, UTC, type Zone } from "../../lib/text/zone.ts";
 import type { Fold } from "../index/cells.ts";
 import { type Group, listGroups } from "../index/groups.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
-import type { Traits } from "../index/traits.ts";
+import { canBeOf, type Traits } from "../index/traits.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
 
 const ROUTE_NAMES = ["key", "group", "model", "channel"] as const;
@@ -128,9 +128,8 @@ function foldNames(by: readonly Dimension[], only: Filter): Fold {
   const keep = <T>(name: string, value: T, none: T): T => (names.has(name) ? value : none);
   const { session, agent: _, ...others } = only;
   return (traits) => {
-    const isLeftOut = session === "" && traits.isNamed;
-    if (isLeftOut || !isReported(traits) || !hasNames({ traits, sender: null, span: "" }, others))
-      return null;
+    const isWanted = isReported(traits) && canBeOf(traits, session);
+    if (!isWanted || !hasNames({ traits, sender: null, span: "" }, others)) return null;
     return {
       ...traits,
       answeredBy: "",

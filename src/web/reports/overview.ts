@@ -2,10 +2,9 @@
 // query of the index, asked for several periods. Runs in the worker.
 
 import { bucketOf, msOfBucket } from "../../billing/index/sum-changes.ts";
-import type { Group } from "../../billing/index/groups.ts";
+import { findFirstMoment, type Group } from "../../billing/index/groups.ts";
 import { listLatencies, listWork } from "../../billing/index/latencies.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
-import { findFirstMoment } from "../../billing/index/groups.ts";
 import { toIso } from "../../billing/report/period.ts";
 import {
   addGroup,
@@ -18,7 +17,7 @@ import {
   selectGroups,
   type Totals,
 } from "../../billing/report/report.ts";
-import { NO_SENDER, type Traits } from "../../billing/index/traits.ts";
+import { canBeOf, NO_SENDER, type Traits } from "../../billing/index/traits.ts";
 import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
 import {
@@ -69,7 +68,7 @@ export function sumOverview(
   const spans = starts.map((start) => nameSpan(span, start));
   const select = (of: Range, dimensions: readonly Dimension[]): Group[] =>
     selectGroups(index, { ...describePeriod(of), by: dimensions, zone, only });
-  // Outcomes are always told apart.
+  // Groups have one outcome each, whatever is asked for.
   const names = by === "outcome" ? [] : [by];
   const cells = select(range, [span, ...names]);
   const earlier = before === null ? null : select(before, names);
@@ -220,7 +219,7 @@ type Histogram = Map<number, number>;
 function measureLatencies(measured: Measured, by: Stack, spans: readonly string[]): Series[] {
   const { index, span } = measured;
   const names = new Map<string, { readonly all: Histogram; readonly bySpan: Map<string, Histogram> }>();
-  const query = { ...queryOf(measured, by), span };
+  const query = { ...askByName(measured, by), span };
   for (const { traits, span: at, bucket, requests } of listLatencies(index, query)) {
     const name = traits[by] ?? "";
     const row = names.get(name) ?? { all: new Map(), bySpan: new Map() };
@@ -247,12 +246,12 @@ function measureLatencies(measured: Measured, by: Stack, spans: readonly string[
     }));
 }
 
-/** Requests that a view has, told apart by one name. */
-function queryOf({ range, only, clock }: Measured, name: Stack | "label") {
+/** Asks for the requests of a view. Of their names, only this one counts. */
+function askByName({ range, only, clock }: Measured, name: Stack | "label") {
   const { session, ...names } = only;
   const fold = (traits: Traits): Traits | null => {
-    const isWanted = traits.type === "request" && hasNames({ traits, sender: NO_SENDER, span: "" }, names);
-    if (!isWanted || (session === "" && traits.isNamed)) return null;
+    const isWanted = traits.type === "request" && canBeOf(traits, session);
+    if (!isWanted || !hasNames({ traits, sender: NO_SENDER, span: "" }, names)) return null;
     return { ...NO_TRAITS, [name]: traits[name] };
   };
   const sessions = session === undefined || session === "" ? undefined : [session];
@@ -315,7 +314,7 @@ function sumMonth(index: LedgerIndex, only: Filters, clock: Clock): Pick<Overvie
 
 /** Ten minutes in which a request began are work. A label that has none is left out: it only has corrections. */
 function sumWork(measured: Measured, cells: readonly Group[]): LabelHours[] {
-  const work = listWork(measured.index, queryOf(measured, "label"));
+  const work = listWork(measured.index, askByName(measured, "label"));
   const charges = Map.groupBy(cells, ({ traits }) => traits.label ?? "");
   return work
     .map(({ traits, slots }) => {
