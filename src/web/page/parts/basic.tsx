@@ -224,6 +224,15 @@ export function Pill({
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
+const ROOM_PX = 680;
+/** Beside a picture in a panel, on a phone. */
+const MARGIN_PX = 48;
+
+/** How wide a picture in a panel may be. */
+export function measureRoom(): number {
+  return Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
+}
+
 export function Swatch({ colour }: { readonly colour: string }) {
   return <span class="swatch" style={{ background: colour }} aria-hidden="true" />;
 }

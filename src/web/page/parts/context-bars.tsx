@@ -1,14 +1,11 @@
 // What the prompts of a session consisted of: a stacked bar for each request.
 
 import type { SessionReply } from "../../api.ts";
-import { Swatch } from "./basic.tsx";
+import { measureRoom, Swatch } from "./basic.tsx";
 import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
 
 const HEIGHT = 80;
-const ROOM_PX = 680;
-/** Beside it in a panel, on a phone. */
-const MARGIN_PX = 48;
 const MAX_STEP_PX = 18;
 
 const KIND_TITLES: Readonly<Record<string, string>> = {
@@ -23,8 +20,7 @@ const KIND_TITLES: Readonly<Record<string, string>> = {
 export function ContextBars({ context }: { readonly context: SessionReply["context"] }) {
   const found = new Set(context.flatMap(({ tokens }) => Object.keys(tokens)));
   const kinds = [...new Set([...Object.keys(KIND_TITLES), ...found])].filter((kind) => found.has(kind));
-  const room = Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
-  const step = Math.max(4, Math.min(MAX_STEP_PX, room / context.length));
+  const step = Math.max(4, Math.min(MAX_STEP_PX, measureRoom() / context.length));
   const width = step * context.length;
   const most = Math.max(1, ...context.map(({ tokens }) => sum(Object.values(tokens))));
   const last = context.at(-1)?.tokens ?? {};

@@ -3,6 +3,7 @@
 
 import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
+import { measureRoom } from "./basic.tsx";
 import { formatClock, formatCount, formatMoment, formatShort, formatUsd } from "./format.ts";
 
 /** A request of the ledger, or one that was refused, which only the live feed knows. */
@@ -20,9 +21,6 @@ const MARK_PX = 10;
 const MIN_UP_PX = 12;
 const MIN_STEP_PX = 4;
 const MAX_STEP_PX = 28;
-const ROOM_PX = 680;
-/** Beside it in a panel, on a phone. */
-const MARGIN_PX = 48;
 
 /** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
 export function Timeline({
@@ -35,8 +33,7 @@ export function Timeline({
   readonly agents: readonly string[];
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
-  const room = Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
-  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, room / Math.max(1, turns.length)));
+  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, measureRoom() / Math.max(1, turns.length)));
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const [first] = turns;
