@@ -157,15 +157,15 @@ export const USE: CommandTable = {
 };
 
 const OF_REPLAYS = ["pace", "ledger", "until"] as const;
+const NEVER_OF_REPLAYS = ["demo", "curl"] as const;
 
 /** A flag that would do nothing is a mistake. */
 function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
-  const alone = flags.replay === undefined ? OF_REPLAYS.find((name) => flags[name] !== undefined) : undefined;
-  if (alone !== undefined) refuseUsage(`--${alone} belongs to --replay.`);
-  if (flags.replay === undefined) return;
-  const [other] = [...(flags.demo === true ? ["--demo"] : []), ...(flags.curl === true ? ["--curl"] : [])];
-  if (other !== undefined) refuseUsage(`${other} and --replay exclude each other.`);
-  if (flags.log === "json") refuseUsage("--log json: a replay writes text only.");
+  const isReplay = flags.replay !== undefined;
+  const wrong = (isReplay ? NEVER_OF_REPLAYS : OF_REPLAYS).find((name) => flags[name] !== undefined);
+  if (wrong !== undefined)
+    refuseUsage(isReplay ? `--${wrong} and --replay exclude each other.` : `--${wrong} belongs to --replay.`);
+  if (isReplay && flags.log === "json") refuseUsage("--log json: a replay writes text only.");
 }
 
 function readTurn(text: string): number {

@@ -204,8 +204,8 @@ const IDLE_WAIT_MS = 10 * 60_000;
 /** After an upgrade: what runs goes on with the version that it was started with. Streams are not cut for it. */
 export async function restartWhenIdle(): Promise<void> {
   const gateways = await listGateways();
-  const system = existsSync(findSystem().path) ? findSystem() : null;
-  if (system === null || !system.isRunning()) {
+  const system = findSystem();
+  if (!existsSync(system.path) || !system.isRunning()) {
     for (const { pid } of gateways)
       printNote(`The gateway of process ${pid} runs the version before until it is started again.`);
     return;

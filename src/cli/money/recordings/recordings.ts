@@ -80,8 +80,9 @@ export function showRecordings(flags: RecordingFlags): void {
 export function showRecording(name: string, flags: RecordingFlags): void {
   const { exchanges } = findRecording(name, flags);
   if (flags.json === true) return printJson(exchanges);
+  const places = new Map(exchanges.map((exchange, index) => [exchange, index + 1]));
   printTable<RecordedExchange>(exchanges, [
-    number("#", (exchange) => String(exchanges.indexOf(exchange) + 1)),
+    number("#", (exchange) => String(places.get(exchange))),
     { title: "TIME", read: ({ time }) => formatLocalSecond(new Date(time)) },
     {
       title: "REQUEST",

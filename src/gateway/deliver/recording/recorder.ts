@@ -72,8 +72,11 @@ export class RequestRecorder implements Recorder {
     const known = this.#runs.get(session) ?? { name: name ?? "", requests: 0 };
     const folder = join(this.#root, known.name);
     if (name === null) {
-      this.#runs.delete(session);
-      observer.notice("note", `recording: a run ended, "${known.name}" gets no more of it`);
+      if (this.#runs.delete(session))
+        observer.notice(
+          "note",
+          `recording: a run has ended, and its requests are no longer written to "${known.name}"`,
+        );
       return { folder, requests: known.requests };
     }
     if (this.#runs.size >= MAX_RUNS) this.#runs.clear();
