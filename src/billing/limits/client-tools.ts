@@ -69,7 +69,7 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
   walkMembers(body, findStart(body), (keyStart, keyEnd, value) => {
     const key = readKey(body, keyStart, keyEnd);
     const end = findValueEnd(body, value);
-    // Some upstreams accept what is not JSON, such as a comma at the end of a list. The tools are read all the same.
+    // Some upstreams accept a comma at the end of a list, which JSON does not allow. The tools of such a body are read, too.
     if (CONVERSATIONS.has(key)) walkElements(body, value, (at) => collect(at, 0));
     if (key === "tools" && end >= 0 && body[value] !== NULL_START) {
       judge(value);

@@ -37,7 +37,7 @@ export function askForUsage(body: Uint8Array): Uint8Array | null {
     return replace(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));
-  // What is not an object is for the server to refuse.
+  // If the member is not an object, the server refuses the request.
   if ((options !== null && !isObject(options)) || getField(options, "include_usage") === true) return null;
   return replace(body, span, JSON.stringify({ ...options, ...ASKED }));
 }

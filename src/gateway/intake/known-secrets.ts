@@ -40,7 +40,7 @@ const KEY_LIKE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
 const LINE_END = "\r\n";
 /** No text starts with it. */
 const NO_LINE = LINE_END;
-const REMOVED = "[secret removed]";
+export const REMOVED = "[secret removed]";
 /** The same names come again and again. */
 const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;

@@ -14,6 +14,7 @@ import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
+import { REMOVED } from "../intake/known-secrets.ts";
 
 export interface ContextNotes {
   note(line: LineDraft, pieces: readonly Piece[], about?: AboutTools): void;
@@ -45,7 +46,6 @@ interface Session {
   last: LastPrompt | null;
 }
 
-const REMOVED = "[secret removed]";
 const MAX_SESSIONS = 64;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;

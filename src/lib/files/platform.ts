@@ -47,8 +47,8 @@ export function readBootId(): string | null {
   }
 }
 
-/** Where a thread of this program is. `folder`: of the module and its worker.ts. In the executable, modules are parts of files in its root, and a worker keeps
- *  the place of its source. */
+/** Where a thread of this program is. `folder`: of the module and its worker.ts. In the executable, modules are parts of files
+ *  in its root, and a worker keeps the place of its source. */
 export function locateWorker(moduleUrl: string, folder: string): URL {
   const isSource = moduleUrl.includes(`/src/${folder}/`);
   return new URL(isSource ? "./worker.ts" : `./${folder}/worker.js`, moduleUrl);
