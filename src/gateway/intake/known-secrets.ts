@@ -8,6 +8,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { type Field, Fields } from "../../lib/http1/fields.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import { REMOVED } from "../../lib/text/printable.ts";
 
 export type SecretHolder = Pick<Channel, "credential" | "headers">;
 
@@ -40,7 +41,6 @@ const KEY_LIKE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
 const LINE_END = "\r\n";
 /** No text starts with it. */
 const NO_LINE = LINE_END;
-export const REMOVED = "[secret removed]";
 /** The same names come again and again. */
 const MAX_PLAIN = 1000;
 const MAX_PLAIN_LENGTH = 256;

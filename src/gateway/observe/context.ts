@@ -14,7 +14,7 @@ import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
-import { REMOVED } from "../intake/known-secrets.ts";
+import { REMOVED } from "../../lib/text/printable.ts";
 
 export interface ContextNotes {
   note(line: LineDraft, pieces: readonly Piece[], about?: AboutTools): void;

@@ -2,6 +2,9 @@
 // errors can contain anything: an escape sequence moves the cursor or answers for the
 // user, and a bidirectional override shows a line in another order than it is stored.
 
+/** Stands where a secret was. */
+export const REMOVED = "[secret removed]";
+
 /** Controls, invisible formatting characters, line separators and lone surrogates. The joiners of emoji and of some
  *  scripts are harmless. */
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
