@@ -18,7 +18,7 @@ interface Need {
   readonly how: string;
 }
 
-const hasPrograms = (...names: string[]): boolean => names.every((name) => Bun.which(name) !== null);
+export const hasPrograms = (...names: string[]): boolean => names.every((name) => Bun.which(name) !== null);
 
 const NEEDS = {
   recordings: {

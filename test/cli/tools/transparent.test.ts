@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
 import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
 import { type Forwarder, openForwarder } from "../../../src/cli/tools/transparent/forward.ts";
 import { isWithoutInference } from "../../../src/cli/tools/transparent/paths.ts";
@@ -274,19 +273,6 @@ describe("the proxy of a run", () => {
         await closed;
       }
     expect((await ask("/v1/messages")).status).toBe(200);
-  });
-
-  test("offers HTTP/1.1 only", async () => {
-    const socket = await begin();
-    const tls = connectTls({
-      socket,
-      servername: HOST,
-      ca: identity.authority,
-      ALPNProtocols: ["h2", "http/1.1"],
-    });
-    await new Promise((resolve) => tls.once("secureConnect", resolve));
-    expect(tls.alpnProtocol).toBe("http/1.1");
-    tls.destroy();
   });
 });
 
