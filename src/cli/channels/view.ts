@@ -32,7 +32,7 @@ export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
   number("OK/H", formatSuccess, 6),
   number("REQ/H", ({ requests_hour: count }) => String(count), 10),
   number("ERR/H", ({ errors_hour: count }) => String(count), 11),
-  number("TODAY", ({ charge_today_usd: usd }) => `$${formatAmount(usd)}`, 13),
+  number("TODAY", formatToday, 13),
   number("OPEN", formatConnections, 14),
   { title: "LAST HOUR", spare: 3, least: 12, read: drawHour, paint: paintHour },
   {
@@ -47,6 +47,12 @@ export const CHANNEL_COLUMNS: ReadonlyArray<Column<ChannelView>> = [
 /** For the same hour as the counts beside it. */
 function formatSuccess({ requests_hour: requests, errors_hour: errors }: ChannelView): string {
   return requests === 0 ? "" : `${Math.floor((1 - Math.min(1, errors / requests)) * 100)}%`;
+}
+
+/** What a plan paid is not a charge: it has a sign of its own. */
+function formatToday({ charge_today_usd: usd, paid_by_plan_today_usd: plan }: ChannelView): string {
+  if (plan === undefined) return `$${formatAmount(usd)}`;
+  return `${usd === "0" ? "" : `$${formatAmount(usd)} `}(plan $${formatAmount(plan)})`;
 }
 
 /** Open connections, and how many of them wait for a request. */

@@ -74,6 +74,7 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
   const { key, group, attempts, ending } = r;
   const channel = attempts.at(-1)?.channel ?? null;
   const chargeUsd = line?.charge_usd ?? null;
+  const planUsd = readPlanAmount(line);
   const record: RequestRecord = {
     id: r.id,
     time: r.time,
@@ -89,13 +90,14 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
     durationMs: r.durationMs,
     usage: line?.usage ?? null,
     chargeUsd,
-    planUsd: readPlanAmount(line),
+    planUsd,
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
   };
   gateway.observer.requestDone(record, line);
   const isTelling = r.open && r.target.endpoint.purpose !== "other";
   const served = isTelling && r.candidates.find((candidate) => candidate.channel.name === channel);
-  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r, chargeUsd), gateway.now());
+  if (served)
+    gateway.channels.reportEnd(served.channel, { ...judgeChannel(r), chargeUsd, planUsd }, gateway.now());
 }
 
 function readPlanAmount(line: LineDraft | null): string | undefined {
@@ -103,13 +105,13 @@ function readPlanAmount(line: LineDraft | null): string | undefined {
 }
 
 /** An incomplete response counts against the channel, unless the client disconnected or it was an error from the start. */
-function judgeChannel({ attempts, ending }: Request, chargeUsd: string | null): RequestEnd {
+function judgeChannel({ attempts, ending }: Request): Pick<RequestEnd, "how" | "problem"> {
   const { outcome, problem } = ending;
   const last = attempts.at(-1);
   const hadBegun = last?.status !== undefined && last.status < 400 && last.error === undefined;
   const how = hadBegun ? (HOW_BY_OUTCOME[outcome] ?? "left") : "left";
   const reason = how === "cut" && problem !== null ? problem : "ended its response with an error";
-  return { how, problem: reason, chargeUsd };
+  return { how, problem: reason };
 }
 
 const HOW_BY_OUTCOME: Readonly<Record<string, RequestEnd["how"]>> = {

@@ -5,7 +5,7 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import { addUsd, parseUsd, ZERO_USD } from "../../lib/money.ts";
+import { addUsd, parseUsd } from "../../lib/money.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { nameSpan, UTC } from "../../lib/text/zone.ts";
 import {
@@ -19,6 +19,7 @@ import {
   noteBreak,
   noteFailure,
   noteWhole,
+  NO_CHARGE,
   renewMemory,
   cooldownOf,
   startTrial,
@@ -61,6 +62,8 @@ export interface RequestEnd {
   readonly how: "whole" | "cut" | "failed" | "left";
   readonly problem: string;
   readonly chargeUsd: string | null;
+  /** What a plan paid; absent: none did. */
+  readonly planUsd?: string | undefined;
 }
 
 export interface Channels {
@@ -228,7 +231,7 @@ class ChannelBook implements Channels {
       this.#conversations.keep(name, candidate.channel.name, this.#options.now());
   }
 
-  reportEnd(channel: Channel, { how, problem, chargeUsd }: RequestEnd, now: number): void {
+  reportEnd(channel: Channel, { how, problem, chargeUsd, planUsd = "0" }: RequestEnd, now: number): void {
     const memory = this.#memories.get(channel.name);
     if (memory === undefined) return;
     if (how === "whole") noteWhole(memory);
@@ -243,8 +246,9 @@ class ChannelBook implements Channels {
     }
     if (chargeUsd === null) return;
     const day = this.#nameDay(now);
-    const before = memory.charge.day === day ? memory.charge.usd : ZERO_USD;
-    memory.charge = { day, usd: addUsd(before, parseUsd(chargeUsd)) };
+    const { usd, plan } = memory.charge.day === day ? memory.charge : NO_CHARGE;
+    memory.charge = { day, usd: addUsd(usd, parseUsd(chargeUsd)), plan: addUsd(plan, parseUsd(planUsd)) };
+    this.#store.touch();
   }
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {

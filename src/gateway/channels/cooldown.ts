@@ -49,9 +49,18 @@ export interface ChannelMemory {
   lastFailure: { readonly at: number; readonly reason: string } | null;
   /** The state that the view showed last, and since when. */
   shown: { state: string; since: number } | null;
-  /** The charge of one local day, such as `2026-11-20`. */
-  charge: { day: string; usd: Usd };
+  charge: DayCharge;
 }
+
+/** Of one local day, such as `2026-11-20`. */
+export interface DayCharge {
+  readonly day: string;
+  readonly usd: Usd;
+  /** What a plan paid, by official prices. It is no part of the charge. */
+  readonly plan: Usd;
+}
+
+export const NO_CHARGE: DayCharge = { day: "", usd: ZERO_USD, plan: ZERO_USD };
 
 export function createMemory(name: string, identity: string): ChannelMemory {
   return {
@@ -66,7 +75,7 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     lastAnswer: 0,
     lastFailure: null,
     shown: null,
-    charge: { day: "", usd: ZERO_USD },
+    charge: NO_CHARGE,
   };
 }
 

@@ -30,6 +30,8 @@ const oldDay = z.lazy(() =>
     .transform((day) => new Date(day * 86_400_000).toISOString().slice(0, 10)),
 );
 
+const amount = z.lazy(() => z.string().regex(/^\d{1,30}(\.\d{1,12})?$/));
+
 const memorySchema = z.lazy(() =>
   z.object({
     name: z.string(),
@@ -43,10 +45,7 @@ const memorySchema = z.lazy(() =>
     last_answer: z.number(),
     last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
     shown: z.object({ state: z.string(), since: z.number() }).nullable(),
-    charge: z.object({
-      day: z.union([z.string(), oldDay]),
-      usd: z.string().regex(/^\d{1,30}(\.\d{1,12})?$/),
-    }),
+    charge: z.object({ day: z.union([z.string(), oldDay]), usd: amount, plan: amount.default("0") }),
   }),
 );
 
@@ -118,7 +117,7 @@ function encode(memory: ChannelMemory, now: number): SavedMemory {
     last_answer: memory.lastAnswer,
     last_failure: memory.lastFailure,
     shown,
-    charge: { day: charge.day, usd: formatUsd(charge.usd) },
+    charge: { day: charge.day, usd: formatUsd(charge.usd), plan: formatUsd(charge.plan) },
   };
 }
 
@@ -135,7 +134,8 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     memory.lastAnswer = saved.last_answer;
     memory.lastFailure = saved.last_failure;
     memory.shown = saved.shown;
-    memory.charge = { day: saved.charge.day, usd: parseUsd(saved.charge.usd) };
+    const { day, usd, plan } = saved.charge;
+    memory.charge = { day, usd: parseUsd(usd), plan: parseUsd(plan) };
     memories.set(saved.name, memory);
   }
   return memories;

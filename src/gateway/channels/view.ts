@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
+import { type ChannelMemory, createMemory, cooldownOf, NO_CHARGE } from "./cooldown.ts";
 
 export const CHANNEL_STATES = [
   "available",
@@ -50,6 +50,8 @@ export const channelViewSchema = z.lazy(() =>
     errors_hour: count,
     /** Days are those of `timezone`, as for limits. */
     charge_today_usd: z.string(),
+    /** What a plan paid today, by official prices; absent: none did. It is no part of the charge. */
+    paid_by_plan_today_usd: z.string().optional(),
     /** To its upstream, shared with channels at the same address. `idle` of them wait for a request. */
     connections: z.object({ open: count, idle: count }),
     /** The last hour in steps of five minutes, oldest first. */
@@ -91,6 +93,7 @@ export function describeChannel(
   const { window } = memory;
   const recent = window.hour.count(RATE_MINUTES, now);
   const hour = window.hour.steps(STEP_MINUTES, now);
+  const charge = memory.charge.day === today ? memory.charge : NO_CHARGE;
   return {
     name: channel.name,
     platform: channel.platform,
@@ -106,7 +109,8 @@ export function describeChannel(
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
     errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
     connections: { open: 0, idle: 0 },
-    charge_today_usd: memory.charge.day === today ? formatUsd(memory.charge.usd) : "0",
+    charge_today_usd: formatUsd(charge.usd),
+    ...(charge.plan > 0n && { paid_by_plan_today_usd: formatUsd(charge.plan) }),
     hour,
     day: window.day.steps(1, now),
   };

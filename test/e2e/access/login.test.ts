@@ -8,7 +8,11 @@ import { openIndex } from "../../../src/billing/index/open.ts";
 import { describeWarning } from "../../../src/billing/limits/alerts.ts";
 import { describeRise, findRise, sumSessions } from "../../../src/billing/report/sessions.ts";
 import { findFault } from "../../../src/billing/verify/line.ts";
+import { formatAmount } from "../../../src/cli/terminal/text.ts";
+import { addUsd, formatUsd, parseUsd, ZERO_USD } from "../../../src/lib/money.ts";
 import { writeAllowance } from "../../../src/lib/text/allowance.ts";
+import { CHANNEL_COLUMNS } from "../../../src/cli/channels/view.ts";
+import { viewChannels } from "../../../src/gateway/control/state.ts";
 import { buildStatus } from "../../../src/gateway/control/status.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { expectSafe } from "../../gateway/upstream/escapes.ts";
@@ -209,6 +213,18 @@ describe("who pays", () => {
     expect(findFault({ ...lines[0], limit_usd: "0.0004" })).toContain("limit_usd is 0.0004");
     expect(findFault({ ...lines[0], limit_usd: undefined })).toContain("paid_by needs limit_usd");
     expect(findFault({ ...lines[0], paid_by: "nobody" })).not.toBeNull();
+  });
+
+  test("a channel shows what the plan paid today, and not as a charge", () => {
+    const { records, running } = world.gateway;
+    const paid = records
+      .filter(({ channel }) => channel === "messages")
+      .reduce((sum, { planUsd = "0" }) => addUsd(sum, parseUsd(planUsd)), ZERO_USD);
+    expect(paid > 0n).toBe(true);
+    const view = viewChannels(running.gateway).find(({ name }) => name === "messages");
+    expect(view).toMatchObject({ charge_today_usd: "0", paid_by_plan_today_usd: formatUsd(paid) });
+    const today = CHANNEL_COLUMNS.find(({ title }) => title === "TODAY");
+    expect(view && today?.read(view)).toBe(`(plan $${formatAmount(formatUsd(paid))})`);
   });
 
   test("a limit in USD counts what the plan pays for, also after a restart", async () => {

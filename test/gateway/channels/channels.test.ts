@@ -33,7 +33,7 @@ interface Book {
   readonly names: (asked?: Asked) => string[];
   readonly fail: (name: string, failure: Failure, model?: string) => void;
   readonly answer: (name: string, model?: string) => void;
-  readonly end: (name: string, how: RequestEnd["how"], chargeUsd?: string) => void;
+  readonly end: (name: string, how: RequestEnd["how"], chargeUsd?: string, planUsd?: string) => void;
   readonly state: (name: string) => string;
 }
 
@@ -77,10 +77,10 @@ function open(sections: Readonly<Record<string, Section>>): Book {
       const { candidates } = channels.choose({ ...asker(asked), ...route(asked.model) }, now);
       return candidates.map(({ channel }) => channel.name);
     },
-    end: (name, how, chargeUsd) =>
+    end: (name, how, chargeUsd, planUsd) =>
       channels.reportEnd(
         catalog.channels.get(name)!,
-        { how, problem: "broke off", chargeUsd: chargeUsd ?? null },
+        { how, problem: "broke off", chargeUsd: chargeUsd ?? null, planUsd },
         now,
       ),
     fail: (name, failure, model) => {
@@ -440,6 +440,20 @@ describe("a restart", () => {
       requests_hour: 1,
       since: "2026-11-20T10:00:00.000Z",
     });
+  });
+
+  test("keeps what the day has charged, and what a plan has paid, until the next day", () => {
+    const before = open(TWO);
+    before.end("a", "whole", "0", "0.25");
+    before.end("a", "whole", "0.5", "0.25");
+    before.channels.close();
+    const today = { charge_today_usd: "0.5", paid_by_plan_today_usd: "0.5" };
+    const { channels, catalog } = open(TWO);
+    expect(channels.view(catalog, now)[0]).toMatchObject(today);
+    expect(channels.view(catalog, now)[1]).not.toContainKey("paid_by_plan_today_usd");
+    now += 24 * 60 * MINUTE;
+    expect(channels.view(catalog, now)[0]).toMatchObject({ charge_today_usd: "0" });
+    expect(channels.view(catalog, now)[0]).not.toContainKey("paid_by_plan_today_usd");
   });
 
   test("keeps a channel disabled, however soon after the command the gateway was killed", () => {

@@ -6,12 +6,13 @@ import {
   addDecimals,
   addUsd,
   type Decimal,
-  decimalOf,
   formatDecimal,
   formatUsd,
   parseDecimal,
   parseUsd,
+  subtractDecimals,
   type Usd,
+  ZERO_DECIMAL,
   ZERO_USD,
 } from "../../../lib/money.ts";
 import { deriveAmounts } from "../../charge.ts";
@@ -22,7 +23,22 @@ import type { LedgerIndex } from "../../index/ledger-index.ts";
 import { listSessionRows } from "../sessions.ts";
 import { nameFolder, type NotedPart, type NotedTurn, readTurns } from "./file.ts";
 
-export interface PartTotals {
+/** Where a plan paid, there is no charge. */
+export interface PartCost {
+  official: Decimal;
+  charge: Usd;
+}
+
+export function openCost(): PartCost {
+  return { official: ZERO_DECIMAL, charge: ZERO_USD };
+}
+
+export function addCost(sum: PartCost, { official, charge }: PartCost): void {
+  sum.official = addDecimals(sum.official, official);
+  sum.charge = addUsd(sum.charge, charge);
+}
+
+export interface PartTotals extends PartCost {
   readonly kind: string;
   readonly name: string;
   /** How many different parts there are of this kind and name. */
@@ -32,21 +48,18 @@ export interface PartTotals {
   tokens: number;
   /** Of the last prompt that had one. */
   lastTokens: number;
-  charge: Usd;
-  official: Decimal;
 }
 
 /** One result of a tool. */
-export interface SentResult {
+export interface SentResult extends PartCost {
   readonly name: string;
   /** The request that was the first to send it. */
   readonly id: string;
   readonly tokens: number;
   sent: number;
-  charge: Usd;
 }
 
-export interface ContextReport {
+export interface ContextReport extends PartCost {
   readonly turns: readonly TurnParts[];
   /** By kind and name, the most expensive first. */
   readonly parts: readonly PartTotals[];
@@ -54,7 +67,6 @@ export interface ContextReport {
   readonly neverCalled: readonly PartTotals[];
   readonly results: readonly SentResult[];
   readonly tokens: number;
-  readonly charge: Usd;
   /** Requests of which the parts or the price are not known. */
   readonly leftOut: number;
 }
@@ -96,7 +108,7 @@ class ContextSums {
   readonly #marks = new Set<string>();
   readonly #called = new Set<string>();
   #tokens = 0;
-  #charge = ZERO_USD;
+  readonly #cost = openCost();
 
   add({ parts, agent, called }: NotedTurn, line: Line): boolean {
     for (const name of called) this.#called.add(name);
@@ -115,7 +127,7 @@ class ContextSums {
   }
 
   #addPart({ kind, name, mark }: NotedPart, { usage, count, line }: PartUse): void {
-    const { charge, official } = priceUsage(usage, line);
+    const cost = priceUsage(usage, line);
     if (kind === "call" || kind === "result") this.#called.add(name);
     const id = `${kind}\n${name}`;
     const known = this.#totals.get(id) ?? openTotals(kind, name);
@@ -125,25 +137,24 @@ class ContextSums {
     known.sent += 1;
     known.tokens += count;
     known.lastTokens = count;
-    known.charge = addUsd(known.charge, charge);
-    known.official = addDecimals(known.official, official);
-    this.#charge = addUsd(this.#charge, charge);
+    addCost(known, cost);
+    addCost(this.#cost, cost);
     if (kind !== "result") return;
-    const result = this.#results.get(mark) ?? { name, id: line.id, tokens: count, sent: 0, charge: ZERO_USD };
+    const result = this.#results.get(mark) ?? { name, id: line.id, tokens: count, sent: 0, ...openCost() };
     this.#results.set(mark, result);
     result.sent += 1;
-    result.charge = addUsd(result.charge, charge);
+    addCost(result, cost);
   }
 
   report(leftOut: number): ContextReport {
-    const parts = [...this.#totals.values()].toSorted((a, b) => b.tokens - a.tokens).toSorted(byCharge);
+    const parts = [...this.#totals.values()].toSorted((a, b) => b.tokens - a.tokens).toSorted(byOfficial);
     return {
       turns: this.#turns,
       parts,
       neverCalled: parts.filter(({ kind, name }) => kind === "tool" && !this.#called.has(name)),
       results: [...this.#results.values()].toSorted((a, b) => b.tokens - a.tokens).slice(0, MAX_RESULTS),
       tokens: this.#tokens,
-      charge: this.#charge,
+      ...this.#cost,
       leftOut,
     };
   }
@@ -156,12 +167,12 @@ interface PartUse {
 }
 
 function openTotals(kind: string, name: string): PartTotals {
-  const amounts = { charge: ZERO_USD, official: decimalOf(0) };
-  return { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...amounts };
+  return { kind, name, parts: 0, sent: 0, tokens: 0, lastTokens: 0, ...openCost() };
 }
 
-function byCharge({ charge: a }: PartTotals, { charge: b }: PartTotals): number {
-  return a === b ? 0 : a > b ? -1 : 1;
+function byOfficial({ official: a }: PartTotals, { official: b }: PartTotals): number {
+  const { units } = subtractDecimals(b, a);
+  return units === 0n ? 0 : units > 0n ? 1 : -1;
 }
 
 /** In the order of a prompt: what was read from the cache is its beginning, then comes what was written to it. */
@@ -198,11 +209,11 @@ function cutUsage(usage: Line["usage"], from: number, to: number): Record<string
   return share;
 }
 
-function priceUsage(usage: Record<string, number>, { prices, multiplier }: Line) {
+function priceUsage(usage: Record<string, number>, { prices, multiplier }: Line): PartCost {
   const { charge, official } = deriveAmounts({ usage, prices, multiplier });
   return {
     charge: charge === null ? ZERO_USD : parseUsd(charge),
-    official: official === null ? decimalOf(0) : parseDecimal(official),
+    official: official === null ? ZERO_DECIMAL : parseDecimal(official),
   };
 }
 
@@ -214,9 +225,7 @@ export function nameServer(tool: string): string | null {
 }
 
 /** Tools of one server, results of one tool, or all parts of another kind. */
-export type PartGroup = Pick<PartTotals, "sent" | "tokens" | "lastTokens" | "charge"> & {
-  readonly what: string;
-};
+export type PartGroup = Pick<PartTotals, "sent" | "tokens" | keyof PartCost> & { readonly what: string };
 
 const WORDS: Readonly<Record<string, string>> = {
   tool: "tools",
@@ -239,15 +248,11 @@ export function groupParts(parts: readonly PartTotals[]): PartGroup[] {
   const groups = new Map<string, PartGroup>();
   for (const part of parts) {
     const what = nameRow(part);
-    const { sent, tokens, lastTokens, charge } = part;
-    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, lastTokens: 0, charge: ZERO_USD };
-    groups.set(what, {
-      what,
-      sent: known.sent + sent,
-      tokens: known.tokens + tokens,
-      lastTokens: known.lastTokens + lastTokens,
-      charge: addUsd(known.charge, charge),
-    });
+    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, ...openCost() };
+    groups.set(what, known);
+    known.sent += part.sent;
+    known.tokens += part.tokens;
+    addCost(known, part);
   }
   return [...groups.values()].toSorted((a, b) => b.tokens - a.tokens);
 }

@@ -1,17 +1,20 @@
 // `gateway context`: what the prompts of a session consisted of, in tokens and dollars.
 
 import {
+  addCost,
   type ContextReport,
+  type PartCost,
   describePart,
   groupParts,
   nameServer,
+  openCost,
   type PartGroup,
   type PartTotals,
   readContext,
 } from "../../../billing/report/context/report.ts";
 import { sumSessions } from "../../../billing/report/sessions.ts";
-import { addUsd, formatUsd, type Usd, ZERO_USD } from "../../../lib/money.ts";
-import { number, printTable } from "../../terminal/table.ts";
+import { formatDecimal, formatUsd } from "../../../lib/money.ts";
+import { type Column, number, printTable } from "../../terminal/table.ts";
 import { fail, print, printJson, printNote } from "../../terminal/terminal.ts";
 import { formatAmount, formatCount, shortenId } from "../../terminal/text.ts";
 import { findSession, readUsageQuery, type UsageFlags } from "../usage/usage.ts";
@@ -27,7 +30,7 @@ export function showContext(words: string | undefined, flags: ContextFlags): voi
   if (report.turns.length === 0)
     fail(
       `Nothing is known of what the prompts of session ${id} consisted of. ` +
-        "It is noted for requests with a session, unless the config says `context: off`.",
+        "It is noted a second after each request with a session, unless the config says `context: off`.",
     );
   if (flags.json === true) printContextJson(id, report);
   else printContext(id, report);
@@ -41,11 +44,11 @@ function printContextJson(
     session,
     estimated: true,
     tokens: rest.tokens,
-    charge_usd: formatUsd(rest.charge),
+    ...describeCost(rest),
     parts: parts.map(describePart),
     never_called: neverCalled.map(({ name }) => name),
-    largest_results: results.map(({ name, id, tokens, sent, charge }) => {
-      return { name, id, tokens, sent, charge_usd: formatUsd(charge) };
+    largest_results: results.map(({ name, id, tokens, sent, ...cost }) => {
+      return { name, id, tokens, sent, ...describeCost(cost) };
     }),
     turns: turns.map(({ time, id, agent, tokens }) => ({
       time,
@@ -57,11 +60,23 @@ function printContextJson(
   });
 }
 
+function describeCost({ official, charge }: PartCost): Readonly<Record<string, string>> {
+  return { official_usd: formatDecimal(official), charge_usd: formatUsd(charge) };
+}
+
+/** A session that a plan paid has no charges. */
+function listCosts<T extends PartCost>(): ReadonlyArray<Column<T>> {
+  return [
+    number("OFFICIAL $", ({ official }) => formatAmount(formatDecimal(official)), 3),
+    number("CHARGED $", ({ charge }) => formatAmount(formatUsd(charge))),
+  ];
+}
+
 function printContext(session: string, report: ContextReport): void {
-  const { turns, parts, tokens, charge, neverCalled, results, leftOut } = report;
+  const { turns, parts, tokens, official, charge, neverCalled, results, leftOut } = report;
   print(`Session ${session}: ${formatCount(turns.length, "prompt")}`);
   print("");
-  const total = { what: "total", sent: 0, tokens, lastTokens: 0, charge };
+  const total = { what: "total", sent: 0, tokens, official, charge };
   const share = (count: number): string => (tokens === 0 ? "" : `${Math.round((count / tokens) * 100)}%`);
   printTable<PartGroup>(
     [...groupParts(parts), total],
@@ -70,7 +85,7 @@ function printContext(session: string, report: ContextReport): void {
       number("SENT", ({ sent }) => (sent === 0 ? "" : sent.toLocaleString("en-US")), 2),
       number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
       number("SHARE", (row) => share(row.tokens), 1),
-      number("COST $", (row) => formatAmount(formatUsd(row.charge))),
+      ...listCosts<PartGroup>(),
     ],
   );
   printResults(results);
@@ -87,24 +102,25 @@ function printResults(results: ContextReport["results"]): void {
     { title: "FIRST IN", least: 9, read: ({ id }) => shortenId(id) },
     number("TOKENS", (result) => result.tokens.toLocaleString("en-US")),
     number("SENT", ({ sent }) => sent.toLocaleString("en-US"), 1),
-    number("COST $", (result) => formatAmount(formatUsd(result.charge))),
+    ...listCosts<ContextReport["results"][number]>(),
   ]);
 }
 
 function printNeverCalled(tools: readonly PartTotals[]): void {
   if (tools.length === 0) return;
-  const charge = tools.reduce((sum, tool) => addUsd(sum, tool.charge), ZERO_USD);
+  const sum = openCost();
+  for (const tool of tools) addCost(sum, tool);
+  const official = formatAmount(formatDecimal(sum.official));
   print("");
-  print(`Never called, for $${formatAmount(formatUsd(charge))}: ${tools.map(({ name }) => name).join(", ")}`);
+  print(`Never called, for $${official} (official): ${tools.map(({ name }) => name).join(", ")}`);
 }
 
-interface ServerTotals {
+interface ServerTotals extends PartCost {
   readonly server: string;
   readonly tools: Set<string>;
   readonly called: Set<string>;
   sessions: number;
   tokens: number;
-  charge: Usd;
 }
 
 /** What the definitions of each server's tools cost in a period. */
@@ -118,8 +134,8 @@ export function showServers(flags: ServersFlags): void {
   if (flags.json === true)
     printJson({
       ...query.period,
-      servers: rows.map(({ tools, called, charge, ...row }) => {
-        return { ...row, tools: tools.size, called: called.size, charge_usd: formatUsd(charge) };
+      servers: rows.map(({ server, tools, called, sessions, tokens, ...cost }) => {
+        return { server, tools: tools.size, called: called.size, sessions, tokens, ...describeCost(cost) };
       }),
     });
   else if (rows.length === 0) printNote("No session of this period has sent the tools of an MCP server.");
@@ -138,7 +154,7 @@ function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: 
       called: new Set<string>(),
       sessions: 0,
       tokens: 0,
-      charge: ZERO_USD,
+      ...openCost(),
     };
     const known = servers.get(server) ?? none;
     servers.set(server, known);
@@ -147,7 +163,7 @@ function addServers(servers: Map<string, ServerTotals>, { parts, neverCalled }: 
     if (!seen.has(server)) known.sessions += 1;
     seen.add(server);
     known.tokens += part.tokens;
-    known.charge = addUsd(known.charge, part.charge);
+    addCost(known, part);
   }
 }
 
@@ -158,7 +174,7 @@ function printServers(rows: readonly ServerTotals[]): void {
     number("CALLED", ({ called }) => String(called.size), 3),
     number("SESSIONS", ({ sessions }) => sessions.toLocaleString("en-US"), 1),
     number("TOKENS", (row) => row.tokens.toLocaleString("en-US")),
-    number("COST $", (row) => formatAmount(formatUsd(row.charge))),
+    ...listCosts<ServerTotals>(),
   ]);
   printNote("Estimated. Of the sessions of the period, whole sessions are counted.");
 }

@@ -201,7 +201,7 @@ export function showSession(words: string, flags: ShowSessionFlags): void {
     return;
   }
   printHead(id, row.totals, clock.zone);
-  if (rise !== null) print(`${describeRise(rise)}\n`);
+  if (rise !== null) for (const text of [describeRise(rise), ""]) print(text);
   printAgents(agents, totals);
   printStarted(started);
   printMisses(listMisses(agents), clock.zone);

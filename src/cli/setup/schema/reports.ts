@@ -190,6 +190,7 @@ const sentResult = z.looseObject({
   id: z.string(),
   tokens: z.int(),
   sent: z.int(),
+  official_usd: decimal,
   charge_usd: decimal,
 });
 export const context = z.looseObject({
@@ -197,6 +198,7 @@ export const context = z.looseObject({
   /** The reported tokens of each prompt, divided among its parts by their lengths. */
   estimated: z.literal(true),
   tokens: z.int(),
+  official_usd: decimal,
   charge_usd: decimal,
   parts: z.array(sharedPart),
   never_called: z.array(z.string()),
@@ -221,6 +223,7 @@ export const contextServers = z.looseObject({
       called: z.int(),
       sessions: z.int(),
       tokens: z.int(),
+      official_usd: decimal,
       charge_usd: decimal,
     }),
   ),

@@ -117,6 +117,9 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
         text={formatUsd(channel.charge_today_usd)}
         href={hrefScoped(["sessions"], { period: "today", filters: only }, { order: "charge" })}
       />
+      {channel.paid_by_plan_today_usd !== undefined && (
+        <Fact title="Paid by a plan today" text={formatUsd(channel.paid_by_plan_today_usd)} />
+      )}
       {channel.allowance?.map((each) => (
         <Fact key={each.kind + each.name} title={TITLES[each.kind]} text={describeAllowance(each, now)} />
       ))}

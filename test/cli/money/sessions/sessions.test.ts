@@ -122,6 +122,21 @@ describe("gateway sessions", () => {
     });
   });
 
+  test("says by how much the windows of a plan rose while a session ran", async () => {
+    const plan = { client: claude, paid_by: "plan", charge_usd: "0" } as const;
+    const planned = writeLedger([
+      { id: "req_1", ...at(1), ...plan, extra: { windows: { "5h": 40 } } },
+      { id: "req_2", ...at(2), ...plan, extra: { windows: { "5h": 43 } } },
+    ]);
+    const { stdout } = await run("sessions", "show", "last", "--ledger", planned);
+    expect(stdout.split("\n").slice(2, 6)).toEqual([
+      "",
+      "While it ran, the plan's window of 5h rose by 3 % (an estimate: other devices use the same account)",
+      "",
+      "AGENT       MODEL              TURNS   INPUT  CACHED  OUTPUT  MISSES  CHARGED $  PAID BY PLAN $",
+    ]);
+  });
+
   test("shows the sessions that a session started", async () => {
     const { stdout } = await run("sessions", "show", "ses_main", "--ledger", family);
     expect(stdout.split("\n").slice(7, 10)).toEqual([

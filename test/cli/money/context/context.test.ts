@@ -1,0 +1,55 @@
+// `gateway context`: what the prompts of a session cost, whoever paid them.
+
+import { expect, test } from "bun:test";
+import type { Piece } from "../../../../src/dialects/prompt/pieces.ts";
+import { createContextNotes } from "../../../../src/gateway/observe/context.ts";
+import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
+import { run, writeLedger } from "../ledger/ledger-runs.ts";
+
+const client = { tool: "claude-code", session: "s-1" };
+const time = "2026-11-20T10:00:00.000Z";
+const plan = { paid_by: "plan", multiplier: "0", charge_usd: "0", limit_usd: "0.0012" } as const;
+const usage = { input: 400 };
+const path = writeLedger([
+  { id: "req_1", time, client, usage, official_usd: "0.0012", ...plan },
+  { id: "req_2", time, client, usage, official_usd: "0.0012", charge_usd: "0.0012" },
+]);
+
+const pieces: readonly Piece[] = [
+  { kind: "tool", name: "mcp__git__log", size: 100, hash: 1 },
+  { kind: "user", name: "", size: 100, hash: 2 },
+  { kind: "result", name: "Read", size: 200, hash: 3 },
+];
+const notes = createContextNotes(path, () => expect.unreachable());
+for (const id of ["req_1", "req_2"]) notes.note(draftOf(id, { client, usage }), pieces);
+void notes.close();
+
+test("context shows official amounts beside charges, because a plan's session has no charges", async () => {
+  const { status, stdout, stderr } = await run("context", "--ledger", path);
+  expect([status, stdout.trimEnd().split("\n")]).toEqual([
+    0,
+    [
+      "Session s-1: 2 prompts",
+      "",
+      "PART                  SENT  TOKENS  SHARE  OFFICIAL $  CHARGED $",
+      "results of Read          2     400    50%    0.001200   0.000600",
+      "tools of git             2     200    25%    0.000600   0.000300",
+      "messages of the user     2     200    25%    0.000600   0.000300",
+      "total                          800   100%    0.002400   0.001200",
+      "",
+      "LARGEST RESULTS  FIRST IN  TOKENS  SENT  OFFICIAL $  CHARGED $",
+      "Read             1            200     2    0.001200   0.000600",
+      "",
+      "Never called, for $0.000600 (official): mcp__git__log",
+    ],
+  ]);
+  expect(stderr).toStartWith("Estimated: ");
+});
+
+test("context servers shows what the tools of each server cost, whoever paid", async () => {
+  const { stdout } = await run("context", "servers", "--ledger", path);
+  expect(stdout.trimEnd().split("\n")).toEqual([
+    "MCP SERVER  TOOLS  CALLED  SESSIONS  TOKENS  OFFICIAL $  CHARGED $",
+    "git             1       0         1     200    0.000600   0.000300",
+  ]);
+});
