@@ -2,7 +2,7 @@
 // All text comes from clients, upstreams or the config: the page shows it as text and never as markup.
 
 import type { TurnParts } from "../billing/report/context/report.ts";
-import type { DescribedTotals } from "../billing/report/report.ts";
+import type { DescribedTotals, FAILED as ALL_FAILED } from "../billing/report/report.ts";
 import type { DescribedSession, Miss } from "../billing/report/sessions.ts";
 import type { Group } from "../config/catalog.ts";
 import type { ChannelView } from "../gateway/channels/view.ts";
@@ -103,7 +103,9 @@ export interface Notice {
 // ── What a view is of ────────────────────────────────────────────────────────
 
 export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
-export type FilterName = (typeof FILTERS)[number];
+/** Some are of single requests. Only their view has them. */
+export const REQUEST_FILTERS = [...FILTERS, "agent", "basis", "kind", "cause"] as const;
+export type FilterName = (typeof REQUEST_FILTERS)[number];
 /** An empty name: the requests did not say. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
@@ -123,6 +125,8 @@ export interface Covered {
 
 export const STACKS = ["model", "tool", "key", "group", "channel", "label", "outcome"] as const;
 export type Stack = (typeof STACKS)[number];
+/** An outcome: of those that failed at an upstream. */
+export const FAILED = "failed" satisfies typeof ALL_FAILED;
 /** The series of all names that are too small for one of their own. */
 export const OTHERS = "others";
 
@@ -173,6 +177,8 @@ export interface LabelHours {
 export interface Overview {
   readonly by: Stack;
   readonly show: Measure;
+  /** So many of the largest names are left out of the series. */
+  readonly skip: number;
   readonly covered: Covered;
   readonly span: "hour" | "day" | "week" | "month";
   /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */

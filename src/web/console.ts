@@ -17,7 +17,7 @@ import { parseJson } from "../lib/json/json.ts";
 import { Refusal, refuseUsage } from "../lib/refusal.ts";
 import {
   DEFAULT_PERIOD,
-  FILTERS,
+  REQUEST_FILTERS,
   MAX_ROWS,
   MAX_SESSIONS,
   MEASURES,
@@ -250,7 +250,7 @@ const MAX_NAME = 4096;
 
 const scopeShape = () => ({
   period: z.string().max(60).default(DEFAULT_PERIOD),
-  only: z.partialRecord(z.enum(FILTERS), z.string().max(MAX_NAME)),
+  only: z.partialRecord(z.enum(REQUEST_FILTERS), z.string().max(MAX_NAME)),
 });
 /** Made when the first view asks: each schema takes part of a start. */
 const makeSchemas = () => ({
@@ -258,6 +258,7 @@ const makeSchemas = () => ({
     ...scopeShape(),
     by: z.enum(STACKS).default("model"),
     show: z.enum(MEASURES).default("cost"),
+    skip: z.coerce.number().int().nonnegative().default(0),
   }),
   sessions: z.object({
     ...scopeShape(),
@@ -278,7 +279,7 @@ const useSchemas = () => (schemas ??= makeSchemas());
 /** What the address of a view asks for. Each filter has the name of what it filters by. */
 function readScoped<T>(schema: z.ZodType<T>, exchange: Exchange): T {
   const query = readQuery(exchange);
-  const only = FILTERS.flatMap((filter) => (query.has(filter) ? [[filter, query.get(filter)]] : []));
+  const only = REQUEST_FILTERS.flatMap((filter) => (query.has(filter) ? [[filter, query.get(filter)]] : []));
   const given = { ...Object.fromEntries(query), only: Object.fromEntries(only) };
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

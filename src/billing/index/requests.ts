@@ -1,7 +1,15 @@
 // The requests of a ledger one by one, the newest first, from any place in their list. How many each hour has is known from
 // the sums, so that a place in a list of millions is found without reading what is before it.
 
-import { addDecimals, addUsd, type Decimal, joinAmount, joinUsd, type Usd } from "../../lib/money.ts";
+import {
+  addDecimals,
+  addUsd,
+  type Decimal,
+  joinAmount,
+  joinUsd,
+  type Usd,
+  ZERO_USD,
+} from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { type Cells, Classes, readOdd } from "./cells.ts";
 import {
@@ -24,6 +32,10 @@ export interface RequestQuery extends TimeRange {
   readonly wants: (traits: Traits) => boolean;
   /** Only of this session; empty: only those without one. */
   readonly session?: string | undefined;
+  /** Only of this agent of a session; empty: the main agent. */
+  readonly agent?: string | undefined;
+  /** Only those that missed the cache so. */
+  readonly missed?: ((miss: unknown) => boolean) | undefined;
 }
 
 /** A request as it is now, with its corrections. */
@@ -68,24 +80,22 @@ export function findRequests(index: LedgerIndex, query: RequestQuery): RequestPl
 }
 
 function countHours(part: IndexPart, query: RequestQuery): HourPlace[] {
-  const { since, until, session } = query;
   const wanted = selectTraits(part, query);
-  const among = `WHERE trait IN (${listTraits(part, wanted)}) AND time >= ? AND time < ?`;
-  const times = [since ?? "", until ?? LAST];
+  const among = describeRows(part, query);
   const hours = new Map<number, number>();
   const add = (hour: number, requests: number): void =>
     void hours.set(hour, (hours.get(hour) ?? 0) + requests);
-  const addRows = (more: string, ...values: (string | number)[]): void => {
-    for (const [hour] of part.list(`SELECT hour FROM requests ${among} AND ${more}`, ...times, ...values))
-      add(Number(hour), 1);
+  const addRows = (more: string, ...values: number[]): void => {
+    const sql = `SELECT hour FROM requests WHERE ${among.sql} ${more}`;
+    for (const [hour] of part.list(sql, ...among.values, ...values)) add(Number(hour), 1);
   };
-  if (session !== undefined && session !== "") addRows(OF_SESSION, session);
+  if (among.isSingle) addRows("");
   else {
     const { whole, edges } = divideRange(query, 1);
     for (const [, from, to] of whole)
       for (const { start, cells } of part.listSpans(1, from, to)) add(start, countWanted(wanted, cells));
-    for (const edge of edges) addRows("hour = ? AND odd IS NULL", edge);
-    addRows("odd IS NOT NULL");
+    for (const edge of edges) addRows("AND hour = ? AND odd IS NULL", edge);
+    addRows("AND odd IS NOT NULL");
   }
   return Array.from(hours, ([hour, requests]) => ({ part, hour, requests }));
 }
@@ -97,7 +107,52 @@ function countWanted(wanted: Classes, { rows, columns }: Cells): number {
   return sum;
 }
 
-const OF_SESSION = ofSessions([""]);
+interface RowsOf {
+  readonly sql: string;
+  readonly values: readonly (string | number)[];
+  /** The traits alone do not say which. */
+  readonly isSingle: boolean;
+}
+
+/** A condition of the rows of requests. */
+function describeRows(part: IndexPart, query: RequestQuery): RowsOf {
+  const { since, until, session = "", agent, missed } = query;
+  const single: (readonly [sql: string, value: string])[] = [];
+  if (session !== "") single.push([ofSessions([""]), session]);
+  if (agent !== undefined) single.push(["sender IN (SELECT id FROM senders WHERE agent = ?)", agent]);
+  if (missed !== undefined) {
+    const numbers = part
+      .list("SELECT number, miss FROM requests WHERE miss IS NOT NULL AND time >= ?", since ?? "")
+      .flatMap(([number, miss]) => (missed(parseJson(String(miss))) ? [Number(number)] : []));
+    single.push(["number IN (SELECT value FROM json_each(?))", JSON.stringify(numbers)]);
+  }
+  const traits = `trait IN (${listTraits(part, selectTraits(part, query))})`;
+  return {
+    sql: [traits, "time >= ? AND time < ?", ...single.map(([sql]) => sql)].join(" AND "),
+    values: [since ?? "", until ?? LAST, ...single.map(([, value]) => value)],
+    isSingle: single.length > 0,
+  };
+}
+
+/** What these requests cost, with their corrections. */
+export function sumCharges({ parts }: LedgerIndex, query: RequestQuery): Usd {
+  const charges = parts.flatMap((part) => {
+    const { sql, values } = describeRows(part, query);
+    const sum = "SELECT 0, 0, 0, SUM(charge_milli), SUM(charge_pico) FROM requests";
+    const own = part.list(`${sum} WHERE odd IS NULL AND ${sql}`, ...values);
+    const more = part.list(
+      `${sum} AS correction WHERE corrects IS NOT NULL
+       AND EXISTS (SELECT 1 FROM requests WHERE id = correction.corrects AND ${sql})`,
+      ...values,
+    );
+    const odd = part.list(`SELECT odd FROM requests WHERE odd IS NOT NULL AND ${sql}`, ...values);
+    return [
+      ...[...own, ...more].map((row) => readMoney(row).charge),
+      ...odd.map(([text]) => readOdd(String(text)).charge),
+    ];
+  });
+  return charges.reduce(addUsd, ZERO_USD);
+}
 
 function selectTraits(part: IndexPart, query: RequestQuery): Classes {
   return new Classes(
@@ -122,15 +177,15 @@ export function listRequests(
   { from, most }: { readonly from: number; readonly most: number },
 ): IndexedRequest[] {
   const found: IndexedRequest[] = [];
-  const traits = new Map<IndexPart, string>();
+  const rowsOf = new Map<IndexPart, RowsOf>();
   let skip = from;
   for (const { part, hour, requests } of places.hours) {
     if (found.length >= most) break;
     if (skip >= requests) skip -= requests;
     else {
-      const wanted = traits.get(part) ?? listTraits(part, selectTraits(part, query));
-      traits.set(part, wanted);
-      found.push(...listHour(part, query, { hour, wanted, skip, most: most - found.length }));
+      const among = rowsOf.get(part) ?? describeRows(part, query);
+      rowsOf.set(part, among);
+      found.push(...listHour(part, among, { hour, skip, most: most - found.length }));
       skip = 0;
     }
   }
@@ -140,28 +195,17 @@ export function listRequests(
 const COLUMNS = `id, time, trait, sender, status, first_byte, duration, miss, odd, official_milli, official_pico,
   official_rest, charge_milli, charge_pico, ${Array.from({ length: COUNTS }, (_, index) => `count_${index}`).join(", ")}`;
 
-interface HourQuery {
-  readonly hour: number;
-  /** Traits. */
-  readonly wanted: string;
-  readonly skip: number;
-  readonly most: number;
-}
+type HourQuery = Readonly<Record<"hour" | "skip" | "most", number>>;
 
 function listHour(
   part: IndexPart,
-  query: RequestQuery,
-  { hour, wanted, skip, most }: HourQuery,
+  { sql, values }: RowsOf,
+  { hour, skip, most }: HourQuery,
 ): IndexedRequest[] {
-  const { since, until, session = "" } = query;
   const rows = part.list(
-    `SELECT ${COLUMNS} FROM requests WHERE hour = ? AND trait IN (${wanted})
-     AND time >= ? AND time < ? ${session === "" ? "" : `AND ${OF_SESSION}`}
-     ORDER BY time DESC, number DESC LIMIT ? OFFSET ?`,
+    `SELECT ${COLUMNS} FROM requests WHERE ${sql} AND hour = ? ORDER BY time DESC, number DESC LIMIT ? OFFSET ?`,
+    ...values,
     hour,
-    since ?? "",
-    until ?? LAST,
-    ...(session === "" ? [] : [session]),
     most,
     skip,
   );

@@ -61,6 +61,8 @@ export interface Totals {
   missed: Usd;
 }
 
+/** Stands for all of these. */
+export const FAILED = "failed";
 const FAILED_OUTCOMES = new Set(["upstream_cut", "upstream_error", "interrupted"]);
 
 /** What has at least a charge, by which rows are sorted. */
@@ -153,7 +155,11 @@ export function isReported({ type }: Traits): boolean {
 type Named = Pick<Group, "traits" | "sender" | "span">;
 
 export function hasNames(named: Named, only: Filter = {}): boolean {
-  return FILTERED.every((name) => only[name] === undefined || only[name] === nameGroup(named, name));
+  return FILTERED.every((name) => {
+    const wanted = only[name];
+    if (name === "outcome" && wanted === FAILED) return FAILED_OUTCOMES.has(named.traits.outcome);
+    return wanted === undefined || wanted === nameGroup(named, name);
+  });
 }
 
 function nameGroup({ traits, sender, span }: Named, dimension: Dimension | "outcome"): string {

@@ -52,11 +52,12 @@ const SLOTS_PER_HOUR = 6n;
 export interface OverviewQuery extends Scope {
   readonly by: Stack;
   readonly show: Measure;
+  readonly skip?: number;
 }
 
 export function sumOverview(
   index: LedgerIndex,
-  { period, only, by, show }: OverviewQuery,
+  { period, only, by, show, skip = 0 }: OverviewQuery,
   clock: Clock,
 ): Omit<Overview, "read"> {
   const { zone, now } = clock;
@@ -79,13 +80,14 @@ export function sumOverview(
   const series =
     show === "latency"
       ? measureLatencies(measured, by, spans)
-      : measureSums({ cells, earlier, spans, by, show, unpriced });
+      : measureSums({ cells, earlier, spans, by, show, skip, unpriced });
   const bySpan = Map.groupBy(cells, (cell) => cell.span);
   const trend = spans.map((name) => sumCells(bySpan.get(name) ?? []));
   const past = sumCells(earlier ?? []);
   return {
     by,
     show,
+    skip,
     covered: describeRange(range, now),
     span,
     spans,
@@ -144,16 +146,20 @@ interface Sums {
   readonly spans: readonly string[];
   readonly by: Stack;
   readonly show: SummedMeasure;
+  readonly skip: number;
   readonly unpriced: readonly Unpriced[];
 }
 
-function measureSums({ cells, earlier, spans, by, show, unpriced }: Sums): Series[] {
+function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums): Series[] {
   const nameOf = (cell: Group): string => cell.traits[by] ?? "";
   const byName = Map.groupBy(cells, nameOf);
   const past = Map.groupBy(earlier ?? [], nameOf);
-  const rows = Array.from(byName, ([name, own]) => ({ name, own, sum: sumCells(own) }))
+  const sorted = Array.from(byName, ([name, own]) => ({ name, own, sum: sumCells(own) }))
     .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
     .toSorted((a, b) => compareRows(a, b, show));
+  const largest = sorted.filter(({ name }) => name !== OTHERS).slice(0, skip);
+  const isLeftOut = new Set(largest.map(({ name }) => name));
+  const rows = sorted.filter(({ name }) => !isLeftOut.has(name));
   const named = rows.filter(({ name }) => name !== OTHERS);
   const isAll = rows.length <= MAX_SERIES && named.length === rows.length;
   const shown = isAll ? rows : named.slice(0, MAX_SERIES - 1);
@@ -161,7 +167,9 @@ function measureSums({ cells, earlier, spans, by, show, unpriced }: Sums): Serie
   const others = rest.flatMap(({ own }) => own);
   const all = rest.length === 0 ? shown : [...shown, { name: OTHERS, own: others, sum: sumCells(others) }];
   const isShown = new Set(shown.map(({ name }) => name));
-  const pastOthers = [...past].flatMap(([name, own]) => (isShown.has(name) ? [] : own));
+  const pastOthers = [...past].flatMap(([name, own]) =>
+    isShown.has(name) || isLeftOut.has(name) ? [] : own,
+  );
   const isUnpriced = new Set(by === "model" ? unpriced.map(({ name }) => name) : []);
   return all.map(({ name, own, sum }) => {
     const bySpan = Map.groupBy(own, (cell) => cell.span);

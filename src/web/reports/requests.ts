@@ -6,10 +6,11 @@ import {
   listRequests,
   type RequestPlaces,
   type RequestQuery,
+  sumCharges,
 } from "../../billing/index/requests.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { adviseOn, describeCause } from "../../billing/report/cache-causes.ts";
-import { reportMisses } from "../../billing/report/cache-misses.ts";
+import { readCause, reportMisses } from "../../billing/report/cache-misses.ts";
 import {
   countCached,
   countInput,
@@ -46,16 +47,26 @@ export function showRequests(
   { period, only, from, most }: RequestsQuery,
   clock: Clock,
 ): RequestsReply {
-  const { session, ...names } = only;
+  const { session, agent, basis, kind, cause, ...names } = only;
   const query: RequestQuery = {
     ...describePeriod(findRange(period, clock)),
     session,
-    wants: (traits) => hasNames({ traits, sender: NO_SENDER, span: "" }, names),
+    agent,
+    wants: (traits) =>
+      (basis ?? traits.basis) === traits.basis &&
+      (kind === undefined || traits.kinds.includes(kind)) &&
+      hasNames({ traits, sender: NO_SENDER, span: "" }, names),
+    ...(cause !== undefined && { missed: (miss) => isMissedBy(miss, cause) }),
   };
   const { lines } = index.progress;
   const name = JSON.stringify([lines, query.since, query.until, only]);
   if (known?.name !== name) {
-    const { charge } = sumLedger(index, { since: query.since, until: query.until, by: [], only }).total;
+    // A correction says whose it is, but not how the request ended or was counted.
+    const isSingle = [names.outcome, agent, basis, kind, cause].some((each) => each !== undefined);
+    const { since, until } = query;
+    const charge = isSingle
+      ? sumCharges(index, query)
+      : sumLedger(index, { since, until, by: [], only }).total.charge;
     known = { name, places: findRequests(index, query), charge };
   }
   const { places, charge } = known;
@@ -99,6 +110,11 @@ function describeRequest(request: IndexedRequest): RequestRow {
     ...(paidBy === "plan" && { paid_by_plan_usd: formatDecimal(official) }),
     ...(missed !== null && { missed }),
   };
+}
+
+function isMissedBy(miss: unknown, cause: string): boolean {
+  const found = readCause(miss);
+  return found !== null && describeCause(found) === cause;
 }
 
 const MAX_NAMES = 200;

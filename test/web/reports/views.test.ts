@@ -1,7 +1,9 @@
 // Every amount of the page is what the commands say, whatever the period and the filters are.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import type { LedgerIndex } from "../../../src/billing/index/ledger-index.ts";
+import { encodeCorrection, encodeLine, GENESIS, hashLine } from "../../../src/billing/ledger/line.ts";
 import { dropCache } from "../../../src/billing/miss.ts";
 import { loadPriceBook } from "../../../src/billing/prices.ts";
 import { reportMisses } from "../../../src/billing/report/cache-misses.ts";
@@ -16,7 +18,7 @@ import { projectMonth } from "../../../src/web/reports/projection.ts";
 import { listCauses, listNames, showRequests } from "../../../src/web/reports/requests.ts";
 import { findBefore, findRange } from "../../../src/web/reports/scope.ts";
 import { listSessions, showSession } from "../../../src/web/reports/sessions.ts";
-import { readIndex } from "../../billing/ledger/ledger-samples.ts";
+import { draftOf, readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { makeMonth } from "../showcase-ledger.ts";
 
@@ -95,6 +97,70 @@ test.each(CASES)("in %s with %j, all views have the sums of the commands", (peri
   const own = sumSessions(index, query).rows.filter(({ names }) => names[0] !== "");
   expect(isMore ? 200 : own.length).toBe(sessions.length);
   if (!isMore && only.session === undefined) expect(sum([...sessions, unnamed])).toBe(charge);
+});
+
+test("an amount leads to its requests: of a cause, a kind of tokens, an agent, and those that failed", () => {
+  const period = "2026-11-03..2026-11-09";
+  const all = listAll(period, {});
+  const total = (only: Filters): string =>
+    showRequests(index, { period, only, from: 0, most: 1 }, CLOCK).charge_usd;
+  const overview = sumOverview(index, { period, only: {}, by: "key", show: "cost" }, CLOCK);
+  for (const { cause, misses, tokens } of listCauses(index, { period, only: {} }, CLOCK).causes) {
+    const rows = listAll(period, { cause });
+    expect([cause, rows.length]).toEqual([cause, misses]);
+    expect(rows.reduce((missed, row) => missed + (row.missed?.tokens ?? 0), 0)).toBe(tokens);
+    expect(total({ cause })).toBe(sum(rows));
+  }
+  for (const kind of ["reasoning", "cache_write_5m"]) {
+    const rows = listAll(period, { kind });
+    const platform = kind === "reasoning" ? "codex" : "claude";
+    expect(rows).toEqual(all.filter(({ group, output }) => group === platform && output > 0));
+    expect(total({ kind, key: "ci" })).toBe(sum(rows.filter(({ key }) => key === "ci")));
+  }
+  const failed = listAll(period, { outcome: "failed" });
+  expect([failed.length, failed.length > 0]).toEqual([overview.sums.failed, true]);
+  expect(listAll(period, { basis: "unpriced" })).toHaveLength(overview.total.unpriced);
+  const { session, agent } = all.find((row) => row.agent !== "") ?? { session: "", agent: "" };
+  for (const own of [agent, ""]) {
+    const rows = all.filter((row) => row.session === session && row.agent === own);
+    expect(listAll(period, { session, agent: own })).toEqual(rows);
+    expect(total({ session, agent: own })).toBe(sum(rows));
+  }
+});
+
+test("the sum of requests that ended or were counted in one way has their later prices", () => {
+  const own = makeTempFolder();
+  const none = { basis: "unpriced", official_usd: null, charge_usd: null } as const;
+  const late = draftOf("req_late", { ...none, time: "2026-11-20T09:00:00.000Z" });
+  const other = draftOf("req_other", { time: "2026-11-20T09:01:00.000Z", charge_usd: "2" });
+  const { key, group, platform, channel, model, usage, prices, price_source, tier, multiplier } = late;
+  const named = { key, group, platform, channel, model, usage, prices, price_source, tier, multiplier };
+  const amounts = { official_usd: "0.5", charge_usd: "0.5", was: { official_usd: null, charge_usd: null } };
+  const about = { corrects: late.id, request_time: late.time, ...named, ...amounts };
+  const lines = [encodeLine(late, GENESIS)];
+  lines.push(encodeLine(other, hashLine(lines[0] ?? "")));
+  const prev = hashLine(lines[1] ?? "");
+  lines.push(encodeCorrection({ id: "req_fix", time: "2026-11-20T10:00:00.000Z", ...about }, prev));
+  writeFileSync(own.join("ledger.jsonl"), lines.map((line) => `${line}\n`).join(""));
+  using read = readIndex(own.join("ledger.jsonl"));
+  const show = (only: Filters) => showRequests(read, { period: "7d", only, from: 0, most: 9 }, CLOCK);
+  for (const [only, ids, charge] of [
+    [{ basis: "unpriced" }, ["req_late"], "0.5"],
+    [{ outcome: "complete" }, ["req_other", "req_late"], "2.5"],
+    [{}, ["req_other", "req_late"], "2.5"],
+  ] as const) {
+    const { rows, charge_usd: all } = show(only);
+    expect([rows.map(({ id }) => id), all, sum(rows)]).toEqual([[...ids], charge, charge]);
+  }
+  own.remove();
+});
+
+test("the small names together have a chart of their own", () => {
+  const query = { period: "30d", only: {}, by: "label", show: "cost" } as const;
+  const all = sumOverview(index, query, CLOCK);
+  const rest = sumOverview(index, { ...query, skip: 2 }, CLOCK);
+  expect(rest.series).toEqual(all.series.slice(2));
+  expect(rest.sums).toEqual(all.sums);
 });
 
 test("each measure of the chart adds up to the total of its requests", () => {

@@ -107,6 +107,25 @@ export function Name({
   );
 }
 
+/** The amount of a row. The keyboard follows the link at its beginning. */
+export function Charge({
+  text,
+  href,
+  title,
+}: {
+  readonly text: string;
+  readonly href: string;
+  readonly title?: string | undefined;
+}) {
+  return (
+    <td class="number" title={title}>
+      <a href={href} tabIndex={-1}>
+        {text}
+      </a>
+    </td>
+  );
+}
+
 export function Failure({
   text,
   retry,

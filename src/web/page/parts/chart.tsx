@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Measure, Overview } from "../../api.ts";
+import { go } from "../state/route.ts";
 import { Swatch } from "./basic.tsx";
 import { colourNames } from "./colours.ts";
 import { formatChange, formatMeasure, formatRate, formatSpanName, formatUsd, nameOf } from "./format.ts";
@@ -16,18 +17,22 @@ type Bars = Pick<Overview, "by" | "spans" | "series" | "show">;
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
-  /** Where a name leads; null: nowhere. */
-  readonly linkName: (name: string) => string | null;
-  /** `name`: of the part of the bar; null: all. */
-  readonly openSpan: (at: number, name: string | null) => void;
+  readonly linkTo: LinkTo;
 }
 
-export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
+/** Where an amount leads: of one span, or of the whole period; of one name, or of all. Null: nowhere. */
+export type LinkTo = (at: number | null, name: string | null) => string | null;
+
+export function Chart({ bars, label, linkTo }: ChartProps) {
   const [at, setAt] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const plot = usePlot(box, bars, setAt);
+  const open = (name: string | null): void => {
+    const href = at === null ? null : (linkTo(at, name) ?? linkTo(at, null));
+    if (href !== null) go(href);
+  };
   const move = (event: KeyboardEvent): void => {
-    if (event.key === "Enter" && at !== null) openSpan(at, null);
+    if (event.key === "Enter") open(null);
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
@@ -44,11 +49,11 @@ export function Chart({ bars, label, linkName, openSpan }: ChartProps) {
         tabIndex={0}
         aria-label={`${label}. The arrow keys move through the time, Enter opens it; tables follow.`}
         onKeyDown={move}
-        onClick={() => at !== null && openSpan(at, findName(bars, at, plot.current))}
+        onClick={() => open(at === null ? null : findName(bars, at, plot.current))}
       />
       <figcaption>
-        <Legend bars={bars} at={at} linkName={linkName} />
-        <AsTable bars={bars} label={label} />
+        <Legend bars={bars} at={at} linkTo={linkTo} />
+        <AsTable bars={bars} label={label} linkTo={linkTo} />
       </figcaption>
     </figure>
   );
@@ -86,8 +91,8 @@ const UNITS: Readonly<Record<Measure, string>> = {
 function Legend({
   bars: { by, spans, series, show },
   at,
-  linkName,
-}: Pick<ChartProps, "bars" | "linkName"> & { readonly at: number | null }) {
+  linkTo,
+}: Pick<ChartProps, "bars" | "linkTo"> & { readonly at: number | null }) {
   const span = at === null ? undefined : spans[at];
   const isAdded = show !== "latency";
   const all = sum(series.map(({ total }) => total));
@@ -118,13 +123,13 @@ function Legend({
           <tr key={each.name}>
             <th scope="row">
               <Swatch colour={colours[index] ?? ""} />
-              <Linked name={each.name} href={linkName(each.name)} />
+              <Linked text={nameOf(each.name)} href={linkTo(at, each.name)} />
             </th>
             <Values series={each} show={show} at={at} all={all} />
           </tr>
         ))}
       </tbody>
-      {isAdded && <Together series={series} show={show} at={at} all={all} />}
+      {isAdded && <Together series={series} show={show} at={at} all={all} href={linkTo(at, null)} />}
     </table>
   );
 }
@@ -155,12 +160,20 @@ function Values({
   );
 }
 
-function Together({ series, show, at, all }: ValuesProps & Pick<Bars, "series">) {
+function Together({
+  series,
+  show,
+  at,
+  all,
+  href,
+}: ValuesProps & Pick<Bars, "series"> & { readonly href: string | null }) {
   const before = series.every((each) => each.before !== null) ? sum(series.map((each) => each.before)) : null;
   return (
     <tfoot>
       <tr>
-        <th scope="row">All together</th>
+        <th scope="row">
+          <Linked text="All together" href={href} />
+        </th>
         <td class="number">
           <b>{formatMeasure(show, at === null ? all : sumSpan(series, at))}</b>
         </td>
@@ -171,13 +184,27 @@ function Together({ series, show, at, all }: ValuesProps & Pick<Bars, "series">)
   );
 }
 
-function Linked({ name, href }: { readonly name: string; readonly href: string | null }) {
-  const title = nameOf(name);
-  if (href === null) return <span class="name">{title}</span>;
+function Linked({ text, href }: { readonly text: string; readonly href: string | null }) {
+  if (href === null) return <span class="name">{text}</span>;
   return (
-    <a class="name" title={title} href={href}>
-      {title}
+    <a class="name" title={text} href={href}>
+      {text}
     </a>
+  );
+}
+
+/** An amount of the table, which the keyboard reaches by its row and its column. */
+function Amount({ text, href }: { readonly text: string; readonly href: string | null }) {
+  return (
+    <td class="number">
+      {href === null || text === "–" ? (
+        text
+      ) : (
+        <a href={href} tabIndex={-1}>
+          {text}
+        </a>
+      )}
+    </td>
   );
 }
 
@@ -189,8 +216,8 @@ function writeExact(show: Measure, value: string | null): string {
   return value === null ? "–" : show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
 }
 
-function AsTable({ bars: { spans, series, show }, label }: { readonly bars: Bars; readonly label: string }) {
-  const isAdded = show !== "latency";
+function AsTable({ bars, label, linkTo }: ChartProps) {
+  const { spans, series, show } = bars;
   return (
     <details>
       <summary>As a table</summary>
@@ -201,10 +228,10 @@ function AsTable({ bars: { spans, series, show }, label }: { readonly bars: Bars
               <th scope="col">Time</th>
               {series.map(({ name }) => (
                 <th scope="col" class="number name" title={name} key={name}>
-                  {nameOf(name)}
+                  <Linked text={nameOf(name)} href={linkTo(null, name)} />
                 </th>
               ))}
-              {isAdded && (
+              {show !== "latency" && (
                 <th scope="col" class="number">
                   Total
                 </th>
@@ -212,30 +239,39 @@ function AsTable({ bars: { spans, series, show }, label }: { readonly bars: Bars
             </tr>
           </thead>
           <tbody>
-            {spans.map((span, index) => (
-              <tr key={span}>
-                <th scope="row">{formatSpanName(span, "long")}</th>
-                {series.map(({ name, values, unpriced }) => (
-                  <td class="number" key={name}>
-                    {unpriced ? "no price" : writeExact(show, values[index] ?? null)}
-                  </td>
-                ))}
-                {isAdded && <td class="number">{writeExact(show, sumSpan(series, index))}</td>}
-              </tr>
+            {[...spans.keys(), null].map((at) => (
+              <TableRow key={at} bars={bars} at={at} linkTo={linkTo} />
             ))}
-            <tr>
-              <th scope="row">{isAdded ? "Total" : "Whole period"}</th>
-              {series.map(({ name, total, unpriced }) => (
-                <td class="number" key={name}>
-                  {unpriced ? "no price" : writeExact(show, total)}
-                </td>
-              ))}
-              {isAdded && <td class="number">{writeExact(show, sum(series.map(({ total }) => total)))}</td>}
-            </tr>
           </tbody>
         </table>
       </div>
     </details>
+  );
+}
+
+/** Of one span, or of the whole period. */
+function TableRow({
+  bars: { spans, series, show },
+  at,
+  linkTo,
+}: Pick<ChartProps, "bars" | "linkTo"> & Pick<ValuesProps, "at">) {
+  const title = at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long");
+  const all = series.map(({ values, total }) => (at === null ? total : (values[at] ?? null)));
+  const cells = series.map(({ name, unpriced }, index) => (
+    <Amount
+      key={name}
+      text={unpriced ? "no price" : writeExact(show, all[index] ?? null)}
+      href={linkTo(at, name)}
+    />
+  ));
+  return (
+    <tr>
+      <th scope="row">
+        <Linked text={title} href={linkTo(at, null)} />
+      </th>
+      {cells}
+      {show !== "latency" && <Amount text={writeExact(show, sum(all))} href={linkTo(at, null)} />}
+    </tr>
   );
 }
 

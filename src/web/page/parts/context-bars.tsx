@@ -1,6 +1,7 @@
 // What the prompts of a session consisted of: a stacked bar for each request.
 
 import type { SessionReply } from "../../api.ts";
+import { hrefOf } from "../state/route.ts";
 import { measureRoom, Swatch } from "./basic.tsx";
 import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
@@ -31,7 +32,7 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
           {context.map(({ id, tokens }, index) => {
             let y = HEIGHT;
             return (
-              <g key={id}>
+              <a key={id} href={hrefOf(["requests", id], { period: "all" })} tabIndex={-1}>
                 {kinds.map((kind, at) => {
                   const height = ((tokens[kind] ?? 0) / most) * HEIGHT;
                   y -= height;
@@ -46,7 +47,7 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
                     />
                   );
                 })}
-              </g>
+              </a>
             );
           })}
         </svg>

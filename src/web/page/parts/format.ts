@@ -192,6 +192,8 @@ export function formatSpanName(name: string, how: "short" | "long"): string {
   return (how === "short" ? shortDay : weekday).format(new Date(name));
 }
 
+export const MAIN_AGENT = "main agent";
+
 const KINDS: Readonly<Record<string, string>> = {
   input: "Input",
   cache_read: "Read from cache",

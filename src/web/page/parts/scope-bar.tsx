@@ -1,12 +1,12 @@
 // The period and the filters of a view, and how to change them.
 
 import { useState } from "preact/hooks";
-import { type FilterName, FILTERS, type NamesReply } from "../../api.ts";
+import { type FilterName, FILTERS, type NamesReply, REQUEST_FILTERS } from "../../api.ts";
 import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
 import { Failure } from "./basic.tsx";
-import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
+import { formatClock, listMonths, MAIN_AGENT, nameKind, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
 
 interface Place {
   readonly path: readonly string[];
@@ -23,7 +23,7 @@ interface Place {
 
 export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, names }: Place) {
   const show = (next: ViewScope): void => go(hrefScoped(path, next, more), "replace");
-  const active = (names ?? FILTERS).filter((name) => scope.filters[name] !== undefined);
+  const active = (names ?? REQUEST_FILTERS).filter((name) => scope.filters[name] !== undefined);
   return (
     <div class={isCounting ? "scope counting" : "scope"} role="group" aria-label="What is shown">
       {names === undefined && (
@@ -32,8 +32,8 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
       {active.map((name) => (
         <span class="chip" key={name}>
           <span class="quiet">{name}</span>{" "}
-          <b class="name" title={nameOf(scope.filters[name] ?? "")}>
-            {nameOf(scope.filters[name] ?? "")}
+          <b class="name" title={nameFilter(name, scope)}>
+            {nameFilter(name, scope)}
           </b>
           <button
             type="button"
@@ -53,6 +53,12 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
       <Freshness asOf={asOf} isCounting={isCounting} />
     </div>
   );
+}
+
+function nameFilter(name: FilterName, { filters }: ViewScope): string {
+  const value = filters[name] ?? "";
+  if (name === "agent" && value === "") return MAIN_AGENT;
+  return name === "kind" ? nameKind(value) : nameOf(value);
 }
 
 function Freshness({ asOf, isCounting }: Required<Pick<Place, "isCounting">> & Pick<Place, "asOf">) {

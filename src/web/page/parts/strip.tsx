@@ -10,7 +10,16 @@ const WIDTH = 8;
 const HEIGHT = 28;
 const EMPTY_HEIGHT = 2;
 
-export function Strip({ counts, label }: { readonly counts: readonly Counts[]; readonly label: string }) {
+export function Strip({
+  counts,
+  label,
+  href,
+}: {
+  readonly counts: readonly Counts[];
+  readonly label: string;
+  /** Their requests. */
+  readonly href: string;
+}) {
   const most = Math.max(1, ...counts.map(({ requests }) => requests));
   const requests = counts.reduce((sum, each) => sum + each.requests, 0);
   const errors = counts.reduce((sum, each) => sum + each.errors, 0);
@@ -39,7 +48,9 @@ export function Strip({ counts, label }: { readonly counts: readonly Counts[]; r
           );
         })}
       </svg>
-      <figcaption>{label}</figcaption>
+      <figcaption>
+        <a href={href}>{label}</a>
+      </figcaption>
     </figure>
   );
 }

@@ -4,7 +4,7 @@
 import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
 import { measureRoom } from "./basic.tsx";
-import { formatClock, formatCount, formatMoment, formatShort, formatUsd } from "./format.ts";
+import { formatClock, formatCount, formatMoment, formatShort, formatUsd, MAIN_AGENT } from "./format.ts";
 
 /** A request of the ledger, or one that was refused, which only the live feed knows. */
 export interface TurnRow extends Pick<
@@ -99,7 +99,7 @@ function Lane({ session, agent, turns, step, most }: LaneProps) {
   const height = base + DOWN_PX;
   return (
     <div class="lane">
-      <p class="lane-name">{agent === "" ? "main agent" : agent}</p>
+      <p class="lane-name">{agent === "" ? MAIN_AGENT : agent}</p>
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
         <line x1="0" x2={width} y1={base} y2={base} class="base" />
         {turns.map((turn, index) =>

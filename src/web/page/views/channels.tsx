@@ -2,7 +2,7 @@
 
 import { useContext, useState } from "preact/hooks";
 import { type Allowance, writeAllowance } from "../../../lib/text/allowance.ts";
-import type { ChannelView, ChannelState } from "../../api.ts";
+import { type ChannelState, type ChannelView, FAILED } from "../../api.ts";
 import { Empty, Fact, Failure, Pill } from "../parts/basic.tsx";
 import { formatCount, formatFull, formatMs, formatSpan, formatUsd } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
@@ -110,7 +110,7 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       <Fact
         title="Failed, last hour"
         text={`${formatCount(channel.errors_hour)} of ${formatCount(channel.requests_hour)}`}
-        href={hrefScoped(["requests"], { period: "1h", filters: only })}
+        href={hrefScoped(["requests"], { period: "1h", filters: { ...only, outcome: FAILED } })}
       />
       <Fact
         title="Charged today"
@@ -125,6 +125,10 @@ function Facts({ channel, now }: { readonly channel: ChannelView; readonly now: 
       ))}
     </dl>
   );
+}
+
+function hrefOfLast(period: string, channel: string): string {
+  return hrefScoped(["requests"], { period, filters: { channel } });
 }
 
 type Action = "disable" | "enable" | "probe";
@@ -155,8 +159,8 @@ function Channel({ channel }: { readonly channel: ChannelView }) {
       )}
       <Facts channel={channel} now={now} />
       <div class="strips">
-        <Strip counts={channel.hour} label="Last hour" />
-        <Strip counts={channel.day} label="Last day" />
+        <Strip counts={channel.hour} label="Last hour" href={hrefOfLast("1h", name)} />
+        <Strip counts={channel.day} label="Last day" href={hrefOfLast("24h", name)} />
       </div>
       {error !== null && <Failure text={error} />}
       <p class="actions">

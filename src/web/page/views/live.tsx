@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
-import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
+import { Card, Charge, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
   formatCount,
@@ -259,7 +259,7 @@ function RequestLine({ request, href }: { readonly request: RequestRecord; reado
       <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
       <td class="number some">{usage === null ? "–" : formatCached(usage)}</td>
       <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
-      <td class="number">{formatCharge(request.chargeUsd, request.planUsd)}</td>
+      <Charge text={formatCharge(request.chargeUsd, request.planUsd)} href={href} />
     </tr>
   );
 }

@@ -65,9 +65,9 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
               <li key={cause}>
                 <p class="fact">
                   <b>{cause}</b>
-                  <span class="number">
+                  <a class="number" href={hrefScoped(["requests"], narrow(scope, "cause", cause))}>
                     <span class="quiet">{formatCount(misses)} × </span> {formatSum(usd)}
-                  </span>
+                  </a>
                 </p>
                 {help !== null && <p class="quiet">{writeHelp(help)}</p>}
               </li>
@@ -182,7 +182,7 @@ function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
   return hrefScoped(["sessions"], scope, { order: "charge" });
 }
 
-export function Tokens({ total }: { readonly total: DescribedTotals }) {
+export function Tokens({ total, scope }: { readonly total: DescribedTotals; readonly scope: ViewScope }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;
@@ -211,7 +211,7 @@ export function Tokens({ total }: { readonly total: DescribedTotals }) {
                   <Bar tone="plain" share={count / most} />
                 </td>
                 <td class="number" title={formatCount(count)}>
-                  {formatShort(count)}
+                  <a href={hrefScoped(["requests"], narrow(scope, "kind", kind))}>{formatShort(count)}</a>
                 </td>
               </tr>
             ))}
@@ -245,17 +245,28 @@ export function Gaps({
       ) : (
         <ul class="facts">
           {unpriced.map(({ name, requests }) => (
-            <li key={name} class="fact">
-              <span>
-                <a href={hrefScoped(["requests"], narrow(scope, "model", name))}>{name}</a> has no price: not
-                in these amounts
-              </span>
-              <span class="number">{formatCount(requests)}</span>
-            </li>
+            <Gap
+              key={name}
+              count={requests}
+              text={`${name} has no price: not in these amounts`}
+              of={narrow(scope, "model", name)}
+            />
           ))}
-          <Fact count={total.unknown} text="Usage is not known: not in these amounts" />
-          <Fact count={total.partial} text="Ended early: partly estimated, and included" />
-          <Fact count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
+          <Gap
+            count={total.unknown}
+            text="Usage is not known: not in these amounts"
+            of={narrow(scope, "basis", "unknown")}
+          />
+          <Gap
+            count={total.partial}
+            text="Ended early: partly estimated, and included"
+            of={narrow(scope, "basis", "partial")}
+          />
+          <Gap
+            count={unreadable}
+            text="Lines that cannot be read: gateway ledger verify says why"
+            of={null}
+          />
         </ul>
       )}
       {unpriced.length > 0 && (
@@ -268,12 +279,23 @@ export function Gaps({
   );
 }
 
-function Fact({ count, text }: { readonly count: number; readonly text: string }) {
+/** `of`: the requests; null: lines that are none. */
+function Gap({
+  count,
+  text,
+  of,
+}: {
+  readonly count: number;
+  readonly text: string;
+  readonly of: ViewScope | null;
+}) {
   if (count === 0) return null;
   return (
     <li class="fact">
       <span>{text}</span>
-      <span class="number">{formatCount(count)}</span>
+      <span class="number">
+        {of === null ? formatCount(count) : <a href={hrefScoped(["requests"], of)}>{formatCount(count)}</a>}
+      </span>
     </li>
   );
 }

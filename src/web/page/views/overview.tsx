@@ -1,7 +1,7 @@
 // What needs attention, what was spent, on what, and why.
 
 import { useEffect } from "preact/hooks";
-import { type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
+import { FAILED, type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
 import { Empty, Failure } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
 import { saveCsv } from "../parts/csv.ts";
@@ -23,8 +23,9 @@ export function OverviewView({ route }: { readonly route: Route }) {
   const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
   const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
   const unknown = [...explainUnknown(route, "by", STACKS), ...explainUnknown(route, "show", MEASURES)];
+  const skip = route.query.get("skip") ?? "0";
   const { data, error, isCounting, load, tookMs } = useData<OverviewReply>(
-    `overview?${askScoped(scope, { by, show })}`,
+    `overview?${askScoped(scope, { by, show, skip })}`,
   );
   useFresh(spaceOut(REFRESH_MS, tookMs), load);
   const isReading = data !== null && data.read < 1;
@@ -58,7 +59,7 @@ export function OverviewView({ route }: { readonly route: Route }) {
             <Limits limits={data.limits} />
             <Gaps data={data} scope={scope} />
             <Misses scope={scope} asOf={data.as_of} />
-            <Tokens total={data.total} />
+            <Tokens total={data.total} scope={scope} />
             <Work work={data.work} scope={scope} />
           </div>
         </>
@@ -208,16 +209,18 @@ interface ChartCard {
 }
 
 function Spending({ data, scope, change }: ChartCard) {
-  const { by, show, series, periods } = data;
+  const { by, show, skip, series, periods } = data;
   const order = { order: show === "cost" ? "charge" : "newest" };
-  const open = (of: ViewScope): string =>
-    show === "errors" ? hrefScoped(["requests"], of) : hrefScoped(["sessions"], of, order);
-  // Small names share a series, and no filter names them all.
-  const only = (name: string | null, of: ViewScope): ViewScope =>
-    name === null || name === OTHERS ? of : narrow(of, by, name);
-  const linkName = (name: string): string | null => (name === OTHERS ? null : open(only(name, scope)));
-  const openSpan = (at: number, name: string | null): void =>
-    go(open(only(name, { ...scope, period: periods[at] ?? scope.period })));
+  const linkTo = (at: number | null, name: string | null): string | null => {
+    // Small names share a series. It leads to a chart of its own.
+    if (name === OTHERS)
+      return at === null ? hrefScoped([], scope, { by, show, skip: `${skip + series.length - 1}` }) : null;
+    if (name === null && skip > 0) return null;
+    const span = at === null ? scope : { ...scope, period: periods[at] ?? scope.period };
+    const of = name === null ? span : narrow(span, by, name);
+    if (show !== "errors") return hrefScoped(["sessions"], of, order);
+    return hrefScoped(["requests"], of.filters.outcome === undefined ? narrow(of, "outcome", FAILED) : of);
+  };
   return (
     <section class="card chart">
       <header>
@@ -232,17 +235,17 @@ function Spending({ data, scope, change }: ChartCard) {
             ))}
           </select>
         </label>
+        {skip > 0 && (
+          <p class="quiet">
+            without the {skip} largest, <a href={hrefScoped([], scope, { by, show })}>show all</a>
+          </p>
+        )}
         <Measures shown={show} change={change} />
       </header>
       {series.length === 0 ? (
         <NoRequests isErrors={show === "errors" && data.sums.requests > 0} />
       ) : (
-        <Chart
-          bars={data}
-          label={`${MEASURE_TITLES[show]} by ${by}`}
-          linkName={linkName}
-          openSpan={openSpan}
-        />
+        <Chart bars={data} label={`${MEASURE_TITLES[show]} by ${by}`} linkTo={linkTo} />
       )}
       <p class="quiet foot-note">
         <button type="button" class="plain" onClick={() => saveSeries(data, scope)}>

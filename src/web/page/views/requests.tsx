@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
-import { Empty, Failure, Name, Pill } from "../parts/basic.tsx";
+import { Charge, Empty, Failure, Name, Pill } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
 import {
   formatCharge,
@@ -279,7 +279,10 @@ function Row({
         {input === 0 ? "–" : formatRate(cached / input)}
       </td>
       <td class="number some">{formatShort(output)}</td>
-      <td class="number">{formatCharge(row.charge_usd, row.paid_by_plan_usd)}</td>
+      <Charge
+        text={formatCharge(row.charge_usd, row.paid_by_plan_usd)}
+        href={hrefScoped(["requests", id], scope)}
+      />
     </tr>
   );
 }

@@ -11,9 +11,17 @@ import type {
   SessionReply,
   SessionRow,
 } from "../../api.ts";
-import { Copy, Dialog, Failure, Name, Table } from "../parts/basic.tsx";
+import { Charge, Copy, Dialog, Failure, Name, Table } from "../parts/basic.tsx";
 import { ContextBars } from "../parts/context-bars.tsx";
-import { formatCount, formatFull, formatMoment, formatRate, formatUsd, localize } from "../parts/format.ts";
+import {
+  formatCount,
+  formatFull,
+  formatMoment,
+  formatRate,
+  formatUsd,
+  localize,
+  MAIN_AGENT,
+} from "../parts/format.ts";
 import { Timeline, type TurnRow } from "../parts/timeline.tsx";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped } from "../state/scope.ts";
@@ -160,13 +168,13 @@ function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; rea
             title={name}
             style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}
           >
-            {name === "" ? "main agent" : name}
+            <a href={hrefOfAgent(name, session)}>{name === "" ? MAIN_AGENT : name}</a>
             <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
           </th>
           <Name text={model} more="more" />
           <td class="number">{formatCount(requests)}</td>
           <td class="number">{formatRate(rate)}</td>
-          <td class="number">{formatUsd(charge, 4)}</td>
+          <Charge text={formatUsd(charge, 4)} href={hrefOfAgent(name, session)} />
         </tr>
       ))}
       {agents.length > 1 && (
@@ -184,6 +192,10 @@ function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; rea
 
 const MAX_INDENT = 6;
 
+function hrefOfAgent(agent: string, { session }: SessionRow): string {
+  return hrefScoped(["requests"], { period: "all", filters: { session, agent } });
+}
+
 function Misses({ misses }: { readonly misses: readonly Miss[] }) {
   return (
     <div>
@@ -198,7 +210,10 @@ function Misses({ misses }: { readonly misses: readonly Miss[] }) {
             </td>
             <td class="text">{because.replaceAll("_", " ")}</td>
             <td class="number">{formatCount(tokens)}</td>
-            <td class="number">{usd === null ? "–" : formatUsd(usd, 4)}</td>
+            <Charge
+              text={usd === null ? "–" : formatUsd(usd, 4)}
+              href={hrefOf(["requests", id], { period: "all" })}
+            />
           </tr>
         ))}
         {misses.length > 1 && (

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
 import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
-import { Empty, Failure, Name, Table } from "../parts/basic.tsx";
+import { Charge, Empty, Failure, Name, Table } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
 import {
   formatCharge,
@@ -209,7 +209,7 @@ function SumLine({
       <td class="some" />
       <td class="number some">{formatRate(totals.cache_hit_rate)}</td>
       <td class="some" />
-      <td class="number">{formatUsd(totals.charge_usd, 4)}</td>
+      <Charge text={formatUsd(totals.charge_usd, 4)} href={href} />
     </tr>
   );
 }
@@ -232,9 +232,11 @@ function SessionLine({ row, href }: { readonly row: SessionRow; readonly href: s
       <td class="number some">{formatCount(agents)}</td>
       <td class="number some">{formatRate(row.cache_hit_rate)}</td>
       <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
-      <td class="number" title={row.paid_by_plan_usd && "Paid by a plan, not charged"}>
-        {formatCharge(row.charge_usd, row.paid_by_plan_usd)}
-      </td>
+      <Charge
+        text={formatCharge(row.charge_usd, row.paid_by_plan_usd)}
+        href={href}
+        title={row.paid_by_plan_usd && "Paid by a plan, not charged"}
+      />
     </tr>
   );
 }
