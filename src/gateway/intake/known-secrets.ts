@@ -162,7 +162,7 @@ export function listOwnSecrets({ fields, target }: Pick<Exchange, "fields" | "ta
 }
 
 /**
- * Finds words that have a piece of such a credential: as they are, without percent escapes, or in base64. Anybody can be
+ * Finds words that have a piece of such a credential, in whichever case: as they are, without percent escapes, or in base64. Anybody can be
  * refused, without a key, so nothing here takes the time that tables of all escapes would take.
  */
 export function findRepeats(exchange: Pick<Exchange, "fields" | "target">): {
@@ -172,8 +172,9 @@ export function findRepeats(exchange: Pick<Exchange, "fields" | "target">): {
   let secrets: readonly string[] | null = null;
   const holds = (text = ""): boolean => {
     if (text.length < PIECE_LENGTH) return false;
-    const own = (secrets ??= listOwnSecrets(exchange));
-    return own.length > 0 && read(text).some((each) => own.some((secret) => sharesPiece(each, secret)));
+    const own = (secrets ??= listOwnSecrets(exchange).map((secret) => secret.toLowerCase()));
+    if (own.length === 0) return false;
+    return read(text).some((each) => own.some((secret) => sharesPiece(each.toLowerCase(), secret)));
   };
   return { holds, mask: (text) => text.replaceAll(LONGER_WORD, (word) => (holds(word) ? REMOVED : word)) };
 }

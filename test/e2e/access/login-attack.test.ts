@@ -5,10 +5,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
-import { type Exchanged, rawRequest } from "../../harness/raw.ts";
+import { type Exchanged, openRaw, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { expectSafe } from "../../gateway/upstream/escapes.ts";
+import { knownFields, signInBy, visit } from "../../web/visitor.ts";
 import { run } from "../../cli/driving.ts";
 
 /** What is secret of each. Beginnings that all logins share are not. */
@@ -61,12 +62,23 @@ const SPELLINGS: readonly ((text: string) => string)[] = [
   (text) => text.slice(20),
   (text) => Buffer.from(text).toString("base64"),
   (text) => Array.from(text, (each) => `%${each.charCodeAt(0).toString(16)}`).join(""),
+  (text) => text.toLowerCase(),
 ];
 
 /** What a request may carry the text in, beside the login in its own place. */
 const PLACES: Readonly<Record<string, (text: string, login: Login) => Partial<Login> & { method?: string }>> =
   {
     nowhere: () => ({}),
+    "the login's own field, in another scheme": (text) => ({
+      fields: { authorization: `Basic ${Buffer.from(`me:${text}`).toString("base64")}` },
+    }),
+    "the login's own field, alone": (text) => ({ fields: { authorization: text } }),
+    "two fields of one name": (text) => ({
+      fields: { "x-half": text.slice(0, 30), "X-Half": text.slice(30), "X-GATEWAY-LABEL": text.slice(0, 40) },
+    }),
+    "a field of two lines": (text) => ({
+      fields: { "x-folded": `${text.slice(0, 30)}\r\n ${text.slice(30)}` },
+    }),
     "the label": (text) => ({ fields: { "x-gateway-label": text } }),
     "the run": (text) => ({ fields: { "x-gateway-session": text, "x-gateway-tool": text } }),
     "the session": (text) => ({ fields: { "x-claude-code-session-id": text, "session-id": text } }),
@@ -212,6 +224,11 @@ async function attack(login: Login, place: string, text: string): Promise<void> 
 
 /** What the gateway's owner looks at. */
 const COMMANDS = [
+  "top --json",
+  "top",
+  "statusline",
+  "recordings list --json",
+  "keys list --json",
   "usage --by model,label --json",
   "usage --by session,agent --csv",
   "usage --by tool,key",
@@ -251,7 +268,10 @@ test("nothing of a login is in an error, the log, a file, a trace, a process's t
     ["stderr", gateway.stderr()],
     ["traces", collector.received.join("\n")],
   );
-  shown.push(["titles", readTitle(process.pid) + readTitle(gateway.pid)]);
+  for (const name of ["cmdline", "comm", "environ"]) shown.push([name, readProcess(name)]);
+  await lookAtPage();
+  gateway.signal("SIGKILL");
+  await gateway.exited;
   const files = readdirSync(folder.path, { recursive: true, encoding: "utf8" });
   for (const name of files)
     if (statSync(folder.join(name)).isFile()) shown.push([name, readFileSync(folder.join(name), "latin1")]);
@@ -274,9 +294,35 @@ function makeHome(): TempFolder {
   return home;
 }
 
-function readTitle(pid: number): string {
-  const path = `/proc/${pid}/cmdline`;
+/** What others see of the gateway's process. */
+function readProcess(name: string): string {
+  const path = `/proc/${gateway.pid}/${name}`;
   return existsSync(path) ? readFileSync(path, "latin1") : "";
+}
+
+/** What the page asks for. */
+async function lookAtPage(): Promise<void> {
+  const around = { folder: folder.path, env: { XDG_RUNTIME_DIR: folder.path } };
+  const { stdout } = await run(around, "open", "--print");
+  const fields = knownFields(gateway, await signInBy(gateway, stdout.trim()));
+  const names = [
+    "overview",
+    "sessions?period=1d",
+    "requests?period=1d",
+    "names",
+    "misses",
+    "keys",
+    "sign-ins",
+  ];
+  for (const name of names) {
+    const { status, text } = await visit(gateway, `/console/api/${name}`, { fields });
+    expect([name, status]).toEqual([name, 200]);
+    shown.push([`the page's ${name}`, text]);
+  }
+  const live = await openRaw(gateway.port);
+  live.send(writeRequest({ target: "/console/api/live", fields }));
+  shown.push(["the live page", String(await live.until('"requests":'))]);
+  live.close();
 }
 
 function isSafe(text: string, hidden: string): boolean {

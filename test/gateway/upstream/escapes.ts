@@ -72,15 +72,16 @@ export function unescapeAll(text: string): string {
   }
   return read;
 }
-/** Throws if `most` or more of the hidden characters are shown in a row: as they are, after unescaping, or in base64. */
+/** Throws if `most` or more of the hidden characters are shown in a row: as they are, after unescaping, or in base64,
+ *  in whichever case. */
 export function expectSafe(shown: string, hidden: string, most = 12): void {
   const read = unescapeAll(shown);
   const decoded = [...read.matchAll(/[A-Za-z0-9+/_-]{16,}/g)].flatMap(([run]) =>
     [0, 1, 2, 3].map((shift) => Buffer.from(run.slice(shift), "base64").toString("latin1")),
   );
-  const views = [shown, read, ...decoded];
+  const views = [shown, read, ...decoded].map((view) => view.toLowerCase());
   for (let at = 0; at + most <= hidden.length; at += 1) {
-    const piece = hidden.slice(at, at + most);
+    const piece = hidden.slice(at, at + most).toLowerCase();
     if (views.some((view) => view.includes(piece))) throw new Error(`shown: ${piece} in ${shown}`);
   }
 }
