@@ -12,6 +12,7 @@ import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.
 import { redactText } from "../../gateway/upstream/redact.ts";
 import { adviseCredential, describePlace, findCredential } from "../access/credential-place.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
+import { isRefusal } from "../setup/credential-check.ts";
 import { formatCount } from "../terminal/text.ts";
 
 export async function checkChannels({ channels }: Catalog, configPath: string): Promise<Finding[]> {
@@ -68,7 +69,7 @@ function judgeAnswer(channel: Channel, answer: ListPage, took: number, configPat
   const { host } = channel.baseUrl;
   const { status } = answer;
   if (status === 200) return judgeList(channel, answer.body, took);
-  if (status === 401 || status === 403) {
+  if (isRefusal(status, answer.body)) {
     const place = describePlace(findCredential(configPath, channel.name), configPath, channel.name);
     return bad(check, `${host} refuses the credential (${status}): ${place}`, adviseCredential(channel.name));
   }

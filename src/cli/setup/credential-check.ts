@@ -49,10 +49,13 @@ function judgeList(channel: Channel, body: string): CheckResult {
   }
 }
 
+/** Google reports a wrong credential as a bad request. */
+export function isRefusal(status: number, body: string): boolean {
+  return status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID"));
+}
+
 function judgeStatus(status: number, body: string): CheckResult {
-  // Google reports a wrong credential as a bad request.
-  if (status === 401 || status === 403 || (status === 400 && body.includes("API_KEY_INVALID")))
-    return { kind: "refused", status };
+  if (isRefusal(status, body)) return { kind: "refused", status };
   if (status === 400 || status === 422) return { kind: "accepted", models: null };
   return { kind: "unknown", reason: `it answers ${status}` };
 }

@@ -42,7 +42,7 @@ function copy(path: string): string {
 /** Three requests of one dollar: after a stop, or as a kill leaves it. */
 async function makeSample(how: "stopped" | "killed"): Promise<string> {
   const path = newLedgerPath();
-  const ledger = open(path);
+  const ledger = openLedger(optionsFor(path, { now: () => NOW, sync: "batch" }));
   for (const id of ["req_1", "req_2", "req_3"])
     await bill(ledger, id, {
       official_usd: "1",
@@ -51,7 +51,11 @@ async function makeSample(how: "stopped" | "killed"): Promise<string> {
       usage: { input: 1e6 },
     });
   await ledger.open(intentOf("req_4"));
-  await new Promise<void>((resolve) => setImmediate(resolve));
+  // A sync notes the last line in the journal.
+  const isNoted = (): boolean =>
+    readWholeLedger(path).lines.length === 3 &&
+    readFileSync(`${path}.open`, "utf8").includes(`"prev":"${prevOf(path)}"`);
+  while (!isNoted()) await new Promise<void>((resolve) => setImmediate(resolve));
   const killed = copy(path);
   ledger.discard("req_4");
   await ledger.close();
@@ -161,20 +165,65 @@ test("a ledger and a journal that were put back to an earlier stop leave a gap, 
   expect(look(path)).toEqual([]);
 });
 
-test("lines that a killed gateway lost together with its journal are found before and after the next start", async () => {
-  const path = await makeSample("killed");
-  writeFileSync(
-    path,
-    readFileSync(path, "utf8")
-      .split(/(?<=\n)/)
-      .slice(0, 1)
-      .join(""),
+type Edit = (lines: string[]) => string[];
+
+/** The hashes of the lines are made anew, as a person who knows the chain would. */
+const rehash: Edit = (lines) => {
+  let prev = "0".repeat(64);
+  return lines.map((line) => {
+    const text = line.replace(/"prev":"[0-9a-f]+"/, `"prev":"${prev}"`);
+    prev = hashLine(text);
+    return text;
+  });
+};
+const dropLast: Edit = (lines) => lines.slice(0, -1);
+const replaceIn =
+  (index: number, from: string, to: string): Edit =>
+  (lines) =>
+    lines.map((line, at) => (at === index ? line.replace(from, to) : line));
+const makeFree: Edit = (lines) => rehash(replaceIn(1, '"charge_usd":"1"', '"charge_usd":"0"')(lines));
+const CHANGES: readonly [what: string, edit: Edit, removed?: readonly string[]][] = [
+  ["lost its last line", dropLast],
+  ["lost its last line and its journal", dropLast, [".open"]],
+  ["lost its last line and its noted end", dropLast, [".end"]],
+  ["lost all but its first line", (lines) => lines.slice(0, 1)],
+  ["lost all but its first line, and its journal", (lines) => lines.slice(0, 1), [".open"]],
+  ["lost its first line", (lines) => lines.slice(1)],
+  ["lost a line in the middle", (lines) => lines.filter((_, at) => at !== 1)],
+  ["lost its first line in a new chain", (lines) => rehash(lines.slice(1))],
+  ["has its last line half", (lines) => [...lines.slice(0, -1), lines.at(-1)?.slice(0, 90) ?? ""]],
+  ["was emptied", () => []],
+  ["is gone", () => [], [""]],
+  ["has another amount", replaceIn(1, '"charge_usd":"1"', '"charge_usd":"0"')],
+  ["has another channel", replaceIn(1, "anthropic-main", "anthropic-mine")],
+  ["has another model", replaceIn(1, "sonnet", "haiku")],
+  ["has another time", replaceIn(2, "2026-11-20T10", "2026-11-19T10")],
+  ["has another amount in a new chain", makeFree],
+  ["has another amount in a new chain, without the journal", makeFree, [".open"]],
+  ["has another amount in a new chain, without the noted end", makeFree, [".end"]],
+  ["has a line twice", (lines) => [...lines, lines[1] ?? ""]],
+  ["has two lines in the other order", ([one = "", two = "", ...others]) => [two, one, ...others]],
+];
+
+// With the four forgeries above, these are the 24 ways to change a ledger that strangers tried.
+for (const how of ["stopped", "killed"] as const)
+  test.each(CHANGES)(
+    `verify finds a ledger of a ${how} gateway that %s, before the next starts and after them`,
+    async (_, edit, removed = []) => {
+      const path = await makeSample(how);
+      const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+      const text = edit(lines).join("\n");
+      writeFileSync(path, text === "" ? "" : `${text}\n`);
+      for (const file of removed) rmSync(path + file);
+      expect(look(path)).not.toEqual([]);
+      for (const id of ["req_5", "req_6"]) {
+        const ledger = open(path);
+        await bill(ledger, id);
+        await ledger.close();
+        expect(look(path)).not.toEqual([]);
+      }
+    },
   );
-  rmSync(`${path}.open`);
-  expect(look(path)).toHaveLength(1);
-  await open(path).close();
-  expect(look(path)).toHaveLength(1);
-});
 
 test("corrections of the gateway itself are right after a stop and after a kill", async () => {
   const path = await makeSample("stopped");

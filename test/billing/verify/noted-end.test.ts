@@ -128,24 +128,6 @@ describe.each(["killed", "stopped"] as const)("of a gateway that was %s", (how) 
     expect(look(cut).problems).toEqual([expect.stringMatching(GAP)]);
   });
 
-  test("a change of the last line is found, before and after the next start", async () => {
-    const path = (await makeLedgers())[how];
-    const lines = linesOf(path);
-    const last = (lines.pop() ?? "").replace("anthropic-main", "anthropic-mine");
-    writeFileSync(path, lines.join("") + last);
-    expect(look(path).problems).toEqual([END]);
-    await goOn(path);
-    expect(look(path).problems).toEqual([expect.stringMatching(GAP)]);
-  });
-
-  test("a removed ledger is found, before and after the next start", async () => {
-    const path = (await makeLedgers())[how];
-    rmSync(path);
-    expect(look(path).problems).toContain(END);
-    await goOn(path);
-    expect(look(path).problems).toContain("it follows a line that is missing: older lines are not here");
-  });
-
   test("a removed or damaged noted end is mentioned, and cost nothing", async () => {
     const path = (await makeLedgers())[how];
     for (const damage of [(file: string) => rmSync(file), (file: string) => cutTo(file, 1)]) {

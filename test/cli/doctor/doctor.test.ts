@@ -109,6 +109,7 @@ describe("a channel", () => {
   const answers: ReadonlyArray<readonly [status: number, body: string, state: string, detail: string]> = [
     [401, `{"error":"bad key ${CREDENTIAL}"}`, "wrong", "refuses the credential (401)"],
     [403, "", "wrong", "refuses the credential (403)"],
+    [400, '{"error":{"details":[{"reason":"API_KEY_INVALID"}]}}', "wrong", "refuses the credential (400)"],
     [404, "", "note", "lists no models (404)"],
     [429, "", "note", "too many requests"],
     [500, "", "wrong", "answers 500"],
