@@ -148,7 +148,8 @@ function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gat
 
 function openCatalogLedger({ ledger, zone }: Catalog, observer: Observer): Ledger {
   const { path, sync, rotate } = ledger;
-  return openLedger({ path, sync, rotate, zone, report: (text) => observer.notice("error", text) });
+  const report = (text: string, level: "note" | "error" = "error"): void => observer.notice(level, text);
+  return openLedger({ path, sync, rotate, zone, report });
 }
 
 /** The limits, and the requests that wait for room in them. */

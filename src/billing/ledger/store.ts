@@ -18,7 +18,8 @@ export interface StoreOptions {
   readonly journalPath: string;
   readonly sync: "batch" | "always" | "never";
   readonly rotate: { readonly bytes: number | null; readonly monthly: boolean };
-  readonly report: (message: string) => void;
+  /** A note costs nothing but time. */
+  readonly report: (message: string, level?: "note") => void;
   /** Brings what was written to a file to the disk. Tests hold it back. */
   readonly syncFile?: (file: AppendFile) => Promise<void>;
 }

@@ -397,7 +397,7 @@ export class LedgerWriter {
     }
     if (this.#problem !== null) {
       this.#problem = null;
-      this.#options.report("the ledger can be written again");
+      this.#options.report("the ledger can be written again", "note");
     }
     if (this.#store.written < this.#noteAt) return;
     this.#noteAt = this.#store.written + NOTE_BYTES;

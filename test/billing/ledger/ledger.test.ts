@@ -658,7 +658,10 @@ describe("sums", () => {
         makeIndex(path);
         damageIndex(path);
       }
-      const again = openLedger(options);
+      const levels: unknown[] = [];
+      const again = openLedger({ ...options, report: (_, level) => levels.push(level) });
+      // Nothing is lost with an index, so it is no error that one cannot be used.
+      expect(levels).toEqual(damage.startsWith("damaged") ? ["note"] : []);
       expect([damage, sumsOf(again)]).toEqual([damage, expected]);
       expect(again.indexedLines).toBe(damage === "none" ? 5 : damage === "behind" ? 1 : null);
       expect(again.lastUsed("laptop")).toBe("2026-11-20T01:00:00.000Z");

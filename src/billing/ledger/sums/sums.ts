@@ -218,14 +218,15 @@ export interface StartSums {
 interface StartOptions {
   readonly zone?: Zone | undefined;
   readonly now: number;
-  readonly report: (text: string) => void;
+  readonly report: (text: string, level: "note") => void;
 }
 
 /** From the index if it can be used, and what it lacks from the ledger. */
 export function readSums(path: string, { zone, now, report }: StartOptions): StartSums {
   using held = holdLedgerFiles(path);
+  const note = (text: string): void => report(text, "note");
   try {
-    using index = openIndexFile(path, held.sources, report);
+    using index = openIndexFile(path, held.sources, note);
     const indexed = new Sums(zone);
     if (index !== null) {
       indexed.addIndex(index, now);
@@ -234,7 +235,7 @@ export function readSums(path: string, { zone, now, report }: StartOptions): Sta
     }
   } catch (error) {
     // A damaged page is found only when it is read.
-    report(`${getErrorMessage(error)}. The ledger itself is read.`);
+    note(`${getErrorMessage(error)}. The ledger itself is read.`);
   }
   const sums = new Sums(zone);
   sums.addFiles(held.sources);

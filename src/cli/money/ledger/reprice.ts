@@ -124,7 +124,8 @@ function writeAlone(path: string): Writing {
 
 export function openToWrite(path: string): Ledger {
   try {
-    return openLedger({ path, sync: "batch", rotate: { bytes: null, monthly: false }, report: printNote });
+    const rotate = { bytes: null, monthly: false };
+    return openLedger({ path, sync: "batch", rotate, report: (text) => printNote(text) });
   } catch (error) {
     return fail(
       `The ledger cannot be written: ${getErrorMessage(error)}. Stop the gateway first, or use --dry-run.`,
