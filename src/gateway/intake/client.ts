@@ -7,6 +7,7 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
+import type { Exchange } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 import { findRepeats, secretsOf } from "./known-secrets.ts";
@@ -100,14 +101,19 @@ function readNamed({ field }: ClientSource): string | undefined {
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
   const { holds } = findRepeats(exchange);
-  return omit(withoutSecrets(readClient(source), source, catalog), holds);
+  return omit(withoutSecrets(readClient(source), source, catalog), exchange, holds);
 }
 
-/** Without what holds a secret. */
-export function omit(client: ClientIdentity, holds: (text: string) => boolean): ClientIdentity {
-  return Object.fromEntries(
-    Object.entries(client).filter(([, text]) => typeof text !== "string" || !holds(text)),
-  );
+/** Without what holds a secret, or was read from what does. */
+export function omit(
+  client: ClientIdentity,
+  exchange: Pick<Exchange, "field">,
+  holds: (text: string) => boolean,
+): ClientIdentity {
+  const names = TOOL_FIELDS.map((name) => exchange.field(name) ?? "");
+  const isKept = ([name, text]: [string, unknown]): boolean =>
+    typeof text !== "string" || ![text, ...(name === "tool" ? names : [])].some(holds);
+  return Object.fromEntries(Object.entries(client).filter(isKept));
 }
 
 interface SenderContext {

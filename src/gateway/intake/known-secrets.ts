@@ -37,7 +37,7 @@ const WORD = /[^\s,;:=&?/|"'`<>()[\]{}]{4,}/g;
 /** A secret may hold what stands between words. */
 const LONG_WORD = /\S{4,}/g;
 /** What looks like a client's key, of any gateway or provider. */
-const KEY_LIKE = /(?:^|[\s"'=:,;])sk-[\w-]{8}/;
+const KEY_LIKE = /(?:^|[\s"'=:,;-])sk-[\w-]{8}/;
 const LINE_END = "\r\n";
 /** No text starts with it. */
 const NO_LINE = LINE_END;
@@ -54,7 +54,9 @@ export class KnownSecrets {
   readonly #lastLines: string[] = [];
 
   constructor({ channels, keysBySha256 }: Pick<Catalog, "channels" | "keysBySha256">) {
-    this.#credentials = new Set([...channels.values()].flatMap(listSecrets).filter(isUnmistakable));
+    const credentials = [...channels.values()].flatMap(listSecrets).filter(isUnmistakable);
+    // Names of fields and of tools are in lower case.
+    this.#credentials = new Set([...credentials, ...credentials.map((text) => text.toLowerCase())]);
     this.#keys = keysBySha256;
   }
 

@@ -69,5 +69,5 @@ export function refuseLogin(
 
 /** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */
 export function keepLoginOut(r: Bringing & ClientCall): void {
-  r.client = omit(r.client, findLogin(r));
+  r.client = omit(r.client, r.exchange, findLogin(r));
 }

@@ -328,6 +328,8 @@ async function lookAtPage(): Promise<void> {
 function isSafe(text: string, hidden: string): boolean {
   try {
     expectSafe(text, hidden);
+    // Names of tools are in lower case.
+    expect(text.toLowerCase()).not.toContain(hidden.toLowerCase());
     return true;
   } catch {
     return false;

@@ -56,6 +56,7 @@ const PLACES: Readonly<Record<string, (secret: string) => Sent>> = {
   "a word of the user agent": (secret) => ({ field: ["user-agent", `tool ${secret}/1.0`] }),
   "x-gateway-tool": (secret) => ({ field: ["x-gateway-tool", `tool ${secret}`] }),
   "the model": (secret) => ({ model: secret }),
+  "the name of a header": (secret) => ({ field: [`x-${secret.toLowerCase()}`, "1"] }),
   "an unknown header": (secret) => ({ field: ["x-unheard-of", secret] }),
   "a header after a scheme": (secret) => ({ field: ["helicone-auth", `Bearer ${secret}`] }),
   "a header of JSON": (secret) => ({ field: ["x-codex-turn-metadata", JSON.stringify({ a: [secret] })] }),
@@ -98,8 +99,11 @@ function listTraces(): string {
   ]);
 }
 
+/** Of other keys only the hashes are known, so that one which does not begin with `sk-` is lost in lower case. */
+const isLost = (secret: string, place: string): boolean =>
+  secret === "another key" && place === "the name of a header";
 const CASES = Object.keys(PLACES).flatMap((place) =>
-  Object.keys(SECRETS).map((secret) => [secret, place] as const),
+  Object.keys(SECRETS).flatMap((secret) => (isLost(secret, place) ? [] : [[secret, place] as const])),
 );
 
 test.each(CASES)("%s in %s goes nowhere", async (secret, place) => {

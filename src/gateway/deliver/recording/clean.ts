@@ -68,6 +68,8 @@ export class Cleaner {
   }
 }
 
+/** Names of fields are in lower case. */
 function holderOf(secrets: readonly string[]): SecretHolder {
-  return { credential: "", headers: secrets.map((secret) => ["secret", secret] as const) };
+  const forms = new Set([...secrets, ...secrets.map((secret) => secret.toLowerCase())]);
+  return { credential: "", headers: [...forms].map((secret) => ["secret", secret] as const) };
 }
