@@ -2,7 +2,13 @@
 // in a file beside the ledger. Only providers that tell an ordinary key their balance are asked, at their own address.
 
 import { z } from "zod";
-import { conclude, isNear, type Reconciliation, sumUsd } from "../../../billing/history/reconcile.ts";
+import {
+  type Compared,
+  conclude,
+  isNear,
+  type Reconciliation,
+  sumUsd,
+} from "../../../billing/history/reconcile.ts";
 import type { OurLine } from "../../../billing/history/our-lines.ts";
 import type { Channel } from "../../../config/catalog.ts";
 import { askBalance, findSource } from "../../../gateway/channels/balance.ts";
@@ -43,20 +49,40 @@ export async function reconcileBalances({
   const notes: string[] = [];
   const now = await readBalances(channels, notes);
   replaceFile(file, JSON.stringify({ ...before, ...now }), { mode: 0o600 });
-  const compared = Object.entries(now).flatMap(([channel, reading]) => {
+  const accounts = new Map<string, Account>();
+  for (const [channel, reading] of Object.entries(now)) {
     const last = before[channel];
     const spent = measureSpent(last, reading);
     if (typeof spent === "string") notes.push(`${channel} ${spent}`);
-    if (typeof spent === "string" || last === undefined) return [];
-    const lines = readLines(Date.parse(last.at));
-    const own = Iterator.from(lines).filter((line) => line.channel === channel);
-    const usd = sumUsd(own.map(({ official }) => official)) ?? ZERO_DECIMAL;
-    // A provider rounds what is left.
-    const agrees = isNear(spent, usd, { units: 1n, scale: Math.max(2, spent.scale) });
-    const sides = { ours: { usage: {}, usd }, theirs: { usage: {}, usd: spent } };
-    return [{ time: Date.parse(last.at), id: channel, model: "all models", ...sides, because: null, agrees }];
-  });
-  return conclude(compared, notes);
+    else if (last !== undefined)
+      accounts.set(channel, { since: Date.parse(last.at), spent, usd: ZERO_DECIMAL });
+  }
+  if (accounts.size > 0) addLines(accounts, readLines);
+  return conclude([...accounts].map(compareAccount), notes);
+}
+
+/** What is gone from the account of a channel, and what the ledger has for it. */
+interface Account {
+  readonly since: number;
+  readonly spent: Decimal;
+  usd: Decimal;
+}
+
+/** The ledger is read once for all. */
+function addLines(accounts: ReadonlyMap<string, Account>, readLines: BalanceQuery["readLines"]): void {
+  const first = Math.min(...[...accounts.values()].map(({ since }) => since));
+  for (const { channel, time, official } of readLines(first)) {
+    const account = accounts.get(channel);
+    if (account !== undefined && time >= account.since)
+      account.usd = sumUsd([account.usd, official]) ?? account.usd;
+  }
+}
+
+function compareAccount([channel, { since, spent, usd }]: readonly [string, Account]): Compared {
+  // A provider rounds what is left.
+  const agrees = isNear(spent, usd, { units: 1n, scale: Math.max(2, spent.scale) });
+  const sides = { ours: { usage: {}, usd }, theirs: { usage: {}, usd: spent } };
+  return { time: since, id: channel, model: "all models", ...sides, because: null, agrees };
 }
 
 async function readBalances(channels: Iterable<Channel>, notes: string[]): Promise<Readings> {

@@ -220,6 +220,31 @@ describe("reconcile balance", () => {
     }
   });
 
+  test("each account is compared with the lines of its channel since its own last time", async () => {
+    left = "18";
+    const place = makeSweptFolder();
+    const seller = { ...channel, base_url: "https://api.deepseek.com/v1", ca: join(folder, "ca.pem") };
+    writeFileSync(
+      join(place, "gateway.yaml"),
+      JSON.stringify({ channels: { one: seller, two: seller, three: seller } }),
+      { mode: 0o600 },
+    );
+    const at = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString();
+    const path = writeLedger([
+      { id: "1", ...own, time: at(30), channel: "one", official_usd: "1" },
+      { id: "2", ...own, time: at(30), channel: "two", official_usd: "1" },
+      { id: "3", ...own, time: at(10), channel: "two", official_usd: "2" },
+      { id: "4", ...own, time: at(10), channel: "three", official_usd: "1" },
+    ]);
+    const reading = (minutes: number, had: string) => ({ at: at(minutes), left: had, currency: "USD" });
+    const before = { one: reading(40, "19"), two: reading(20, "20"), three: reading(20, "18") };
+    writeFileSync(`${path}.balances.json`, JSON.stringify(before));
+    const around = { folder: place, env: { HOME: home } };
+    const { stdout } = await drive(around, "reconcile", "balance", "--json", "--ledger", path);
+    const { agree, different } = JSON.parse(stdout);
+    expect([agree, different]).toMatchObject([2, [{ id: "three", ours: { usd: "1" }, theirs: { usd: "0" } }]]);
+  });
+
   test("a key without a limit is compared by what it has used", async () => {
     const path = newLedgerPath();
     expect((await askRouter(path)).stderr).toBe(
