@@ -119,3 +119,11 @@ test("the parts of a response are charged once: what was read from the cache and
     { input: 10, cache_read: 60, cache_write: 30, output: 9, reasoning: 4 },
   ]);
 });
+
+test("the service tier of Codex' settings is not taken for that of a session", () => {
+  const [entry] = readEntries({
+    ".codex/config.toml": 'service_tier = "priority"\n',
+    [`${CODEX}/a.jsonl`]: [meta("t1"), turn("u1"), count([100, 0, 10], [100, 0, 10])],
+  });
+  expect(entry?.tariff).toEqual({});
+});

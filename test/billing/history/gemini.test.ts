@@ -38,6 +38,15 @@ test("Gemini CLI's messages count once, though tools' results and a resumed sess
   });
 });
 
+test("a fork, made from the file of another session, repeats its answers, and they count once, for the parent", () => {
+  const fork = "bbbbbbbb-0000-4000-8000-000000000002";
+  const entries = readEntries({
+    [`${CHATS}/session-1.jsonl`]: [head, message("m1")],
+    [`${CHATS}/session-2.jsonl`]: [{ ...head, sessionId: fork }, message("m1"), message("m2")],
+  });
+  expect(entries.map(({ session }) => session)).toEqual([ID, fork]);
+});
+
 test("a subagent's chat belongs to its session", () => {
   const sub = [{ sessionId: "sub", kind: "subagent" }, message("m3")];
   const [entry] = readEntries({ [`${CHATS}/${ID}/sub.jsonl`]: sub });

@@ -186,6 +186,11 @@ const SIDES = [
   ["IN BOTH $", "both"],
 ] as const;
 
+/** False: nothing of it has a price, which is not the same as costing nothing. */
+function hasAmount({ bases }: HistoryTotals): boolean {
+  return bases.size === 0 || [...bases.keys()].some((basis) => basis !== "unpriced" && basis !== "unknown");
+}
+
 function writeAmount({ amounts }: HistoryTotals, name: string): string {
   return formatDecimal(amounts.get(name) ?? ZERO_DECIMAL);
 }
@@ -199,7 +204,9 @@ function printTable(report: HistoryReport, { by }: Query, { both }: HistoryFlags
         1,
       ),
     ),
-    number("OFFICIAL $", ({ totals }) => formatAmount(formatDecimal(totals.official))),
+    number("OFFICIAL $", ({ totals }) =>
+      hasAmount(totals) ? formatAmount(formatDecimal(totals.official)) : "unknown",
+    ),
   ]);
   for (const note of describeGaps(report)) printNote(note);
 }
@@ -248,7 +255,7 @@ function describeTotals(
 ): Record<string, string | number | null> {
   const sides = SIDES.filter(() => both).map(([, name]) => [`${name}_usd`, writeAmount(totals, name)]);
   return {
-    official_usd: formatDecimal(totals.official),
+    official_usd: hasAmount(totals) ? formatDecimal(totals.official) : null,
     unlisted_usd: writeAmount(totals, "rest"),
     ...Object.fromEntries(sides),
     cache_hit_rate: computeHitRate(totals),

@@ -72,7 +72,8 @@ export const usage = z.looseObject({ ...report, rows: z.array(totals), total: to
 const historyTotals = z.looseObject({
   requests: z.int(),
   usage: z.record(z.string(), z.int()),
-  official_usd: decimal,
+  /** Null: nothing of it has a price. */
+  official_usd: decimal.nullable(),
   /** What sessions used beyond the requests that their logs list. */
   unlisted_usd: decimal,
   only_logs_usd: decimal.optional(),

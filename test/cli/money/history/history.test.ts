@@ -42,7 +42,7 @@ describe("usage --history", () => {
       [
         "TOOL         MODEL              REQUESTS  INPUT  CACHE READ  OUTPUT  CACHED  OFFICIAL $",
         "claude-code  claude-opus-4-5           2  1,006         200      40     16%    0.006130",
-        "codex        a-model-of-nobody         1    100           0      10      0%    0.000000",
+        "codex        a-model-of-nobody         1    100           0      10      0%     unknown",
         "total                                  3  1,106         200      50     15%    0.006130",
       ],
     ]);
@@ -65,7 +65,7 @@ describe("usage --history", () => {
     });
     expect(await read("--session", "last")).toMatchObject({ total: one });
     expect(await read("--tool", "codex", "--by", "project")).toMatchObject({
-      rows: [{ project: "/home/user/project", requests: 1, official_usd: "0", unpriced: 1 }],
+      rows: [{ project: "/home/user/project", requests: 1, official_usd: null, unpriced: 1 }],
       unpriced: [{ because: "no price for a-model-of-nobody", requests: 1 }],
     });
     expect(await read("--label", "project", "--model", "claude-opus-4-5")).toMatchObject({

@@ -242,7 +242,10 @@ describe("reconcile balance", () => {
     const around = { folder: place, env: { HOME: home } };
     const { stdout } = await drive(around, "reconcile", "balance", "--json", "--ledger", path);
     const { agree, different } = JSON.parse(stdout);
-    expect([agree, different]).toMatchObject([2, [{ id: "three", ours: { usd: "1" }, theirs: { usd: "0" } }]]);
+    expect([agree, different]).toMatchObject([
+      2,
+      [{ id: "three", ours: { usd: "1" }, theirs: { usd: "0" } }],
+    ]);
   });
 
   test("a key without a limit is compared by what it has used", async () => {
