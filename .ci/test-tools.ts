@@ -112,7 +112,7 @@ try {
   for (const [index, folder] of sets.entries()) {
     const writes = index === 0 && words.includes("--write");
     const env = { ...process.env, REAL_CLIS: folder, ...(writes && { WRITE_DOCS: "1" }) };
-    const names = [[...works, "compare", "converted"], works, ["compare"]][index] ?? [];
+    const names = [[...works, "compare", "converted", "replay"], works, ["compare"]][index] ?? [];
     const files = names.map((name) => `test/e2e/real-clis/${name}.test.ts`);
     const command = [process.execPath, "test", "--timeout", "900000", ...files];
     const status = await Bun.spawn(command, { env, stdio: ["ignore", "inherit", "inherit"] }).exited;

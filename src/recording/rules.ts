@@ -5,6 +5,8 @@
 export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Claude Code's line about itself has a checksum of the request.
   /\b(?:cch|cc_version)=[\w.-]+/g,
+  // The home that `gateway run` makes for a tool.
+  /\bgateway-run-\w+/g,
   // Ids.
   /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi,
   /\b(?:toolu|call|msg|resp|req|rs|fc|sess|session|chatcmpl|item|run|turn)[_-][A-Za-z0-9_-]{8,}/g,
@@ -29,6 +31,8 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
 export const WORKING_FOLDERS: readonly RegExp[] = [
   /(?:working directory|current directory|working in the directory)(?: is)?: ?`?([^\s`<"\\]{2,})/gi,
   /<cwd>([^<\s]{2,})<\/cwd>/g,
+  // Gemini CLI lists them, in the text of a body.
+  /Workspace Directories:\*\*\\n +- ([^\s`<"\\]{2,})/g,
 ];
 
 /** Members of a body whose values are never compared. */

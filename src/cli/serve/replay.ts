@@ -30,6 +30,7 @@ import { MAX_BODY_BYTES, passedFields, relay } from "../access/relay.ts";
 import { findRunning, formatBaseUrl } from "../access/running.ts";
 import { findRecording } from "../money/recordings/recordings.ts";
 import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export interface ReplayFlags {
   readonly replay: string;
@@ -74,7 +75,7 @@ export async function serveReplay(flags: ReplayFlags): Promise<number> {
   print(`gateway is ready on ${describeBaseUrl(LOOPBACK, listener.port)}`);
   print(
     gateway === null
-      ? `replay: ${recording.folder} (${replay.total} requests), any key is accepted`
+      ? `replay: ${recording.folder} (${formatCount(replay.total, "request")}), any key is accepted`
       : `replay: ${recording.folder} until request ${replay.total}; later ones go to the gateway on ${describeBaseUrl(gateway.host, gateway.port)}, need a key of it, and are charged`,
   );
   await stopped;
@@ -142,7 +143,7 @@ class ReplayServer {
   report(): number {
     const { used, total, misses, later } = this.#replay;
     const live = this.#options.gateway === null ? "" : `; sent to the gateway: ${later}`;
-    print(`replayed ${used} of ${total} requests; not in the recording: ${misses}${live}`);
+    print(`replayed ${used} of ${formatCount(total, "request")}; not in the recording: ${misses}${live}`);
     return misses === 0 ? 0 : 1;
   }
 

@@ -370,6 +370,20 @@ test.each(LABELLED)("%s (%s) sends the label in a way of its own: %s", (name, pl
   expect(JSON.stringify([setting, file])).toContain(sign);
 });
 
+test.each([
+  ["claude", "messages", "x-gateway-session: run-1"],
+  ["codex", "responses", '"GATEWAY_CODEX_SESSION":"run-1"'],
+  ["codex", "responses", "env_http_headers.x-gateway-session=GATEWAY_CODEX_SESSION"],
+  ["gemini", "content", "x-gateway-session: run-1"],
+] as const)(
+  "%s (%s) names its run, by which `run --record` knows its requests: %s",
+  (name, platform, sign) => {
+    const target = { base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models: [] };
+    const connection = { ...target, label: null, run: { session: "run-1", tool: name } };
+    expect(JSON.stringify(prepareTool(findTool(name), connection, {}))).toContain(sign);
+  },
+);
+
 test("pi gets the key itself: it reads a name as a variable's until 0.76, and as the key since", () => {
   const pi = findTool("pi");
   const target = { base: "http://gw:1", relayPrefix: "relay", platform: "messages", models: [] } as const;

@@ -14,19 +14,25 @@ import { qwen } from "./qwen.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
-  KEY_HEADER,
-  LABEL_HEADER,
+  listHeaders,
   listPlatforms,
   OPENAI_HEADERS,
   rootOf,
   type Tool,
 } from "./tool.ts";
 
-/** An argument would need quotes: a label may look like a number. */
-const CODEX_LABEL = "GATEWAY_CODEX_LABEL";
 /** The share of its context window at which it compacts a conversation. */
 const COMPACTED_SHARE = 0.9;
 const CODEX_KEY = "GATEWAY_CODEX_KEY";
+
+/** Variables with the values of header fields. An argument would need quotes: a label may look like a number. */
+function listCodexFields(connection: Connection): { header: string; variable: string; value: string }[] {
+  return Object.entries(listHeaders(connection) ?? {}).map(([header, value]) => ({
+    header,
+    variable: header.replace("x-gateway-", "GATEWAY_CODEX_").toUpperCase(),
+    value,
+  }));
+}
 
 const codex: Tool = {
   name: "codex",
@@ -44,7 +50,7 @@ const codex: Tool = {
   connect: (connection) => ({
     env: {
       [CODEX_KEY]: connection.secret,
-      ...(connection.label !== null && { [CODEX_LABEL]: connection.label }),
+      ...Object.fromEntries(listCodexFields(connection).map(({ variable, value }) => [variable, value])),
     },
     args: [
       "model_provider=gateway",
@@ -60,14 +66,11 @@ const codex: Tool = {
       "model_providers.gateway.wire_api=responses",
       // The built-in provider would use the login, too, but sends no header for the key.
       ...(connection.usesLogin === true
-        ? [
-            "model_providers.gateway.requires_openai_auth=true",
-            `model_providers.gateway.env_http_headers.${KEY_HEADER}=${CODEX_KEY}`,
-          ]
+        ? ["model_providers.gateway.requires_openai_auth=true"]
         : [`model_providers.gateway.env_key=${CODEX_KEY}`]),
-      ...(connection.label === null
-        ? []
-        : [`model_providers.gateway.env_http_headers.${LABEL_HEADER}=${CODEX_LABEL}`]),
+      ...listCodexFields(connection).map(
+        ({ header, variable }) => `model_providers.gateway.env_http_headers.${header}=${variable}`,
+      ),
       ...nameForeignModel(connection),
     ].flatMap((override) => ["-c", override]),
   }),

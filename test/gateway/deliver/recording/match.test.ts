@@ -35,6 +35,16 @@ describe("two runs of a script send the same request, although they differ in", 
       prompt("<cwd>/srv/one</cwd> in /srv/one/a"),
       prompt("<cwd>/two</cwd> in /two/a"),
     ],
+    [
+      "Gemini CLI's working folder",
+      prompt("- **Workspace Directories:**\n  - /srv/one/app\n\n/srv/one/app/\n├───a.txt"),
+      prompt("- **Workspace Directories:**\n  - /builds/7/app\n\n/builds/7/app/\n├───a.txt"),
+    ],
+    [
+      "the home that `gateway run` made for the tool",
+      prompt("temporary: /scratch/gateway-run-3U3YDc/.gemini/tmp"),
+      prompt("temporary: /scratch/gateway-run-zz0000/.gemini/tmp"),
+    ],
     ["a member for a clock", prompt("a", { duration_ms: 3 }), prompt("a", { duration_ms: 99 })],
     [
       "the user's id",
