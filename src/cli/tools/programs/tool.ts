@@ -59,13 +59,13 @@ export interface Connection {
 }
 
 /** The header by which a request says what it belongs to. It never goes upstream. */
-export const LABEL_HEADER = "x-gateway-label";
+const LABEL_HEADER = "x-gateway-label";
 /** Of a tool that names neither itself. They never go upstream, either. */
 const SESSION_HEADER = "x-gateway-session";
 const TOOL_HEADER = "x-gateway-tool";
 
 /** The header for the gateway's key, where the tool's own login is in `Authorization`. */
-export const KEY_HEADER = "x-gateway-key";
+const KEY_HEADER = "x-gateway-key";
 
 /** A variable with header fields that a tool adds to each request. */
 export interface HeaderVariable {
