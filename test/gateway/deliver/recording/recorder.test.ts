@@ -158,25 +158,6 @@ test("refusals, model lists and counts are recorded, too: a tool asks for them w
   ]);
 });
 
-test("two keys record into two recordings at the same time", async () => {
-  const config = recordingConfig();
-  config.keys.push({ name: "second", group: "messages", secret: OTHER_KEY, record: "second-run" });
-  const gateway = await startGateway({ config });
-  try {
-    await Promise.all([
-      ask(gateway, HELLO).then((answer) => answer.text()),
-      ask(gateway, HELLO, { "x-api-key": OTHER_KEY }).then((answer) => answer.text()),
-    ]);
-    await gateway.recorded(2);
-    gateway.signal("SIGTERM");
-    await gateway.exited;
-    expect(open(gateway, "first-run").exchanges.map(({ key }) => key)).toEqual(["messages"]);
-    expect(open(gateway, "second-run").exchanges.map(({ key }) => key)).toEqual(["second"]);
-  } finally {
-    await gateway.stop();
-  }
-});
-
 test("a recording that has its largest size stops and says so, and requests go on", async () => {
   const config = recordingConfig({ recordings: { max_size: "8KiB" } });
   const long = { ...HELLO, messages: [{ role: "user", content: "word ".repeat(4000) }] };
