@@ -350,39 +350,31 @@ keys:
 
 const LABEL = "my%20%25%20k%C3%BC";
 const LABELLED: ReadonlyArray<readonly [tool: string, platform: Platform, sign: string]> = [
-  ["claude", "messages", `x-own: 1\\nx-gateway-label: ${LABEL}`],
-  ["gemini", "content", `x-own: 1,x-gateway-label: ${LABEL}`],
-  ["copilot", "responses", `x-own: 1\\nx-gateway-label: ${LABEL}`],
-  ["openai", "responses", `x-own: 1\\nx-gateway-label: ${LABEL}`],
+  ["claude", "messages", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
+  ["gemini", "content", `x-own: 1,x-gateway-session: run-1,x-gateway-label: ${LABEL}`],
+  ["copilot", "responses", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
+  ["openai", "responses", `x-own: 1\\nx-gateway-session: run-1\\nx-gateway-label: ${LABEL}`],
   ["codex", "responses", "env_http_headers.x-gateway-label=GATEWAY_CODEX_LABEL"],
   ["codex", "responses", `"GATEWAY_CODEX_LABEL":"${LABEL}"`],
-  ["opencode", "messages", `\\"headers\\":{\\"x-gateway-label\\":\\"${LABEL}\\"}`],
-  ["cline", "messages", `"headers":{"x-gateway-label":"${LABEL}"}`],
+  ["codex", "responses", "env_http_headers.x-gateway-session=GATEWAY_CODEX_SESSION"],
+  ["codex", "responses", '"GATEWAY_CODEX_SESSION":"run-1"'],
+  [
+    "opencode",
+    "messages",
+    `\\"headers\\":{\\"x-gateway-session\\":\\"run-1\\",\\"x-gateway-label\\":\\"${LABEL}\\"}`,
+  ],
+  ["cline", "messages", `"headers":{"x-gateway-session":"run-1","x-gateway-label":"${LABEL}"}`],
 ];
-test.each(LABELLED)("%s (%s) sends the label in a way of its own: %s", (name, platform, sign) => {
+test.each(LABELLED)("%s (%s) sends the run and the label in a way of its own: %s", (name, platform, sign) => {
   const tool = findTool(name);
   const target = { base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models: [] };
-  const connection = { ...target, label: LABEL };
+  const connection = { ...target, label: LABEL, run: { session: "run-1", tool: null } };
   const own = ["ANTHROPIC", "OPENAI", "GEMINI_CLI"].map((maker) => [`${maker}_CUSTOM_HEADERS`, "x-own: 1"]);
   const env = { COPILOT_PROVIDER_HEADERS: "x-own: 1", ...Object.fromEntries(own) };
   const setting = prepareTool(tool, connection, env);
   const file = tool.overlay?.(connection).find({ HOME: "/nonexistent" }, setting)?.content;
   expect(JSON.stringify([setting, file])).toContain(sign);
 });
-
-test.each([
-  ["claude", "messages", "x-gateway-session: run-1"],
-  ["codex", "responses", '"GATEWAY_CODEX_SESSION":"run-1"'],
-  ["codex", "responses", "env_http_headers.x-gateway-session=GATEWAY_CODEX_SESSION"],
-  ["gemini", "content", "x-gateway-session: run-1"],
-] as const)(
-  "%s (%s) names its run, by which `run --record` knows its requests: %s",
-  (name, platform, sign) => {
-    const target = { base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s", models: [] };
-    const connection = { ...target, label: null, run: { session: "run-1", tool: name } };
-    expect(JSON.stringify(prepareTool(findTool(name), connection, {}))).toContain(sign);
-  },
-);
 
 test("pi gets the key itself: it reads a name as a variable's until 0.76, and as the key since", () => {
   const pi = findTool("pi");

@@ -18,16 +18,8 @@ const PATH = writeLedger([
 
 describe("gateway export", () => {
   test("csv has a row for each request of the period, and no cell is a formula", async () => {
-    const { stdout, status } = await run(
-      "export",
-      "csv",
-      "--since",
-      "2026-11-19",
-      "--until",
-      "2026-11-20",
-      "--ledger",
-      PATH,
-    );
+    const period = ["--since", "2026-11-19", "--until", "2026-11-20"];
+    const { stdout, status } = await run("export", "csv", ...period, "--ledger", PATH);
     expect(status).toBe(0);
     const [head = "", ...rows] = stdout.trimEnd().split("\n");
     const names = head.split(",");

@@ -11,8 +11,13 @@ interface Arrived {
   readonly ids: readonly string[];
 }
 
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
 /** Answers one status after the other; the last one again and again. */
-function startReceiver(statuses: readonly number[], location = "") {
+function receive(statuses: readonly number[], location = "") {
   const arrived: Arrived[] = [];
   let wanted = 0;
   let all = Promise.withResolvers<void>();
@@ -35,18 +40,10 @@ function startReceiver(statuses: readonly number[], location = "") {
     if (arrived.length >= count) all.resolve();
     return all.promise;
   };
-  return {
-    arrived,
-    waitFor,
-    url: new URL(`http://127.0.0.1:${server.port}/v1/traces`),
-    stop: () => server.stop(true),
-  };
+  const stop = (): Promise<void> => server.stop(true);
+  stops.push(stop);
+  return { arrived, waitFor, url: new URL(`http://127.0.0.1:${server.port}/v1/traces`), stop };
 }
-
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
 
 function open(url: URL, headers: Record<string, string> = {}) {
   const warnings: string[] = [];
@@ -57,17 +54,11 @@ function open(url: URL, headers: Record<string, string> = {}) {
   return { live, warnings };
 }
 
-function receive(...statuses: number[]) {
-  const receiver = startReceiver(statuses);
-  stops.push(receiver.stop);
-  return receiver;
-}
-
 const lines = (count: number) => Array.from({ length: count }, (_, index) => draftOf(`req_${index}`));
 
 describe("a receiver of spans", () => {
   test("gets each line once, in batches, with the headers of the config", async () => {
-    const receiver = receive(200);
+    const receiver = receive([200]);
     const { live, warnings } = open(receiver.url, { "x-token": "abc" });
     for (const line of lines(120)) live.add(line);
     await receiver.waitFor(3);
@@ -80,7 +71,7 @@ describe("a receiver of spans", () => {
   });
 
   test("that was busy gets the same spans again, and the owner hears of both", async () => {
-    const receiver = receive(503, 200);
+    const receiver = receive([503, 200]);
     const { live, warnings } = open(receiver.url);
     for (const line of lines(3)) live.add(line);
     await receiver.waitFor(2);
@@ -93,9 +84,8 @@ describe("a receiver of spans", () => {
   });
 
   test("that sends elsewhere is not followed", async () => {
-    const elsewhere = receive(200);
-    const receiver = startReceiver([307], elsewhere.url.href);
-    stops.push(receiver.stop);
+    const elsewhere = receive([200]);
+    const receiver = receive([307], elsewhere.url.href);
     const { live, warnings } = open(receiver.url, { authorization: "Bearer secret" });
     live.add(draftOf("req_1"));
     await receiver.waitFor(1);
@@ -105,7 +95,7 @@ describe("a receiver of spans", () => {
   });
 
   test("that is not there costs at most the oldest spans, and their number is in the log", async () => {
-    const gone = startReceiver([200]);
+    const gone = receive([200]);
     await gone.stop();
     const { live, warnings } = open(gone.url);
     for (const line of lines(10_005)) live.add(line);

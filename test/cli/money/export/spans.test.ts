@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 
-import { describeSpan, encodeSpans, type Span } from "../../../../src/cli/money/export/spans.ts";
+import { describeSpan, type Span } from "../../../../src/cli/money/export/spans.ts";
 import type { LineDraft } from "../../../../src/billing/ledger/line.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
 
@@ -100,12 +100,5 @@ describe("a span", () => {
       operation,
       provider,
     ]);
-  });
-
-  test("is one of many in a request to the receiver", () => {
-    const text = encodeSpans([span(), span({ id: "req_2" })]);
-    expect(JSON.parse(text)).toMatchObject({
-      resourceSpans: [{ scopeSpans: [{ scope: { name: "gateway" }, spans: [{ kind: 3 }, { kind: 3 }] }] }],
-    });
   });
 });
