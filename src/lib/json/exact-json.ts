@@ -14,11 +14,16 @@ declare global {
   }
 }
 
-/** The slow path is only for texts that contain something like such a number. */
-const SUSPECT = /[:,[\s]-?\d{16}|\d[eE][+-]?\d{3}/;
+/** The slow path is only for texts with such a number. Most have nothing that the quick search finds; hashes and ids in
+ *  them do not pass the strict one. */
+const SUSPECTS: readonly { readonly quick: RegExp; readonly strict: RegExp }[] = [
+  { quick: /\d{16}/, strict: /[:,[\s]-?\d{16}/ },
+  { quick: /\d[eE][+-]?\d{3,}[\s,\]}]/, strict: /[:,[\s]-?\d[\d.]*[eE][+-]?\d{3,}[\s,\]}]/ },
+];
 
 export function parseExactJson(text: string): unknown {
-  return SUSPECT.test(text) ? JSON.parse(text, keepNumber) : JSON.parse(text);
+  const isSuspect = SUSPECTS.some(({ quick, strict }) => quick.test(text) && strict.test(text));
+  return isSuspect ? JSON.parse(text, keepNumber) : JSON.parse(text);
 }
 
 function keepNumber(_key: string, value: unknown, place: { readonly source?: string }): unknown {
