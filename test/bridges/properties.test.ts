@@ -16,7 +16,7 @@ import { GatewayError } from "../../src/lib/errors.ts";
 import { type Any, convert, DIRECTIONS, readDirection, sse, stream, whole } from "./calls.ts";
 import { flatten, judge } from "./judge.ts";
 import { formAnswer, joinAnswer } from "./provider.ts";
-import { formRequest, formUser, keepAnswer, type ModelTurn, PIXEL, TOOLS, type UserTurn } from "./session.ts";
+import { formRequest, formUser, keepAnswer, type ModelTurn, TOOLS, type UserTurn } from "./session.ts";
 
 const CASES = DIRECTIONS.map((direction) => [direction, ...readDirection(direction)] as const);
 
@@ -364,35 +364,3 @@ function readUsage(client: DialectName, text: string, type: string): Any {
   expect(reading.end).toBe("complete");
   return pickTotals(sumUsage(reading.parts));
 }
-
-test("the CPU for a conversion grows with the number of its items, not with their square", () => {
-  const time = (count: number): number => {
-    const content = Array.from({ length: count }, (_, at) => ({
-      type: "tool_use",
-      id: `t${at}`,
-      name: "Read",
-      input: {},
-    }));
-    const results = content.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: PIXEL }));
-    const body = formRequest(
-      "messages",
-      [
-        { role: "user", content: "x" },
-        { role: "assistant", content },
-        { role: "user", content: results },
-      ],
-      false,
-    );
-    const text = JSON.stringify(body);
-    const runs = Array.from({ length: 5 }, () => {
-      const start = process.cpuUsage();
-      convert("messages>chat", text);
-      const { user, system } = process.cpuUsage(start);
-      return user + system;
-    });
-    return Math.min(...runs);
-  };
-  time(1000);
-  // Linear is 4, quadratic is 16.
-  expect(time(20_000)).toBeLessThan(9 * time(5000));
-});

@@ -11,6 +11,7 @@ import { findModel } from "../../src/billing/prices.ts";
 import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
 import { quote } from "../../src/cli/money/usage/usage.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
+import type { DialectName } from "../../src/dialects/dialect.ts";
 import { recognise } from "../../src/dialects/index.ts";
 import { dropKey } from "../../src/dialects/path.ts";
 import { MESSAGES_LAYOUT } from "../../src/dialects/prompt/layouts.ts";
@@ -38,6 +39,9 @@ import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
 import { findHandshakeFault } from "../../src/lib/websocket/handshake.ts";
 import { readCookies } from "../../src/web/guard.ts";
 import { entryOf, lineOf, T } from "../billing/history/made-requests.ts";
+import { convert, readDirection, whole } from "../bridges/calls.ts";
+import { formAnswer, joinAnswer } from "../bridges/provider.ts";
+import { formRequest, formUser, keepAnswer } from "../bridges/session.ts";
 
 /** Prepares the input of a size, and returns the work on it. */
 type Case = readonly [name: string, size: number, prepare: (size: number) => () => unknown];
@@ -489,7 +493,39 @@ const COMPARISONS: readonly Case[] = [
   ),
 ];
 
+const listCalls = (size: number) =>
+  Array.from({ length: size }, (_, at) => ({ id: `c${at}`, name: "Read", args: {} }));
+/** An answer of a dialect, which is a history of that dialect too. */
+const answerWith = (dialect: DialectName, calls: ReturnType<typeof listCalls>): unknown[] => {
+  const counts = { prompt: 1, read: 0, output: 1, reasoning: 0 };
+  return formAnswer(dialect, { thought: null, text: null, calls }, counts);
+};
+const formHistory = (client: DialectName, size: number): string => {
+  const calls = listCalls(size);
+  const said = formUser(client, { results: [], text: "go on", image: true }, calls);
+  return JSON.stringify(
+    formRequest(client, [...keepAnswer(client, answerWith(client, calls)), ...said], false),
+  );
+};
+const CONVERSIONS: readonly Case[] = [
+  ...["messages>responses", "responses>messages", "chat>content", "content>chat"].map((direction) =>
+    on(
+      `calls and their results, ${direction}`,
+      10_000,
+      (size) => formHistory(readDirection(direction)[0], size),
+      (body) => convert(direction, body),
+    ),
+  ),
+  on(
+    "calls in an answer",
+    20_000,
+    (size) => joinAnswer("chat", answerWith("chat", listCalls(size))),
+    (answer) => whole(convert("messages>chat", formHistory("messages", 1)), answer),
+  ),
+];
+
 describe.each([
+  ["a conversation", CONVERSIONS],
   ["a prompt", PROMPTS],
   ["a head", HEADS],
   ["a target", TARGETS],

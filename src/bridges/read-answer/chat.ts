@@ -30,7 +30,10 @@ export class ChatAnswerReader implements AnswerReader {
   #open: Block | null = null;
   #seal: Seal | null = null;
   #details: Json[] = [];
-  readonly #calls: StreamedCall[] = [];
+  #lastCall: StreamedCall | undefined = undefined;
+  /** The last one of each id, and of each index. */
+  readonly #callsById = new Map<string, StreamedCall>();
+  readonly #callsByIndex = new Map<unknown, StreamedCall>();
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
@@ -133,15 +136,17 @@ export class ChatAnswerReader implements AnswerReader {
 
   #openCall({ index, id, name }: CallName): StreamedCall {
     this.#close();
-    const call = { index, id, block: this.#to.open("call", id, name) };
-    this.#calls.push(call);
+    const call = { id, block: this.#to.open("call", id, name) };
+    this.#lastCall = call;
+    this.#callsById.set(id, call);
+    this.#callsByIndex.set(index, call);
     return call;
   }
 
   /** Undefined for a new call. Some servers give each call the same index, and some repeat the id with each piece. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
-    if (id !== "") return this.#calls.findLast((call) => call.id === id);
-    const last = this.#calls.findLast((call) => index === undefined || call.index === index);
+    if (id !== "") return this.#callsById.get(id);
+    const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
     return name !== "" && last !== undefined && last.id === "" ? undefined : last;
   }
 }
@@ -153,7 +158,8 @@ interface CallName {
   readonly name: string;
 }
 
-interface StreamedCall extends Omit<CallName, "name"> {
+interface StreamedCall {
+  readonly id: string;
   readonly block: Block;
 }
 

@@ -154,22 +154,26 @@ function addFunction(reading: Reading, declared: unknown): void {
 
 /** Most clients of this dialect send no ids: calls and results belong together by name and order. */
 class CallIds {
-  readonly #open = new Map<string, string[]>();
+  readonly #open = new Map<string, Set<string>>();
 
   call(id: unknown, name: string, place: string): string {
     const own = typeof id === "string" && id !== "" ? id : `call_${place}`;
-    this.#open.set(name, [...(this.#open.get(name) ?? []), own]);
+    this.#openOf(name).add(own);
     return own;
   }
 
   result(id: unknown, name: string, place: string): string {
-    const open = this.#open.get(name) ?? [];
-    const own = typeof id === "string" && id !== "" ? id : (open[0] ?? `call_${place}`);
-    this.#open.set(
-      name,
-      open.filter((each) => each !== own),
-    );
+    const open = this.#openOf(name);
+    const [first = `call_${place}`] = open;
+    const own = typeof id === "string" && id !== "" ? id : first;
+    open.delete(own);
     return own;
+  }
+
+  #openOf(name: string): Set<string> {
+    const open = this.#open.get(name) ?? new Set();
+    this.#open.set(name, open);
+    return open;
   }
 }
 
