@@ -53,6 +53,13 @@ export const DIFFERENCES: readonly Difference[] = [
     because: "Codex asks there for its built-in provider only, and has a list of its own",
   },
   {
+    tools: ["codex"],
+    part: /^(?:request GET \/backend-api\/codex\/responses|header x-openai-account-routing-override|body input\[\]\.(?:type|reasoning\.effort))$/,
+    what: "with a ChatGPT login: no WebSocket, no `x-openai-account-routing-override`, and the effort once more in an item of its own",
+    because:
+      "the gateway passes on no login over a WebSocket, and Codex adds the field for its built-in provider only",
+  },
+  {
     tools: ["qwen"],
     part: /^request POST \/v1\/(?:chat\/completions|responses)$/,
     what: "Chat Completions arrive as Responses in a group of the platform responses",

@@ -9,7 +9,7 @@ import { DIFFERENCES } from "../../../src/cli/tools/differences.ts";
 import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { type Arrived, startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
+import { type Arrived, CHATGPT_ACCOUNT, startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
 import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "./compare.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 
@@ -23,12 +23,19 @@ const KEYS = {
 };
 type Key = keyof typeof KEYS;
 
+const GROUPS = ["messages", "responses", "content", "login", "chatgpt"] as const;
+
+/** Where a group's name is not its platform. */
+const PLATFORM_OF: Readonly<Record<string, string>> = { login: "messages", chatgpt: "responses" };
+
 interface Case {
   readonly tool: string;
   readonly args: readonly string[];
-  readonly group: "messages" | "responses" | "content" | "login";
+  readonly group: (typeof GROUPS)[number];
   /** The variables that a user without the gateway has. */
   readonly keys: readonly Key[];
+  /** Whether the vendor accepts WebSockets. */
+  readonly sockets?: boolean;
   /** Of `gateway run`. */
   readonly flags?: readonly string[];
   /** What else these users set, because the tool has no address by itself. */
@@ -46,7 +53,16 @@ const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"], flags: ["--transparent"] },
   { tool: "claude", args: HELLO, group: "login", keys: [] },
   { tool: "claude", args: HELLO, group: "login", keys: [], flags: ["--transparent"] },
+  // First: the gateway asks a channel that refuses a WebSocket only later for another.
+  {
+    tool: "codex",
+    args: CODEX,
+    group: "responses",
+    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
+    sockets: true,
+  },
   { tool: "codex", args: CODEX, group: "responses", keys: ["OPENAI_API_KEY", "CODEX_API_KEY"] },
+  { tool: "codex", args: CODEX, group: "chatgpt", keys: [] },
   { tool: "gemini", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
   {
     tool: "opencode",
@@ -82,6 +98,19 @@ const CASES: readonly Case[] = [
   { tool: "pi", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
 ];
 
+/** As Codex keeps it. Nobody has signed the token. */
+function describeChatgpt(): object {
+  const account_id = CHATGPT_ACCOUNT;
+  const auth = { chatgpt_plan_type: "plus", chatgpt_account_id: account_id, chatgpt_user_id: "u" };
+  const claims = { exp: Math.floor(Date.now() / 1000) + 86_400, "https://api.openai.com/auth": auth };
+  const [head, body] = [{ alg: "RS256" }, claims].map((part) =>
+    btoa(JSON.stringify(part)).replaceAll("=", ""),
+  );
+  const token = `${head}.${body}.c2ln`;
+  const tokens = { id_token: token, access_token: token, refresh_token: "rt-invented", account_id };
+  return { OPENAI_API_KEY: null, tokens, last_refresh: new Date().toISOString() };
+}
+
 /** What a user has: a choice of how to sign in, a login where there is no key. */
 function prepareHome(home: string, { group }: Case): void {
   const write = (name: string, content: object): void => {
@@ -89,6 +118,7 @@ function prepareHome(home: string, { group }: Case): void {
     writeFileSync(join(home, name), JSON.stringify(content));
   };
   write(".gemini/settings.json", { security: { auth: { selectedType: "gemini-api-key" } } });
+  if (group === "chatgpt") write(".codex/auth.json", describeChatgpt());
   if (group !== "login") return;
   const scopes = ["user:inference", "user:profile", "user:sessions:claude_code"];
   const plan = { subscriptionType: "max", rateLimitTier: "default_claude_max_20x" };
@@ -109,17 +139,22 @@ function describeChannels({ url: proxy, authority: ca }: Vendor): object {
     responses: channel("responses", "api.openai.com", KEYS.OPENAI_API_KEY),
     content: channel("content", "generativelanguage.googleapis.com", KEYS.GEMINI_API_KEY),
     login: channel("messages", "api.anthropic.com", "client"),
+    chatgpt: channel("responses", "chatgpt.com/backend-api/codex", "client"),
   };
 }
-
-const GROUPS = ["messages", "responses", "content", "login"] as const;
 
 const STAND_INS = ["claude", "codex", "gemini", "opencode"];
 
 /** Opencode's other providers differ in their names only. */
-function isCompared({ tool, group }: Case): boolean {
+function isCompared({ tool, group, sockets }: Case): boolean {
   if (WANTED !== "") return hasTool(tool);
-  return STAND_INS.includes(tool) && (tool !== "opencode" || group === "messages");
+  // The small programs know HTTP only.
+  return (
+    STAND_INS.includes(tool) &&
+    sockets !== true &&
+    group !== "chatgpt" &&
+    (tool !== "opencode" || group === "messages")
+  );
 }
 
 function writeStandIns(folder: string): void {
@@ -142,10 +177,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     folder = makeTempFolder();
     if (WANTED === "") writeStandIns(folder.join("bin"));
     vendor = startVendor(folder.join("authority.pem"));
-    const groups = GROUPS.map((name) => [
-      name,
-      { platform: name === "login" ? "messages" : name, channels: [name] },
-    ]);
+    const groups = GROUPS.map((name) => [name, { platform: PLATFORM_OF[name] ?? name, channels: [name] }]);
     gateway = await startGateway({
       config: {
         channels: describeChannels(vendor),
@@ -199,13 +231,18 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   }
 
   const titled = CASES.map((each, index) => {
-    const { tool, group, flags = [] } = each;
-    return [`${tool} (${[group, ...flags].join(" ")})`, each, index] as const;
+    const { tool, group, flags = [], sockets = false } = each;
+    return [
+      `${tool} (${[group, ...flags, ...(sockets ? ["over a WebSocket"] : [])].join(" ")})`,
+      each,
+      index,
+    ] as const;
   });
   test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
-      const { tool, args, group, keys, flags = [], ownArgs = [] } = which;
+      const { tool, args, group, keys, flags = [], ownArgs = [], sockets = false } = which;
+      vendor.settings.sockets = sockets;
       const own = { ...Object.fromEntries(keys.map((key) => [key, KEYS[key]])), ...which.own?.(vendor) };
       const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...ownArgs, ...args], own);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];

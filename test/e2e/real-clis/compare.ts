@@ -23,7 +23,9 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
 /** By method and path. Those of one path may come in any order: a title is asked for beside the answer. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const kept = requests.filter(({ host, method, target }) =>
-    host === "chatgpt.com" ? target.includes("/codex/models") : !isWithoutInference(method, target),
+    host === "chatgpt.com"
+      ? /\/codex\/(?:models|responses)/.test(target)
+      : !isWithoutInference(method, target),
   );
   const groups = new Map<string, Arrived[]>();
   for (const request of kept.toSorted((a, b) => a.body.length - b.body.length)) {

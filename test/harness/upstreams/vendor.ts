@@ -7,9 +7,21 @@ import { openProxy } from "../../../src/cli/tools/transparent/proxy.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
 import { decodeBody } from "../../../src/lib/http1/encoding.ts";
 import type { Exchange, Field } from "../../../src/lib/http1/types.ts";
+import { FrameReader, writeMessage, writePong } from "../../../src/lib/websocket/frames.ts";
+import { acceptHandshake } from "../../../src/lib/websocket/handshake.ts";
+import { readEvents } from "../raw.ts";
 import { startDemoUpstream } from "./demo-upstream.ts";
 
 const HOSTS = ["api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com"];
+
+/** Of the login that Codex has in tests: where its requests go. */
+export const CHATGPT_ACCOUNT = "0f9e8d7c-6b5a-4321-8fed-cba987654321";
+const CHATGPT_ROUTE = { workspace_backend_origin: "https://chatgpt.com", account_routing_override: "us" };
+const CHATGPT_ACCOUNTS = {
+  accounts: [{ id: CHATGPT_ACCOUNT, plan_type: "plus", structure: "personal", ...CHATGPT_ROUTE }],
+  account_ordering: [CHATGPT_ACCOUNT],
+  default_account_id: CHATGPT_ACCOUNT,
+};
 
 /** A request as it arrived at a vendor. */
 export interface Arrived {
@@ -28,7 +40,10 @@ export interface Vendor {
   readonly plainUrl: string;
   /** The file of the authority that signs the hosts' certificates. */
   readonly authority: string;
+  /** A message of a WebSocket has the method MESSAGE. */
   readonly arrived: readonly Arrived[];
+  /** Whether it accepts WebSockets. */
+  readonly settings: { sockets: boolean };
   stop(): void;
 }
 
@@ -42,20 +57,27 @@ export function startVendor(authority: string): Vendor {
   const identity = makeIdentity(HOSTS, Date.now());
   writeFileSync(authority, identity.authority);
   const arrived: Arrived[] = [];
+  const settings = { sockets: false };
   const answer = async (exchange: Exchange): Promise<void> => {
-    const sent = await exchange.readBody(MAX_BYTES);
-    const coding = exchange.field("content-encoding");
-    const body = Buffer.from(
-      coding === undefined ? sent : await decodeBody(sent, coding, MAX_BYTES),
-    ).toString();
+    const body = await readText(exchange);
     const { method, target, fields } = exchange;
     const host = exchange.field("host") ?? "";
     arrived.push({ host, method, target, fields: [...fields], body });
-    // Clients send what they have over HTTP then.
-    if (exchange.field("upgrade") !== undefined) return exchange.answer(426, [], "");
-    if (host === "chatgpt.com") return exchange.answer(404, [], "");
+    if (exchange.field("upgrade") !== undefined) {
+      // Clients send what they have over HTTP then.
+      if (!settings.sockets) return exchange.answer(426, [], "");
+      return serveSocket(exchange, (text) => {
+        arrived.push({ host, method: "MESSAGE", target, fields: [], body: text });
+        return askModel(model.url + target, text);
+      });
+    }
+    const path =
+      host === "chatgpt.com" ? target.replace(/^\/backend-api\/codex(?=\/responses$)/, "/v1") : target;
+    if (target === "/backend-api/wham/accounts/check")
+      return exchange.answer(200, [["content-type", "application/json"]], JSON.stringify(CHATGPT_ACCOUNTS));
+    if (host === "chatgpt.com" && path === target) return exchange.answer(404, [], "");
     const headers = Object.fromEntries([...fields].filter(([name]) => !OF_HOP.has(name)));
-    const response = await fetch(model.url + target, { method, headers, ...(method === "POST" && { body }) });
+    const response = await fetch(model.url + path, { method, headers, ...(method === "POST" && { body }) });
     const type = response.headers.get("content-type") ?? "application/json";
     exchange.begin(response.status, [["content-type", type]]);
     for await (const chunk of response.body ?? []) exchange.write(Buffer.from(chunk));
@@ -69,10 +91,46 @@ export function startVendor(authority: string): Vendor {
     plainUrl: `http://127.0.0.1:${plain.port}`,
     authority,
     arrived,
+    settings,
     stop: () => {
       proxy.close();
       plain.stopNow();
       model.stop();
     },
   };
+}
+
+/** Without its content coding. */
+async function readText(exchange: Exchange): Promise<string> {
+  const sent = await exchange.readBody(MAX_BYTES);
+  const coding = exchange.field("content-encoding");
+  return Buffer.from(coding === undefined ? sent : await decodeBody(sent, coding, MAX_BYTES)).toString();
+}
+
+/** Answers each message with what `answer` makes of it. */
+function serveSocket(exchange: Exchange, answer: (text: string) => Promise<string[]>): void {
+  exchange.upgrade(acceptHandshake(exchange), (wire) => {
+    const send = (event: string): void =>
+      void wire.write(writeMessage({ kind: "text", bytes: Buffer.from(event) }, false));
+    const limits = { masked: true, maxMessageBytes: MAX_BYTES };
+    const reader = new FrameReader(limits, {
+      message: ({ bytes }) =>
+        void answer(Buffer.from(bytes).toString()).then((events) => events.forEach(send)),
+      ping: (payload) => void wire.write(writePong(payload, false)),
+      closing: () => wire.end(),
+    });
+    return { receive: (chunk) => reader.feed(chunk), drain() {}, closed() {}, stopping() {} };
+  });
+}
+
+/** The events of the response to the same request over HTTP. */
+async function askModel(url: string, text: string): Promise<string[]> {
+  const { type: _, ...body } = JSON.parse(text);
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ ...body, stream: true }),
+  });
+  return readEvents(await response.text());
 }
