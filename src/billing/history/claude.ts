@@ -21,7 +21,9 @@ const COUNTS = {
   webSearchRequests: "web_search",
 } as const;
 const KINDS = Object.values(COUNTS);
-type Counts = Readonly<Record<(typeof KINDS)[number], number>>;
+/** In the order of the kinds. */
+type Counts = readonly number[];
+const NONE: Counts = KINDS.map(() => 0);
 
 /** What a session had used when a run of it ended, with what it had used before. */
 interface SessionTotal extends Pick<LogEntry, "session" | "project" | "time"> {
@@ -82,12 +84,13 @@ function readTotal(row: unknown, last: Pick<LogEntry, "time" | "project">): Sess
     getField(row, name),
   );
   if (!isObject(usage)) return [];
-  const names = Object.keys(COUNTS);
   const models = Object.entries(usage).map(([model, counted]) => {
-    const counts = names.map((name) => getCount(getField(counted, name)) ?? Number.NaN);
-    return [model, describeCounts((_, index) => counts[index] ?? 0)] as const;
+    return [
+      model,
+      Object.keys(COUNTS).map((name) => getCount(getField(counted, name)) ?? Number.NaN),
+    ] as const;
   });
-  if (models.some(([, counts]) => KINDS.some((kind) => Number.isNaN(counts[kind])))) return [];
+  if (models.some(([, counts]) => counts.some(Number.isNaN))) return [];
   return [
     {
       ...last,
@@ -98,22 +101,6 @@ function readTotal(row: unknown, last: Pick<LogEntry, "time" | "project">): Sess
     },
   ];
 }
-
-function describeCounts(count: (kind: keyof Counts, index: number) => number): Counts {
-  const counts = {
-    input: 0,
-    output: 0,
-    reasoning: 0,
-    cache_read: 0,
-    cache_write_5m: 0,
-    cache_write_1h: 0,
-    web_search: 0,
-  };
-  for (const [index, kind] of KINDS.entries()) counts[kind] = count(kind, index);
-  return counts;
-}
-
-const NONE = describeCounts(() => 0);
 
 /** What each run of a session used beyond the answers that have rows. */
 function addRests(history: History, totals: readonly SessionTotal[]): void {
@@ -135,7 +122,7 @@ function addRests(history: History, totals: readonly SessionTotal[]): void {
         base?.get(model) ?? NONE,
         run.filter((entry) => isOf(entry, model)),
       );
-      if (KINDS.every((kind) => rest[kind] === 0)) continue;
+      if (rest.every((count) => count === 0)) continue;
       const row = {
         ...names,
         session,
@@ -157,16 +144,13 @@ function isOf(entry: LogEntry, model: string): boolean {
 /** The largest total of another session from which this one may go on. */
 function findParent(total: SessionTotal, totals: readonly SessionTotal[]): SessionTotal | undefined {
   const size = ({ models }: SessionTotal): number =>
-    [...models.values()].reduce(
-      (sum, counts) => sum + counts.cache_read + counts.cache_write_5m + counts.output,
-      0,
-    );
+    [...models.values()].flat().reduce((sum, count) => sum + count, 0);
   return totals
     .filter(({ session, started }) => session !== total.session && started === total.started)
     .filter((other) =>
       [...other.models].every(([model, counts]) => {
         const own = total.models.get(model) ?? NONE;
-        return KINDS.every((kind) => counts[kind] <= own[kind]);
+        return counts.every((count, index) => count <= (own[index] ?? 0));
       }),
     )
     .toSorted((a, b) => size(a) - size(b))
@@ -175,24 +159,24 @@ function findParent(total: SessionTotal, totals: readonly SessionTotal[]): Sessi
 
 /** A run that was killed has rows and no total: its answers make the rest smaller, never negative. */
 function subtract(total: Counts, before: Counts, listed: readonly LogEntry[]): Counts {
-  const isAnew = KINDS.some((kind) => total[kind] < before[kind]);
-  return describeCounts((kind) => {
-    const used = listed.reduce((sum, { usage }) => sum + (usage[kind] ?? 0), isAnew ? 0 : before[kind]);
-    return Math.max(0, total[kind] - used);
+  const isAnew = total.some((count, index) => count < (before[index] ?? 0));
+  return KINDS.map((kind, index) => {
+    const used = listed.reduce(
+      (sum, { usage }) => sum + (usage[kind] ?? 0),
+      isAnew ? 0 : (before[index] ?? 0),
+    );
+    return Math.max(0, (total[index] ?? 0) - used);
   });
 }
 
-function describeUsage(rest: Counts): unknown {
+function describeUsage([input, output, reasoning, read, short = 0, long = 0, searches]: Counts): unknown {
   return {
-    input_tokens: rest.input,
-    output_tokens: rest.output,
-    cache_read_input_tokens: rest.cache_read,
-    cache_creation_input_tokens: rest.cache_write_5m + rest.cache_write_1h,
-    cache_creation: {
-      ephemeral_5m_input_tokens: rest.cache_write_5m,
-      ephemeral_1h_input_tokens: rest.cache_write_1h,
-    },
-    output_tokens_details: { thinking_tokens: rest.reasoning },
-    server_tool_use: { web_search_requests: rest.web_search },
+    input_tokens: input,
+    output_tokens: output,
+    cache_read_input_tokens: read,
+    cache_creation_input_tokens: short + long,
+    cache_creation: { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long },
+    output_tokens_details: { thinking_tokens: reasoning },
+    server_tool_use: { web_search_requests: searches },
   };
 }

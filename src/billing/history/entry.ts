@@ -109,6 +109,18 @@ export function getOrAdd<T>(map: Map<string, T>, key: string, value: T): T {
   return known;
 }
 
+/** How many at the beginning of a sorted list are so. */
+export function countWhile<T>(sorted: readonly T[], isSo: (each: T) => boolean): number {
+  let [first, end] = [0, sorted.length];
+  while (first < end) {
+    const middle = (first + end) >> 1;
+    const each = sorted[middle];
+    if (each !== undefined && isSo(each)) first = middle + 1;
+    else end = middle;
+  }
+  return first;
+}
+
 /** Null: it counts nothing. Most responses have one part, and its usage says all. */
 function describeReading(
   { parts, tariff, faults = [] }: ReturnType<UsageOf["openai"]>,

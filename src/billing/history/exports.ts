@@ -6,6 +6,7 @@ import { getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import { type Decimal, parseNumber, ZERO_DECIMAL } from "../../lib/money.ts";
 import { isSameModel } from "../prices/names.ts";
 import { CACHE_READ_KINDS, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
+import { countWhile } from "./entry.ts";
 import type { OurLine } from "./our-lines.ts";
 import { type Compared, conclude, isNear, type Reconciliation, sumUsd } from "./reconcile.ts";
 
@@ -168,14 +169,12 @@ function openTimes(groups: readonly Group[]): (time: number) => readonly Group[]
   const ends: number[] = [];
   for (const { until } of sorted) ends.push(Math.max(until, ends.at(-1) ?? 0));
   return (time) => {
-    let [first, end] = [0, sorted.length];
-    while (first < end) {
-      const middle = (first + end) >> 1;
-      if ((sorted[middle]?.from ?? 0) <= time) first = middle + 1;
-      else end = middle;
-    }
     const found: Group[] = [];
-    for (let index = end - 1; index >= 0 && (ends[index] ?? 0) > time; index -= 1) {
+    for (
+      let index = countWhile(sorted, ({ from }) => from <= time) - 1;
+      index >= 0 && (ends[index] ?? 0) > time;
+      index -= 1
+    ) {
       const group = sorted[index];
       if (group !== undefined && group.until > time) found.push(group);
     }

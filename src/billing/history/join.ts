@@ -10,7 +10,7 @@ import {
   USAGE_KINDS,
 } from "../usage.ts";
 import { isSameModel } from "../prices/names.ts";
-import { getOrAdd, type LogEntry, type LoggingTool } from "./entry.ts";
+import { countWhile, type LogEntry, type LoggingTool } from "./entry.ts";
 import type { OurLine } from "./our-lines.ts";
 
 /** The same request, or the same requests, in both. */
@@ -33,7 +33,7 @@ const MAX_APART_MS = 120_000;
 const MAX_APART_OTHERWISE_MS = 5000;
 
 /** Of a request that takes longer, only its beginning is looked at. */
-const MAX_SLOTS = 1000;
+const MAX_LENGTH_MS = 3_600_000;
 
 export function joinHistory(entries: readonly LogEntry[], lines: readonly OurLine[]): Joined {
   const join = new Join(entries, lines);
@@ -65,25 +65,25 @@ class Join {
     }
   }
 
-  /** The nearest in time first. Times are divided into slots, so that few lines are compared with an entry. */
+  /** The nearest in time first. */
   byCounts(countKey: (usage: Usage) => string, mostMs: number): void {
-    const slotOf = (ms: number): number => Math.floor(ms / mostMs);
-    const slots = new Map<string, OurLine[]>();
+    const listed = [...this.#entries].filter(({ isRest }) => isRest !== true).sort((a, b) => a.time - b.time);
+    const groups = Map.groupBy(listed, ({ tool, usage }) => `${tool} ${countKey(usage)}`);
+    const near: { readonly entry: LogEntry; readonly line: OurLine; readonly apart: number }[] = [];
     for (const line of this.#lines) {
-      const key = `${line.client.tool} ${countKey(line.usage)}`;
-      const last = Math.min(slotOf(line.ended), slotOf(line.time) + MAX_SLOTS) + 1;
-      for (let slot = slotOf(line.time) - 1; slot <= last; slot += 1)
-        getOrAdd(slots, `${key} ${slot}`, []).push(line);
+      const own = groups.get(`${line.client.tool} ${countKey(line.usage)}`) ?? [];
+      const end = Math.min(line.ended, line.time + MAX_LENGTH_MS) + mostMs;
+      for (
+        let index = countWhile(own, ({ time }) => time < line.time - mostMs);
+        index < own.length;
+        index += 1
+      ) {
+        const entry = own[index];
+        if (entry === undefined || entry.time > end) break;
+        if (mayBeSame(entry, line)) near.push({ entry, line, apart: measureApart(entry, line) });
+      }
     }
-    const near = [...this.#entries].flatMap((entry) => {
-      const key = `${entry.tool} ${countKey(entry.usage)} ${slotOf(entry.time)}`;
-      const lines = entry.isRest === true ? [] : (slots.get(key) ?? []);
-      return lines.flatMap((line) => {
-        const apart = measureApart(entry, line);
-        return apart <= mostMs && mayBeSame(entry, line) ? [{ entry, line, apart }] : [];
-      });
-    });
-    for (const { entry, line } of near.toSorted((a, b) => a.apart - b.apart))
+    for (const { entry, line } of near.sort((a, b) => a.apart - b.apart || a.entry.time - b.entry.time))
       if (this.#entries.has(entry) && this.#lines.has(line)) this.#pair([entry], [line]);
   }
 

@@ -3,7 +3,7 @@
 import { getCount, getField } from "../../lib/json/json.ts";
 import type { ClientIdentity } from "../ledger/line.ts";
 import { readRows, type Row } from "../ledger/row.ts";
-import { readText } from "./entry.ts";
+import { getOrAdd, readText } from "./entry.ts";
 
 export interface OurLine extends Pick<
   Row,
@@ -27,11 +27,15 @@ export interface OurLine extends Pick<
 /** Those of a period, in the order of the ledger. */
 export function* readOurLines(path: string, since: number, until: number): Generator<OurLine, void> {
   const corrections = readCorrections(path);
+  // Many lines have the same one: memory holds it once.
+  const clients = new Map<string, ClientIdentity>();
   for (const row of readRows(path)) {
     if (row === null || row.was !== null) continue;
     const time = Date.parse(row.time);
-    if (time >= since && time < until)
-      yield Object.assign(describe(row, time), corrections.get(readText(row.id)));
+    if (time < since || time >= until) continue;
+    const line = describe(row, time);
+    const client = getOrAdd(clients, Object.values(line.client).join("\n"), line.client);
+    yield Object.assign(line, { client }, corrections.get(line.id));
   }
 }
 

@@ -58,7 +58,7 @@ export function reconcileLogs(
     ...onlyEntries.map((entry) => ({ entries: [entry], lines: [], agrees: false })),
     ...onlyLines.map((line) => ({ entries: [], lines: [line], agrees: false })),
   ];
-  const compared = all.map((pair) => describePair(pair, prices));
+  const compared = all.values().map((pair) => describePair(pair, prices));
   return conclude(
     compared.filter(({ time }) => isWithin(time)),
     [],
@@ -96,33 +96,40 @@ function explain(entry: LogEntry | undefined, line: OurLine | undefined): string
 }
 
 /** The amounts that sellers put into their answers. */
-export function reconcileSellers(lines: readonly OurLine[]): Reconciliation {
-  const named = lines.filter(({ providerUsd, isOwnKey }) => providerUsd !== "" && !isOwnKey);
-  const compared = named.map(({ time, id, model, usage, official, providerUsd }) => {
-    const usd = parseDecimal(providerUsd);
-    const agrees = official !== null && !differsFromSeller(formatDecimal(official), formatDecimal(usd));
-    const because = official === null ? "the ledger has no price" : null;
-    return { time, id, model, ours: { usage, usd: official }, theirs: { usage, usd }, because, agrees };
-  });
-  const others = lines.length - named.length;
-  return conclude(
-    compared,
-    others === 0
-      ? []
-      : [`${others} of ${lines.length} requests have no amount of their seller's to compare with`],
-  );
+export function reconcileSellers(lines: Iterable<OurLine>): Reconciliation {
+  let [all, others] = [0, 0];
+  function* compare(): Generator<Compared, void> {
+    for (const { time, id, model, usage, official, providerUsd, isOwnKey } of lines) {
+      all += 1;
+      if (providerUsd === "" || isOwnKey) {
+        others += 1;
+        continue;
+      }
+      const usd = parseDecimal(providerUsd);
+      const agrees = official !== null && !differsFromSeller(formatDecimal(official), formatDecimal(usd));
+      const because = official === null ? "the ledger has no price" : null;
+      yield { time, id, model, ours: { usage, usd: official }, theirs: { usage, usd }, because, agrees };
+    }
+  }
+  const found = conclude(compare(), []);
+  const note = `${others} of ${all} requests have no amount of their seller's to compare with`;
+  return { ...found, notes: others === 0 ? [] : [note] };
 }
 
 export type Compared = Difference & { readonly agrees: boolean };
 
-export function conclude(compared: readonly Compared[], notes: readonly string[]): Reconciliation {
-  return {
-    differences: compared.filter(({ agrees }) => !agrees).toSorted((a, b) => a.time - b.time),
-    agree: compared.filter(({ agrees }) => agrees).length,
-    ours: sumUsd(compared.map(({ ours }) => ours?.usd ?? null)) ?? ZERO_DECIMAL,
-    theirs: sumUsd(compared.map(({ theirs }) => theirs?.usd ?? null)) ?? ZERO_DECIMAL,
-    notes,
-  };
+/** Of those that agree, which may be a million, only sums are kept. */
+export function conclude(compared: Iterable<Compared>, notes: readonly string[]): Reconciliation {
+  const differences: Difference[] = [];
+  let agree = 0;
+  let [ours, theirs] = [ZERO_DECIMAL, ZERO_DECIMAL];
+  for (const each of compared) {
+    ours = addDecimals(ours, each.ours?.usd ?? ZERO_DECIMAL);
+    theirs = addDecimals(theirs, each.theirs?.usd ?? ZERO_DECIMAL);
+    if (each.agrees) agree += 1;
+    else differences.push(each);
+  }
+  return { differences: differences.toSorted((a, b) => a.time - b.time), agree, ours, theirs, notes };
 }
 
 /** What is known of it. Null: nothing is. */

@@ -75,7 +75,7 @@ function readQuery(words: readonly string[], flags: ReconcileFlags): Query {
 
 async function compare({ source, path, loaded, since, until }: Query): Promise<Reconciliation> {
   const isWithin = (time: number): boolean => time >= since && time < until;
-  if (source === "seller") return reconcileSellers([...readOurLines(path, since, until)]);
+  if (source === "seller") return reconcileSellers(readOurLines(path, since, until));
   const prices = readCurrentPrices(loaded);
   if (source === "balance") {
     if (loaded === null)
