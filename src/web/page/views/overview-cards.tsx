@@ -271,8 +271,8 @@ export function Gaps({
       )}
       {unpriced.length > 0 && (
         <p class="quiet">
-          Add the price to <code>prices</code> in the config file, then run{" "}
-          <code>gateway ledger reprice</code>.
+          <code>gateway prices set MODEL input=… output=…</code> gives it one, and{" "}
+          <code>gateway ledger reprice --since DAY</code> corrects the lines.
         </p>
       )}
     </Card>
