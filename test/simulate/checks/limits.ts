@@ -1,6 +1,7 @@
 // Checks that the limits of keys are never exceeded by more than the documentation says.
 
 import type { Send } from "../clients/line.ts";
+import { capOf } from "../clients/requests.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { type Dialect, type LimitPlan, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
@@ -110,14 +111,6 @@ function checkRate(
   }
 }
 
-/** The time in which a request was certainly in flight: from its first attempt, while the answer that its client got was
- *  being sent, and its client was connected. */
-interface Stay {
-  readonly send: string;
-  readonly from: number;
-  readonly until: number;
-}
-
 function checkConcurrent(
   world: World,
   key: string,
@@ -125,13 +118,9 @@ function checkConcurrent(
   arrivals: readonly Arrival[],
 ): void {
   if (most === undefined || world.deaths.length > 0) return;
-  const stays = [...Map.groupBy(arrivals, ({ send }) => send)].flatMap(([name, own]): Stay[] => {
-    const send = world.sendsByName.get(name);
-    const [first] = own;
-    const last = send?.whole ?? own.at(-1);
-    if (send === undefined || first === undefined || last === undefined || !isPlain(last, send)) return [];
-    return [{ send: name, from: first.at, until: Math.min(last.endedAt, send.endedAt) }];
-  });
+  const stays = [...Map.groupBy(arrivals, ({ send }) => send)]
+    .map(([send, own]) => ({ send, from: own[0]!.at, until: findStay(world.sendsByName.get(send), own) }))
+    .filter(({ from, until }) => until > from);
   for (const { send, from } of stays) {
     const count = stays.filter(
       (other) => other.send !== send && other.from <= from && other.until > from,
@@ -143,6 +132,14 @@ function checkConcurrent(
     );
     return;
   }
+}
+
+/** How long a request was certainly in flight: while the answer that its client got was being sent, and its client was
+ *  connected. */
+function findStay(send: Send | undefined, own: readonly Arrival[]): number {
+  const last = send?.whole ?? own.at(-1);
+  if (send === undefined || last === undefined || !isPlain(last, send)) return Number.NEGATIVE_INFINITY;
+  return Math.min(last.endedAt, send.endedAt);
 }
 
 /** The gateway had no reason to cancel it early. */
@@ -177,8 +174,13 @@ interface Spent {
   readonly arrivedAt: number;
   readonly usd: number;
   /** The least that limits count until the gateway knows the cost. */
-  readonly reservedUsd: number;
+  readonly promptUsd: number;
   readonly knownAt: number;
+  /** It was certainly in flight until then. */
+  readonly staysUntil: number;
+  /** What it had reserved at least, and what it might well cost. */
+  readonly reservedUsd: number;
+  readonly mostUsd: number;
 }
 
 /** A limit in USD, and when what counts for it began. */
@@ -193,7 +195,7 @@ function checkSpent(
   arrivals: readonly Arrival[],
   windows: readonly Window[],
 ): void {
-  if (mayForget(world)) return;
+  if (mayForget(world) || windows.every(({ limit }) => limit === undefined)) return;
   const spent = listSpent(world, arrivals, false);
   for (const window of windows) checkWindow(world, holder, spent, window);
 }
@@ -218,22 +220,49 @@ function checkStrict(
 function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
   const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
+  const firstEnds = findFirstEnds(world);
   return world.sends.flatMap((send): Spent[] => {
     const [first, ...others] = own.get(send.name) ?? [];
     if (first === undefined) return [];
     const all = [first, ...others];
-    const isFree = all.some(({ channel, fetches }) => fetches === null && free.has(channel));
+    const share = all.some(({ channel, fetches }) => fetches === null && free.has(channel)) ? 0 : 1;
     const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
-    const usd = isFree ? 0 : costOf(send, all, most);
+    const usd = share * costOf(send, all, most);
+    const promptUsd = share * costOf(send, all, 0);
+    const { output, multiplier } = PRICES[send.client.dialect];
+    const mostUsd = promptUsd + (share * mostOutputOf(send) * output * multiplier) / 1e6;
     // The mean of the answers before can be small.
-    const reservedUsd = isFree ? 0 : costOf(send, all, 0);
+    const hasMean = (firstEnds.get(output) ?? 0) < first.at;
+    const reservedUsd = hasMean ? promptUsd : mostUsd;
     // A client can have all of a response whose upstream does not end it: it is still in flight then.
     const isEnded = all.every(({ plan }) => plan === null || plan.missing === 0);
     // If it is killed before it writes the line, the next gateway counts what was reserved.
     const isKnown = isEnded && isOneGateway(world, first.at, send.endedAt);
     const knownAt = isKnown ? send.endedAt : Number.POSITIVE_INFINITY;
-    return [{ sentAt: send.at, arrivedAt: first.at, usd, reservedUsd, knownAt }];
+    const staysUntil = isKnown ? findStay(send, all) : 0;
+    return [
+      { sentAt: send.at, arrivedAt: first.at, usd, promptUsd, knownAt, staysUntil, reservedUsd, mostUsd },
+    ];
   });
+}
+
+/** What a model's answer has without others before it, and may well have at least, if its cap is not smaller. */
+const UNKNOWN_OUTPUT = 4000;
+
+function mostOutputOf({ client, request }: Send): number {
+  return Math.min(capOf(client.dialect, request) ?? UNKNOWN_OUTPUT, UNKNOWN_OUTPUT);
+}
+
+/** When the gateway may have had the first answer of a model. The output's price tells models apart. */
+function findFirstEnds({ arrivals, sendsByName }: World): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  for (const { send: name, endedAt } of arrivals) {
+    const send = sendsByName.get(name);
+    if (send === undefined) continue;
+    const { output } = PRICES[send.client.dialect];
+    ends.set(output, Math.min(ends.get(output) ?? endedAt, endedAt, send.endedAt));
+  }
+  return ends;
 }
 
 /** A complete answer counts with its whole usage, any other one with the prompt that an upstream read. A request that was
@@ -271,21 +300,29 @@ function monthBegins({ plan }: World, at: number): number {
 
 /**
  * A request is accepted while less than the limit is spent or reserved. So everything that arrived before its client sent
- * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards.
+ * it counts less than the limit: with what it had reserved while it was in flight, and with its cost afterwards. And with
+ * what it and those beside it might well cost, it is at most twice the limit, or the limit and the dearest of them.
  */
 function checkWindow(world: World, holder: string, spent: readonly Spent[], { limit, since }: Window): void {
   if (limit === undefined) return;
-  for (const { sentAt, arrivedAt } of spent) {
+  const most = Number(limit) + 1e-9;
+  for (const request of spent) {
+    const { sentAt, arrivedAt } = request;
     const from = since(arrivedAt);
     const earlier = spent.filter((other) => other.sentAt >= from && other.arrivedAt < sentAt);
-    const sum = earlier.reduce(
-      (total, { usd, reservedUsd, knownAt }) => total + (knownAt < sentAt ? usd : reservedUsd),
-      0,
-    );
-    if (sum <= Number(limit)) continue;
+    const beside = earlier.filter(({ staysUntil }) => staysUntil > arrivedAt);
+    const counted = earlier
+      .filter((other) => !beside.includes(other))
+      .reduce((sum, { usd, promptUsd, knownAt }) => sum + (knownAt < sentAt ? usd : promptUsd), 0);
+    const probable = beside.reduce((sum, { reservedUsd }) => sum + reservedUsd, counted);
+    const all = [request, ...beside];
+    const possible = all.reduce((sum, { mostUsd }) => sum + mostUsd, counted);
+    const dearest = Math.max(...all.map(({ mostUsd }) => mostUsd));
+    const isTooMuch = beside.length > 0 && possible > 2 * most && possible > most + dearest;
+    if (probable <= most && !isTooMuch) continue;
     world.accuse(
       "limits",
-      `${holder} may spend $${limit}; more than $${sum.toFixed(5)} was spent or reserved when another request was accepted.`,
+      `${holder} may spend $${limit}; $${probable.toFixed(5)} was spent or reserved, and $${possible.toFixed(5)} possible, when another request was accepted.`,
     );
     return;
   }

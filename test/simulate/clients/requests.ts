@@ -24,6 +24,11 @@ function nameModel(dialect: Dialect, { number, aliased = false }: RequestPlan): 
 
 export const aliasOf = (model: string): string => `easy-${model}`;
 
+/** Null: the request has none. */
+export function capOf(dialect: Dialect, { maxTokens }: RequestPlan): number | null {
+  return maxTokens ?? (dialect.includes("messages") ? 100 : null);
+}
+
 /** The number of the request with this model; null: there is none. */
 export function numberOf(model: string): number | null {
   const digits = /-20(\d{6})$/.exec(model)?.[1];
@@ -185,7 +190,7 @@ function bodyOf(
     case "relay-messages":
       return {
         model,
-        max_tokens: maxTokens ?? 100,
+        max_tokens: capOf(dialect, request),
         stream,
         messages: [{ role: "user", content: prompt }, ...pairs],
       };
