@@ -20,7 +20,7 @@ export interface Counted {
 
 const SECOND = 1_000_000;
 const MINUTE_US = 61 * SECOND;
-/** A clock that was set back refuses nobody for longer than a minute. */
+/** If the process stood still. And what a gateway that starts reads in the ledger is as much younger as the clock was set back. */
 const BENT_MINUTE_US = 130 * SECOND;
 /** A request may be in flight, and its line be written, this long after its client has left. */
 const MAY_RUN_ON_US = 30 * SECOND;
@@ -77,7 +77,8 @@ function checkCount(world: World, send: Send, refusal: RegExpExecArray): void {
   const [, kind = "", name = "", limit = "", per = ""] = refusal;
   const isRate = per === "a minute";
   const setBack = isRate ? findSetBack(world, send.at) : null;
-  const before = !isRate ? MAY_RUN_ON_US : world.timeWasBent ? BENT_MINUTE_US : MINUTE_US;
+  const back = world.bends.reduce((sum, { byMs }) => sum + Math.max(0, -byMs) * 1000, 0);
+  const before = !isRate ? MAY_RUN_ON_US : world.timeWasBent ? BENT_MINUTE_US + back : MINUTE_US;
   const others = world.sends.filter(
     (other) =>
       other !== send &&
