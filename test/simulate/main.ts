@@ -64,17 +64,10 @@ let seeded = 0;
 const failures = new Map<string, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
-const UNITS = new Map([
-  ["s", 1000],
-  ["m", 60_000],
-  ["h", 3_600_000],
-]);
-
 function readSpan(text: string): number {
-  const unit = UNITS.get(text.at(-1) ?? "");
-  if (unit === undefined || !/^\d+.$/.test(text))
-    throw new Error(`"${text}" is not a time such as 60s, 5m or 8h`);
-  return Number(text.slice(0, -1)) * unit;
+  const [, count, unit = ""] = /^(\d+)([smh])$/.exec(text) ?? [];
+  if (count === undefined) throw new Error(`"${text}" is not a time such as 60s, 5m or 8h`);
+  return Number(count) * 1000 * 60 ** "smh".indexOf(unit);
 }
 
 /** The first and the last seed. */

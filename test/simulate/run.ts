@@ -122,9 +122,9 @@ export class World implements Machine {
   /** The content of ledger files at the moment of their removal. */
   readonly removed: Array<{ at: number; inode: Inode }> = [];
   readonly notices: string[] = [];
-  /** The keys that each text of the config file disables; null: the text is no config. */
   /** Channels whose new credential the gateway has not read yet. */
   readonly renewed = new Set<string>();
+  /** The keys that each text of the config file disables; null: the text is no config. */
   readonly configs: Array<{ at: number; keysOff: ReadonlySet<string> | null }> = [];
   /** Which send got which request id. */
   readonly ids = new Map<string, string>();

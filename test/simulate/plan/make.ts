@@ -20,30 +20,6 @@ import {
   USD_LIMITS,
 } from "./plan.ts";
 
-/** How many of a thousand requests, or answers, have a fault of each kind. Most kinds are 0 in most runs. */
-interface Swarm {
-  readonly cuts: number;
-  readonly errors: number;
-  readonly events: number;
-  readonly silence: number;
-  readonly garbage: number;
-  readonly bodiless: number;
-  readonly closing: number;
-  readonly interim: number;
-  readonly unasked: number;
-  readonly missing: number;
-  readonly codings: number;
-  readonly slowUpstreams: number;
-  readonly leaving: number;
-  readonly slowClients: number;
-  readonly bad: number;
-  readonly bodyCodings: number;
-  readonly idleCloses: number;
-  readonly limits: number;
-  readonly probes: number;
-  readonly background: number;
-}
-
 const DIALECTS: readonly Dialect[] = [
   "messages",
   "responses",
@@ -69,29 +45,7 @@ export function makePlan(seed: number): Plan {
 /** Everything over HTTP. Later additions have their own random numbers, so that most plans of earlier seeds stay as they were. */
 export function makeHttpPlan(seed: number): Plan {
   const random = new Random(seed, "plan");
-  const rate = (of: number, most: number): number => (random.chance(of) ? random.between(20, most) : 0);
-  const swarm: Swarm = {
-    cuts: rate(350, 400),
-    errors: rate(350, 400),
-    events: rate(200, 300),
-    silence: rate(150, 150),
-    garbage: rate(120, 150),
-    bodiless: rate(200, 250),
-    closing: rate(250, 400),
-    interim: rate(200, 400),
-    unasked: rate(100, 200),
-    missing: rate(120, 150),
-    codings: rate(200, 500),
-    slowUpstreams: rate(200, 300),
-    leaving: rate(300, 500),
-    slowClients: rate(200, 300),
-    bad: rate(200, 250),
-    bodyCodings: rate(200, 300),
-    idleCloses: rate(350, 800),
-    limits: rate(300, 600),
-    probes: rate(250, 1000),
-    background: rate(250, 400),
-  };
+  const swarm = makeSwarm(random);
   const channels = makeChannels(random, swarm);
   const dialects = DIALECTS.filter((dialect) =>
     channels.some(({ platform }) => platform === platformOf(dialect)),
@@ -140,6 +94,35 @@ export function makeHttpPlan(seed: number): Plan {
     channels,
     clients,
     happenings: makeHappenings(random, channels, clients),
+  };
+}
+
+/** How many of a thousand requests, or answers, have a fault of each kind. Most kinds are 0 in most runs. */
+type Swarm = ReturnType<typeof makeSwarm>;
+
+function makeSwarm(random: Random) {
+  const rate = (of: number, most: number): number => (random.chance(of) ? random.between(20, most) : 0);
+  return {
+    cuts: rate(350, 400),
+    errors: rate(350, 400),
+    events: rate(200, 300),
+    silence: rate(150, 150),
+    garbage: rate(120, 150),
+    bodiless: rate(200, 250),
+    closing: rate(250, 400),
+    interim: rate(200, 400),
+    unasked: rate(100, 200),
+    missing: rate(120, 150),
+    codings: rate(200, 500),
+    slowUpstreams: rate(200, 300),
+    leaving: rate(300, 500),
+    slowClients: rate(200, 300),
+    bad: rate(200, 250),
+    bodyCodings: rate(200, 300),
+    idleCloses: rate(350, 800),
+    limits: rate(300, 600),
+    probes: rate(250, 1000),
+    background: rate(250, 400),
   };
 }
 

@@ -5,17 +5,8 @@ export type Dialect = "messages" | "responses" | "chat" | "content" | "relay-mes
 export type Platform = "messages" | "responses" | "content" | "relay";
 
 export function platformOf(dialect: Dialect): Platform {
-  switch (dialect) {
-    case "messages":
-    case "responses":
-    case "content":
-      return dialect;
-    case "chat":
-      return "responses";
-    case "relay-messages":
-    case "relay-content":
-      return "relay";
-  }
+  if (dialect === "relay-messages" || dialect === "relay-content") return "relay";
+  return dialect === "chat" ? "responses" : dialect;
 }
 
 export interface Plan {

@@ -1,7 +1,7 @@
 // Shortens a plan: removes parts while the same check still fails.
 
 import { GOOD_ANSWER } from "../upstreams/upstream.ts";
-import type { AnswerPlan, ClientPlan, Plan, RequestPlan } from "./plan.ts";
+import { type AnswerPlan, type ClientPlan, type Plan, platformOf, type RequestPlan } from "./plan.ts";
 
 /** A smaller or simpler plan; null if there is nothing to remove. */
 type Cut = Plan | null;
@@ -98,9 +98,7 @@ function cutHappenings(plan: Plan): Cut[] {
 function cutChannels(plan: Plan): Cut[] {
   return plan.channels.map((channel, index) => {
     const others = plan.channels.toSpliced(index, 1);
-    const needed = plan.clients.some(
-      ({ dialect }) => (dialect === "chat" ? "responses" : dialect.split("-")[0]) === channel.platform,
-    );
+    const needed = plan.clients.some(({ dialect }) => platformOf(dialect) === channel.platform);
     const isLast = others.every(({ platform }) => platform !== channel.platform);
     const named = plan.happenings.some(
       (happening) => "channel" in happening && happening.channel === channel.name,
@@ -129,7 +127,7 @@ function simplifyWorld(plan: Plan): Cut[] {
   ];
 }
 
-const SIMPLE_CLIENT: Partial<ClientPlan> = {
+export const SIMPLE_CLIENT: Partial<ClientPlan> = {
   pipelined: false,
   retries: 0,
   piece: 0,
@@ -144,7 +142,7 @@ function simplifyClients(plan: Plan): Cut[] {
   );
 }
 
-const SIMPLE_REQUEST: Partial<RequestPlan> = {
+export const SIMPLE_REQUEST: Partial<RequestPlan> = {
   leave: null,
   slow: null,
   bad: null,

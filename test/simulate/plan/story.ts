@@ -1,6 +1,8 @@
 // Describes a plan, and what happened in its run.
 
-import type { AnswerPlan, Plan } from "./plan.ts";
+import { GOOD_ANSWER } from "../upstreams/upstream.ts";
+import type { Plan } from "./plan.ts";
+import { SIMPLE_CLIENT, SIMPLE_REQUEST } from "./shrink.ts";
 
 /** The lines of the trace that are shown: not every byte and timer. */
 const SHOWN =
@@ -14,48 +16,25 @@ export function describeEvent(line: string): string | null {
   return `${ms} ms  ${line.slice(space + 1).replace(/^world: /, "")}`;
 }
 
-export function describePlan(plan: Plan): string[] {
-  const { weather, sync } = plan;
+/** Of clients, requests and answers only what is not plain. */
+export function describePlan({ channels, clients, happenings, wall, ...world }: Plan): string[] {
   return [
-    `the wall clock begins at ${new Date(plan.wall).toISOString()}; ledger sync: ${sync}; failover attempts: ${plan.attempts}`,
-    `the network: ${weather.latency} µs one way, window ${weather.window}${weather.piece === 0 ? "" : `, pieces of up to ${weather.piece} bytes`}`,
-    ...plan.channels.map(
-      ({ name, priority, idleCloseMs, idleClose }) =>
-        `channel ${name}, priority ${priority}${idleCloseMs === 0 ? "" : `, closes idle connections after ${idleCloseMs} ms by ${idleClose}`}`,
-    ),
-    ...plan.clients.flatMap((client) => [
-      `client ${client.name} speaks ${client.dialect}${client.pipelined ? ", pipelined" : ""}${client.keepAlive ? "" : ", a connection for each request"}${Object.keys(client.limits).length > 0 ? `, limits ${JSON.stringify(client.limits)}` : ""}`,
-      ...client.requests.map(({ stream, leave, bad, slow, background, answers }, index) => {
-        const parts = [
-          stream ? "a stream" : "an answer",
-          ...(background ? [`in the background, ready after ${background.readyMs} ms`] : []),
-          ...(bad === null ? [] : [`sent wrongly: ${bad}`]),
-          ...(leave === null
-            ? []
-            : [`leaves by ${leave.how} after ${leave.afterMs} ms or ${leave.afterBytes} bytes`]),
-          ...(slow === null ? [] : ["reads slowly"]),
-          answers.length === 0
-            ? "answered correctly"
-            : `answered with: ${answers.map(describeAnswer).join(", then ")}`,
-        ];
-        return `  ${client.name}r${index}: ${parts.join("; ")}`;
+    `the wall clock begins at ${new Date(wall).toISOString()}; ${JSON.stringify(world)}`,
+    ...channels.map((channel) => `channel ${JSON.stringify(channel)}`),
+    ...clients.flatMap(({ requests, ...client }) => [
+      `client ${listDifferences(client, SIMPLE_CLIENT)}`,
+      ...requests.map(({ answers, ...request }, index) => {
+        const list = answers.map((answer) => listDifferences(answer, GOOD_ANSWER));
+        return `  ${client.name}r${index}: ${listDifferences(request, SIMPLE_REQUEST)}; answered with: ${list.join(", then ")}`;
       }),
     ]),
-    ...plan.happenings.map(({ atMs, ...happening }) => `at ${atMs} ms: ${JSON.stringify(happening)}`),
+    ...happenings.map(({ atMs, ...happening }) => `at ${atMs} ms: ${JSON.stringify(happening)}`),
   ];
 }
 
-function describeAnswer(answer: AnswerPlan): string {
-  const { kind, status, framing, coding, cut, delayMs, paceMs, interim, unasked, closes, missing } = answer;
-  return [
-    kind === "answer" ? `an answer (${framing})` : `${kind}${status === 200 ? "" : ` ${status}`}`,
-    ...(delayMs > 5 ? [`after ${delayMs} ms`] : []),
-    ...(paceMs > 0 ? [`one piece every ${paceMs} ms`] : []),
-    ...(coding === null ? [] : [coding]),
-    ...(cut === null ? [] : [`cut by ${cut.how} at ${cut.atPerMille / 10} %`]),
-    ...(interim > 0 ? [`${interim} interim answers before`] : []),
-    ...(unasked === null ? [] : [`and a second one, not requested, ${unasked.delayMs} ms later`]),
-    ...(closes ? ["closes"] : []),
-    ...(missing > 0 ? [`${missing} bytes missing`] : []),
-  ].join(", ");
+function listDifferences(value: object, plain: object): string {
+  const others = Object.entries(value).filter(
+    ([name, each]) => !Bun.deepEquals(each, Reflect.get(plain, name)),
+  );
+  return JSON.stringify(Object.fromEntries(others));
 }
