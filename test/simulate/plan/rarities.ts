@@ -190,7 +190,7 @@ function addPieces(plan: Plan): Plan {
   const random = new Random(plan.seed, "pieces");
   if (!random.chance(150)) return plan;
   const pieces = { kind: "config in two pieces", atMs: random.skewed(20, 3000) } as const;
-  return { ...plan, happenings: [...plan.happenings, pieces].sort((a, b) => a.atMs - b.atMs) };
+  return addHappenings(plan, [pieces]);
 }
 
 /** Moments shortly before the clocks are changed, or a day ends in a zone with daylight saving. */
@@ -208,7 +208,7 @@ function addZone(plan: Plan): Plan {
   return { ...plan, zone, wall: Date.parse(wall) };
 }
 
-/** In some runs, groups have limits, and their channels have weights. */
+/** In some runs, groups have limits, and their channels have weights. The clock may be set back. */
 function addGroupLimits(plan: Plan): Plan {
   const random = new Random(plan.seed, "groups");
   if (!random.chance(150)) return plan;
@@ -224,7 +224,9 @@ function addGroupLimits(plan: Plan): Plan {
     ...channel,
     weight: random.between(1, 5),
   }));
-  return { ...plan, channels, groupLimits: Object.fromEntries(limits) };
+  const back = { kind: "clock", atMs: random.skewed(300, 4000), byMs: -3_600_000 } as const;
+  const happenings = random.chance(250) ? [back] : [];
+  return addHappenings({ ...plan, channels, groupLimits: Object.fromEntries(limits) }, happenings);
 }
 
 /** In some runs, a few answers are larger than what is held without a reservation of memory, and most of these are cut, or
@@ -236,12 +238,12 @@ function addHugeAnswers(plan: Plan): Plan {
   const clients = plan.clients.map((client): ClientPlan => {
     const requests = client.requests.map((request, index): RequestPlan => {
       if (index !== 2 || request.bad !== null || request.background) return request;
-      const padding = random.between(1_100_000, 2_000_000);
+      const padding = random.between(1_500_000, 2_000_000);
       const framing = random.pick<"length" | "chunked">(["length", "chunked"]);
       const plain: AnswerPlan = { ...GOOD_ANSWER, padding, framing, echoes: random.chance(300) };
-      const answer = random.chance(isStream ? 100 : 600)
-        ? { ...cutAnywhere(plain, random), framing: plain.framing }
-        : plain;
+      const how = random.pick<"fin" | "rst">(["fin", "rst"]);
+      const cut = { atPerMille: random.between(isStream ? 0 : 700, 1000), how };
+      const answer = random.chance(isStream ? 100 : 600) ? { ...plain, cut } : plain;
       const slow = isStream ? { everyBytes: 60_000, ms: random.between(20, 100) } : null;
       return { ...request, stream: isStream, leave: null, slow, answers: [answer] };
     });
@@ -295,9 +297,7 @@ function addRareAnswers(plan: Plan): Plan {
     });
     return { ...client, requests };
   });
-  const pairs = makePairs(random, plan.channels);
-  const happenings = [...plan.happenings, ...pairs].sort((a, b) => a.atMs - b.atMs);
-  const changed = { ...plan, clients, weather, happenings };
+  const changed = addHappenings({ ...plan, clients, weather }, makePairs(random, plan.channels));
   return isFree ? addFreeChannels(changed, random) : changed;
 }
 
@@ -315,16 +315,25 @@ function makePairs(random: Random, channels: readonly ChannelPlan[]): Happening[
   return pairs;
 }
 
-/** In some runs, a key is disabled for so long that its client sends requests meanwhile, best on a WebSocket. */
+/** In some runs, a key is disabled for so long that its client sends requests meanwhile, best on the same WebSocket. */
 function addKeysOff(plan: Plan): Plan {
   const random = new Random(plan.seed, "keys off");
   if (!random.chance(150)) return plan;
   const owners = plan.clients.filter(({ name, key }) => name === key);
   const onSockets = owners.filter(({ socket }) => socket);
-  const { name: client } = random.pick(onSockets.length > 0 ? onSockets : owners);
-  const atMs = random.skewed(20, 3000);
-  const off = { kind: "key off", atMs, client, ms: random.between(6000, 9000) } as const;
-  return { ...plan, happenings: [...plan.happenings, off].sort((a, b) => a.atMs - b.atMs) };
+  const { name: own, startMs } = random.pick(onSockets.length > 0 ? onSockets : owners);
+  const steady = changeRequests(plan, (request, { name }) => {
+    const gapMs = random.between(150, 500);
+    return name === own ? { ...request, gapMs, leave: null, slow: null, answers: [] } : request;
+  });
+  const clients = steady.clients.map((client): ClientPlan => {
+    const socket = client.socket ? { ...client.socket, renewAfter: 1000 } : null;
+    return client.name === own ? { ...client, keepAlive: true, socket } : client;
+  });
+  const atMs = startMs + random.between(300, 1500);
+  const off = { kind: "key off", atMs, client: own, ms: random.between(6000, 9000) } as const;
+  const happenings = random.chance(500) ? [] : plan.happenings;
+  return addHappenings({ ...plan, clients, happenings }, [off]);
 }
 
 /** In some runs, the first requests of each client cost something that nobody knows, and then the gateway is killed. */
@@ -343,10 +352,11 @@ function addUnknownCosts(plan: Plan): Plan {
     };
   });
   const kill = { kind: "kill", atMs: random.between(2000, 5000), afterSteps: 1, downMs: 200 } as const;
-  return { ...plan, clients, happenings: [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs) };
+  return addHappenings({ ...plan, clients }, [kill]);
 }
 
-/** In some runs, the first channel refuses most requests, the second one is silent, and the gateway is killed then. */
+/** In some runs, the first channel refuses most requests, the second one is silent, channels are enabled meanwhile, and then
+ *  the gateway is killed. */
 function addFailovers(plan: Plan): Plan {
   const random = new Random(plan.seed, "failovers");
   if (!random.chance(60)) return plan;
@@ -363,8 +373,11 @@ function addFailovers(plan: Plan): Plan {
     return { ...client, requests };
   });
   const kill = { kind: "kill", atMs: random.between(1000, 4000), afterSteps: 1, downMs: 200 } as const;
-  const happenings = [...plan.happenings, kill].sort((a, b) => a.atMs - b.atMs);
-  return { ...plan, attempts: Math.max(2, plan.attempts), channels, clients, happenings };
+  const enabled = [...channels, ...channels].map(({ name: channel }): Happening => {
+    return { kind: "command", atMs: random.between(50, 1500), channel, action: "enable" };
+  });
+  const attempts = Math.max(2, plan.attempts);
+  return addHappenings({ ...plan, attempts, channels, clients }, [kill, ...enabled]);
 }
 
 /** In some runs, many requests find only silent upstreams, and all attempts together may take little longer than one. */
@@ -433,7 +446,7 @@ function addSlowCut(plan: Plan): Plan {
   const slow = { kind: "slow disk", atMs, syncMs: random.between(100, 900), ms: 6000 } as const;
   const cutMs = atMs + random.between(200, 3000);
   const cut = { kind: "cut power", atMs: cutMs, afterSteps: random.between(1, 20), downMs: 500 } as const;
-  return { ...plan, happenings: [...plan.happenings, slow, cut].sort((a, b) => a.atMs - b.atMs) };
+  return addHappenings(plan, [slow, cut]);
 }
 
 /** In some runs, many syncs fail. Meanwhile the gateway is stopped, or later the power is cut. */
@@ -449,7 +462,7 @@ function addFailingStop(plan: Plan): Plan {
   if (ms < 1000) return addHappenings(plan, [fails, cut]);
   const stopMs = atMs + random.between(50, 2000);
   const stop = { kind: "stop", atMs: stopMs, graceMs: random.between(1, 1000), downMs: 500 } as const;
-  return { ...plan, happenings: [...plan.happenings, fails, stop].sort((a, b) => a.atMs - b.atMs) };
+  return addHappenings(plan, [fails, stop]);
 }
 
 /** In some runs, the ledger is moved away while the gateway is down, and the one that goes on without it is killed soon. */
@@ -462,7 +475,7 @@ function addKilledSuccessor(plan: Plan): Plan {
   const again = random.chance(700)
     ? ({ ...kill, kind: "kill at start", atMs: atMs + 250 } as const)
     : { ...kill, atMs: atMs + random.between(302, 700) };
-  return { ...plan, happenings: [...plan.happenings, kill, moved, again].sort((a, b) => a.atMs - b.atMs) };
+  return addHappenings(plan, [kill, moved, again]);
 }
 
 /** The first channel of a platform costs nothing and is often away. The next one costs as much as ever. */
