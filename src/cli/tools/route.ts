@@ -54,17 +54,29 @@ export async function explainModels(
   { words, env }: { readonly words: readonly string[]; readonly env: Environment },
 ): Promise<string | null> {
   const { ownModels } = tool;
-  // Such a tool is told the names.
-  if (ownModels === undefined || (connection.foreign !== undefined && ownModels.isFixed !== true))
-    return null;
-  if (namesModel(ownModels, words, env)) return null;
-  if (group.channels.every(isOfMaker) || replacesModels(ownModels, group)) return null;
+  if (ownModels !== undefined && namesModel(ownModels, words, env)) return null;
+  if (lacksNames(tool, connection)) return adviseNames(tool, group);
+  if (ownModels === undefined || findsModels(ownModels, connection, group)) return null;
   const models = (await fetchModels(connection))?.map(({ id }) => id) ?? listConfiguredModels(group);
   const [first] = models;
   if (first === undefined || models.some((model) => ownModels.pattern.test(model))) return null;
   return connection.foreign === undefined
     ? adviseModel(tool, ownModels, group, first)
     : `In the background, ${tool.title} asks for ${ownModels.shown} models. To have the group answer these with its own: gateway groups set ${group.name} default_model=${first}`;
+}
+
+function findsModels(own: OwnModels, { foreign }: Connection, group: Group): boolean {
+  const isTold = foreign !== undefined && own.isFixed !== true;
+  return isTold || group.channels.every(isOfMaker) || replacesModels(own, group);
+}
+
+/** It is to be told the names of models, and there are none. */
+function lacksNames({ needsModels }: Tool, { models, foreign }: Connection): boolean {
+  return models.length === 0 && (needsModels === true || foreign !== undefined);
+}
+
+function adviseNames({ title }: Tool, { name, channels: [channel] }: Group): string {
+  return `No model of the group ${name} is known, and ${title} needs their names. If a channel has no list of its models, name them: gateway channels set ${channel?.name} models=NAME`;
 }
 
 function adviseModel(

@@ -291,6 +291,22 @@ describe("what `gateway run` says", () => {
     expect(describeForeignModel(findTool("claude"), own)).toBeNull();
   });
 
+  test.each([
+    ["opencode", [], true],
+    ["claude", [], true],
+    ["claude", ["--model", "qwen3-coder"], false],
+  ] as const)(
+    "%s %j on channels without a list of models: how to name them is said: %p",
+    async (tool, words, isSaid) => {
+      const said = explainModels(findTool(tool), connectionOf({ models: [] }), groupOf("local"), {
+        words,
+        env: {},
+      });
+      if (isSaid) expect(await said).toEndWith("gateway channels set local models=NAME");
+      else expect(await said).toBeNull();
+    },
+  );
+
   test("Gemini CLI is told how its requests in the background are answered, unless they are", async () => {
     const ask = (group: string, tool = "gemini") =>
       explainModels(

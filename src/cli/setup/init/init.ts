@@ -154,11 +154,16 @@ async function askForClaude(providers: readonly Provider[]): Promise<Provider[]>
   if (fitting.length === 0) return [...providers];
   const wanted = await askSome(
     "Claude Code can use other models, too: its requests are then converted. On which? (enter: none)",
-    fitting.map(({ preset }) => ({ value: preset.id, label: `Claude Code on ${preset.title}` })),
+    fitting.map(({ preset }) => ({ value: preset.id, label: `Claude Code on ${nameSeller(preset)}` })),
     [],
     false,
   );
   return providers.map((each) => (wanted.includes(each.preset.id) ? { ...each, claude: true } : each));
+}
+
+/** The title without the tools that it is usually for. */
+function nameSeller({ title }: Preset): string {
+  return title.replace(/ \(.*/, "");
 }
 
 function refuseEmpty(): never {
@@ -321,7 +326,7 @@ function offerClaude(providers: readonly Provider[]): string[] {
     (each) => each.claude || !mayConvertForClaude(each.preset) || each.preset.local,
   );
   if (first === undefined || isServed) return [];
-  const titles = [first, ...others].map(({ preset }) => preset.title.replace(/ \(.*/, ""));
+  const titles = [first, ...others].map(({ preset }) => nameSeller(preset));
   const { name } = groupForClaude(first.preset);
   return [
     `Claude Code on ${titles.join(" or ")}, with its requests converted: ${nameOwnCommand()} groups add ${name} --channel ${first.preset.channel} --convert messages`,
