@@ -5,12 +5,11 @@ import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { parseExactJson } from "../lib/json/exact-json.ts";
 import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
-import type { Json } from "./common/strict-json.ts";
+import { type Json, readBody, writeBody } from "./common/strict-json.ts";
 import { ChatAnswerReader } from "./read-answer/chat.ts";
 import { ContentAnswerReader } from "./read-answer/content.ts";
 import { MessagesAnswerReader } from "./read-answer/messages.ts";
@@ -193,23 +192,7 @@ function parseBody(body: Uint8Array): Json {
       `The request is larger than ${most} MiB, and this group converts requests. Send less, or use a group whose channels speak the client's own dialect.`,
     );
   }
-  let value: unknown;
-  try {
-    value = parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch (cause) {
-    throw new GatewayError("bad_request", "The body of the request is not valid JSON.", { cause });
-  }
-  if (isObject(value)) return { ...value };
-  throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
-}
-
-/** JSON.stringify fails at a smaller depth than the parser. */
-function writeBody(body: Json): Uint8Array {
-  try {
-    return Buffer.from(JSON.stringify(body));
-  } catch (cause) {
-    throw new GatewayError("bad_request", "The JSON body of the request is nested too deeply.", { cause });
-  }
+  return readBody(body, "The body of the request is not valid JSON.");
 }
 
 interface Sides extends ConversionOrder {
@@ -224,12 +207,14 @@ type Count = () => Usage;
 export class Conversion {
   /** What was left out or changed. The client sees it in a header. */
   readonly adjusted: readonly string[];
+  readonly between: { readonly client: DialectName; readonly upstream: DialectName };
   readonly #sides: Sides;
   readonly #context: Omit<AnswerContext, "count">;
 
   constructor(conversation: Conversation, sides: Sides) {
     const { client, model, to, stamp, isCodex, envelopes } = sides;
     this.adjusted = conversation.notes.list();
+    this.between = { client, upstream: to.dialect };
     this.#sides = sides;
     this.#context = {
       client,

@@ -2,9 +2,31 @@
 // the native endpoint.
 
 import { GatewayError } from "../../lib/errors.ts";
+import { parseExactJson } from "../../lib/json/exact-json.ts";
 import { isObject } from "../../lib/json/json.ts";
 
 export type Json = Record<string, unknown>;
+
+/** `fault`: what the client hears if it is not JSON. */
+export function readBody(body: Uint8Array, fault: string): Json {
+  let value: unknown;
+  try {
+    value = parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch (cause) {
+    throw new GatewayError("bad_request", fault, { cause });
+  }
+  if (isObject(value)) return { ...value };
+  throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
+}
+
+/** JSON.stringify fails at a smaller depth than the parser. */
+export function writeBody(body: Json): Uint8Array {
+  try {
+    return Buffer.from(JSON.stringify(body));
+  } catch (cause) {
+    throw new GatewayError("bad_request", "The JSON body of the request is nested too deeply.", { cause });
+  }
+}
 
 /** In both APIs, null means the same as an absent optional field. */
 export function isAbsent(value: unknown): value is null | undefined {

@@ -7,7 +7,16 @@ import type { Choice, ContentPart, Conversation, MediaPart } from "../turn/conve
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
 import { refuseBody, refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readNumber, readSchema, readText, setOption } from "./reading.ts";
+import {
+  CHOICES,
+  type OpenSeal,
+  Reading,
+  readName,
+  readSchema,
+  readText,
+  setNumbers,
+  setOption,
+} from "./reading.ts";
 
 export const CHAT_FIELDS: FieldRules = {
   model: "kept",
@@ -67,11 +76,7 @@ export function readChatRequest(body: Json, openSeal: OpenSeal): Conversation {
 // Options.
 
 function readOptions({ options }: Reading, body: Json): void {
-  const old = readNumber(body["max_tokens"], "max_tokens");
-  setOption(options, "cap", readNumber(body["max_completion_tokens"], "max_completion_tokens") ?? old);
-  setOption(options, "temperature", readNumber(body["temperature"], "temperature"));
-  setOption(options, "top_p", readNumber(body["top_p"], "top_p"));
-  setOption(options, "top_k", readNumber(body["top_k"], "top_k"));
+  setNumbers(options, body, CHAT_FIELDS);
   const { stop } = body;
   const stops = (typeof stop === "string" ? [stop] : getList(stop)).filter(
     (each) => typeof each === "string",
@@ -100,12 +105,6 @@ function readFormat(options: Reading["options"], format: unknown): void {
     strict: getField(declared, "strict") === true,
   };
 }
-
-const CHOICES: Readonly<Record<string, Choice>> = {
-  auto: { kind: "auto" },
-  required: { kind: "any" },
-  none: { kind: "none" },
-};
 
 function readChoice(value: unknown): Choice | undefined {
   if (typeof value === "string") return lookUp(CHOICES, value);

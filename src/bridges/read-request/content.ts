@@ -7,7 +7,7 @@ import type { Choice, ContentPart, Conversation } from "../turn/conversation.ts"
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
 import { refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readNumber, readText, setOption } from "./reading.ts";
+import { type OpenSeal, Reading, readName, readText, setNumbers, setOption } from "./reading.ts";
 
 export const CONTENT_FIELDS: FieldRules = {
   contents: "kept",
@@ -80,10 +80,7 @@ function readTexts(content: unknown): ContentPart[] {
 // Options.
 
 function readOptions({ options }: Reading, config: Json): void {
-  setOption(options, "cap", readNumber(config["maxOutputTokens"], "maxOutputTokens"));
-  setOption(options, "temperature", readNumber(config["temperature"], "temperature"));
-  setOption(options, "top_p", readNumber(config["topP"], "topP"));
-  setOption(options, "top_k", readNumber(config["topK"], "topK"));
+  setNumbers(options, config, CONTENT_CONFIG_FIELDS);
   const stops = getList(config["stopSequences"]).filter((each) => typeof each === "string");
   if (stops.length > 0) options.stop = stops;
   const thinking = config["thinkingConfig"];

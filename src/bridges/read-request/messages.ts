@@ -7,7 +7,7 @@ import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
 import { refuseBody, refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readNumber, readSchema, readText, setOption } from "./reading.ts";
+import { type OpenSeal, Reading, readName, readSchema, readText, setNumbers, setOption } from "./reading.ts";
 
 export const MESSAGES_FIELDS: FieldRules = {
   model: "kept",
@@ -85,10 +85,7 @@ function isMarked(block: unknown): boolean {
 // Options.
 
 function readOptions({ options }: Reading, body: Json): void {
-  setOption(options, "cap", readNumber(body["max_tokens"], "max_tokens"));
-  setOption(options, "temperature", readNumber(body["temperature"], "temperature"));
-  setOption(options, "top_p", readNumber(body["top_p"], "top_p"));
-  setOption(options, "top_k", readNumber(body["top_k"], "top_k"));
+  setNumbers(options, body, MESSAGES_FIELDS);
   const stops = getList(body["stop_sequences"]).filter((each) => typeof each === "string");
   if (stops.length > 0) options.stop = stops;
   readThinking(options, body);

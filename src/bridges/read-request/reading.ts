@@ -4,6 +4,7 @@ import type { DialectName } from "../../dialects/dialect.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type {
+  Choice,
   ContentPart,
   Conversation,
   Item,
@@ -55,9 +56,26 @@ export function readText(text: unknown, cache = false): TextPart[] {
   return [cache ? { kind: "text", text, cache } : { kind: "text", text }];
 }
 
-export function readNumber(value: unknown, path: string): number | undefined {
+function readNumber(value: unknown, path: string): number | undefined {
   if (value === null || value === undefined) return undefined;
   return typeof value === "number" ? value : refuseBody(path, "expected a number.");
+}
+
+/** What both dialects of OpenAI say. */
+export const CHOICES: Readonly<Record<string, Choice>> = {
+  auto: { kind: "auto" },
+  required: { kind: "any" },
+  none: { kind: "none" },
+};
+
+const NUMBERS = ["cap", "temperature", "top_p", "top_k"] as const;
+
+/** Sets the options that are numbers, from the fields that the table names. */
+export function setNumbers(options: Options, body: Json, rules: FieldRules): void {
+  for (const [field, rule] of Object.entries(rules)) {
+    const option = NUMBERS.find((name) => typeof rule === "object" && rule.includes(name));
+    if (option !== undefined) setOption(options, option, readNumber(body[field], field));
+  }
 }
 
 /** Sets an option if the client has it. */

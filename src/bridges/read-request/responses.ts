@@ -7,7 +7,16 @@ import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../t
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
 import { refuseBody, refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readNumber, readSchema, readText, setOption } from "./reading.ts";
+import {
+  CHOICES,
+  type OpenSeal,
+  Reading,
+  readName,
+  readSchema,
+  readText,
+  setNumbers,
+  setOption,
+} from "./reading.ts";
 
 export const RESPONSES_FIELDS: FieldRules = {
   model: "kept",
@@ -72,9 +81,7 @@ export function readResponsesRequest(body: Json, openSeal: OpenSeal): Conversati
 // Options.
 
 function readOptions({ options }: Reading, body: Json): void {
-  setOption(options, "cap", readNumber(body["max_output_tokens"], "max_output_tokens"));
-  setOption(options, "temperature", readNumber(body["temperature"], "temperature"));
-  setOption(options, "top_p", readNumber(body["top_p"], "top_p"));
+  setNumbers(options, body, RESPONSES_FIELDS);
   const reasoning = body["reasoning"];
   setOption(options, "effort", readEffort(getField(reasoning, "effort")));
   const summary = getField(reasoning, "summary") ?? getField(reasoning, "generate_summary");
@@ -98,12 +105,6 @@ function readOptions({ options }: Reading, body: Json): void {
   const tier = body["service_tier"];
   if (typeof tier === "string" && tier !== "auto") options.tier = tier;
 }
-
-const CHOICES: Readonly<Record<string, Choice>> = {
-  auto: { kind: "auto" },
-  required: { kind: "any" },
-  none: { kind: "none" },
-};
 
 function readChoice(value: unknown): Choice | undefined {
   if (typeof value === "string") return lookUp(CHOICES, value);

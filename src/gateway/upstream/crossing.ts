@@ -170,12 +170,17 @@ export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing):
   const { plain } = call.body;
   if (plain === null || serves(channel, endpoint)) return null;
   const { dialect } = CHANNEL_ROWS[channel.platform];
-  const between = { client: client.name, upstream: dialect.name };
   const known = findKnown(endpoint, candidate);
   if (known !== undefined) {
     const { body, bridge } = known.cross(call, call.body, plain);
     const renamed = renameCrossed(body, candidate);
-    return { candidate, dialect, path: known.path, body: renamed, bridge: { ...bridge, between } };
+    return {
+      candidate,
+      dialect,
+      path: known.path,
+      body: renamed,
+      bridge: { ...bridge, between: { client: client.name, upstream: dialect.name } },
+    };
   }
   const { body, path, conversion } = yield* convertCall({
     client: client.name,
@@ -187,16 +192,7 @@ export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing):
     secret: seal(channel),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
   });
-  const bridge: Bridge = {
-    adjusted: conversion.adjusted,
-    between,
-    readReply: (reply) => conversion.readReply(reply),
-    convertReply: (reply, count) => conversion.convertReply(reply, count),
-    convertError: (status, error) => conversion.convertError(status, error),
-    openStream: (count) => conversion.openStream(count),
-    spreadReply: (reply) => conversion.spreadReply(reply),
-  };
-  return { candidate, dialect, path, body, bridge };
+  return { candidate, dialect, path, body, bridge: conversion };
 }
 
 /** The same for a count of tokens. Null: the channel cannot count them. */

@@ -2,7 +2,6 @@
 // the error for a call without output uses the client's names.
 
 import { lookUp } from "../../../lib/json/json.ts";
-import { sha256Hex } from "../../../lib/secret.ts";
 import type { ItemOrigin } from "../context.ts";
 import {
   isAbsent,
@@ -18,6 +17,7 @@ import {
   requireRecord,
   requireString,
 } from "../../common/strict-json.ts";
+import { nameCall } from "../../turn/names.ts";
 import { convertInput, convertInstructions, convertAssistantContent } from "./parts.ts";
 
 export interface InputItems {
@@ -146,7 +146,7 @@ function addFunctionCall(draft: InputDraft, value: unknown, place: CallPlace): v
   const text = requireString(call["arguments"], `${path}.arguments`);
   const item = {
     type: "function_call",
-    call_id: shortenId(place.id),
+    call_id: nameCall(place.id, "responses"),
     name,
     arguments: text === "" ? "{}" : text,
   };
@@ -159,7 +159,11 @@ function addCustomCall(draft: InputDraft, value: unknown, id: string, path: stri
   rejectUnknown(call, CUSTOM_KEYS, `${path}.custom`);
   const name = requireString(call["name"], `${path}.custom.name`);
   const input = requireString(call["input"], `${path}.custom.input`);
-  add(draft, { type: "custom_tool_call", call_id: shortenId(id), name, input }, { path, kind: "custom" });
+  add(
+    draft,
+    { type: "custom_tool_call", call_id: nameCall(id, "responses"), name, input },
+    { path, kind: "custom" },
+  );
   draft.open.set(id, { kind: "custom", name, legacy: false });
 }
 
@@ -177,7 +181,7 @@ function addToolOutput(draft: InputDraft, message: Json, path: string): void {
   draft.open.delete(id);
   const type = call.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
   const output = convertInput(message["content"], `${path}.content`);
-  add(draft, { type, call_id: shortenId(id), output }, { path, kind: "output" });
+  add(draft, { type, call_id: nameCall(id, "responses"), output }, { path, kind: "output" });
 }
 
 function addFunctionOutput(draft: InputDraft, message: Json, path: string): void {
@@ -209,12 +213,4 @@ function requireToolOutputs(draft: InputDraft, path: string): void {
     `${path}.role`,
     `${rule} The following tool_call_ids did not have response messages: ${ids}`,
   );
-}
-
-const MAX_CALL_ID_CHARACTERS = 64;
-
-/** Responses refuses longer ids. The client keeps its own id: only call and output must match. */
-function shortenId(id: string): string {
-  if (id.length <= MAX_CALL_ID_CHARACTERS) return id;
-  return `call_${sha256Hex(id).slice(0, MAX_CALL_ID_CHARACTERS - 5)}`;
 }

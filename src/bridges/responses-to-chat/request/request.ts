@@ -1,8 +1,6 @@
 // A chat request → the Responses request for the same. Each field of a client is converted, accepted without effect, or
 // refused by name.
 
-import { GatewayError } from "../../../lib/errors.ts";
-import { parseExactJson } from "../../../lib/json/exact-json.ts";
 import { isObject } from "../../../lib/json/json.ts";
 import type { BridgeContext } from "../context.ts";
 import {
@@ -15,7 +13,15 @@ import {
   rejectUnsupported,
 } from "./fields.ts";
 import type { RequestStamp } from "../../common/answer-stream.ts";
-import { isAbsent, type Json, readBoolean, refuseMissing, requireString } from "../../common/strict-json.ts";
+import {
+  isAbsent,
+  type Json,
+  readBody,
+  readBoolean,
+  refuseMissing,
+  requireString,
+  writeBody,
+} from "../../common/strict-json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
 
@@ -29,7 +35,7 @@ export interface ConvertedRequest {
 
 /** Throws a GatewayError that names the field that cannot be honoured. */
 export function convertRequest(body: Uint8Array, stamp: RequestStamp): ConvertedRequest {
-  const request = parseRequest(body);
+  const request = readBody(body, NOT_JSON);
   if (isAbsent(request["model"])) refuseMissing("model");
   if (isAbsent(request["messages"])) refuseMissing("messages");
   rejectUnsupported(request);
@@ -71,27 +77,8 @@ export function convertRequest(body: Uint8Array, stamp: RequestStamp): Converted
   return { body: writeBody(upstream), context, adjusted };
 }
 
-/** JSON.stringify fails at a smaller depth than the parser. */
-function writeBody(upstream: Json): Uint8Array {
-  try {
-    return new TextEncoder().encode(JSON.stringify(upstream));
-  } catch (cause) {
-    throw new GatewayError("bad_request", "The JSON body of the request is nested too deeply.", { cause });
-  }
-}
-
-function parseRequest(body: Uint8Array): Json {
-  let request: unknown;
-  try {
-    request = parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch (cause) {
-    const message =
-      "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)";
-    throw new GatewayError("bad_request", message, { cause });
-  }
-  if (isObject(request)) return request;
-  throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
-}
+const NOT_JSON =
+  "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)";
 
 function isJsonFormat(format: unknown): boolean {
   return isObject(format) && format["type"] !== "text";

@@ -8,7 +8,7 @@ import type { StreamPhase } from "../../common/answer-stream.ts";
 import type { Json } from "../../common/strict-json.ts";
 import { type ReplyIdentity, readIdentity } from "./completion.ts";
 import type { OutputItem, Reply } from "./events.ts";
-import type { ChatUsage, FinishReason } from "./finish-reason.ts";
+import type { FinishReason } from "./finish-reason.ts";
 
 /** An output item, as far as it has come. */
 export interface ItemState {
@@ -142,6 +142,6 @@ export function writeFinish({ frame, context }: StreamState, reason: FinishReaso
   return `${frame.start}{}${logprobs},"finish_reason":"${reason}"}]${more.join("")}${frame.close}`;
 }
 
-export function writeUsage({ frame }: StreamState, usage: ChatUsage | null): string {
+export function writeUsage({ frame }: StreamState, usage: Json | null): string {
   return `${frame.head}],"usage":${JSON.stringify(usage)}}\n\n`;
 }
