@@ -401,9 +401,17 @@ export interface SessionParts {
   readonly rise?: string;
 }
 
+/** A limit as it is now, and the request with which it was reached. */
+export interface ReachedLimit extends Pick<LimitRow, "holder" | "limit" | "usd"> {
+  /** ISO. */
+  readonly time: string;
+}
+
 export interface SessionReply extends SessionParts {
   /** What its key and their group may spend in one session. */
   readonly limits: readonly LimitRow[];
+  /** While it ran: also what they may spend in a day, a month or at all. */
+  readonly reached: readonly ReachedLimit[];
 }
 
 // ── One request ─────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
-import { listLimitUses, listSessionUses } from "../billing/limits/alerts.ts";
+import { type LimitUse, listLimitUses, listSessionUses } from "../billing/limits/alerts.ts";
 import type { Console, ConsoleParts } from "../gateway/control/console.ts";
 import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
@@ -23,6 +23,8 @@ import {
   MEASURES,
   ORDERS,
   type OverviewReply,
+  type LimitRow,
+  type ReachedLimit,
   type SessionReply,
   SESSIONS,
   STACKS,
@@ -299,12 +301,17 @@ async function answerOverview(exchange: Exchange, { reports, gateway }: Inside):
 
 async function answerSession(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
   const parts = await reports.ask("session", readQuery(exchange).get("id") ?? "");
-  const { catalog, ledger } = gateway;
+  const { catalog, ledger, now } = gateway;
   const { session, key: name } = parts.session ?? {};
   const key = catalog.keys.get(name ?? "");
-  const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, ledger);
-  const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
-  reply(exchange, 200, { ...parts, limits } satisfies SessionReply);
+  const describe = (use: LimitUse): LimitRow => describeLimit(use, catalog.alerts.at);
+  let [limits, reached]: [readonly LimitRow[], readonly ReachedLimit[]] = [[], []];
+  if (key !== undefined && session !== undefined) {
+    limits = listSessionUses(key, session, ledger).map(describe);
+    const others = listLimitUses([key], ledger, now()).map(describe);
+    reached = await reports.ask("reached", { session, limits: [...limits, ...others] });
+  }
+  reply(exchange, 200, { ...parts, limits, reached } satisfies SessionReply);
 }
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {

@@ -4,7 +4,7 @@
 import { describeWarning } from "../billing/limits/alerts.ts";
 import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
-import { FAILED_OUTCOMES } from "../gateway/observe/activity.ts";
+import { FAILED_OUTCOMES } from "../billing/ledger/line.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
 import type { Exchange } from "../lib/http1/types.ts";
 import { formatUsd } from "../lib/money.ts";

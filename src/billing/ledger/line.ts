@@ -16,6 +16,12 @@ export const OUTCOMES = [
   "upstream_error",
   "interrupted",
 ] as const;
+/** It failed at an upstream. */
+export const FAILED_OUTCOMES: ReadonlySet<string> = new Set<Outcome>([
+  "upstream_cut",
+  "upstream_error",
+  "interrupted",
+]);
 export const BASES = ["exact", "partial", "unpriced", "unknown"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 export type Basis = (typeof BASES)[number];

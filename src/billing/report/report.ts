@@ -14,6 +14,7 @@ import {
 import { type TimeSpan, SPANS, UTC, type Zone } from "../../lib/text/zone.ts";
 import type { Fold } from "../index/cells.ts";
 import { type Group, listGroups } from "../index/groups.ts";
+import { FAILED_OUTCOMES } from "../ledger/line.ts";
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { canBeOf, type Traits } from "../index/traits.ts";
 import { CACHE_READ_KINDS, computeShare, OUTPUT_KINDS, PROMPT_KINDS } from "../usage.ts";
@@ -61,9 +62,8 @@ export interface Totals {
   missed: Usd;
 }
 
-/** Stands for all of these. */
+/** An outcome that stands for several. */
 export const FAILED = "failed";
-const FAILED_OUTCOMES = new Set(["upstream_cut", "upstream_error", "interrupted"]);
 
 /** What has at least a charge, by which rows are sorted. */
 export interface WithCharge {

@@ -1,5 +1,6 @@
 // The last requests, the open streams and the totals since the start, in bounded memory. The control path shows them.
 
+import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import type { Observer, OpenStream, RequestRecord } from "./observer.ts";
 
 export interface Totals {
@@ -18,11 +19,6 @@ export interface Activity {
 }
 
 const MAX_RECENT = 100;
-export const FAILED_OUTCOMES: ReadonlySet<string> = new Set([
-  "upstream_cut",
-  "upstream_error",
-  "interrupted",
-]);
 
 export function createActivity(now: () => number): Activity {
   const recent: RequestRecord[] = [];

@@ -15,6 +15,7 @@ import { createZone } from "../../../src/lib/text/zone.ts";
 import { type Filters, type Measure, type RequestRow, SESSIONS } from "../../../src/web/api.ts";
 import { findPercentile, sumOverview } from "../../../src/web/reports/overview.ts";
 import { projectMonth } from "../../../src/web/reports/projection.ts";
+import { findReached } from "../../../src/web/reports/reached.ts";
 import { listCauses, listNames, showRequests } from "../../../src/web/reports/requests.ts";
 import { findBefore, findRange } from "../../../src/web/reports/scope.ts";
 import { listSessions, showSession } from "../../../src/web/reports/sessions.ts";
@@ -153,6 +154,37 @@ test("the sum of requests that ended or were counted in one way has their later 
     expect([rows.map(({ id }) => id), all, sum(rows)]).toEqual([[...ids], charge, charge]);
   }
   own.remove();
+});
+
+test("a limit was reached with the request that made its day, its month, or the session itself too expensive", () => {
+  const all = listAll("all", {}).toReversed();
+  const [{ session } = { session: "" }] = listSessions(
+    index,
+    { period: "30d", only: { key: "laptop" }, order: "charge", most: 1 },
+    CLOCK,
+  ).sessions;
+  const own = all.filter((row) => row.session === session);
+  const [first, last] = [own[0]?.time ?? "", own.at(-1)?.time ?? ""];
+  const local = (time: string): string => new Date(ZONE.toLocal(Date.parse(time))).toISOString();
+  const day = local(first).slice(0, 10);
+  expect(local(last)).toStartWith(day);
+  const middle = own[Math.floor(own.length / 2)]?.time ?? "";
+  for (const [kind, name, limit, start] of [
+    ["key", "laptop", "usd_per_day", day],
+    ["group", "claude", "usd_per_month", day.slice(0, 7)],
+    ["key", "laptop", "usd_total", ""],
+    ["session", session, "usd_per_session", ""],
+  ] as const) {
+    const counted = all.filter((row) => row[kind] === name && local(row.time).startsWith(start));
+    const until = counted.findIndex(({ time }) => time > middle);
+    const usd = sum(counted.slice(0, until));
+    const reached = (amount: string) =>
+      findReached(index, { session, limits: [{ holder: { kind, name }, limit, usd: amount }] }, CLOCK);
+    expect(reached(usd).map(({ time }) => time)).toEqual([counted[until - 1]?.time ?? ""]);
+    // Before it began, or not at all.
+    for (const amount of start === day || kind === "session" ? ["1000000"] : ["1000000", "0.000001"])
+      expect(reached(amount)).toEqual([]);
+  }
 });
 
 test("the small names together have a chart of their own", () => {

@@ -1,6 +1,6 @@
 // Small parts that all views use.
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 export function Card({
@@ -243,13 +243,18 @@ export function Pill({
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-const ROOM_PX = 680;
-/** Beside a picture in a panel, on a phone. */
-const MARGIN_PX = 48;
-
-/** How wide a picture in a panel may be. */
-export function measureRoom(): number {
-  return Math.min(ROOM_PX, window.innerWidth - MARGIN_PX);
+/** How wide a place is, also after the window has changed. */
+export function useWidth(): readonly [box: RefObject<HTMLDivElement | null>, width: number] {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const { current } = box;
+    if (current === null) return undefined;
+    const observer = new ResizeObserver(() => setWidth(current.clientWidth));
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, []);
+  return [box, width];
 }
 
 export function Swatch({ colour }: { readonly colour: string }) {

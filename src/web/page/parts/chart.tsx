@@ -10,8 +10,6 @@ import { Swatch } from "./basic.tsx";
 import { colourNames } from "./colours.ts";
 import { formatChange, formatMeasure, formatRate, formatSpanName, formatUsd, nameOf } from "./format.ts";
 
-const HEIGHT = 280;
-
 type Bars = Pick<Overview, "by" | "spans" | "series" | "show">;
 
 interface ChartProps {
@@ -290,7 +288,9 @@ function usePlot(
     if (current === null) return undefined;
     const made = new Plot(describePlot(bars, current, see), data, current);
     plot.current = made;
-    const resize = new ResizeObserver(() => made.setSize({ width: current.clientWidth, height: HEIGHT }));
+    const resize = new ResizeObserver(() =>
+      made.setSize({ width: current.clientWidth, height: current.clientHeight }),
+    );
     resize.observe(current);
     return () => {
       resize.disconnect();
@@ -348,7 +348,7 @@ function describePlot(
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
     width: box.clientWidth,
-    height: HEIGHT,
+    height: box.clientHeight,
     legend: { show: false },
     padding: [12, 18, 0, 0],
     scales: {

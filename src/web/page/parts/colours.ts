@@ -3,7 +3,7 @@
 
 import { OTHERS, type Stack } from "../../api.ts";
 
-/** Six colours, each in three shades. What has no name is grey. */
+/** What has no name is grey. */
 const COLOURS = 18;
 const STORE = "gateway-colours-of";
 /** A browser that has seen this many names of a kind begins again. */

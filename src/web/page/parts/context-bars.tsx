@@ -2,7 +2,7 @@
 
 import type { SessionReply } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
-import { measureRoom, Swatch } from "./basic.tsx";
+import { Swatch, useWidth } from "./basic.tsx";
 import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
 
@@ -21,13 +21,14 @@ const KIND_TITLES: Readonly<Record<string, string>> = {
 export function ContextBars({ context }: { readonly context: SessionReply["context"] }) {
   const found = new Set(context.flatMap(({ tokens }) => Object.keys(tokens)));
   const kinds = [...new Set([...Object.keys(KIND_TITLES), ...found])].filter((kind) => found.has(kind));
-  const step = Math.max(4, Math.min(MAX_STEP_PX, measureRoom() / context.length));
+  const [box, room] = useWidth();
+  const step = Math.max(4, Math.min(MAX_STEP_PX, room / context.length));
   const width = step * context.length;
   const most = Math.max(1, ...context.map(({ tokens }) => sum(Object.values(tokens))));
   const last = context.at(-1)?.tokens ?? {};
   return (
     <figure class="timeline">
-      <div class="scroll" tabIndex={0} role="region" aria-label="Context of each request">
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Context of each request">
         <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
           {context.map(({ id, tokens }, index) => {
             let y = HEIGHT;

@@ -192,6 +192,11 @@ export function formatSpanName(name: string, how: "short" | "long"): string {
   return (how === "short" ? shortDay : weekday).format(new Date(name));
 }
 
+/** At an upstream. */
+export function isFailed(outcome: string): boolean {
+  return !["complete", "client_closed", "refused"].includes(outcome);
+}
+
 export const MAIN_AGENT = "main agent";
 
 const KINDS: Readonly<Record<string, string>> = {

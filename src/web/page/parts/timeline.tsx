@@ -3,8 +3,16 @@
 
 import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
-import { measureRoom } from "./basic.tsx";
-import { formatClock, formatCount, formatMoment, formatShort, formatUsd, MAIN_AGENT } from "./format.ts";
+import { useWidth } from "./basic.tsx";
+import {
+  formatClock,
+  formatCount,
+  formatMoment,
+  formatShort,
+  formatUsd,
+  isFailed,
+  MAIN_AGENT,
+} from "./format.ts";
 
 /** A request of the ledger, or one that was refused, which only the live feed knows. */
 export interface TurnRow extends Pick<
@@ -33,14 +41,15 @@ export function Timeline({
   readonly agents: readonly string[];
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
-  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, measureRoom() / Math.max(1, turns.length)));
+  const [box, room] = useWidth();
+  const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, room / Math.max(1, turns.length)));
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
   const [first] = turns;
   const last = turns.at(-1);
   return (
     <figure class="timeline">
-      <div class="scroll" tabIndex={0} role="region" aria-label="Timeline">
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Timeline">
         {used.map((agent) => (
           <Lane
             key={agent}
@@ -75,7 +84,8 @@ export function Timeline({
             <span class="swatch t-failed" aria-hidden="true" /> failed
           </li>
           <li>
-            <span class="swatch t-limit" aria-hidden="true" /> a limit
+            <span class="swatch t-limit" aria-hidden="true" /> a limit, or refused, as far as{" "}
+            <a href={hrefOf(["live"], { session })}>Live</a> still knows
           </li>
         </ul>
       </figcaption>
@@ -144,7 +154,6 @@ function Turn({
   const bar = Math.max(1, width - (width > 6 ? 2 : 1));
   const [readPx, newPx] = [cached, input - cached].map((tokens) => (tokens / mostIn) * UP_PX);
   const outPx = Math.max(output > 0 ? 1 : 0, (output / mostOut) * DOWN_PX);
-  const isFailed = !["complete", "client_closed", "refused"].includes(outcome);
   return (
     <a href={href} tabIndex={-1}>
       <title>{describeTurn(turn)}</title>
@@ -153,7 +162,7 @@ function Turn({
       <rect class="t-new" x={x} y={base - (readPx ?? 0) - (newPx ?? 0)} width={bar} height={newPx} />
       <rect class="t-output" x={x} y={base + 1} width={bar} height={outPx} />
       {missed !== undefined && <circle class="t-missed" cx={x + bar / 2} cy="5" r="3" />}
-      {isFailed && <rect class="t-failed" x={x} y={base - 6} width={bar} height="12" />}
+      {isFailed(outcome) && <rect class="t-failed" x={x} y={base - 6} width={bar} height="12" />}
       {limit && <rect class="t-limit" x={x} y="0" width={Math.min(3, bar)} height={base + DOWN_PX} />}
     </a>
   );

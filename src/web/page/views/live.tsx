@@ -1,7 +1,7 @@
 // What happens now: open streams, and requests as they end.
 
 import { useState } from "preact/hooks";
-import { type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
+import { FAILED, type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
 import { Card, Charge, Empty, Name, Pill, Table } from "../parts/basic.tsx";
 import {
   formatClock,
@@ -11,6 +11,7 @@ import {
   formatShort,
   formatRate as formatShare,
   formatSpan,
+  isFailed,
   formatCharge,
   localize,
 } from "../parts/format.ts";
@@ -80,7 +81,9 @@ function fits(row: StreamState | RequestRecord, filters: Filters): boolean {
   const names: Partial<Record<FilterName, string | null | undefined>> = { ...row, tool, label, session };
   return FILTERS.every((name) => {
     const wanted = filters[name];
-    return wanted === undefined || !(name in names) || wanted === (names[name] ?? "");
+    if (wanted === undefined || !(name in names)) return true;
+    const own = names[name] ?? "";
+    return wanted === own || (name === "outcome" && wanted === FAILED && isFailed(own));
   });
 }
 

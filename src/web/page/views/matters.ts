@@ -1,7 +1,14 @@
 // What needs somebody's attention: limits, channels, windows of plans, failures and refusals, models without a price.
 
 import { computePercent, parseUsd } from "../../../lib/money.ts";
-import type { ChannelView, HourCounts, LastProblem, LimitRow, OverviewReply } from "../../api.ts";
+import {
+  type ChannelView,
+  FAILED,
+  type HourCounts,
+  type LastProblem,
+  type LimitRow,
+  type OverviewReply,
+} from "../../api.ts";
 import { formatCount, formatSpan, formatUsd, localize, nameLimit } from "../parts/format.ts";
 
 export interface Matter {
@@ -99,16 +106,16 @@ function describePlan({ name, allowance = [] }: ChannelView, now: number): Matte
 function describeHour(hour: HourCounts | null): Matter[] {
   if (hour === null) return [];
   const { requests, failed, refused, failure, refusal } = hour;
-  const describe = (count: number, words: string, last: LastProblem | null): Matter[] =>
+  const describe = (count: number, outcome: string, last: LastProblem | null): Matter[] =>
     count === 0
       ? []
       : [
           {
             tone: "warn",
-            title: `${formatCount(count)} of ${formatCount(requests)} requests ${words}`,
+            title: `${formatCount(count)} of ${formatCount(requests)} requests ${outcome}`,
             text: last === null ? "in the last hour" : `in the last hour, at last: ${localize(last.text)}`,
-            to: [last === null ? ["live"] : ["live", last.id]],
+            to: [last === null ? ["live"] : ["live", last.id], { outcome }],
           },
         ];
-  return [...describe(failed, "failed", failure), ...describe(refused, "refused", refusal)];
+  return [...describe(failed, FAILED, failure), ...describe(refused, "refused", refusal)];
 }

@@ -247,6 +247,12 @@ function Spending({ data, scope, change }: ChartCard) {
       ) : (
         <Chart bars={data} label={`${MEASURE_TITLES[show]} by ${by}`} linkTo={linkTo} />
       )}
+      {show === "errors" && (
+        <p class="quiet">
+          What was refused, and what no channel answered, cost nothing and has no line in the ledger:{" "}
+          <a href={hrefOf(["live"])}>Live</a> shows the latest.
+        </p>
+      )}
       <p class="quiet foot-note">
         <button type="button" class="plain" onClick={() => saveSeries(data, scope)}>
           Save as CSV

@@ -3,8 +3,8 @@
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
 import type {
   AgentRow,
-  LimitRow,
   Miss,
+  ReachedLimit,
   RequestRecord,
   RequestRow,
   RequestsReply,
@@ -21,6 +21,7 @@ import {
   formatUsd,
   localize,
   MAIN_AGENT,
+  nameLimit,
 } from "../parts/format.ts";
 import { Timeline, type TurnRow } from "../parts/timeline.tsx";
 import { hrefOf } from "../state/route.ts";
@@ -45,7 +46,8 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
   );
 }
 
-function SessionBody({ data: { session, agents, limits, rise, context } }: { readonly data: SessionReply }) {
+function SessionBody({ data }: { readonly data: SessionReply }) {
+  const { session, agents, limits, reached, rise, context } = data;
   const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
   const misses = agents.flatMap((agent) => agent.misses);
@@ -69,7 +71,7 @@ function SessionBody({ data: { session, agents, limits, rise, context } }: { rea
           <Limit row={row} now={now} />
         </div>
       ))}
-      <Turns session={session.session} agents={agents.map(({ name }) => name)} limits={limits} />
+      <Turns session={session.session} agents={agents.map(({ name }) => name)} reached={reached} />
       {context.length > 0 && (
         <div>
           <h3>What its prompts consisted of</h3>
@@ -88,10 +90,10 @@ const MAX_TURNS = 1000;
 interface TurnsProps {
   readonly session: string;
   readonly agents: readonly string[];
-  readonly limits: readonly LimitRow[];
+  readonly reached: readonly ReachedLimit[];
 }
 
-function Turns({ session, agents, limits }: TurnsProps) {
+function Turns({ session, agents, reached }: TurnsProps) {
   const { requests } = useLive();
   const scope = { period: "all", filters: { session } };
   const { data, error, load } = useData<RequestsReply>(`requests?${askScoped(scope)}&most=${MAX_TURNS}`);
@@ -99,7 +101,7 @@ function Turns({ session, agents, limits }: TurnsProps) {
   if (data === null) return <p class="quiet">Counting …</p>;
   const rows = data.rows.toReversed();
   const turns = [
-    ...(data.total > MAX_TURNS ? rows : markLimits(rows, limits)),
+    ...markLimits(rows, reached),
     ...requests.flatMap((request) => describeRefused(request, session)),
   ].toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
   return (
@@ -117,17 +119,18 @@ function Turns({ session, agents, limits }: TurnsProps) {
   );
 }
 
-/** Where the requests together reached what a session may spend. */
-function markLimits(rows: readonly RequestRow[], limits: readonly LimitRow[]): TurnRow[] {
-  let sum = ZERO_USD;
-  return rows.map((row) => {
-    const before = sum;
-    sum = addUsd(sum, parseUsd(row.charge_usd ?? "0"));
-    const reached = limits.find(({ usd }) => before < parseUsd(usd) && sum >= parseUsd(usd));
-    return reached === undefined
-      ? row
-      : { ...row, limit: `The session has reached its limit of ${formatUsd(reached.usd)}` };
+/** Which of these requests came with a limit that was reached, or next after it. */
+function markLimits(rows: readonly RequestRow[], reached: readonly ReachedLimit[]): TurnRow[] {
+  return rows.map((row, index) => {
+    const previous = rows[index - 1]?.time ?? row.time;
+    const own = reached.filter(({ time }) => time <= row.time && (time > previous || time === row.time));
+    return own.length === 0 ? row : { ...row, limit: own.map(describeReached).join("\n") };
   });
+}
+
+function describeReached({ holder: { kind, name }, limit, usd }: ReachedLimit): string {
+  const who = kind === "session" ? "The session" : `The ${kind} ${name}`;
+  return `${who} has reached its limit of ${formatUsd(usd)} ${nameLimit(limit)}`;
 }
 
 /** The ledger has no refused requests; the live feed has those of the last hundreds. */
