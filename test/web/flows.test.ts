@@ -228,7 +228,7 @@ test.skipIf(!hasBrowser)("a session is listed, with its agents and what each has
   await openView(page, "Sessions");
   const row = page.getByRole("row").filter({ hasText: "tide" });
   await row.getByText("claude-code").waitFor();
-  await row.getByRole("link").click();
+  await row.getByRole("link").first().click();
   expect(page.url()).toContain(`/console/sessions/${session}`);
   const agent = page
     .getByRole("region", { name: "Agents" })
@@ -265,7 +265,7 @@ test.skipIf(!hasBrowser)(
 test.skipIf(!hasBrowser)("a session shows the tree of its agents, and what the cache missed", async () => {
   const { page, context, problems } = await signIn();
   await openView(page, "Sessions");
-  await page.getByRole("row").filter({ hasText: "orchard" }).getByRole("link").click();
+  await page.getByRole("row").filter({ hasText: "orchard" }).getByRole("link").first().click();
   const tree = page.getByRole("region", { name: "Agents" });
   await tree.getByRole("rowheader").first().waitFor();
   const names = await tree.getByRole("rowheader").allTextContents();
@@ -290,7 +290,7 @@ test.skipIf(!hasBrowser)(
     await rows.nth(1).getByText("orchard").waitFor();
     const address = `${gateway.url}/console/sessions?period=7d&order=charge`;
     expect(page.url()).toBe(address);
-    await rows.nth(1).getByRole("link").click();
+    await rows.nth(1).getByRole("link").first().click();
     await page.getByRole("button", { name: "Close" }).click();
     await page.locator("dialog").waitFor({ state: "detached" });
     expect(page.url()).toBe(address);
@@ -704,6 +704,18 @@ test.skipIf(!hasBrowser)(
     await page.waitForURL(/requests\?period=all$/);
     await page.getByRole("navigation").getByRole("link", { name: "Overview" }).click();
     await page.waitForURL(/console\?period=all$/);
+    const overview = `${gateway.url}/console?period=7d&label=orchard`;
+    for (const [at, find, found] of [
+      [overview, () => page.getByRole("row", { name: /Read from cache/ }).getByRole("link"), 3],
+      [overview, () => page.getByRole("link", { name: /3 ×/ }), 3],
+      [`${gateway.url}/console/sessions/${TREE}`, () => page.getByRole("link", { name: "fetch" }), 1],
+    ] as const) {
+      await page.goto(at);
+      await find().click();
+      await page.waitForURL(/requests\?period=\w+&.*(kind=cache_read|cause=tool\+changed|agent=fetch)/);
+      await requests.getByRole("row").nth(found).waitFor();
+      expect(await requests.getByRole("row").count()).toBe(found + 1);
+    }
     expect(problems).toEqual([]);
     await context.close();
   },
