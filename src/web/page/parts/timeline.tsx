@@ -45,6 +45,15 @@ export function Timeline({
   const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, room / Math.max(1, turns.length)));
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
+  const live = <a href={hrefOf(["live"], { session })}>Live</a>;
+  const marks = [
+    ["cached", "read from the cache"],
+    ["new", `new, up to ${formatShort(mostIn)}`],
+    ["output", `output, up to ${formatShort(mostOut)}`],
+    ["missed", "missed the cache"],
+    ["failed", "failed"],
+    ["limit", <>a limit, or refused, as far as {live} still knows</>],
+  ] as const;
   const [first] = turns;
   const last = turns.at(-1);
   return (
@@ -68,25 +77,11 @@ export function Timeline({
           </p>
         )}
         <ul class="keys-of">
-          <li>
-            <span class="swatch t-cached" aria-hidden="true" /> read from the cache
-          </li>
-          <li>
-            <span class="swatch t-new" aria-hidden="true" /> new, up to {formatShort(mostIn)}
-          </li>
-          <li>
-            <span class="swatch t-output" aria-hidden="true" /> output, up to {formatShort(mostOut)}
-          </li>
-          <li>
-            <span class="swatch t-missed" aria-hidden="true" /> missed the cache
-          </li>
-          <li>
-            <span class="swatch t-failed" aria-hidden="true" /> failed
-          </li>
-          <li>
-            <span class="swatch t-limit" aria-hidden="true" /> a limit, or refused, as far as{" "}
-            <a href={hrefOf(["live"], { session })}>Live</a> still knows
-          </li>
+          {marks.map(([name, text]) => (
+            <li key={name}>
+              <span class={`swatch t-${name}`} aria-hidden="true" /> {text}
+            </li>
+          ))}
         </ul>
       </figcaption>
     </figure>
