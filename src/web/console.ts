@@ -129,32 +129,22 @@ async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
 /** The method and the name of a route. */
 type Handler = (exchange: Exchange, inside: Inside) => Promise<void> | void;
 
+/** What the index says of what the address asks for. */
+function answerBy<Name extends "sessions" | "requests" | "names" | "misses">(name: Name): Handler {
+  return async (exchange, { reports }) =>
+    reply(exchange, 200, await reports.ask(name, readScoped(useSchemas()[name], exchange)));
+}
+
 const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["POST sign-in", signIn],
   ["POST sign-out", signOut],
   ["GET live", openLive],
   ["GET overview", answerOverview],
   ["GET request", answerRequest],
-  [
-    "GET sessions",
-    async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.ask("sessions", readScoped(useSchemas().sessions, exchange))),
-  ],
-  [
-    "GET requests",
-    async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.ask("requests", readScoped(useSchemas().requests, exchange))),
-  ],
-  [
-    "GET names",
-    async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.ask("names", readScoped(useSchemas().names, exchange))),
-  ],
-  [
-    "GET misses",
-    async (exchange, { reports }) =>
-      reply(exchange, 200, await reports.ask("misses", readScoped(useSchemas().misses, exchange))),
-  ],
+  ["GET sessions", answerBy("sessions")],
+  ["GET requests", answerBy("requests")],
+  ["GET names", answerBy("names")],
+  ["GET misses", answerBy("misses")],
   ["GET session", answerSession],
   ["GET keys", (exchange, { keys }) => reply(exchange, 200, keys.list())],
   [

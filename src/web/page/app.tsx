@@ -154,6 +154,8 @@ const CONNECTION_WORDS = {
   "signed out": "signed out",
 } as const;
 
+const TONES = { connecting: "calm", open: "good", lost: "warn", "signed out": "calm" } as const;
+
 function State() {
   const { connection, spend, streams } = useLive();
   return (
@@ -163,7 +165,7 @@ function State() {
           <b class="number">{formatSum(spend.today_usd)}</b> <span class="quiet">today</span>
         </a>
       )}
-      <span class={`connection ${connection.replace(" ", "-")}`} role="status">
+      <span class={`connection ${TONES[connection]}`} role="status">
         <span class="dot" aria-hidden="true" />
         {connection === "open" && streams.length > 0
           ? `${streams.length} open ${streams.length === 1 ? "stream" : "streams"}`

@@ -64,6 +64,8 @@ export function Fact({
 /** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone; `rare`: all but a wide one. */
 type ColumnClass = "number" | "rare" | "number rare" | "some" | "number some" | "more" | "number more";
 
+export type Column = readonly [title: string, className?: ColumnClass];
+
 /** A table that can be scrolled sideways. Its rows are the children. */
 export function Table({
   name,
@@ -71,7 +73,7 @@ export function Table({
   children,
 }: {
   readonly name: string;
-  readonly columns: readonly (readonly [title: string, className?: ColumnClass])[];
+  readonly columns: readonly Column[];
   readonly children: ComponentChildren;
 }) {
   return (

@@ -2,21 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { FAILED, type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
-import { Card, Charge, Empty, Name, Pill, Table } from "../parts/basic.tsx";
-import {
-  formatClock,
-  formatCount,
-  formatFull,
-  formatMs,
-  formatShort,
-  formatRate as formatShare,
-  formatSpan,
-  isFailed,
-  formatCharge,
-  localize,
-} from "../parts/format.ts";
+import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
+import { formatClock, formatCount, formatFull, formatSpan, isFailed, localize } from "../parts/format.ts";
+import { listColumns, RequestCells, toRow } from "../parts/request-cells.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import { SessionName } from "../parts/session-name.tsx";
 import type { StreamState } from "../state/live.ts";
 import { go, type Route } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
@@ -209,25 +198,7 @@ function Requests({ requests, linkTo }: Links & { readonly requests: readonly Re
       </Empty>
     );
   return (
-    <Table
-      name="Latest requests"
-      columns={[
-        ["Ended"],
-        ["Model"],
-        ["Key", "more"],
-        ["Tool", "some"],
-        ["Label", "some"],
-        ["Session", "some"],
-        ["Channel", "rare"],
-        ["Status"],
-        ["First byte", "number rare"],
-        ["Duration", "number some"],
-        ["In", "number some"],
-        ["Cached", "number some"],
-        ["Out", "number some"],
-        ["Charge", "number"],
-      ]}
-    >
+    <Table name="Latest requests" columns={listColumns("Ended")}>
       {requests.map((request) => (
         <RequestLine key={request.id} request={request} href={linkTo(request.id)} />
       ))}
@@ -236,58 +207,16 @@ function Requests({ requests, linkTo }: Links & { readonly requests: readonly Re
 }
 
 function RequestLine({ request, href }: { readonly request: RequestRecord; readonly href: string }) {
-  const { time, model, key, client, channel, firstByteMs, durationMs, usage, problem } = request;
+  const { time, durationMs, problem } = request;
   const ended = time + durationMs;
   return (
     <tr title={problem ?? undefined}>
       <td>
-        <a
-          href={href}
-          aria-label={`Request that ended at ${formatClock(ended)}: how its charge was computed`}
-        >
+        <a href={href}>
           <time title={`began ${formatFull(time)}`}>{formatClock(ended)}</time>
         </a>
       </td>
-      <Name text={model} />
-      <Name text={key} more="more" />
-      <Name text={client?.tool ?? null} more="some" />
-      <Name text={client?.label ?? null} more="some" />
-      <SessionName id={client?.session} />
-      <Name text={channel} more="rare" />
-      <td>
-        <Status request={request} />
-      </td>
-      <td class="number rare">{formatMs(firstByteMs)}</td>
-      <td class="number some">{formatMs(durationMs)}</td>
-      <td class="number some">{usage === null ? "–" : formatShort(sumInput(usage))}</td>
-      <td class="number some">{usage === null ? "–" : formatCached(usage)}</td>
-      <td class="number some">{usage === null ? "–" : formatShort(usage["output"] ?? 0)}</td>
-      <Charge text={formatCharge(request.chargeUsd, request.planUsd)} href={href} />
+      <RequestCells row={toRow(request)} href={href} />
     </tr>
-  );
-}
-
-function Status({ request: { status, outcome } }: { readonly request: RequestRecord }) {
-  if (outcome === "complete" && status < 400) return <Pill tone="good">{status}</Pill>;
-  const tone = outcome === "client_closed" ? "calm" : outcome === "refused" || status < 500 ? "warn" : "bad";
-  return (
-    <Pill tone={tone}>
-      {status}
-      <span class="more"> {outcome.replaceAll("_", " ")}</span>
-    </Pill>
-  );
-}
-
-function formatCached(usage: NonNullable<RequestRecord["usage"]>): string {
-  const input = sumInput(usage);
-  return input === 0 ? "–" : formatShare((usage["cache_read"] ?? 0) / input);
-}
-
-const INPUTS = /^(input|cache_read|cache_write|tool_prompt)/;
-
-function sumInput(usage: NonNullable<RequestRecord["usage"]>): number {
-  return Object.entries(usage).reduce(
-    (sum, [kind, count]) => sum + (INPUTS.test(kind) ? (count ?? 0) : 0),
-    0,
   );
 }

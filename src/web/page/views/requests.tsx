@@ -2,19 +2,10 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
-import { Charge, Empty, Failure, Name, Pill } from "../parts/basic.tsx";
+import { Empty, Failure } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
-import {
-  formatCharge,
-  formatCount,
-  formatFull,
-  formatMoment,
-  formatMs,
-  formatRate,
-  formatShort,
-  formatUsd,
-} from "../parts/format.ts";
-import { SessionName } from "../parts/session-name.tsx";
+import { formatCount, formatFull, formatMoment, formatUsd } from "../parts/format.ts";
+import { listColumns, RequestCells } from "../parts/request-cells.tsx";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
 import { describeError, get } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
@@ -191,22 +182,7 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
   );
 }
 
-const COLUMNS = [
-  ["Time", ""],
-  ["Model", ""],
-  ["Key", "more"],
-  ["Tool", "some"],
-  ["Label", "some"],
-  ["Session", "some"],
-  ["Channel", "rare"],
-  ["Status", "more"],
-  ["First byte", "number rare"],
-  ["Duration", "number some"],
-  ["In", "number some"],
-  ["Cached", "number some"],
-  ["Out", "number some"],
-  ["Charge", "number"],
-] as const;
+const COLUMNS = listColumns("Time");
 
 function Head() {
   return (
@@ -249,47 +225,18 @@ function Row({
         </td>
       </tr>
     );
-  const { id, time, model, key, tool, label, channel, input, cached, output, missed } = row;
-  const began = Date.parse(time);
+  const href = hrefScoped(["requests", row.id], scope);
+  const began = Date.parse(row.time);
   return (
     <tr class="row" aria-rowindex={place + 2}>
       <td>
-        <a href={hrefScoped(["requests", id], scope)}>
+        <a href={href}>
           <time title={formatFull(began)}>{formatMoment(began)}</time>
         </a>
       </td>
-      <Name text={model} />
-      <Name text={key} more="more" />
-      <Name text={tool} more="some" />
-      <Name text={label} more="some" />
-      <SessionName id={row.session} />
-      <Name text={channel} more="rare" />
-      <td class="more">
-        <Outcome row={row} />
-      </td>
-      <td class="number rare">{formatMs(row.first_byte_ms)}</td>
-      <td class="number some">{formatMs(row.duration_ms)}</td>
-      <td class="number some">{formatShort(input)}</td>
-      <td
-        class={missed === undefined ? "number some" : "number some missed"}
-        title={
-          missed && `${formatCount(missed.tokens)} tokens were missed: ${missed.because.replaceAll("_", " ")}`
-        }
-      >
-        {input === 0 ? "–" : formatRate(cached / input)}
-      </td>
-      <td class="number some">{formatShort(output)}</td>
-      <Charge
-        text={formatCharge(row.charge_usd, row.paid_by_plan_usd)}
-        href={hrefScoped(["requests", id], scope)}
-      />
+      <RequestCells row={row} href={href} />
     </tr>
   );
-}
-
-function Outcome({ row: { outcome, status } }: { readonly row: RequestRow }) {
-  const tone = outcome === "complete" ? "good" : outcome === "client_closed" ? "calm" : "bad";
-  return <Pill tone={tone}>{outcome === "complete" ? (status ?? "ok") : outcome.replaceAll("_", " ")}</Pill>;
 }
 
 function SaveAll({ scope, total }: { readonly scope: ViewScope; readonly total: number }) {

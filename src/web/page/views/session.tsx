@@ -23,6 +23,7 @@ import {
   MAIN_AGENT,
   nameLimit,
 } from "../parts/format.ts";
+import { toRow } from "../parts/request-cells.tsx";
 import { Timeline, type TurnRow } from "../parts/timeline.tsx";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped } from "../state/scope.ts";
@@ -135,20 +136,9 @@ function describeReached({ holder: { kind, name }, limit, usd }: ReachedLimit): 
 
 /** The ledger has no refused requests; the live feed has those of the last hundreds. */
 function describeRefused(request: RequestRecord, session: string): TurnRow[] {
-  const { id, time, model, client, outcome, problem } = request;
+  const { client, outcome, problem } = request;
   if (outcome !== "refused" || client?.session !== session) return [];
-  const none = { input: 0, cached: 0, output: 0, charge_usd: null };
-  return [
-    {
-      ...none,
-      id,
-      time: new Date(time).toISOString(),
-      model: model ?? "",
-      agent: client.agent ?? "",
-      outcome,
-      limit: problem === null ? "refused" : localize(problem),
-    },
-  ];
+  return [{ ...toRow(request), limit: problem === null ? "refused" : localize(problem) }];
 }
 
 function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; readonly session: SessionRow }) {
