@@ -130,7 +130,7 @@ async function answer(call: UnroutedCall, inside: Inside): Promise<void> {
 type Handler = (exchange: Exchange, inside: Inside) => Promise<void> | void;
 
 /** What the index says of what the address asks for. */
-function answerBy<Name extends "sessions" | "requests" | "names" | "misses">(name: Name): Handler {
+function answerBy(name: "sessions" | "requests" | "names" | "misses"): Handler {
   return async (exchange, { reports }) =>
     reply(exchange, 200, await reports.ask(name, readScoped(useSchemas()[name], exchange)));
 }

@@ -67,29 +67,32 @@ function Outcome({ row: { outcome, status } }: { readonly row: RequestRow }) {
   );
 }
 
+const write = (name: string | null | undefined): string => name ?? "";
+
 /** Of the live feed, as the ledger's have it. */
 export function toRow({ id, time, client, usage, ...request }: RequestRecord): RequestRow {
-  const { key, group, channel, model, status, outcome, firstByteMs, durationMs, chargeUsd, planUsd } =
-    request;
+  const { status, outcome, planUsd } = request;
+  const { tool = null, label = null, session, agent } = client ?? {};
+  const { cache_read: cached = 0, output = 0 } = usage ?? {};
   return {
     id,
     time: new Date(time).toISOString(),
-    key: key ?? "",
-    group: group ?? "",
-    channel: channel ?? "",
-    model: model ?? "",
-    tool: client?.tool ?? null,
-    label: client?.label ?? null,
-    session: client?.session ?? "",
-    agent: client?.agent ?? "",
+    key: write(request.key),
+    group: write(request.group),
+    channel: write(request.channel),
+    model: write(request.model),
+    tool,
+    label,
+    session: write(session),
+    agent: write(agent),
     status,
     outcome,
-    first_byte_ms: firstByteMs,
-    duration_ms: durationMs,
+    first_byte_ms: request.firstByteMs,
+    duration_ms: request.durationMs,
     input: sumInput(usage ?? {}),
-    cached: usage?.["cache_read"] ?? 0,
-    output: usage?.["output"] ?? 0,
-    charge_usd: chargeUsd,
+    cached,
+    output,
+    charge_usd: request.chargeUsd,
     ...(planUsd && { paid_by_plan_usd: planUsd }),
   };
 }
