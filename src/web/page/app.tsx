@@ -147,17 +147,16 @@ function View({ route }: { readonly route: Route }) {
   }
 }
 
-const CONNECTION_WORDS = {
-  connecting: "connecting",
-  open: "live",
-  lost: "no connection",
-  "signed out": "signed out",
+const CONNECTIONS = {
+  connecting: ["calm", "connecting"],
+  open: ["good", "live"],
+  lost: ["warn", "no connection"],
+  "signed out": ["calm", "signed out"],
 } as const;
-
-const TONES = { connecting: "calm", open: "good", lost: "warn", "signed out": "calm" } as const;
 
 function State() {
   const { connection, spend, streams } = useLive();
+  const [tone, words] = CONNECTIONS[connection];
   return (
     <p class="state">
       {spend !== null && (
@@ -165,11 +164,11 @@ function State() {
           <b class="number">{formatSum(spend.today_usd)}</b> <span class="quiet">today</span>
         </a>
       )}
-      <span class={`connection ${TONES[connection]}`} role="status">
+      <span class={`connection ${tone}`} role="status">
         <span class="dot" aria-hidden="true" />
         {connection === "open" && streams.length > 0
           ? `${streams.length} open ${streams.length === 1 ? "stream" : "streams"}`
-          : CONNECTION_WORDS[connection]}
+          : words}
       </span>
     </p>
   );

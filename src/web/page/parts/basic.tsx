@@ -66,6 +66,20 @@ type ColumnClass = "number" | "rare" | "number rare" | "some" | "number some" | 
 
 export type Column = readonly [title: string, className?: ColumnClass];
 
+export function Head({ columns }: { readonly columns: readonly Column[] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map(([title, className]) => (
+          <th key={title} scope="col" class={className}>
+            {title}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
 /** A table that can be scrolled sideways. Its rows are the children. */
 export function Table({
   name,
@@ -79,15 +93,7 @@ export function Table({
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
       <table class="rows">
-        <thead>
-          <tr>
-            {columns.map(([title, className]) => (
-              <th key={title} scope="col" class={className}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Head columns={columns} />
         <tbody>{children}</tbody>
       </table>
     </div>

@@ -6,9 +6,17 @@ import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Measure, Overview } from "../../api.ts";
 import { go } from "../state/route.ts";
-import { Swatch } from "./basic.tsx";
+import { Head, Swatch } from "./basic.tsx";
 import { colourNames } from "./colours.ts";
-import { formatChange, formatMeasure, formatRate, formatSpanName, formatUsd, nameOf } from "./format.ts";
+import {
+  formatChange,
+  formatMeasure,
+  formatRate,
+  formatSpanName,
+  formatUsd,
+  MEASURE_TITLES,
+  nameOf,
+} from "./format.ts";
 
 type Bars = Pick<Overview, "by" | "spans" | "series" | "show">;
 
@@ -77,14 +85,6 @@ function sumSpan(series: Bars["series"], at: number): string {
   return sum(series.map(({ values }) => values[at] ?? null));
 }
 
-const UNITS: Readonly<Record<Measure, string>> = {
-  cost: "Cost",
-  tokens: "Tokens",
-  requests: "Requests",
-  errors: "Errors",
-  latency: "Median",
-};
-
 /** The names with their amounts: of one span, or of the whole period with what it was before. */
 function Legend({
   bars: { by, spans, series, show },
@@ -94,28 +94,27 @@ function Legend({
   const span = at === null ? undefined : spans[at];
   const isAdded = show !== "latency";
   const all = sum(series.map(({ total }) => total));
+  const before = series.flatMap((each) => each.before ?? []);
+  const together = {
+    total: all,
+    before: before.length < series.length ? null : sum(before),
+    values: spans.map((_, index) => sumSpan(series, index)),
+    unpriced: false,
+  };
   const colours = colourNames(
     by,
     series.map(({ name }) => name),
   );
   return (
     <table class="names">
-      <thead>
-        <tr>
-          <th scope="col">{span === undefined ? "Whole period" : formatSpanName(span, "long")}</th>
-          <th scope="col" class="number">
-            {UNITS[show]}
-          </th>
-          <th scope="col" class="number">
-            {isAdded ? "Share" : "95 %"}
-          </th>
-          {isAdded && (
-            <th scope="col" class="number more">
-              Change
-            </th>
-          )}
-        </tr>
-      </thead>
+      <Head
+        columns={[
+          [span === undefined ? "Whole period" : formatSpanName(span, "long")],
+          [isAdded ? MEASURE_TITLES[show] : "Median", "number"],
+          [isAdded ? "Share" : "95 %", "number"],
+          ...(isAdded ? ([["Change", "number more"]] as const) : []),
+        ]}
+      />
       <tbody>
         {series.map((each, index) => (
           <tr key={each.name}>
@@ -127,7 +126,16 @@ function Legend({
           </tr>
         ))}
       </tbody>
-      {isAdded && <Together series={series} show={show} at={at} all={all} href={linkTo(at, null)} />}
+      {isAdded && (
+        <tfoot>
+          <tr>
+            <th scope="row">
+              <Linked text="All together" href={linkTo(at, null)} />
+            </th>
+            <Values series={together} show={show} at={at} all={all} />
+          </tr>
+        </tfoot>
+      )}
     </table>
   );
 }
@@ -144,7 +152,7 @@ function Values({
   show,
   at,
   all,
-}: ValuesProps & { readonly series: Bars["series"][number] }) {
+}: ValuesProps & { readonly series: Omit<Bars["series"][number], "name" | "requests"> }) {
   const value = at === null ? total : (values[at] ?? null);
   const share = Number(all) === 0 ? "–" : formatRate(Number(total) / Number(all));
   return (
@@ -155,30 +163,6 @@ function Values({
         <td class="number quiet more">{(before !== null && formatChange(total, before)) || "–"}</td>
       )}
     </>
-  );
-}
-
-function Together({
-  series,
-  show,
-  at,
-  all,
-  href,
-}: ValuesProps & Pick<Bars, "series"> & { readonly href: string | null }) {
-  const before = series.every((each) => each.before !== null) ? sum(series.map((each) => each.before)) : null;
-  return (
-    <tfoot>
-      <tr>
-        <th scope="row">
-          <Linked text="All together" href={href} />
-        </th>
-        <td class="number">
-          <b>{formatMeasure(show, at === null ? all : sumSpan(series, at))}</b>
-        </td>
-        <td />
-        <td class="number quiet more">{(before !== null && formatChange(all, before)) || "–"}</td>
-      </tr>
-    </tfoot>
   );
 }
 

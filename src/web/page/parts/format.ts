@@ -192,6 +192,14 @@ export function formatSpanName(name: string, how: "short" | "long"): string {
   return (how === "short" ? shortDay : weekday).format(new Date(name));
 }
 
+export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
+  cost: "Cost",
+  tokens: "Tokens",
+  requests: "Requests",
+  errors: "Errors",
+  latency: "Latency",
+};
+
 /** At an upstream. */
 export function isFailed(outcome: string): boolean {
   return !["complete", "client_closed", "refused"].includes(outcome);

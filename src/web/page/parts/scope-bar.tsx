@@ -50,7 +50,13 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
           Remove all filters
         </button>
       )}
-      <Freshness asOf={asOf} isCounting={isCounting} />
+      {isCounting ? (
+        <span class="quiet as-of" role="status">
+          counting …
+        </span>
+      ) : (
+        <span class="quiet as-of">{asOf !== undefined && <AsOf time={asOf} />}</span>
+      )}
     </div>
   );
 }
@@ -59,21 +65,6 @@ function nameFilter(name: FilterName, { filters }: ViewScope): string {
   const value = filters[name] ?? "";
   if (name === "agent" && value === "") return MAIN_AGENT;
   return name === "kind" ? nameKind(value) : nameOf(value);
-}
-
-function Freshness({ asOf, isCounting }: Required<Pick<Place, "isCounting">> & Pick<Place, "asOf">) {
-  if (isCounting)
-    return (
-      <span class="quiet as-of" role="status">
-        counting …
-      </span>
-    );
-  if (asOf === undefined) return null;
-  return (
-    <span class="quiet as-of">
-      <AsOf time={asOf} />
-    </span>
-  );
 }
 
 export function AsOf({ time }: { readonly time: string }) {

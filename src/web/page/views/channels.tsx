@@ -53,15 +53,6 @@ const TONES: Readonly<Record<ChannelState, "good" | "warn" | "bad" | "calm">> = 
   unknown: "calm",
 };
 
-const STATE_WORDS: Readonly<Record<ChannelState, string>> = {
-  available: "available",
-  degraded: "degraded",
-  resting: "in cooldown",
-  unavailable: "unavailable",
-  disabled: "disabled",
-  unknown: "unknown",
-};
-
 function Head({
   channel: { name, state, since, until },
   now,
@@ -76,7 +67,9 @@ function Head({
   return (
     <header>
       <h2>{name}</h2>
-      <Pill tone={isIdle ? "calm" : TONES[state]}>{isIdle ? "idle" : STATE_WORDS[state]}</Pill>
+      <Pill tone={isIdle ? "calm" : TONES[state]}>
+        {isIdle ? "idle" : state === "resting" ? "in cooldown" : state}
+      </Pill>
       <span class="quiet" title={began === null ? undefined : formatFull(began)}>
         {span !== "" && (isIdle ? `its last failure was ${span} ago` : `for ${span}`)}
         {until !== null && `, ${formatSpan(Date.parse(until) - now)} left`}

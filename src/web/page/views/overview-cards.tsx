@@ -2,7 +2,7 @@
 
 import type { DescribedTotals, LabelHours, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
-import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
+import { Bar, Card, Empty, Failure, Head } from "../parts/basic.tsx";
 import {
   formatCount,
   formatRate,
@@ -104,20 +104,7 @@ export function Work({ work, scope }: { readonly work: readonly LabelHours[]; re
       ) : (
         <table class="kinds names">
           <caption class="hidden">Hours and their price by label</caption>
-          <thead>
-            <tr>
-              <th scope="col">Label</th>
-              <th scope="col" class="number">
-                Hours
-              </th>
-              <th scope="col" class="number">
-                Cost
-              </th>
-              <th scope="col" class="number">
-                An hour
-              </th>
-            </tr>
-          </thead>
+          <Head columns={[["Label"], ["Hours", "number"], ["Cost", "number"], ["An hour", "number"]]} />
           <tbody>
             {work.map(({ label, slots, charge_usd: charge, usd_per_hour: price }) => (
               <tr key={label}>

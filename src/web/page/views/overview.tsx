@@ -5,7 +5,14 @@ import { FAILED, type Measure, MEASURES, OTHERS, type OverviewReply, type Stack,
 import { Empty, Failure } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
 import { saveCsv } from "../parts/csv.ts";
-import { formatChange, formatCount, formatSum, formatUsd, namePeriod } from "../parts/format.ts";
+import {
+  formatChange,
+  formatCount,
+  formatSum,
+  formatUsd,
+  MEASURE_TITLES,
+  namePeriod,
+} from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { go, hrefOf, type Route } from "../state/route.ts";
@@ -20,9 +27,8 @@ const READING_MS = 150;
 
 export function OverviewView({ route }: { readonly route: Route }) {
   const scope = readScope(route);
-  const by = STACKS.find((each) => each === route.query.get("by")) ?? "model";
-  const show = MEASURES.find((each) => each === route.query.get("show")) ?? "cost";
-  const unknown = [...explainUnknown(route, "by", STACKS), ...explainUnknown(route, "show", MEASURES)];
+  const by = route.query.get("by") ?? "model";
+  const show = route.query.get("show") ?? "cost";
   const skip = route.query.get("skip") ?? "0";
   const { data, error, isCounting, load, tookMs } = useData<OverviewReply>(
     `overview?${askScoped(scope, { by, show, skip })}`,
@@ -42,9 +48,6 @@ export function OverviewView({ route }: { readonly route: Route }) {
       {data !== null && <StatusStrip data={data} />}
       <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting} />
       {error !== null && <Failure text={error} retry={load} />}
-      {unknown.map((text) => (
-        <Failure key={text} text={text} close={() => change({})} />
-      ))}
       {data === null && error === null && <p class="loading">Reading the ledger …</p>}
       {isReading && (
         <p class="reading" role="status">
@@ -66,15 +69,6 @@ export function OverviewView({ route }: { readonly route: Route }) {
       )}
     </>
   );
-}
-
-/** An address that says something else than what is shown. */
-function explainUnknown({ query }: Route, name: string, known: readonly string[]): string[] {
-  const given = query.get(name);
-  if (given === null || known.includes(given)) return [];
-  return [
-    `The address asks for the ${name === "by" ? "grouping" : "measure"} “${given}”, which there is not. There are: ${known.join(", ")}.`,
-  ];
 }
 
 function Story({ data, scope }: { readonly data: OverviewReply; readonly scope: ViewScope }) {
@@ -193,14 +187,6 @@ function Stat({
     </a>
   );
 }
-
-const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
-  cost: "Cost",
-  tokens: "Tokens",
-  requests: "Requests",
-  errors: "Errors",
-  latency: "Latency",
-};
 
 interface ChartCard {
   readonly data: OverviewReply;

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
-import { Empty, Failure } from "../parts/basic.tsx";
+import { Empty, Failure, Head } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
 import { formatCount, formatFull, formatMoment, formatUsd } from "../parts/format.ts";
 import { listColumns, RequestCells } from "../parts/request-cells.tsx";
@@ -160,7 +160,7 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
         onScroll={({ currentTarget }) => setFirst(Math.floor(currentTarget.scrollTop / ROW_PX))}
       >
         <table class="rows" aria-rowcount={shown + 1}>
-          <Head />
+          <Head columns={COLUMNS} />
           <tbody>
             <Space rows={from} />
             {places.map((place) => (
@@ -183,20 +183,6 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
 }
 
 const COLUMNS = listColumns("Time");
-
-function Head() {
-  return (
-    <thead>
-      <tr aria-rowindex={1}>
-        {COLUMNS.map(([title, className]) => (
-          <th key={title} scope="col" class={className}>
-            {title}
-          </th>
-        ))}
-      </tr>
-    </thead>
-  );
-}
 
 /** The rows that cannot be seen have their height. */
 function Space({ rows }: { readonly rows: number }) {
