@@ -131,7 +131,7 @@ function foldNames(by: readonly Dimension[], only: Filter): Fold {
   const { session, agent: _, ...others } = only;
   return (traits) => {
     const isWanted = isReported(traits) && canBeOf(traits, session);
-    if (!isWanted || !hasNames({ traits, sender: null, span: "" }, others)) return null;
+    if (!isWanted || !hasTraits(traits, others)) return null;
     return {
       ...traits,
       answeredBy: "",
@@ -160,6 +160,10 @@ export function hasNames(named: Named, only: Filter = {}): boolean {
     if (name === "outcome" && wanted === FAILED) return FAILED_OUTCOMES.has(named.traits.outcome);
     return wanted === undefined || wanted === nameGroup(named, name);
   });
+}
+
+export function hasTraits(traits: Traits, only: Filter): boolean {
+  return hasNames({ traits, sender: null, span: "" }, only);
 }
 
 function nameGroup({ traits, sender, span }: Named, dimension: Dimension | "outcome"): string {

@@ -12,12 +12,12 @@ import {
   countOutput,
   describeTotals,
   type Dimension,
-  hasNames,
+  hasTraits,
   openTotals,
   selectGroups,
   type Totals,
 } from "../../billing/report/report.ts";
-import { canBeOf, NO_SENDER, type Traits } from "../../billing/index/traits.ts";
+import { canBeOf, type Traits } from "../../billing/index/traits.ts";
 import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
 import {
@@ -259,7 +259,7 @@ function askByName({ range, only, clock }: Measured, name: Stack | "label") {
   const { session, ...names } = only;
   const fold = (traits: Traits): Traits | null => {
     const isWanted = traits.type === "request" && canBeOf(traits, session);
-    if (!isWanted || !hasNames({ traits, sender: NO_SENDER, span: "" }, names)) return null;
+    if (!isWanted || !hasTraits(traits, names)) return null;
     return { ...NO_TRAITS, [name]: traits[name] };
   };
   const sessions = session === undefined || session === "" ? undefined : [session];

@@ -2,11 +2,10 @@
 
 import { HOUR_MS, type TimeRange } from "../../billing/index/groups.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
-import { findRequests, listRequests } from "../../billing/index/requests.ts";
+import { findRequests, listRequests, type RequestQuery } from "../../billing/index/requests.ts";
 import { toIso } from "../../billing/report/period.ts";
-import { hasNames, selectGroups } from "../../billing/report/report.ts";
+import { hasTraits, selectGroups } from "../../billing/report/report.ts";
 import { sumSessions } from "../../billing/report/sessions.ts";
-import { NO_SENDER } from "../../billing/index/traits.ts";
 import { addUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { LimitRow, ReachedLimit } from "../api.ts";
@@ -79,9 +78,7 @@ function findRow(
   range: TimeRange,
   [before, usd]: readonly [Usd, Usd],
 ): string | null {
-  const wants = (traits: Parameters<typeof hasNames>[0]["traits"]): boolean =>
-    hasNames({ traits, sender: NO_SENDER, span: "" }, names);
-  const query = { ...range, session, wants };
+  const query: RequestQuery = { ...range, session, wants: (traits) => hasTraits(traits, names) };
   const places = findRequests(index, query);
   let sum = before;
   for (const { time, charge } of listRequests(places, query, { from: 0, most: places.total }).toReversed()) {

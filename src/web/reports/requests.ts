@@ -15,7 +15,7 @@ import {
   countCached,
   countInput,
   countOutput,
-  hasNames,
+  hasTraits,
   openTotals,
   selectGroups,
   sumLedger,
@@ -23,7 +23,6 @@ import {
 import { toIso } from "../../billing/report/period.ts";
 import { readMiss } from "../../billing/report/sessions.ts";
 import { addUsd, formatDecimal, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { NO_SENDER } from "../../billing/index/traits.ts";
 import {
   FILTERS,
   MAX_ROWS,
@@ -55,7 +54,7 @@ export function showRequests(
     wants: (traits) =>
       (basis ?? traits.basis) === traits.basis &&
       (kind === undefined || traits.kinds.includes(kind)) &&
-      hasNames({ traits, sender: NO_SENDER, span: "" }, names),
+      hasTraits(traits, names),
     ...(cause !== undefined && { missed: (miss) => isMissedBy(miss, cause) }),
   };
   const { lines } = index.progress;

@@ -9,6 +9,7 @@ import { describeContext } from "../../billing/report/context/report.ts";
 import {
   describeTotals,
   hasNames,
+  hasTraits,
   isReported,
   openTotals,
   type ReportQuery,
@@ -66,8 +67,7 @@ function choose(
 ) {
   if (order === "missed") return chooseMissed(index, query, most);
   const { session: _, ...names } = query.only ?? {};
-  const wants = (traits: Traits): boolean =>
-    isReported(traits) && hasNames({ traits, sender: null, span: "" }, names);
+  const wants = (traits: Traits): boolean => isReported(traits) && hasTraits(traits, names);
   return chooseSessions(index, { ...query, wants, order, most });
 }
 

@@ -134,6 +134,21 @@ export function Charge({
   );
 }
 
+/** Of a select. `name`: in words. */
+export function Options<T extends string>({
+  values,
+  name = (value) => value,
+}: {
+  readonly values: readonly T[];
+  readonly name?: (value: T) => string;
+}) {
+  return values.map((value) => (
+    <option key={value} value={value}>
+      {name(value)}
+    </option>
+  ));
+}
+
 export function Failure({
   text,
   retry,

@@ -5,7 +5,7 @@ import { type FilterName, FILTERS, type NamesReply, REQUEST_FILTERS } from "../.
 import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
-import { Failure } from "./basic.tsx";
+import { Failure, Options } from "./basic.tsx";
 import { formatClock, listMonths, MAIN_AGENT, nameKind, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
 
 interface Place {
@@ -92,19 +92,11 @@ function PeriodField({ period, show }: { readonly period: string; readonly show:
           if (value !== CHOOSE) show(value);
         }}
       >
-        {PERIOD_WORDS.map((word) => (
-          <option key={word} value={word}>
-            {namePeriod(word)}
-          </option>
-        ))}
+        <Options values={PERIOD_WORDS} name={namePeriod} />
         {!isListed && <option value={period}>{namePeriod(period)}</option>}
         <option value={CHOOSE}>Other days …</option>
         <optgroup label="Months">
-          {months.map((month) => (
-            <option key={month} value={month}>
-              {namePeriod(month)}
-            </option>
-          ))}
+          <Options values={months} name={namePeriod} />
         </optgroup>
       </select>
       {isOpen && (

@@ -4,7 +4,7 @@ import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useState } from "preact/hooks";
 import { COUNT_LIMITS, type LimitChoice, USD_LIMITS } from "../../../config/limit-names.ts";
 import type { Connect, GroupChoice, KeyChange, KeyRow, KeysChanged, NewKey } from "../../api.ts";
-import { Dialog, Failure, Snippet } from "../parts/basic.tsx";
+import { Dialog, Failure, Options, Snippet } from "../parts/basic.tsx";
 import { nameLimit } from "../parts/format.ts";
 import { describeError, post } from "../state/request.ts";
 
@@ -157,13 +157,13 @@ function LimitFields({
   );
 }
 
-const EXPIRIES = [
-  ["never", "never"],
-  ["7d", "in 7 days"],
-  ["30d", "in 30 days"],
-  ["90d", "in 90 days"],
-  ["365d", "in a year"],
-] as const;
+const EXPIRIES: Readonly<Record<string, string>> = {
+  never: "never",
+  "7d": "in 7 days",
+  "30d": "in 30 days",
+  "90d": "in 90 days",
+  "365d": "in a year",
+};
 
 export function CreateKey({ groups, ...closing }: Closing & { readonly groups: readonly GroupChoice[] }) {
   const send = (values: FormData): Promise<KeysChanged> => {
@@ -189,11 +189,7 @@ export function CreateKey({ groups, ...closing }: Closing & { readonly groups: r
       <label class="field">
         <span>Expires</span>
         <select name="expires">
-          {EXPIRIES.map(([value, title]) => (
-            <option key={value} value={value}>
-              {title}
-            </option>
-          ))}
+          <Options values={Object.keys(EXPIRIES)} name={(each) => EXPIRIES[each] ?? each} />
         </select>
       </label>
       <LimitFields names={USD_LIMITS} values={{}} />
@@ -301,11 +297,7 @@ function ToolLine({ tools }: { readonly tools: Connect["tools"] }) {
         <label>
           Start{" "}
           <select value={chosen} onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
-            {tools.map(({ name }) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
+            <Options values={tools.map(({ name }) => name)} />
           </select>{" "}
           with it
         </label>

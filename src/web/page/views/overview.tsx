@@ -2,7 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { FAILED, type Measure, MEASURES, OTHERS, type OverviewReply, type Stack, STACKS } from "../../api.ts";
-import { Empty, Failure } from "../parts/basic.tsx";
+import { Empty, Failure, Options } from "../parts/basic.tsx";
 import { Chart } from "../parts/chart.tsx";
 import { saveCsv } from "../parts/csv.ts";
 import {
@@ -214,11 +214,7 @@ function Spending({ data, scope, change }: ChartCard) {
         <label class="inline">
           by{" "}
           <select value={by} onChange={(event) => change({ by: readStack(event.currentTarget.value) })}>
-            {STACKS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
+            <Options values={STACKS} />
           </select>
         </label>
         {skip > 0 && (

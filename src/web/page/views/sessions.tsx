@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
 import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
-import { Charge, Empty, Failure, Name, Table } from "../parts/basic.tsx";
+import { Charge, Empty, Failure, Name, Options, Table } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
 import {
   formatCharge,
@@ -89,11 +89,7 @@ function OrderField({ scope, order }: Pick<SessionsProps, "scope" | "order">) {
           go(hrefScoped(["sessions"], scope, { order: value }), "replace")
         }
       >
-        {ORDERS.map((each) => (
-          <option key={each} value={each}>
-            {ORDER_TITLES[each]}
-          </option>
-        ))}
+        <Options values={ORDERS} name={(each) => ORDER_TITLES[each]} />
       </select>
     </label>
   );
