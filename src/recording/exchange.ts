@@ -17,7 +17,7 @@ export const exchangeSchema = z.lazy(() =>
     transport: z.literal("websocket").optional(),
     request: z.object({ method: z.string(), target: z.string(), fields, body }),
     response: z.object({
-      status: z.int().min(100).max(599),
+      status: z.int().min(200).max(599),
       fields,
       body,
       /** When each chunk came, in milliseconds since the request, and how many bytes it has. Of a WebSocket: each message. */

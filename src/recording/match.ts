@@ -55,7 +55,11 @@ class Comparison {
   #compare(recorded: unknown, sent: unknown, path: string): Difference | null {
     if (Array.isArray(recorded) && Array.isArray(sent)) return this.#compareLists(recorded, sent, path);
     if (isObject(recorded) && isObject(sent)) return this.#compareObjects(recorded, sent, path);
-    if (!this.#isSame(recorded, sent)) return describe(path, this.#equal, recorded, sent);
+    if (recorded !== sent) {
+      const one = removeVolatile(recorded, this.#recorded.folders);
+      const other = removeVolatile(sent, this.#sent.folders);
+      if (!isSameButMasked(one, other)) return describe(path, this.#equal, one, other);
+    }
     this.#equal += 1;
     return null;
   }
@@ -81,19 +85,14 @@ class Comparison {
     }
     return null;
   }
-
-  #isSame(recorded: unknown, sent: unknown): boolean {
-    if (recorded === sent) return true;
-    if (typeof recorded !== "string" || typeof sent !== "string") return false;
-    const stable = removeVolatile(recorded, this.#recorded.folders);
-    return isSameButMasked(stable, removeVolatile(sent, this.#sent.folders));
-  }
 }
 
-const VOLATILE = "\u0000";
+/** What people see in its place. */
+const VOLATILE = "…";
 
-function removeVolatile(text: string, folders: readonly string[]): string {
-  let stable = text;
+function removeVolatile(value: unknown, folders: readonly string[]): unknown {
+  if (typeof value !== "string") return value;
+  let stable = value;
   for (const folder of folders) stable = stable.replaceAll(folder, VOLATILE);
   for (const rule of VOLATILE_TEXTS) stable = stable.replace(rule, VOLATILE);
   return stable;
@@ -102,8 +101,9 @@ function removeVolatile(text: string, folders: readonly string[]): string {
 /** Secrets are masked in a recording, and not in a request. */
 const MASK = /\*{8,}/;
 
-function isSameButMasked(recorded: string, sent: string): boolean {
+function isSameButMasked(recorded: unknown, sent: unknown): boolean {
   if (recorded === sent) return true;
+  if (typeof recorded !== "string" || typeof sent !== "string") return false;
   const parts = recorded.split(MASK);
   const [first = ""] = parts;
   if (parts.length === 1 || !sent.startsWith(first)) return false;

@@ -3,7 +3,7 @@
 // requests are somebody else's then.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
-import { type Comparable, type Difference, findDifference, readComparable } from "./match.ts";
+import { type Difference, findDifference, readComparable } from "./match.ts";
 import type { RecordedExchange } from "./exchange.ts";
 import type { Recording } from "./store.ts";
 
@@ -27,7 +27,6 @@ interface Entry {
   readonly place: number;
   readonly route: string;
   isUsed: boolean;
-  body: Comparable | null;
 }
 
 export class Replay {
@@ -46,7 +45,6 @@ export class Replay {
       place: index + 1,
       route: nameRoute(exchange.request.method, exchange.request.target, exchange.transport),
       isUsed: false,
-      body: null,
     }));
   }
 
@@ -84,8 +82,8 @@ export class Replay {
     const sent = readComparable(body);
     const used = all.filter(({ isUsed }) => isUsed).toReversed();
     for (const entry of [...all.filter(({ isUsed }) => !isUsed), ...used]) {
-      entry.body ??= readComparable(this.#recording.readBody(entry.exchange.request.body));
-      const difference = findDifference(entry.body, sent);
+      const recorded = readComparable(this.#recording.readBody(entry.exchange.request.body));
+      const difference = findDifference(recorded, sent);
       if (difference === null) return entry;
       differences.set(entry, difference);
     }

@@ -19,7 +19,8 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\b1[6-9]\d{8}(?:\d{3}|\.\d+)?\b/g,
   // Durations.
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
-  // Folders of one run, one user or one machine.
+  // Folders of one run, one user or one machine. Claude Code names a project by its folder.
+  /\.claude\/projects\/[\w-]+/g,
   /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
   /\/(?:home|Users)\/[\w.-]+|\/root\b/g,
   /[A-Z]:\\+Users\\+[\w.-]+/g,

@@ -6,6 +6,7 @@ import {
   type BigIntStats,
   closeSync,
   existsSync,
+  fstatSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -174,12 +175,15 @@ export interface Recording {
   readonly readBody: (hashes: readonly string[]) => Buffer;
 }
 
+/** A text has no more. */
+const MAX_LINES_BYTES = 2 ** 29;
+
 /** Null: there is none. Throws ForeignFile if it is somebody else's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
   if (requireFolder(folder, OTHERS_WRITE) === null) return null;
   const path = join(folder, LINES);
   const lines = existsSync(path)
-    ? readOwned(path)
+    ? readOwned(path, MAX_LINES_BYTES)
         .toString()
         .split("\n")
         .filter((line) => line !== "")
@@ -189,21 +193,35 @@ export function openRecording(folder: string): Recording | null {
     folder,
     exchanges: exchanges.toSorted((a, b) => Date.parse(a.time) - Date.parse(b.time)),
     damaged: lines.length - exchanges.length,
-    readBody: (hashes) => Buffer.concat(hashes.map((hash) => readPiece(folder, hash))),
+    readBody: (hashes) => readBody(folder, hashes),
   };
 }
 
-function readPiece(folder: string, hash: string): Buffer {
-  const bytes = readOwned(join(folder, BODIES, hash.slice(0, 2), hash));
+/** Larger ones are not recorded. A piece may be named again and again. */
+const MAX_READ_BYTES = 2 ** 28;
+
+function readBody(folder: string, hashes: readonly string[]): Buffer {
+  let left = MAX_READ_BYTES;
+  const pieces = hashes.map((hash) => {
+    const piece = readPiece(folder, hash, left);
+    left -= piece.length;
+    return piece;
+  });
+  return Buffer.concat(pieces);
+}
+
+function readPiece(folder: string, hash: string, most: number): Buffer {
+  const bytes = readOwned(join(folder, BODIES, hash.slice(0, 2), hash), most);
   if (Bun.SHA256.hash(bytes, "hex") === hash) return bytes;
   throw new Error(`the body ${hash} of the recording was changed`);
 }
 
 /** A plain file that is not a link. Only its owner can put it into the folder. */
-function readOwned(path: string): Buffer {
+function readOwned(path: string, most: number): Buffer {
   if (lstatSync(path).isSymbolicLink()) throw new ForeignFile(`${path} is a link`);
   const fd = openPlain(path);
   try {
+    if (fstatSync(fd).size > most) throw new RangeError(`${path} has more than a recording may have`);
     return readFileSync(fd);
   } finally {
     closeSync(fd);

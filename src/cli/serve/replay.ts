@@ -1,6 +1,7 @@
 // `gateway serve --replay NAME`: answers from a recording, without network, config or account. Nothing is sent upstream, but
 // with `--until TURN`: later turns go to the gateway that runs with the config.
 
+import { setTimeout } from "node:timers/promises";
 import { pathOf } from "../../dialects/path.ts";
 import { type Ledger, openLedger } from "../../billing/ledger/ledger.ts";
 import { GENESIS, type LineDraft, lineSchema } from "../../billing/ledger/line.ts";
@@ -44,6 +45,8 @@ export interface ReplayFlags {
 }
 
 const LOOPBACK = "127.0.0.1";
+/** A timer has no more. */
+const MAX_WAIT_MS = 2 ** 31 - 1;
 const HOSTS = new OwnHosts(LOOPBACK);
 const DEFAULT_PORT = 4141;
 const NAMING = { relayPrefix: DEFAULT_RELAY_PREFIX, vendor: "goog" };
@@ -162,12 +165,18 @@ class ReplayServer {
       if (recorded === null) this.#passOn(exchange, body, dialect);
       else await this.#answer(exchange, id, recorded);
     } catch (error) {
-      const known =
-        error instanceof GatewayError ? error : new GatewayError("bad_request", getErrorMessage(error));
-      // Tools try again what may be a passing fault. This is none.
-      exchange.addReplyFields([["x-should-retry", "false"]]);
-      refuse(exchange, known, dialect, id);
+      refuse(exchange, this.#explain(error), dialect, id);
     }
+  }
+
+  /** Besides requests that are not in the recording: a recording that was changed, or a request that cannot be read. Tools do
+   *  not try again. */
+  #explain(error: unknown): GatewayError {
+    if (error instanceof GatewayError) return error;
+    const why = getErrorMessage(error);
+    printNote(`not answered: ${why}`);
+    this.#replay.misses += 1;
+    return new GatewayError("bad_request", `The replay cannot answer this: ${why}.`);
   }
 
   /** Null: it comes later. */
@@ -198,7 +207,7 @@ class ReplayServer {
   async #answer(exchange: Exchange, id: string, recorded: RecordedExchange): Promise<void> {
     const { status, fields, end, chunks } = recorded.response;
     const started = performance.now();
-    const kept = fields.filter(([name]) => !OWN_FIELDS.has(name));
+    const kept = fields.filter(([name]) => !OWN_FIELDS.has(name.toLowerCase()));
     const all: Field[] = [...kept, ["x-request-id", id], ["x-gateway-replayed", recorded.id]];
     const isStream = fields.some(
       ([name, value]) => name === "content-type" && value.startsWith("text/event-stream"),
@@ -221,7 +230,9 @@ class ReplayServer {
   }
 
   async #wait(started: number, at = 0): Promise<void> {
-    if (this.#options.pace === "recorded") await Bun.sleep(Math.max(0, at - (performance.now() - started)));
+    const ms = Math.min(at - (performance.now() - started), MAX_WAIT_MS);
+    // The end of the program does not wait for it.
+    if (this.#options.pace === "recorded" && ms > 0) await setTimeout(ms, undefined, { ref: false });
   }
 
   #upgrade(exchange: Exchange, id: string): void {
@@ -260,9 +271,7 @@ class ReplayServer {
       }
       this.#bill(this.#newId(), recorded);
     } catch (error) {
-      const known =
-        error instanceof GatewayError ? error : new GatewayError("internal", getErrorMessage(error));
-      peer.send({ kind: "text", bytes: writeErrorEvent(known, null) });
+      peer.send({ kind: "text", bytes: writeErrorEvent(this.#explain(error), null) });
     }
   }
 

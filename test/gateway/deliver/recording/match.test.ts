@@ -45,6 +45,11 @@ describe("two runs of a script send the same request, although they differ in", 
       prompt("temporary: /scratch/gateway-run-3U3YDc/.gemini/tmp"),
       prompt("temporary: /scratch/gateway-run-zz0000/.gemini/tmp"),
     ],
+    [
+      "Claude Code's name of a project",
+      prompt("memory: /home/ann/.claude/projects/-srv-one-app/memory/"),
+      prompt("memory: /home/runner/.claude/projects/-builds-7-app/memory/"),
+    ],
     ["a member for a clock", prompt("a", { duration_ms: 3 }), prompt("a", { duration_ms: 99 })],
     [
       "the user's id",
@@ -79,6 +84,14 @@ describe("a request is another one, and the first part that differs has a name:"
   test.each(pairs)("%s", (path, recorded, sent) => {
     expect(compare(recorded, sent)).toBe(path);
   });
+});
+
+test("what is shown of a difference is what differs, and not a clock before it", () => {
+  const [one, other] = ["at 10:00:00 Hello", "at 11:30:00 Goodbye"].map((text) =>
+    readComparable(Buffer.from(JSON.stringify(prompt(text)))),
+  );
+  if (one === undefined || other === undefined) throw new Error("nothing to compare");
+  expect(findDifference(one, other)).toMatchObject({ recorded: "at … Hello", sent: "at … Goodbye" });
 });
 
 test("bodies that are no JSON are the same only byte for byte", () => {

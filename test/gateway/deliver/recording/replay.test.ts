@@ -8,6 +8,7 @@ import { join } from "node:path";
 import OpenAi from "openai";
 import { parse } from "yaml";
 import { getErrorMessage } from "../../../../src/lib/errors.ts";
+import { openRecording } from "../../../../src/recording/store.ts";
 import { verifyLedger } from "../../../../src/billing/verify/verify.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { PROGRAM } from "../../../harness/program.ts";
@@ -121,6 +122,48 @@ test("a request that is not in the recording is an error that names what differs
   expect([status, printed.match(/not in the recording: POST/g)?.length]).toEqual([1, 1]);
   // A log has no prompts.
   expect(printed).not.toContain("Goodbye");
+});
+
+/** A copy of the recording, whose lines and pieces a test may change. Sends the request of its first stream. */
+function copyRecording() {
+  const copy = makeTempFolder();
+  cpSync(folder, copy.join("copy"), { recursive: true });
+  const recording = openRecording(copy.join("copy"));
+  const stream = recording?.exchanges.find(({ response }) => response.chunks.length > 2);
+  if (recording === null || stream === undefined) throw new Error("the recording has no stream");
+  const body = recording.readBody(stream.request.body);
+  const send = (url: string): Promise<Response> =>
+    fetch(url + stream.request.target, { method: "POST", body });
+  return { copy, path: copy.join("copy"), stream, send };
+}
+
+test("--pace recorded sends each chunk at its time, --pace fast at once, and the end of a replay waits for none", async () => {
+  const { copy, path, stream, send } = copyRecording();
+  const [first, ...others] = stream.response.chunks;
+  const chunks = [first, ...others.map(([, size]) => [3_600_000, size])];
+  const late = { ...stream, response: { ...stream.response, chunks } };
+  writeFileSync(join(path, "exchanges.jsonl"), JSON.stringify(late));
+  const slow = await startReplay(path, "--pace", "recorded");
+  const reader = (await send(slow.url)).body?.getReader();
+  expect((await reader?.read())?.value).toHaveLength(first?.[1] ?? 0);
+  expect((await slow.stop()).status).toBe(0);
+  await reader?.read().catch(() => null);
+  const fast = await startReplay(path, "--pace", "fast");
+  const sizes = stream.response.chunks.map(([, size]) => size);
+  expect((await (await send(fast.url)).bytes()).length).toBe(sizes.reduce((sum, size) => sum + size));
+  await fast.stop();
+  copy.remove();
+});
+
+test("a recording that was changed answers with an error, and the exit status says so", async () => {
+  const { copy, path, stream, send } = copyRecording();
+  const [hash = ""] = stream.response.body;
+  writeFileSync(join(path, "bodies", hash.slice(0, 2), hash), "other");
+  const replay = await startReplay(path);
+  const answer = await send(replay.url);
+  expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("was changed")]);
+  expect((await replay.stop()).status).toBe(1);
+  copy.remove();
 });
 
 test.each([

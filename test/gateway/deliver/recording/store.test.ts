@@ -9,6 +9,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
@@ -141,6 +142,16 @@ test("a body that was changed is refused", () => {
     writeFileSync(path, readFileSync(path, "utf8").replace("yes", "no!"));
   const { exchanges, readBody } = read(folder.path);
   expect(() => readBody(exchanges[0]?.response.body ?? [])).toThrow("was changed");
+});
+
+test.each(["exchanges.jsonl", "a body"])("a recording whose %s is larger than memory is refused", (what) => {
+  using folder = makeTempFolder();
+  new RecordingWriter(folder.path, "run", GIB).write(exchange("req_1", "{}"));
+  const [body = ""] = listFiles(folder.join("run/bodies"));
+  truncateSync(what === "a body" ? body : folder.join("run", what), 5 * GIB);
+  expect(() =>
+    read(folder.path).exchanges.map(({ request }) => read(folder.path).readBody(request.body)),
+  ).toThrow("more than a recording may have");
 });
 
 test("a line that names a file elsewhere is no exchange", () => {
