@@ -20,7 +20,7 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   // Durations.
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
   // Folders of one run, one user or one machine. Claude Code names a project by its folder.
-  /\.claude\/projects\/[\w-]+/g,
+  /(?:\.claude\/projects|\/claude-\d+)\/[\w-]+/g,
   /(?:\/private)?\/(?:tmp|var\/folders\/\w+\/\w+\/T)\/[\w.-]+/g,
   /\/(?:home|Users)\/[\w.-]+|\/root\b/g,
   /[A-Z]:\\+Users\\+[\w.-]+/g,

@@ -47,8 +47,8 @@ describe("two runs of a script send the same request, although they differ in", 
     ],
     [
       "Claude Code's name of a project",
-      prompt("memory: /home/ann/.claude/projects/-srv-one-app/memory/"),
-      prompt("memory: /home/runner/.claude/projects/-builds-7-app/memory/"),
+      prompt("memory: /home/ann/.claude/projects/-srv-one-app/memory/, /tmp/claude-0/-srv-one-app/tasks"),
+      prompt("memory: /home/me/.claude/projects/-builds-7-app/memory/, /tmp/claude-501/-builds-7-app/tasks"),
     ],
     ["a member for a clock", prompt("a", { duration_ms: 3 }), prompt("a", { duration_ms: 99 })],
     [

@@ -12,8 +12,10 @@ import { openRecording } from "../../../../src/recording/store.ts";
 import { verifyLedger } from "../../../../src/billing/verify/verify.ts";
 import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
 import { PROGRAM } from "../../../harness/program.ts";
+import { runProcess } from "../../../cli/driving.ts";
 import { makeTempFolder, readLedger, type TempFolder } from "../../../harness/temp.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
+import { openSocket } from "../../../harness/web-socket.ts";
 import { startReplay } from "../../../harness/upstreams/recording.ts";
 
 let home: TempFolder;
@@ -71,21 +73,11 @@ async function runScript(
 
 /** A response over a WebSocket. */
 async function talk(url: string, key: string): Promise<string> {
-  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/responses`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
-  const ended = Promise.withResolvers<string>();
-  const seen: string[] = [];
-  socket.addEventListener("open", () =>
-    socket.send(JSON.stringify({ type: "response.create", model: "gpt-5.4", input: "Hello over a socket" })),
-  );
-  socket.addEventListener("message", ({ data }) => {
-    seen.push(String(data));
-    if (/"type":"(response\.completed|error)"/.test(String(data))) socket.close();
-  });
-  socket.addEventListener("close", () => ended.resolve(seen.join("\n")));
-  socket.addEventListener("error", () => ended.reject(new Error("the WebSocket failed")));
-  return ended.promise;
+  const socket = await openSocket(Number(new URL(url).port), key);
+  socket.send({ type: "response.create", model: "gpt-5.4", input: "Hello over a socket" });
+  await socket.next("response.completed");
+  socket.close();
+  return socket.texts.join("\n");
 }
 
 const amountsOf = (lines: readonly Record<string, unknown>[]) =>
@@ -129,7 +121,8 @@ function copyRecording() {
   const copy = makeTempFolder();
   cpSync(folder, copy.join("copy"), { recursive: true });
   const recording = openRecording(copy.join("copy"));
-  const stream = recording?.exchanges.find(({ response }) => response.chunks.length > 2);
+  // The second request is a stream.
+  const stream = recording?.exchanges[1];
   if (recording === null || stream === undefined) throw new Error("the recording has no stream");
   const body = recording.readBody(stream.request.body);
   const send = (url: string): Promise<Response> =>
@@ -139,18 +132,20 @@ function copyRecording() {
 
 test("--pace recorded sends each chunk at its time, --pace fast at once, and the end of a replay waits for none", async () => {
   const { copy, path, stream, send } = copyRecording();
-  const [first, ...others] = stream.response.chunks;
-  const chunks = [first, ...others.map(([, size]) => [3_600_000, size])];
+  const length = stream.response.chunks.reduce((sum, [, size]) => sum + size, 0);
+  const chunks = [
+    [0, 10],
+    [3_600_000, length - 10],
+  ];
   const late = { ...stream, response: { ...stream.response, chunks } };
   writeFileSync(join(path, "exchanges.jsonl"), JSON.stringify(late));
   const slow = await startReplay(path, "--pace", "recorded");
   const reader = (await send(slow.url)).body?.getReader();
-  expect((await reader?.read())?.value).toHaveLength(first?.[1] ?? 0);
+  expect((await reader?.read())?.value).toHaveLength(10);
   expect((await slow.stop()).status).toBe(0);
   await reader?.read().catch(() => null);
   const fast = await startReplay(path, "--pace", "fast");
-  const sizes = stream.response.chunks.map(([, size]) => size);
-  expect((await (await send(fast.url)).bytes()).length).toBe(sizes.reduce((sum, size) => sum + size));
+  expect(await (await send(fast.url)).bytes()).toHaveLength(length);
   await fast.stop();
   copy.remove();
 });
@@ -220,14 +215,6 @@ describe("with --until, a replay goes on at the gateway that runs with the confi
     expect(gateway.ledger()).toHaveLength(3);
   });
 
-  test("a request that the recording has after that turn is live, also if it comes early", async () => {
-    const replay = await until(2);
-    const answer = await ask(replay.url, 3);
-    expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, false]);
-    await answer.text();
-    await replay.stop();
-  });
-
   test.each([
     ["a turn that the recording does not have", ["--until", "4"], "the recording has the requests 1 to 3"],
     ["what is no turn", ["--until", "0"], "the number of a request"],
@@ -243,20 +230,20 @@ describe("with --until, a replay goes on at the gateway that runs with the confi
 
   test("later turns get the channel of the real key, and are charged in the real ledger", async () => {
     const replay = await until(2);
+    // What the recording has after that turn is live also if it comes early.
+    expect((await ask(replay.url, 3, "any-key")).status).toBe(401);
     for (const turns of [1, 2]) {
       const answer = await ask(replay.url, turns, "any-key");
       expect([answer.status, answer.headers.has("x-gateway-replayed")]).toEqual([200, true]);
       await answer.text();
     }
-    expect((await ask(replay.url, 3, "any-key")).status).toBe(401);
     const live = await ask(replay.url, 3);
     expect([live.status, live.headers.has("x-gateway-replayed")]).toEqual([200, false]);
     expect(await live.text()).toContain("message_stop");
     await (await ask(replay.url, 9)).text();
     gateway.signal("SIGTERM");
     await gateway.exited;
-    // Three were recorded, and one was early.
-    const lines = gateway.ledger().slice(4);
+    const lines = gateway.ledger().slice(3);
     expect(lines).toHaveLength(2);
     for (const line of lines) {
       expect(line).toMatchObject({ key: "messages", outcome: "complete" });
@@ -272,21 +259,13 @@ describe("with --until, a replay goes on at the gateway that runs with the confi
 test.each(["--pace fast", "--ledger x.jsonl", "--until 1"])(
   "%s without --replay is a mistake",
   async (flag) => {
-    const words = [...PROGRAM, "serve", ...flag.split(" ")];
-    const child = Bun.spawn(words, { stdout: "ignore", stderr: "pipe" });
-    expect([await child.stderr.text(), await child.exited]).toEqual([
-      expect.stringContaining("belongs to --replay"),
-      2,
-    ]);
+    const { stderr, status } = await runProcess({ folder: home.path }, "serve", ...flag.split(" "));
+    expect([stderr, status]).toEqual([expect.stringContaining("belongs to --replay"), 2]);
   },
 );
 
 test("`recordings export` writes a HAR document with every request, and no key", async () => {
-  const child = Bun.spawn([...PROGRAM, "recordings", "export", folder, "--har"], {
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const text = await new Response(child.stdout).text();
+  const { stdout: text } = await runProcess({ folder: home.path }, "recordings", "export", folder, "--har");
   const { log } = JSON.parse(text);
   expect(log).toMatchObject({ version: "1.2", creator: { name: "gateway" } });
   expect(log.entries.length).toBe(6);
@@ -310,19 +289,9 @@ test("`gateway run --record` records this run, and no other request of the same 
   try {
     const runOnce = async (...flags: string[]): Promise<string> => {
       const words = ["run", "--url", gateway.url, ...flags, "anthropic", process.execPath, "-e", ONE_REQUEST];
-      const env = {
-        ...process.env,
-        GATEWAY_CONFIG: undefined,
-        GATEWAY_KEY: keyOf("messages"),
-        XDG_CONFIG_HOME: home.join("none"),
-      };
-      const child = Bun.spawn([...PROGRAM, ...words], {
-        stdin: "ignore",
-        stdout: "pipe",
-        stderr: "pipe",
-        env,
-      });
-      return (await new Response(child.stdout).text()) + (await new Response(child.stderr).text());
+      const env = { ...process.env, GATEWAY_CONFIG: home.join("none"), GATEWAY_KEY: keyOf("messages") };
+      const { stdout, stderr } = await runProcess({ folder: home.path, env }, ...words);
+      return stdout + stderr;
     };
     expect(await runOnce("--record", "one-run")).toMatch(/200[^]*recorded: 1 request in/);
     expect(await runOnce()).toMatch(/^200\n/);
