@@ -18,6 +18,7 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\b\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AP]M)?\b/g,
   /\b1[6-9]\d{8}(?:\d{3}|\.\d+)?\b/g,
   // Durations.
+  /\b(?:duration|elapsed)(?:_ms|_s)?: ?\d+(?:\.\d+)?/g,
   /\b\d+(?:\.\d+)? ?(?:ms|milliseconds|seconds|secs|s|minutes|min)\b/g,
   // Folders of one run, one user or one machine. Claude Code names a project by its folder.
   /(?:\.claude\/projects|\/claude-\d+)\/[\w-]+/g,

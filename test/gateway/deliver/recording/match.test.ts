@@ -22,7 +22,7 @@ describe("two runs of a script send the same request, although they differ in", 
     ["a day", prompt("Today's date is 2026-11-23."), prompt("Today's date is 2027-01-02.")],
     ["a day in words", prompt("It is Monday, November 23, 2026"), prompt("It is Tuesday, January 5, 2027")],
     ["a moment", prompt("at 2026-11-23T21:00:00.123Z"), prompt("at 2026-11-24T07:10:09Z")],
-    ["a duration", prompt("took 12ms and 3.5 seconds"), prompt("took 345ms and 10 seconds")],
+    ["a duration", prompt("12ms, 3.5 seconds, duration_ms: 7"), prompt("345ms, 10 seconds, duration_ms: 99")],
     ["a temporary folder", prompt("ls /tmp/run-a1b2/src"), prompt("ls /tmp/run-zzz/src")],
     ["the user's folder", prompt("/home/ann/app/x.ts"), prompt("/home/runner/app/x.ts")],
     [
