@@ -35,56 +35,29 @@ export function findDifference(recorded: Comparable, sent: Comparable): Differen
   if (recorded.text === sent.text) return null;
   if (recorded.value === undefined || sent.value === undefined)
     return describe("the body", 0, recorded.text, sent.text);
-  return new Comparison(recorded, sent).compare();
-}
-
-class Comparison {
-  readonly #recorded: Comparable;
-  readonly #sent: Comparable;
-  #equal = 0;
-
-  constructor(recorded: Comparable, sent: Comparable) {
-    this.#recorded = recorded;
-    this.#sent = sent;
-  }
-
-  compare(): Difference | null {
-    return this.#compare(this.#recorded.value, this.#sent.value, "");
-  }
-
-  #compare(recorded: unknown, sent: unknown, path: string): Difference | null {
-    if (Array.isArray(recorded) && Array.isArray(sent)) return this.#compareLists(recorded, sent, path);
-    if (isObject(recorded) && isObject(sent)) return this.#compareObjects(recorded, sent, path);
-    if (recorded !== sent) {
-      const one = removeVolatile(recorded, this.#recorded.folders);
-      const other = removeVolatile(sent, this.#sent.folders);
-      if (!isSameButMasked(one, other)) return describe(path, this.#equal, one, other);
+  let equal = 0;
+  const compare = (one: unknown, other: unknown, path: string): Difference | null => {
+    const isList = Array.isArray(one) && Array.isArray(other);
+    if (isList || (isObject(one) && isObject(other))) {
+      for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+        if (VOLATILE_MEMBERS.some((rule) => rule.test(name))) continue;
+        const place = isList ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+        const found = compare(Reflect.get(one, name), Reflect.get(other, name), place);
+        if (found !== null) return found;
+      }
+      return null;
     }
-    this.#equal += 1;
-    return null;
-  }
-
-  #compareLists(recorded: readonly unknown[], sent: readonly unknown[], path: string): Difference | null {
-    const length = Math.max(recorded.length, sent.length);
-    for (let index = 0; index < length; index += 1) {
-      const found = this.#compare(recorded[index], sent[index], `${path}[${index}]`);
-      if (found !== null) return found;
+    if (one !== other) {
+      const [stable, stableSent] = [
+        removeVolatile(one, recorded.folders),
+        removeVolatile(other, sent.folders),
+      ];
+      if (!isSameButMasked(stable, stableSent)) return describe(path, equal, stable, stableSent);
     }
+    equal += 1;
     return null;
-  }
-
-  #compareObjects(
-    recorded: Readonly<Record<string, unknown>>,
-    sent: Readonly<Record<string, unknown>>,
-    path: string,
-  ): Difference | null {
-    for (const name of new Set([...Object.keys(recorded), ...Object.keys(sent)])) {
-      if (VOLATILE_MEMBERS.some((rule) => rule.test(name))) continue;
-      const found = this.#compare(recorded[name], sent[name], path === "" ? name : `${path}.${name}`);
-      if (found !== null) return found;
-    }
-    return null;
-  }
+  };
+  return compare(recorded.value, sent.value, "");
 }
 
 /** What people see in its place. */
