@@ -248,6 +248,9 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, ...flags, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
+      // The key is for the gateway. Claude Code adds its own fields to this request, too, wherever the gateway is.
+      const told = through.filter((request) => JSON.stringify(request).includes(`sk-test-${group}`));
+      expect(told.filter(({ target }) => !target.startsWith("/api/claude_cli/bootstrap?"))).toEqual([]);
       const places = compareRequests(direct, through);
       // Its purpose is that the tool itself sends the same.
       const isTransparent = flags.includes("--transparent");
