@@ -11,19 +11,21 @@ export interface Bug {
   readonly name: string;
   readonly from: string;
   readonly to: string;
-  /** Of a thousand runs with random seeds, how many show it. `planted/main.ts --rate` counts that. 0: not measured yet. */
+  /** Of a thousand runs with random seeds, how many show it. `planted/main.ts --rate` counts that. */
   readonly perThousand: number;
+  /** How many seeds the rate is from, if they were few. */
+  readonly seeds?: number;
 }
 
 /** How likely it was that so many runs find each bug, the least likely first. */
 export function describeChances(runs: number): string[] {
-  const chances = BUGS.filter(({ perThousand }) => perThousand > 0).map(({ name, perThousand }) => ({
-    name,
+  const chances = BUGS.map(({ name, perThousand, seeds }) => ({
+    text: seeds === undefined ? name : `${name} (a rate from ${seeds} seeds)`,
     chance: 1 - (1 - perThousand / 1000) ** runs,
   }));
   return chances
     .toSorted((a, b) => a.chance - b.chance)
-    .map(({ name, chance }) => `${(100 * chance).toFixed(0).padStart(5)} %  ${name}`);
+    .map(({ text, chance }) => `${(100 * chance).toFixed(0).padStart(5)} %  ${text}`);
 }
 
 export const BUGS: readonly Bug[] = readFileSync(join(import.meta.dir, "bugs.jsonl"), "utf8")
