@@ -26,6 +26,7 @@ import type { Request } from "../request.ts";
 import { askForUsage } from "../../dialects/formats/chat.ts";
 import { type Crossed, cross } from "../upstream/crossing.ts";
 import { convertedFields, overrideFields, requestFields } from "../upstream/headers.ts";
+import { fieldsBesideLogin } from "../upstream/login.ts";
 import { markHop } from "../upstream/self-call.ts";
 import { type KnownSecrets, secretsOf } from "../intake/known-secrets.ts";
 import { readLogin, upstreamPath } from "../intake/login.ts";
@@ -82,7 +83,8 @@ function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
   const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
-  const own = requestFields(r.exchange.fields, keepEncoding, secrets);
+  const brought = r.login === null ? r.exchange.fields : fieldsBesideLogin(r);
+  const own = requestFields(brought, keepEncoding, secrets);
   const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
   return { path: renamePath(r, candidate) + r.query, body, fields };
 }
@@ -102,7 +104,7 @@ export function sendCrossed(
   secrets: KnownSecrets,
 ): Sent {
   const { channel } = candidate;
-  const own = convertedFields(r.exchange.fields, secrets);
+  const own = convertedFields(fieldsBesideLogin(r), secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
   own.addAll(markHop(r.exchange, addressOf(channel).origin));
   return { path, body, fields: overrideFields(own, channel.headers) };

@@ -4,13 +4,15 @@
 import type { Payer } from "../../billing/ledger/line.ts";
 import type { Group } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { Fields } from "../../lib/http1/fields.ts";
 import type { Field, UpstreamResponse } from "../../lib/http1/types.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { omit } from "../intake/client.ts";
 import type { SecretHolder } from "../intake/known-secrets.ts";
-import { holdsSecret } from "./redact.ts";
+import { holdsSecret, redactFields } from "./redact.ts";
 
+const NO_CHANNEL: SecretHolder = { credential: "", headers: [] };
 const MAX_LOGINS = 4;
 /** To find a login takes tables that take ten milliseconds to build. They are in memory for this long after a request. */
 const FORGET_MS = 60_000;
@@ -54,7 +56,7 @@ export function readPayer(response: Pick<UpstreamResponse, "status" | "field">):
 
 /** Whether a text has a piece of the request's login. */
 export function findLogin(r: Bringing): (text: string | null) => boolean {
-  const [channel = { credential: "", headers: [] }] = r.group.channels;
+  const [channel = NO_CHANNEL] = r.group.channels;
   const secrets = secretHolderOf(channel, r);
   return (text) => text !== null && holdsSecret(text, secrets);
 }
@@ -65,6 +67,11 @@ export function refuseLogin(
 ): void {
   if ([r.body.model, r.target.path, r.query].some(findLogin(r)))
     throw new GatewayError("bad_request", "The request has its login where a model or a path should be.");
+}
+
+/** What the request brought, without the fields that hold its login, in their names too. */
+export function fieldsBesideLogin(r: Bringing & Pick<ClientCall, "exchange">): Fields {
+  return redactFields(r.exchange.fields, secretHolderOf(NO_CHANNEL, r), 400);
 }
 
 /** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */

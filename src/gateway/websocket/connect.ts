@@ -10,9 +10,11 @@ import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { secretsOf } from "../intake/known-secrets.ts";
+import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate, Match } from "../intake/match.ts";
 import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
 import { requestFields, responseFields } from "../upstream/headers.ts";
+import { fieldsBesideLogin } from "../upstream/login.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { redactFailure, redactFields } from "../upstream/redact.ts";
 
@@ -47,7 +49,8 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
   const { key, fields } = startHandshake();
-  const own = requestFields(call.exchange.fields, false, secretsOf(gateway.catalog));
+  call.login = findOwnLogin(call, gateway.catalog);
+  const own = requestFields(fieldsBesideLogin(call), false, secretsOf(gateway.catalog));
   const started = gateway.client.upgrade({
     origin,
     target: basePath + call.target.path + call.query,

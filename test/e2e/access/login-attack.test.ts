@@ -263,6 +263,15 @@ test("nothing of a login is in an error, the log, a file, a trace, a process's t
     shown.push([words, stdout + stderr]);
   }
   home.remove();
+  // A login goes to its own vendor, in its own place; what a prompt says goes upstream, too.
+  for (const { target, fields } of upstream.requests)
+    shown.push([
+      "the upstream",
+      [
+        target,
+        ...fields.filter(([name]) => !/^(?:authorization|chatgpt-account-id)$/i.test(name)).flat(),
+      ].join("\n"),
+    ]);
   shown.push(
     ["log", gateway.stdout()],
     ["stderr", gateway.stderr()],
