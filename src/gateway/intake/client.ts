@@ -7,7 +7,6 @@ import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 import { findRepeats, secretsOf } from "./known-secrets.ts";
@@ -101,16 +100,16 @@ function readNamed({ field }: ClientSource): string | undefined {
 export function readSender({ exchange }: UnroutedCall, catalog: Catalog): ClientIdentity {
   const source: ClientSource = { field: (name) => exchange.field(name), member: () => undefined };
   const { holds } = findRepeats(exchange);
-  return omit(withoutSecrets(readClient(source), source, catalog), exchange, holds);
+  return omit(withoutSecrets(readClient(source), source, catalog), source, holds);
 }
 
 /** Without what holds a secret, or was read from what does. */
 export function omit(
   client: ClientIdentity,
-  exchange: Pick<Exchange, "field">,
+  { field }: Pick<ClientSource, "field">,
   holds: (text: string) => boolean,
 ): ClientIdentity {
-  const names = TOOL_FIELDS.map((name) => exchange.field(name) ?? "");
+  const names = TOOL_FIELDS.map((name) => field(name) ?? "");
   const isKept = ([name, text]: [string, unknown]): boolean =>
     typeof text !== "string" || ![text, ...(name === "tool" ? names : [])].some(holds);
   return Object.fromEntries(Object.entries(client).filter(isKept));
@@ -142,19 +141,7 @@ const TOOL_FIELDS = ["user-agent", "x-gateway-tool"] as const;
 
 function withoutSecrets(client: ClientIdentity, source: ClientSource, catalog: Catalog): ClientIdentity {
   const secrets = secretsOf(catalog);
-  const { tool, session, agent, parent, label } = client;
-  const names = TOOL_FIELDS.map((name) => source.field(name));
-  for (const text of [...names, session, agent, parent, label]) {
-    if (text === undefined || !secrets.holds(text)) continue;
-    return {
-      tool: names.some((name) => secrets.holds(name ?? "")) ? undefined : tool,
-      session: secrets.allow(session),
-      agent: secrets.allow(agent),
-      parent: secrets.allow(parent),
-      label: secrets.allow(label),
-    };
-  }
-  return client;
+  return omit(client, source, (text) => secrets.holds(text));
 }
 
 /** Ids are short. A longer member holds something else. */

@@ -76,5 +76,5 @@ export function fieldsBesideLogin(r: Bringing & Pick<ClientCall, "exchange">): F
 
 /** Nothing that a request says of itself may hold its login: it would be in the ledger and in the log. */
 export function keepLoginOut(r: Bringing & ClientCall): void {
-  r.client = omit(r.client, r.exchange, findLogin(r));
+  r.client = omit(r.client, { field: (name) => r.exchange.field(name) }, findLogin(r));
 }
