@@ -21,6 +21,7 @@ import { openTransparent } from "./transparent/transparent.ts";
 import { chooseMainModel } from "./programs/model-choice.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
+import { findStart } from "./shim.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
@@ -229,7 +230,7 @@ async function runProgram(program: string, args: readonly string[], env: NodeJS.
   const ignore = (): void => {};
   for (const signal of FORWARDED_SIGNALS) process.on(signal, pass);
   for (const signal of TERMINAL_SIGNALS) process.on(signal, process.stdin.isTTY ? ignore : pass);
-  const child = Bun.spawn([program, ...args], {
+  const child = Bun.spawn([...findStart(program), ...args], {
     env,
     stdin: "inherit",
     stdout: "inherit",
