@@ -28,6 +28,8 @@ class Gateway < Formula
 
   def install
     bin.install Dir["gateway-*"].first => "gateway"
+    # It was downloaded as a plain file, and is started below.
+    chmod 0755, bin/"gateway"
     generate_completions_from_executable(bin/"gateway", "completions")
   end
 

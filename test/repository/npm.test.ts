@@ -152,6 +152,8 @@ describe("the Homebrew formula and the Scoop manifest", () => {
     expect(formula).toContain('version "1.2.3"');
     expect(formula).toContain("somebody/gateway/releases/download/v1.2.3/gateway-darwin-arm64");
     expect(formula).toContain(`sha256 "${"3".repeat(64)}"`);
+    // Homebrew downloads a plain file, which nobody may start.
+    expect(formula).toMatch(/chmod 0755, bin\/"gateway"\n *generate_completions_from_executable/);
     const manifest: unknown = JSON.parse(fillIn(read("scoop.json"), values));
     expect(manifest).toMatchObject({ version: "1.2.3", architecture: { "64bit": { hash: "4".repeat(64) } } });
   });
