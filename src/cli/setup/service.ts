@@ -207,7 +207,7 @@ export async function restartWhenIdle(): Promise<void> {
   const system = findSystem();
   if (!existsSync(system.path) || !system.isRunning()) {
     for (const { pid } of gateways)
-      printNote(`The gateway of process ${pid} runs the version before until it is started again.`);
+      printNote(`The gateway of process ${pid} goes on with the version that it was started with.`);
     return;
   }
   const command = system.restart.map((words) => words.map((word) => quoteWord(word)).join(" ")).join(" && ");
@@ -219,7 +219,7 @@ export async function restartWhenIdle(): Promise<void> {
     await Bun.sleep(IDLE_PAUSE_MS);
   }
   system.restart.forEach(runOrFail);
-  printNote("The service runs the new version.");
+  printNote("The service has been started again, with this version.");
 }
 
 const IDLE_PAUSE_MS = 250;

@@ -71,7 +71,7 @@ export async function readKeychain(
         if (value !== null) return [KEYCHAIN + name, value];
         return [
           LACK + name,
-          `the keychain has no credential "${name}": \`gateway credentials set ${name}\` stores it`,
+          `the keychain has no credential "${name}", or stays locked: \`gateway credentials set ${name}\` stores it`,
         ];
       } catch (error) {
         return [LACK + name, getErrorMessage(error)];

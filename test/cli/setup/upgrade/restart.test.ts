@@ -53,7 +53,7 @@ test.skipIf(process.platform !== "linux")(
       leave.abort();
     }
     expect(await child.exited).toBe(0);
-    expect(said).toContain("The service runs the new version.");
+    expect(said).toContain("The service has been started again, with this version.");
     expect(readFileSync(asked, "utf8")).toEndWith("--user restart gateway.service\n");
     await gateway.stop();
     upstream.stop();
