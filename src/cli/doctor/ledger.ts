@@ -121,7 +121,7 @@ function findHolder(path: string, running: RunningGateway | null): Finding | nul
     return bad(
       "ledger",
       `process ${holder.pid} has been writing it since ${holder.since}, but does not answer`,
-      `kill ${holder.pid}`,
+      PLATFORM.end(holder.pid),
     );
   }
 }

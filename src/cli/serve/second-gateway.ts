@@ -4,6 +4,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import { getErrorCode } from "../../lib/errors.ts";
 import { isGateway } from "../doctor/port.ts";
 import { LockHeld } from "../../lib/files/file-lock.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { findRunning, formatBaseUrl } from "../access/running.ts";
 import { fail } from "../terminal/terminal.ts";
 
@@ -23,7 +24,7 @@ export async function explainStartFailure(error: unknown, { ledger, listen }: Ca
   const by = holder === null ? "another process" : `process ${holder.pid} since ${holder.since}`;
   const running = await findRunning(ledgerPath, REPLY_MS);
   const what = `The ledger ${ledgerPath} is being written by ${by}`;
-  const stop = holder === null ? "stop it" : `stop it with \`kill ${holder.pid}\``;
+  const stop = holder === null ? "stop it" : `stop it with \`${PLATFORM.end(holder.pid)}\``;
   const another = "For a second gateway, set another `ledger.path` and port in its config.";
   return fail(
     running === null

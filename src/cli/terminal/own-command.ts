@@ -3,7 +3,7 @@
 // author's package.
 
 import { realpathSync } from "node:fs";
-import { basename, delimiter, dirname, join, relative, resolve } from "node:path";
+import { basename, delimiter, dirname, join, relative, resolve, sep } from "node:path";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 
 export interface ProgramStart {
@@ -58,5 +58,5 @@ function isSameFile(found: string | null, file: string): boolean {
 function shorten(file: string, folder: string): string {
   const near = relative(folder, file);
   if (near.startsWith("..") || resolve(folder, near) !== file) return quoteWord(file);
-  return quoteWord(near.includes("/") || near.includes("\\") ? near : `./${near}`);
+  return quoteWord(near.includes("/") || near.includes("\\") ? near : `.${sep}${near}`);
 }

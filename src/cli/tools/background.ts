@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { stateFolder } from "../../config/file/find.ts";
 import type { LoadedConfig } from "../../config/file/load.ts";
 import { openOwn } from "../../lib/files/own-file.ts";
+import { PLATFORM } from "../../lib/files/platform.ts";
 import { askYes, canPrompt, fail, printNote } from "../terminal/terminal.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 
@@ -36,7 +37,9 @@ async function startInBackground({ path, catalog }: LoadedConfig): Promise<Addre
     const running = await findRunning(catalog.ledger.path);
     if (running !== null) {
       const base = formatBaseUrl(running.address);
-      printNote(`The gateway runs on ${base} (process ${pid}; \`kill ${pid}\` stops it). Its log: ${log}`);
+      printNote(
+        `The gateway runs on ${base} (process ${pid}; \`${PLATFORM.end(pid)}\` stops it). Its log: ${log}`,
+      );
       return running.address;
     }
     await Bun.sleep(30);

@@ -15,6 +15,8 @@ interface Platform {
   readonly noBlock: number;
   /** The command by which the user keeps others out of a file. */
   keepOut(path: string): string;
+  /** The command by which the user ends a process. */
+  end(pid: number): string;
 }
 
 const POSIX: Platform = {
@@ -24,6 +26,7 @@ const POSIX: Platform = {
   noFollow: constants.O_NOFOLLOW,
   noBlock: constants.O_NONBLOCK,
   keepOut: (path) => `chmod 600 ${quoteWord(path)}`,
+  end: (pid) => `kill ${pid}`,
 };
 
 /** It has neither flag. There, a file is compared with its path before and after opening. */
@@ -34,6 +37,7 @@ const WINDOWS: Platform = {
   noFollow: 0,
   noBlock: 0,
   keepOut: (path) => `icacls ${quoteWord(path)} /inheritance:r /grant:r "%USERNAME%:F"`,
+  end: (pid) => `taskkill /F /PID ${pid}`,
 };
 
 export const PLATFORM: Platform = process.platform === "win32" ? WINDOWS : POSIX;

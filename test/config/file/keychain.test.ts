@@ -52,7 +52,10 @@ describe("a credential in the keychain", () => {
     const { catalog } = checkConfigText(TEXT, "/x/gateway.yaml", { ...VALUE, ...read });
     expect([...catalog.channels.values()].map(({ lack, disabled }) => [lack, disabled])).toEqual([
       ["the keychain did not answer in 0.02 s: unlock it, and start again", true],
-      ['the keychain has no credential "other", or stays locked: `gateway credentials set other` stores it', true],
+      [
+        'the keychain has no credential "other", or stays locked: `gateway credentials set other` stores it',
+        true,
+      ],
       [null, false],
     ]);
     expect(catalog.groups.get("all")?.channels.map(({ name }) => name)).toEqual(["c"]);
