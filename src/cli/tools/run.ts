@@ -21,7 +21,7 @@ import { openTransparent } from "./transparent/transparent.ts";
 import { chooseMainModel } from "./programs/model-choice.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
-import { findStart } from "./shim.ts";
+import { findStart } from "./environment/shim.ts";
 
 export interface RunFlags extends ToolFlags {
   readonly yes?: true;
