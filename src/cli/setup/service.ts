@@ -138,9 +138,7 @@ export function installUnit(flags: InstallFlags): void {
   warnOfMissingVariables(spec);
   const commands = [...system.reload, ...system.enable];
   if (flags.enable !== true) {
-    printNote(
-      `The service is off. To start it now and at every login: ${commands.map((words) => words.map(quoteWord).join(" ")).join(" && ")}`,
-    );
+    printNote(`The service is off. To start it now and at every login: ${writeCommands(commands)}`);
     return;
   }
   commands.forEach(runOrFail);
@@ -200,6 +198,7 @@ export function showStatus(flags: StatusFlags): void {
 }
 
 const IDLE_WAIT_MS = 10 * 60_000;
+const IDLE_PAUSE_MS = 250;
 
 /** After an upgrade: what runs goes on with the version that it was started with. Streams are not cut for it. */
 export async function restartWhenIdle(): Promise<void> {
@@ -210,30 +209,27 @@ export async function restartWhenIdle(): Promise<void> {
       printNote(`The gateway of process ${pid} goes on with the version that it was started with.`);
     return;
   }
-  const command = system.restart.map((words) => words.map((word) => quoteWord(word)).join(" ")).join(" && ");
   const deadline = performance.now() + IDLE_WAIT_MS;
   if (countStreams(gateways) > 0) printNote("The service is started again when no stream is open.");
   while (countStreams(await listGateways()) > 0) {
     if (performance.now() > deadline)
-      return printNote(`Streams are still open. To start the service again: ${command}`);
+      return printNote(
+        `Streams are still open. To start the service again: ${writeCommands(system.restart)}`,
+      );
     await Bun.sleep(IDLE_PAUSE_MS);
   }
   system.restart.forEach(runOrFail);
   printNote("The service has been started again, with this version.");
 }
 
-const IDLE_PAUSE_MS = 250;
+const writeCommands = (list: readonly string[][]): string =>
+  list.map((words) => words.map(quoteWord).join(" ")).join(" && ");
 
 function countStreams(gateways: readonly RunningGateway[]): number {
   return gateways.reduce((sum, { streams }) => sum + streams.length, 0);
 }
 
-interface Outcome {
-  readonly ok: boolean;
-  readonly text: string;
-}
-
-function run([program = "", ...words]: readonly string[]): Outcome {
+function run([program = "", ...words]: readonly string[]): { readonly ok: boolean; readonly text: string } {
   if (Bun.which(program) === null) return { ok: false, text: `there is no ${program} here` };
   const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...words], { stdin: "ignore" });
   return { ok: exitCode === 0, text: `${stdout.toString()}${stderr.toString()}`.trim() };

@@ -25,27 +25,20 @@ export const systemKeychain: Keychain = {
 /** A keychain that is locked asks its user, who may be away. */
 const LIMIT_MS = 10_000;
 
-class KeychainError extends Error {
-  override readonly name = "KeychainError";
-}
+const LATE: unique symbol = Symbol("late");
 
-/** Rejects with a KeychainError that says what to do. */
+/** Rejects with an error that says what to do. */
 export async function askKeychain<T>(ask: Promise<T>, limitMs = LIMIT_MS): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const seconds = limitMs / 1000;
-    late.reject(new KeychainError(`the keychain did not answer in ${seconds} s: unlock it, and start again`));
-  }, limitMs);
-  try {
-    return await Promise.race([ask, late.promise]);
-  } catch (error) {
-    if (error instanceof KeychainError) throw error;
-    throw new KeychainError(
+  const late = Promise.withResolvers<typeof LATE>();
+  const timer = setTimeout(() => late.resolve(LATE), limitMs);
+  const unusable = (error: unknown): never => {
+    throw new Error(
       `there is no keychain that can be used here (${getErrorMessage(error)}): put the credential into gateway.env beside the config, and write \${NAME}`,
     );
-  } finally {
-    clearTimeout(timer);
-  }
+  };
+  const answer = await Promise.race([ask.catch(unusable), late.promise]).finally(() => clearTimeout(timer));
+  if (answer !== LATE) return answer;
+  throw new Error(`the keychain did not answer in ${limitMs / 1000} s: unlock it, and start again`);
 }
 
 /** By name, the channels of this config that have their credential there. */

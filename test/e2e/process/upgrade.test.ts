@@ -3,7 +3,7 @@
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
@@ -86,28 +86,4 @@ test("the new version goes on with them: reports, keys, the request that was cut
   expect(comments(readFileSync(folder.join("gateway.yaml"), "utf8"))).toEqual(
     comments(readFileSync(join(SAMPLES, "gateway.yaml"), "utf8")),
   );
-});
-
-test("without --config, the error names the command that adopts the file of the folder, and that command works", async () => {
-  mkdirSync(folder.join("home"));
-  const at = { folder: folder.path, env: { ...ENV, HOME: folder.join("home"), GATEWAY_CONFIG: "" } };
-  const refused = await run(at, "usage");
-  expect(refused.status).toBe(2);
-  expect(refused.stderr).toContain("gateway init --adopt gateway.yaml");
-  const adopted = await run(
-    at,
-    "init",
-    "--adopt",
-    "gateway.yaml",
-    "--yes",
-    "--accept",
-    "keys",
-    "unlimited",
-    "ledger",
-  );
-  expect(adopted.stderr).toContain("gateway.yaml");
-  expect(adopted.status).toBe(0);
-  const usage = await run(at, "usage", "--json");
-  expect(JSON.parse(usage.stdout).total).toMatchObject({ requests: 2, charge_usd: "0.000206" });
-  expect((await run(at, "keys", "list")).stdout).toContain("ci");
 });

@@ -54,28 +54,21 @@ export async function replaceExecutable(
   removeDrafts(executable);
   const draft = nameDraft(executable);
   try {
-    await writeDraft(draft, fill);
+    const fd = openOwn(draft, { flags: CREATE_NEW, mode: 0o700 });
+    try {
+      await fill((part) => {
+        for (let at = 0; at < part.length;) at += writeSync(fd, part, at);
+      });
+      fchmodSync(fd, EXECUTABLE_MODE);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
     check(draft);
     keepPrevious(executable);
     renameSync(draft, executable);
   } finally {
     rmSync(draft, { force: true });
-  }
-}
-
-async function writeDraft(
-  draft: string,
-  fill: (take: (part: Uint8Array) => void) => Promise<void>,
-): Promise<void> {
-  const fd = openOwn(draft, { flags: CREATE_NEW, mode: 0o700 });
-  try {
-    await fill((part) => {
-      for (let at = 0; at < part.length;) at += writeSync(fd, part, at);
-    });
-    fchmodSync(fd, EXECUTABLE_MODE);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }
 

@@ -23,7 +23,9 @@ const EXECUTABLE_TIMEOUT_MS = 30 * 60_000;
 
 export async function readRelease({ releases, publicKey }: ReleaseSource): Promise<Release> {
   const [list, signature] = await Promise.all(
-    ["SHA256SUMS", "SHA256SUMS.minisig"].map((name) => readList(place(releases, name))),
+    ["SHA256SUMS", "SHA256SUMS.minisig"].map(async (name) =>
+      readBounded(await request(place(releases, name), LIST_TIMEOUT_MS), MAX_LIST_BYTES),
+    ),
   );
   const comment = verifySignature(Buffer.from(list ?? ""), signature ?? "", publicKey);
   const version = /^gateway (\d+\.\d+\.\d+)$/.exec(comment)?.[1];
@@ -37,10 +39,6 @@ export async function readRelease({ releases, publicKey }: ReleaseSource): Promi
 
 function place(releases: string, name: string): URL {
   return new URL(name, releases.endsWith("/") ? releases : `${releases}/`);
-}
-
-async function readList(url: URL): Promise<string> {
-  return readBounded(await request(url, LIST_TIMEOUT_MS), MAX_LIST_BYTES);
 }
 
 async function request(url: URL, timeoutMs: number): Promise<Response> {
