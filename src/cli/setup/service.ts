@@ -28,10 +28,6 @@ export interface InstallFlags extends ConfigFlags {
   readonly enable?: true;
 }
 
-export interface StatusFlags {
-  readonly json?: true;
-}
-
 /** What differs between the systems. */
 interface System {
   readonly path: string;
@@ -180,7 +176,7 @@ export function uninstallUnit(): void {
   printNote(`Removed ${system.path}. Config and ledger stay.`);
 }
 
-export function showStatus(flags: StatusFlags): void {
+export function showStatus(flags: { readonly json?: true }): void {
   const system = findSystem();
   const installed = existsSync(system.path);
   const enabled = installed && system.isEnabled();
@@ -225,9 +221,8 @@ export async function restartWhenIdle(): Promise<void> {
 const writeCommands = (list: readonly string[][]): string =>
   list.map((words) => words.map(quoteWord).join(" ")).join(" && ");
 
-function countStreams(gateways: readonly RunningGateway[]): number {
-  return gateways.reduce((sum, { streams }) => sum + streams.length, 0);
-}
+const countStreams = (gateways: readonly RunningGateway[]): number =>
+  gateways.reduce((sum, { streams }) => sum + streams.length, 0);
 
 function run([program = "", ...words]: readonly string[]): { readonly ok: boolean; readonly text: string } {
   if (Bun.which(program) === null) return { ok: false, text: `there is no ${program} here` };

@@ -21,12 +21,7 @@ const OWNER: { readonly npm: string; readonly releases: string | null; readonly 
 /** Of a build for another system. */
 declare const GATEWAY_TARGET: string | undefined;
 
-export interface UpgradeFlags {
-  readonly check?: true;
-  readonly undo?: true;
-}
-
-export async function upgrade(flags: UpgradeFlags): Promise<void> {
+export async function upgrade(flags: { readonly check?: true; readonly undo?: true }): Promise<void> {
   const [executable = "", script] = findOwnCommand();
   if (script !== undefined) fail("This gateway runs from its source: `git pull && npm install` upgrades it.");
   const place = realpathSync(executable);
@@ -128,10 +123,8 @@ async function attempt<T>(executable: string, act: () => Promise<T>): Promise<T>
   } catch (error) {
     if (error instanceof Refusal) throw error;
     const advice = ADVICE[getErrorCode(error)];
-    if (advice === undefined)
-      return fail(`The upgrade has failed, and nothing was changed: ${getErrorMessage(error)}.`);
-    return fail(
-      `The upgrade has failed, and nothing was changed: ${advice} in ${quoteWord(dirname(executable))}.`,
-    );
+    const why =
+      advice === undefined ? getErrorMessage(error) : `${advice} in ${quoteWord(dirname(executable))}`;
+    return fail(`The upgrade has failed, and nothing was changed: ${why}.`);
   }
 }
