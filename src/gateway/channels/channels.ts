@@ -247,11 +247,8 @@ class ChannelBook implements Channels {
     if (chargeUsd === null) return;
     const day = this.#nameDay(now);
     const { usd, plan } = memory.charge.day === day ? memory.charge : NO_CHARGE;
-    memory.charge = {
-      day,
-      usd: addUsd(usd, parseUsd(chargeUsd)),
-      plan: planUsd === "0" ? plan : addUsd(plan, parseUsd(planUsd)),
-    };
+    const paid = planUsd === "0" ? plan : addUsd(plan, parseUsd(planUsd));
+    memory.charge = { day, usd: addUsd(usd, parseUsd(chargeUsd)), plan: paid };
     this.#store.touch();
   }
 
