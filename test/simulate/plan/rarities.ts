@@ -324,7 +324,7 @@ function addKeysOff(plan: Plan): Plan {
   const { name: own, startMs } = random.pick(onSockets.length > 0 ? onSockets : owners);
   const steady = changeRequests(plan, (request, { name }) => {
     const gapMs = random.between(150, 500);
-    return name === own ? { ...request, gapMs, leave: null, slow: null, answers: [] } : request;
+    return name === own ? { ...request, gapMs, leave: null, slow: null, answers: [GOOD_ANSWER] } : request;
   });
   const clients = steady.clients.map((client): ClientPlan => {
     const socket = client.socket ? { ...client.socket, renewAfter: 1000 } : null;
