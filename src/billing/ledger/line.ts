@@ -192,14 +192,18 @@ export type Correction = z.infer<ReturnType<typeof defineCorrection>>;
 /** What is known about a request when its bill is closed. The ledger adds the version and the hash. */
 export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {
   /** Further fields, written after those of docs/contract.md. */
-  readonly extra?: Readonly<Record<string, unknown>>;
+  readonly extra?: Readonly<Record<string, unknown>> | undefined;
 };
 
 export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
 /** The line's text without its newline. Its fields are in the order of the draft. */
-export function encodeLine({ extra, ...fields }: LineDraft, prev: string): string {
-  return JSON.stringify({ v: 1, ...fields, ...extra, prev });
+export function encodeLine(draft: LineDraft, prev: string): string {
+  const { extra } = draft;
+  // A copy of the draft would take as long as its text.
+  const own = JSON.stringify(extra === undefined ? draft : { ...draft, extra: undefined });
+  const more = extra === undefined ? "" : `,${JSON.stringify(extra).slice(1, -1)}`;
+  return `{"v":1,${own.slice(1, -1)}${more},"prev":"${prev}"}`;
 }
 
 export function encodeCorrection(draft: CorrectionDraft, prev: string): string {

@@ -47,7 +47,14 @@ export function readPrompt(
 
 function isDeep(value: unknown, left = MAX_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return left === 0 || Object.values(value).some((inner) => isDeep(inner, left - 1));
+  if (left === 0) return true;
+  // Loops, because this looks at every value of every prompt.
+  if (Array.isArray(value)) {
+    for (const inner of value) if (isDeep(inner, left - 1)) return true;
+  } else if (isObject(value)) {
+    for (const name in value) if (isDeep(value[name], left - 1)) return true;
+  }
+  return false;
 }
 
 class PromptReader {
@@ -207,6 +214,7 @@ function findSection(message: unknown): 0 | 1 | 2 {
 /** A part without its marks for the cache, which move from turn to turn, and the last of them. What a part contains in a
  *  list may be marked too: the content of a message or of a tool's result. */
 function takeMark(part: unknown, name: string): { bare: unknown; mark: unknown } {
+  if (!holdsMark(part, name)) return { bare: part, mark: null };
   let mark: unknown = null;
   const strip = (value: unknown): unknown => {
     if (!isObject(value) || !Object.hasOwn(value, name)) return value;
@@ -214,14 +222,25 @@ function takeMark(part: unknown, name: string): { bare: unknown; mark: unknown }
     mark = found ?? mark;
     return others;
   };
-  const isMarked = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, name);
   const own = strip(part);
   if (!isObject(own)) return { bare: own, mark };
-  const members = Object.entries(own).map(([key, value]) => {
-    const holdsMark = Array.isArray(value) && value.some(isMarked);
-    return [key, holdsMark ? value.map(strip) : value];
-  });
+  const members = Object.entries(own).map(([key, value]) => [
+    key,
+    isMarkedList(value, name) ? value.map(strip) : value,
+  ]);
   return { bare: Object.fromEntries(members), mark };
+}
+
+/** Nearly all parts hold none, and are not copied. */
+function holdsMark(part: unknown, name: string): boolean {
+  if (!isObject(part)) return false;
+  if (Object.hasOwn(part, name)) return true;
+  for (const member in part) if (isMarkedList(part[member], name)) return true;
+  return false;
+}
+
+function isMarkedList(value: unknown, name: string): value is unknown[] {
+  return Array.isArray(value) && value.some((each) => isObject(each) && Object.hasOwn(each, name));
 }
 
 /** The same for a text and for a block that holds only this text. */

@@ -216,19 +216,24 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     converted: r.bridge?.between?.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
-    extra: { ...extra, ...describeTraces(r, gateway) },
+    extra: withTraces(extra, r, gateway),
   };
 }
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The recording that has the request, and the client's own trace, in which the span of this line belongs. */
-function describeTraces({ exchange, recorded }: Request, { catalog }: Gateway): LineDraft["extra"] & {} {
+/** With the recording that has the request, and the client's own trace, in which the span of this line belongs. Undefined:
+ *  there is nothing. */
+function withTraces(
+  extra: Record<string, unknown>,
+  { exchange, recorded }: Request,
+  { catalog }: Gateway,
+): LineDraft["extra"] {
   const traceparent = catalog.otlp === null ? "" : (exchange.field("traceparent") ?? "");
-  return {
-    ...(recorded !== null && { recording: recorded.name }),
-    ...(TRACEPARENT.test(traceparent) && { traceparent }),
-  };
+  if (recorded !== null) extra["recording"] = recorded.name;
+  if (TRACEPARENT.test(traceparent)) extra["traceparent"] = traceparent;
+  for (const _ in extra) return extra;
+  return undefined;
 }
 
 /** What a line says of its amounts. */
@@ -238,7 +243,7 @@ interface LineAmounts {
   readonly providerUsd?: string | undefined;
   readonly suspect: string | undefined;
   readonly limitUsd: string | null;
-  readonly extra: LineDraft["extra"] & {};
+  readonly extra: Record<string, unknown>;
 }
 
 const UNKNOWN_CHARGE: Charge = {
@@ -437,11 +442,9 @@ function listPaid({ attempts, method }: Request): readonly AttemptRecord[] {
   return method === "GET" ? [] : attempts.filter(mayBePaid);
 }
 
-function describeTransport({ transport, target, path }: Request): Record<string, unknown> {
-  return {
-    ...(transport !== null && { transport }),
-    ...(target.endpoint.purpose === "other" && { path }),
-  };
+function noteTransport(extra: Record<string, unknown>, { transport, target, path }: Request): void {
+  if (transport !== null) extra["transport"] = transport;
+  if (target.endpoint.purpose === "other") extra["path"] = path;
 }
 
 /** What a reader should know about the amounts, and what `reprice` needs to find a price later. */
@@ -450,10 +453,11 @@ function describeExtra(
   { estimated }: Assessment,
   charge: Charge,
   reading: Reading | null,
-): LineDraft["extra"] & {} {
+): Record<string, unknown> {
   const { requested, model } = r;
   const { unpricedBecause, unpricedUsage, atLeast, pricedAs } = charge;
-  const extra: Record<string, unknown> = describeTransport(r);
+  const extra: Record<string, unknown> = {};
+  noteTransport(extra, r);
   // The upstream's name of the model, if neither client nor response used it. It may be the name with a price.
   if (requested !== null && requested !== model && requested !== reading?.model)
     extra["requested_model"] = requested;

@@ -109,10 +109,14 @@ export function omit(
   { field }: Pick<ClientSource, "field">,
   holds: (text: string) => boolean,
 ): ClientIdentity {
-  const names = TOOL_FIELDS.map((name) => field(name) ?? "");
   const isKept = ([name, text]: [string, unknown]): boolean =>
-    typeof text !== "string" || ![text, ...(name === "tool" ? names : [])].some(holds);
-  return Object.fromEntries(Object.entries(client).filter(isKept));
+    typeof text !== "string" || !(holds(text) || (name === "tool" && holdsTool(field, holds)));
+  const members = Object.entries(client);
+  return members.every(isKept) ? client : Object.fromEntries(members.filter(isKept));
+}
+
+function holdsTool(field: ClientSource["field"], holds: (text: string) => boolean): boolean {
+  return TOOL_FIELDS.some((name) => holds(field(name) ?? ""));
 }
 
 interface SenderContext {
