@@ -34,7 +34,8 @@ const HANDLERS: Handlers = {
   "second gateway": (world) => world.startSecond(),
   clock: (world, { byMs }) => {
     world.wallOffset += byMs;
-    world.bends.push({ at: world.scheduler.now, byMs });
+    world.network.bend = { at: world.scheduler.now, byMs };
+    world.bends.push(world.network.bend);
     world.timeWasBent = true;
   },
   standstill: (world, { ms }) => {

@@ -158,8 +158,9 @@ export class End {
   /** A request begins here. Returns what had come to this side's system before, although nobody had read it. */
   beginRequest(): "bytes" | "end" | "nothing" {
     this.#readBefore.push(this.#read);
-    this.#idleMs = this.net.wall() - this.#usedAt;
     const { now } = this.net.scheduler;
+    const { at, byMs } = this.net.bend;
+    this.#idleMs = this.net.wall() - this.#usedAt - (now - at < TURN_US ? byMs : 0);
     if (this.#queued > 0 && this.#arrivesAt <= now) return "bytes";
     return this.#finArrivesAt <= now || this.#resetArrivesAt <= now ? "end" : "nothing";
   }
@@ -285,6 +286,9 @@ interface Listener {
   readonly accept: Acceptor;
 }
 
+/** The gateway chooses a connection, and writes on it at the end of its turn. The clock may be moved in between. */
+const TURN_US = 1000;
+
 export class Network {
   readonly scheduler: Scheduler;
   readonly seed: number;
@@ -297,6 +301,8 @@ export class Network {
   /** How often the gateway's machine has changed its network. */
   moves = 0;
   wall: () => number = () => 0;
+  /** When the wall clock was moved last, and by how much. */
+  bend = { at: Number.NEGATIVE_INFINITY, byMs: 0 };
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
 
