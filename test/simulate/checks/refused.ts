@@ -87,13 +87,19 @@ function checkCount(world: World, send: Send, refusal: RegExpExecArray): void {
       (setBack === null || other.endedAt >= setBack.at || other.at <= send.endedAt - setBack.by) &&
       // Requests count when they are let in, and the others while they run.
       (isRate || other.endedAt > send.at - before) &&
-      (!isRate || Math.min(other.endedAt, other.at + MAY_RUN_ON_US) > send.at - before),
+      (!isRate || mayBeLetInUntil(other) > send.at - before),
   );
   if (others.length < Number(limit))
     world.accuse(
       "refused",
       `${send.name} was refused because the ${kind} ${name} may have ${limit} requests ${per}, but there were ${others.length} others at most.`,
     );
+}
+
+/** A request whose client has left may still be on its way. */
+function mayBeLetInUntil({ at, end, endedAt }: Send): number {
+  const latest = at + MAY_RUN_ON_US;
+  return end === "left" ? latest : Math.min(endedAt, latest);
 }
 
 /**
