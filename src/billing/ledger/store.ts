@@ -41,8 +41,8 @@ interface StoreFiles {
 
 /** Until a line that shows a gap is certainly on the disk, the missing line before it must not be forgotten: a power cut
  *  could take the lines after the gap, and the ledger would look whole. */
-function findSynced({ hasGap, endState, noted }: Recovery, end: Position): Position | null {
-  if (hasGap) return end;
+function findSynced({ doubts, endState, noted }: Recovery, end: Position): Position | null {
+  if (doubts.isEndGone) return end;
   return endState === "unexplained" ? null : (noted?.synced ?? null);
 }
 

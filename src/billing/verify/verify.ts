@@ -21,6 +21,7 @@ import {
   TWICE,
   UNENDED,
 } from "./finding.ts";
+import { END_GONE } from "../ledger/start/mark.ts";
 import { findFault } from "./line.ts";
 import { IndexSums } from "./index-sums.ts";
 import { NotedEnds } from "./noted-ends.ts";
@@ -214,7 +215,8 @@ class Verifier {
 
   #checkMark({ mark, accepts }: Readonly<Record<string, unknown>>, id: string): void {
     if (typeof accepts === "string") this.#marks.delete(accepts);
-    else this.#marks.set(id, { file: this.#file, line: this.#line, id, ...describeMark(String(mark)) });
+    else if (mark !== END_GONE)
+      this.#marks.set(id, { file: this.#file, line: this.#line, id, ...describeMark(String(mark)) });
   }
 
   #find(id: string | null, problem: Problem): void {

@@ -63,7 +63,7 @@ function findDamage(path: string): Finding[] {
   });
   const marks = listMarks(index).size;
   if (marks > 0) {
-    const found = `starts have found ${formatCount(marks, "line")} that may not be the gateway's`;
+    const found = `starts have found ${formatCount(marks, "thing")} that nothing explains`;
     unpriced.unshift(bad("ledger", found, `${VERIFY}, then gateway ledger accept`));
   }
   if (unreadable === 0) return unpriced;

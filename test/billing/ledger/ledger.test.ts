@@ -730,18 +730,21 @@ describe("sums", () => {
     }
     expect(reported).toEqual([]);
     truncateSync(path, readFileSync(path).indexOf("\n") + 1);
-    await openLedger(options).close();
-    await openLedger(options).close();
-    const reports = (): number =>
-      reported.filter((message) => message.includes("are gone or changed")).length;
-    expect(reports()).toBe(2);
-    // The next line shows the gap: from now on `verify` reports it, and a start does not.
+    const count = async (): Promise<[gone: number, marks: number]> => {
+      reported.length = 0;
+      await openLedger(options).close();
+      const gone = reported.filter((message) => message.includes("are gone or changed"));
+      return [gone.length, reported.length - gone.length];
+    };
+    // The first start puts a mark into the chain, and so shows the gap. Later ones report the mark until it is accepted.
+    expect([await count(), await count()]).toEqual([
+      [1, 1],
+      [0, 1],
+    ]);
     const ledger = openLedger(options);
-    await bill(ledger, "req_3");
+    expect(ledger.acceptMarks()).toHaveLength(1);
     await ledger.close();
-    expect(reports()).toBe(3);
-    await openLedger(options).close();
-    expect(reports()).toBe(3);
+    expect(await count()).toEqual([0, 0]);
   });
 
   test("a correction's difference counts on the request's day", async () => {

@@ -47,39 +47,35 @@ export interface Doubts {
   /** Lines after the noted end that the journal does not name. */
   readonly unnamed: readonly Readonly<Record<string, unknown>>[];
   readonly isJournalGone: boolean;
+  readonly isEndGone: boolean;
 }
 
 const NOT_NAMED = "the journal does not name this line, so it may not be the gateway's";
 const JOURNAL_GONE = "the journal was missing or damaged, so requests in flight may have no line";
+/** `verify` reports the gap itself, and nothing once the lines are back. */
+export const END_GONE = "a start found that lines were gone or changed, so their charges may be in no amount";
 
 /** `prev`: the hash of the last line. */
-export function draftMarks({ unnamed, isJournalGone }: Doubts, prev: string, time: string): MarkDraft[] {
-  const nameMark = (index: number): string => `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`;
-  const marks = unnamed.map((line, index) => draftMark(line, { id: nameMark(index), time }));
-  if (isJournalGone)
-    marks.push({
-      id: nameMark(marks.length),
-      time,
-      mark: JOURNAL_GONE,
-      request_time: time,
-      key: "",
-      group: "",
-    });
-  return marks;
+export function draftMarks(doubts: Doubts, prev: string, time: string): MarkDraft[] {
+  const found = [...(doubts.isEndGone ? [END_GONE] : []), ...(doubts.isJournalGone ? [JOURNAL_GONE] : [])];
+  const marks = [
+    ...found.map((mark) => ({ mark, request_time: time, key: "", group: "" })),
+    ...doubts.unnamed.map((line) => describeLine(line, time)),
+  ];
+  return marks.map((mark, index) => ({
+    id: `mark_${hashLine(`${prev} ${index}`).slice(0, 24)}`,
+    time,
+    ...mark,
+  }));
 }
 
-function draftMark(
-  line: Readonly<Record<string, unknown>>,
-  { id, time }: Pick<MarkDraft, "id" | "time">,
-): MarkDraft {
+function describeLine(line: Readonly<Record<string, unknown>>, time: string): Omit<MarkDraft, "id" | "time"> {
   const mark = `${String(line["id"])}: ${NOT_NAMED}`;
   const row = rowOf(line);
-  if (row === null) return { id, time, mark, request_time: time, key: "", group: "" };
+  if (row === null) return { mark, request_time: time, key: "", group: "" };
   const { charged, estimated, replaced } = entryOf(row);
   const more = subtractUsd(subtractUsd(replaced?.estimated ?? ZERO_USD, estimated), charged);
   return {
-    id,
-    time,
     mark,
     request_time: z.iso.datetime().safeParse(row.time).success ? row.time : time,
     key: row.key,

@@ -7,7 +7,7 @@ import { closeSync, constants, existsSync, fstatSync, readSync, writeSync } from
 import { appendOwn, ForeignFile, openOwn, truncateOwn } from "../../../lib/files/own-file.ts";
 import { hashLast, isFollowed, listLedgerFiles, locate, type Position, readLinesFrom } from "../rotation.ts";
 import { isNamed, readJournal, requireJournal, type OpenRequest } from "../journal.ts";
-import { parseLine } from "../line.ts";
+import { GENESIS, parseLine } from "../line.ts";
 import type { Doubts } from "./mark.ts";
 import {
   type EndState,
@@ -35,8 +35,6 @@ export interface Recovery {
   readonly doubts: Doubts;
   /** How much of the growing file is certainly on the disk; null: not known. */
   readonly syncedBytes: number | null;
-  /** Lines are missing at the end without a reason, and the next line has to show it. */
-  readonly hasGap: boolean;
 }
 
 export function recoverLedger(path: string, journalPath: string): Recovery {
@@ -55,7 +53,6 @@ export function recoverLedger(path: string, journalPath: string): Recovery {
     endState,
     doubts,
     syncedBytes: measureSynced(files, path, ends[0]?.synced ?? null),
-    hasGap: missing !== null,
   };
 }
 
@@ -101,7 +98,7 @@ export function judgeLedger(path: string): Judgement {
     ends,
     endState: judgeEnds(ends, isThere),
     missing: removed?.end ?? null,
-    doubts: { unnamed, isJournalGone },
+    doubts: { unnamed, isJournalGone, isEndGone: removed !== undefined && removed.end.prev !== GENESIS },
   };
 }
 

@@ -69,7 +69,7 @@ function listRecent(
 
 const MAX_REPORTED = 10;
 const ACCEPT =
-  "Limits count the larger amount until `gateway ledger accept`, and `gateway ledger verify` names the line";
+  "It is reported, and limits count the larger amount, until `gateway ledger accept`; `gateway ledger verify` names the line";
 
 /** What the log shows of the marks that were not accepted. */
 function listFew(marks: readonly MarkDraft[]): string[] {
