@@ -1,8 +1,14 @@
 // What `gateway prices diff` and `gateway prices update` do: newer price data in, what it changes shown, a book
 // beside the config written.
 
-import { findModel, loadPriceBook, type PriceBook, sellerOf } from "../../../billing/prices.ts";
-import { openBook } from "../../../billing/prices/book.ts";
+import {
+  findModel,
+  type FoundPrice,
+  loadPriceBook,
+  type PriceBook,
+  sellerOf,
+} from "../../../billing/prices.ts";
+import { type BookedModel, openBook } from "../../../billing/prices/book.ts";
 import { comparePrices, type PriceChange } from "../../../billing/prices/compare.ts";
 import { makeBook } from "../../../billing/prices/convert.ts";
 import {
@@ -49,7 +55,9 @@ export async function updatePrices(flags: UpdateFlags): Promise<void> {
   printNote(`Read ${source.name}, SHA-256 ${source.sha256}.`);
   refuseOlder(source, current, isDry);
   const changes =
-    flags.all === true ? compareAll(current, next) : compareSeen(flags, loaded.catalog, { current, next });
+    flags.all === true
+      ? compareAll({ current, next })
+      : compareSeen(flags, loaded.catalog, { current, next });
   const sealed = sealBook(text);
   const written = openBook(sealed);
   report(changes, { source, current, next: written, json: flags.json === true });
@@ -93,8 +101,15 @@ const MAX_LOST_SHOWN = 5;
 
 /** A price that falls so far, or a provider that sells less, is more often a fault or a forgery than a change. */
 function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
-  const falls = compareAll(current, next).filter(({ was, now }) => fallsFar(was, now));
-  const fallen = Map.groupBy(falls, ({ provider, model }) => `${provider}/${model}`);
+  const falls = new Map<string, Set<string>>();
+  for (const { provider, was, now } of pairModels({ current, next }, ({ ids }) => ids)) {
+    const name = `${provider}/${was?.model.ids[0]}`;
+    const changes = listMoments([was, now]).flatMap((at) => comparePrices(was, now, at));
+    for (const { what, was: before, now: after } of changes)
+      if (fallsFar(before, after))
+        falls.set(name, (falls.get(name) ?? new Set()).add(`${what} falls from ${before} to ${after}`));
+  }
+  const fallen = Array.from(falls, ([name, all]) => ({ name, text: `${name}: ${[...all].join(", ")}.` }));
   const used = listUsedProviders(catalog);
   const lost = current.providers.flatMap((provider): Doubt[] => {
     const seller = { ...ANY_SELLER, provider };
@@ -109,13 +124,26 @@ function findDoubts({ current, next }: Books, catalog: Catalog): Doubt[] {
     const end = more > 0 ? ` and ${more} more` : "";
     return [{ name: provider, text: `${provider}: it no longer has ${shown.join(", ")}${end}.` }];
   });
-  return [
-    ...Array.from(fallen, ([name, all]) => ({
-      name,
-      text: `${name}: ${all.map(({ what, was, now }) => `${what} falls from ${was} to ${now}`).join(", ")}.`,
-    })),
-    ...lost,
-  ];
+  return [...fallen, ...lost];
+}
+
+const [MINUTE_MS, DAY_MS] = [60_000, 24 * 60 * 60_000];
+const NOON = 12 * 60;
+
+/** Now, and when one of these prices begins. If there are hours or weekends: in each of the seven days after that. */
+function listMoments(found: readonly (FoundPrice | null)[]): Date[] {
+  const now = Date.now();
+  const periods = found.flatMap((each) => each?.model.periods ?? []);
+  const begins = [now, ...periods.map(({ from }) => from).filter((from) => from > now)];
+  if (periods.every(({ hours, weekend }) => hours === null && weekend === null))
+    return begins.map((moment) => new Date(moment));
+  const minutes = [NOON, ...periods.flatMap(({ hours }) => hours ?? [])];
+  return begins.flatMap((begin) =>
+    [0, 1, 2, 3, 4, 5, 6].flatMap((day) => {
+      const midnight = Math.ceil(begin / DAY_MS) * DAY_MS + day * DAY_MS;
+      return minutes.map((minute) => new Date(midnight + minute * MINUTE_MS));
+    }),
+  );
 }
 
 /** Those whose prices a channel of the config may pay. */
@@ -210,22 +238,32 @@ function compareSeen(flags: LedgerFlags, catalog: Catalog, { current, next }: Bo
   );
 }
 
-function compareAll(current: PriceBook, next: PriceBook): readonly Change[] {
+function compareAll(books: Books): readonly Change[] {
   const at = new Date();
+  return pairModels(books, ({ ids }) => ids.slice(0, 1)).flatMap(({ provider, model, was, now }) =>
+    comparePrices(was, now, at).map((change) => ({ provider, model, requests: 0, ...change })),
+  );
+}
+
+interface Pair {
+  readonly provider: string;
+  readonly model: string;
+  readonly was: FoundPrice | null;
+  readonly now: FoundPrice | null;
+}
+
+/** The models of both books, by these of their names. */
+function pairModels({ current, next }: Books, namesOf: (model: BookedModel) => readonly string[]): Pair[] {
   const providers = [...new Set([...current.providers, ...next.providers])];
   return providers.flatMap((provider) => {
     const seller = { ...ANY_SELLER, provider };
-    const first = [...next.listModels(provider), ...current.listModels(provider)].map(
-      ({ ids }) => ids[0] ?? "",
-    );
-    return [...new Set(first)].flatMap((model) =>
-      comparePrices(findModel(current, seller, model), findModel(next, seller, model), at).map((change) => ({
-        provider,
-        model,
-        requests: 0,
-        ...change,
-      })),
-    );
+    const listed = [...next.listModels(provider), ...current.listModels(provider)];
+    return [...new Set(listed.flatMap(namesOf))].map((model) => ({
+      provider,
+      model,
+      was: findModel(current, seller, model),
+      now: findModel(next, seller, model),
+    }));
   });
 }
 

@@ -450,6 +450,42 @@ describe("prices update", () => {
     expect([accepted.status, existsSync(folder.join("gateway.prices.jsonl"))]).toEqual([0, true]);
   });
 
+  test.each([
+    ["from tomorrow on", { start_date: new Date(Date.now() + 86_400_000).toISOString().slice(0, 10) }],
+    ["in four hours of the night", { start_time: "01:00:00Z", end_time: "05:00:00Z" }],
+  ])("prices update needs the owner's word for a price that falls to 0 %s", async (_, constraint) => {
+    using folder = makeTempFolder();
+    write(folder);
+    const later = publish().map((provider) => ({
+      ...provider,
+      models: provider.models.map((model) => {
+        if (model.id !== "claude-sonnet-5") return model;
+        return { ...model, prices: [{ prices: model.prices }, { constraint, prices: { input_mtok: 0 } }] };
+      }),
+    }));
+    writeFileSync(folder.join("data.json"), JSON.stringify(later));
+    const update = ["prices", "update", "--from", "data.json", "--yes"];
+    const refused = await run({ folder: folder.path }, ...update);
+    expect(refused.status).toBe(1);
+    expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-5: .*input falls from 2 to 0/);
+    expect(existsSync(folder.join("gateway.prices.jsonl"))).toBe(false);
+  });
+
+  test("prices update needs the owner's word where another model with a price of 0 takes one of a model's names", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const stolen = publish().map((provider) => {
+      if (provider.id !== "anthropic") return provider;
+      const match = { or: [{ equals: "zz-new" }, { equals: "claude-sonnet-4.5" }] };
+      const prices = { input_mtok: 0, output_mtok: 0 };
+      return { ...provider, models: [{ id: "zz-new", match, prices }, ...provider.models] };
+    });
+    writeFileSync(folder.join("data.json"), JSON.stringify(stolen));
+    const refused = await run({ folder: folder.path }, "prices", "update", "--from", "data.json", "--yes");
+    expect(refused.status).toBe(1);
+    expect(refused.stderr).toMatch(/anthropic\/claude-sonnet-4-5: .*input falls from 3 to 0/);
+  });
+
   test("prices update asks for each provider of the config that loses a model, and names all that it loses", async () => {
     using folder = makeTempFolder();
     write(folder);
