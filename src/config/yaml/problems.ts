@@ -57,7 +57,7 @@ function formatPath(path: Path): string {
 /** The problems that the schema found, with their positions. `tree` is what it checked. */
 export function explainIssues(issues: readonly core.$ZodIssue[], tree: unknown, source: Source): Problem[] {
   return issues.flatMap((issue) => {
-    if (issue.code === "unrecognized_keys") return explainUnknown(issue, source);
+    if (issue.code === "unrecognized_keys") return explainUnknown(issue, tree, source);
     const onKey = issue.code === "invalid_key";
     const message = explainIssue(issue, valueAt(tree, issue.path));
     return [{ ...source.locate(issue.path, onKey ? "key" : "value"), path: issue.path, message }];
@@ -87,13 +87,18 @@ export function suggestValue(typed: string, known: readonly string[]): string {
   return suggestNearest(typed, known);
 }
 
-function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, source: Source): Problem[] {
+/** A comma inside a secret makes a name of its end, without a value. */
+const WORD = /^[a-z][a-z_-]*$/i;
+
+function explainUnknown(issue: core.$ZodIssueUnrecognizedKeys, tree: unknown, source: Source): Problem[] {
   const known = listSettings(issue.path);
   return issue.keys.map((key) => {
     const near = suggestNearest(key, known);
-    const path = [...issue.path, key];
+    const place = [...issue.path, key];
+    const isShown = near !== "" || (WORD.test(key) && valueAt(tree, place) !== null);
+    const path = isShown ? place : [...issue.path, "…"];
     const others = near === "" && known.length > 0 ? `; known here: ${known.join(", ")}` : "";
-    return { ...source.locate(path, "key"), path, message: `unknown setting${near}${others}` };
+    return { ...source.locate(place, "key"), path, message: `unknown setting${near}${others}` };
   });
 }
 

@@ -64,7 +64,7 @@ const TYPED = [
   "${",
 ];
 
-/** One to three characters before a secret are removed, added, doubled or exchanged. */
+/** One to three characters around the beginning of a secret are removed, added, doubled or exchanged. */
 function mistype(text: string, roll: (sides: number) => number): string {
   const places = SECRETS.flatMap((secret) =>
     [...text.matchAll(new RegExp(secret, "g"))].map(({ index }) => index),
@@ -72,7 +72,7 @@ function mistype(text: string, roll: (sides: number) => number): string {
   const place = places[roll(places.length)] ?? 0;
   let changed = text;
   for (let left = 1 + roll(3); left > 0; left -= 1) {
-    const at = place - 1 - roll(roll(2) === 0 ? 3 : 14);
+    const at = place + 11 - roll(roll(2) === 0 ? 14 : 26);
     const typed = TYPED[roll(TYPED.length)] ?? "";
     const kept = [changed.slice(0, at), changed.slice(at, at + 1), changed.slice(at + 1)] as const;
     const [before, here, after] = kept;
@@ -119,6 +119,8 @@ test.each([
   ["channels: { r: { platform: messages, credentialsk-kr-0123456789: x } }"],
   ["channels: { r: { platform: messages, credential: '${AIzaSyD7x2Kp9Wq4Lm}' } }"],
   ["keys: [{ name: k, group: x-sk-kr-0123456789, secret: abc }]"],
+  ["keys: [{ name: k, group: g, secret: sk,kr-0123456789 }]"],
+  ["keys: [{ name: k, group: g, secret: a,plain password }]"],
 ])("%p is refused, and its secret is not shown", (text) => {
   let said = "";
   try {
