@@ -22,7 +22,6 @@ import {
 } from "../../harness/conversation.ts";
 import { answerCounted, type CountedOptions } from "../../harness/upstreams/counted-answers.ts";
 
-import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import type { RequestLines } from "../../harness/raw.ts";
 import { inWorld, type Line, makeRequest, type World } from "../world.ts";
 
@@ -172,37 +171,6 @@ test("a first request after a restart has the upstream's reason and count", asyn
     const { line: evicted } = await session.ask(begun, { diagnostics: { cache_miss_reason: other } }, fields);
     expect(evicted["cache"]).toEqual({ missed: 900, usd, because: "cache_evicted", reported: true });
   });
-});
-
-test("failover to another account loses the cache, and the line says from which channel", async () => {
-  await inWorld(
-    async (world) => {
-      const session = new Session(world, "messages", true);
-      const talk = openConversation("a", textOf(2400, "first"));
-      const left = await session.grow(talk);
-      world.upstream.next("status-529");
-      session.upstream.lose();
-      const body = writeRequest("messages", { ...talk, model: MODELS.messages }, true);
-      const counted = session.upstream.serve("messages", body, "other", 9000);
-      world.upstream.next({
-        answer: answerCounted("messages", counted, { model: MODELS.messages, stream: true }),
-      });
-      const { target, fields } = makeRequest("messages", true);
-      const { lines } = await world.trace({ target, fields: { ...fields, ...CLIENT }, body });
-      expect(lines[0]).toMatchObject({
-        attempts: [{ channel: "messages" }, { channel: "second", status: 200 }],
-        cache: { missed: left, because: "channel_changed", from: "messages" },
-      });
-    },
-    (url) => ({
-      channels: {
-        messages: { platform: "messages", base_url: url, credential: CREDENTIAL, priority: 1 },
-        second: { platform: "messages", base_url: url, credential: CREDENTIAL, priority: 2 },
-      },
-      groups: { messages: { platform: "messages", multiplier: 0.5, channels: ["messages", "second"] } },
-      keys: [{ name: "messages", group: "messages", secret: keyOf("messages") }],
-    }),
-  );
 });
 
 test("a compressed body is analysed like any other", async () => {

@@ -162,49 +162,6 @@ test("reprice adds missing amounts, with the tier of the answer and the requeste
   expect(findings).toEqual([]);
 });
 
-test("a price in the config takes precedence over the price book", async () => {
-  const prices = { "gpt-5.4": { input: "0.000001", output: "0.000003" } };
-  await inWorld(
-    async (world) => {
-      for (const model of ["gpt-5.4", "gpt-5.4-2026-03-05"]) {
-        world.upstream.next({ answer: answerMillion(model) });
-        const { lines } = await world.trace(ask(model));
-        expect(lines).toMatchObject([
-          {
-            price_source: "config",
-            prices: { input: "0.000001", output: "0.000003" },
-            official_usd: "0.000004",
-          },
-        ]);
-      }
-      world.upstream.next({ answer: answerMillion("gpt-5.5") });
-      expect((await world.trace(ask("gpt-5.5"))).lines).toMatchObject([
-        { price_source: expect.stringContaining("book") },
-      ]);
-    },
-    () => ({ prices }),
-  );
-});
-
-test("a multiplier of 19 digits is exact, and rounded once", async () => {
-  await inWorld(
-    async (world) => {
-      const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
-      world.upstream.next({ answer: answerMillion("m", { usage }) });
-      const { answer, lines } = await world.trace(ask("m"));
-      // One token of each kind costs 0.000018: 0.0000022222222022222222202 before it is rounded.
-      const money = { official_usd: "0.000018", multiplier: "0.1234567890123456789" };
-      expect(lines).toMatchObject([{ ...money, charge_usd: "0.000002222222" }]);
-      expect(answer.field("x-gateway-charge")).toBe("0.000002222222");
-      expect(findFaults(world.gateway.folder.join("ledger.jsonl"))).toEqual([]);
-    },
-    (url) => ({
-      groups: withMultiplier(makeConfig({ url }), "0.1234567890123456789").groups,
-      prices: { m: { input: "3", output: "15" } },
-    }),
-  );
-});
-
 test("a second gateway on the same ledger reports who holds it, and may start when the first has stopped", async () => {
   using folder = makeTempFolder();
   using other = makeTempFolder();

@@ -4,8 +4,7 @@
 import { describe, expect, setSystemTime, test } from "bun:test";
 import type { Socket } from "node:net";
 import { startUpstream, type SeenRequest, type Upstream } from "../../lib/http1/peers.ts";
-import { rawRequest } from "../../harness/raw.ts";
-import { bearer, inWorld, makeRequest, MESSAGE, onChannels, type World } from "../world.ts";
+import { inWorld, makeRequest, MESSAGE, onChannels, type World } from "../world.ts";
 
 const answerWith = (text: string): string => {
   const body = JSON.stringify({
@@ -62,33 +61,6 @@ describe("an upstream that receives a whole POST on a kept-alive connection", ()
   );
 });
 
-test("a connection on which a request has not left completely is not used for the next request", async () => {
-  const paused: Socket[] = [];
-  await before(
-    (socket) => void socket.write(answerWith("well")),
-    async (world, requests) => {
-      const large = { ...MESSAGE, messages: [{ role: "user", content: "x".repeat(20_000_000) }] };
-      const first = await world.ask({ target: "/v1/messages", fields: bearer("messages"), body: large });
-      expect([first.status, paused.length]).toEqual([413, 1]);
-      const { answer } = await world.trace(makeRequest("messages"));
-      expect([answer.status, answer.text.includes('"well"')]).toEqual([200, true]);
-      // The upstream has not read on: what follows the head there is no request.
-      expect(requests.map(({ turn }) => turn)).toEqual([1]);
-      expect(requests[0]?.connection).toBeGreaterThan(1);
-    },
-    {
-      // It answers the first request before it has read its body, and keeps the connection open.
-      onConnection: (socket) =>
-        void socket.once("data", (bytes: Buffer) => {
-          if (!bytes.includes("content-length: 200")) return;
-          paused.push(socket.pause());
-          socket.write("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno");
-        }),
-      channel: { warm: false, timeouts: { first_byte: "5s" } },
-    },
-  );
-});
-
 test.each([true, false])(
   "after the machine has slept, a request uses no connection from before (warm: %p)",
   async (warm) => {
@@ -110,33 +82,3 @@ test.each([true, false])(
     );
   },
 );
-
-test("a 204 with a late body does not affect another answer", async () => {
-  const WORKERS = 24;
-  const TURNS = 120;
-  const FOREIGN = answerWith("foreign");
-  const script = (socket: Socket, { body }: SeenRequest): void => {
-    const asked = JSON.parse(body.toString()).messages[0].content;
-    if (asked !== "storm") return void socket.write(answerWith(asked));
-    socket.write(`HTTP/1.1 204 No Content\r\ncontent-length: ${FOREIGN.length}\r\n\r\n`);
-    setTimeout(() => socket.destroyed || socket.write(FOREIGN), Math.random() * 3);
-  };
-  await before(script, async ({ gateway }) => {
-    const ask = async (content: string): Promise<string> => {
-      const body = { ...MESSAGE, messages: [{ role: "user", content }] };
-      const { text } = await rawRequest(gateway.port, {
-        target: "/v1/messages",
-        fields: bearer("messages"),
-        body,
-      });
-      return text;
-    };
-    const workers = Array.from({ length: WORKERS }, async (_, worker) => {
-      for (let turn = 0; turn < TURNS; turn++) {
-        if (turn % 4 === worker % 4) expect(await ask("storm")).not.toContain("foreign");
-        else expect(await ask(`own-${worker}-${turn}`)).toContain(`"own-${worker}-${turn}"`);
-      }
-    });
-    await Promise.all(workers);
-  });
-});
