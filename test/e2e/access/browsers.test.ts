@@ -119,32 +119,3 @@ describe("a page in a browser", () => {
     );
   });
 });
-
-describe("a WebSocket", () => {
-  const UPGRADE = {
-    connection: "Upgrade",
-    upgrade: "websocket",
-    "sec-websocket-version": "13",
-    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
-    "openai-beta": "responses_websockets=2026-02-06",
-  };
-
-  test.each(["/v1/responses", "/responses", "/v1/responses/"])(
-    "on %s is answered 426 if no channel offers one",
-    async (target) => {
-      await inWorld(async (world) => {
-        const answer = await world.ask({ target, fields: { ...bearer("responses"), ...UPGRADE } });
-        expect(answer.status).toBe(426);
-        expect(JSON.parse(answer.text).error.code).toBe("upgrade_required");
-        // The client then goes on over HTTP.
-        expect((await world.ask(makeRequest("responses", true))).status).toBe(200);
-      });
-    },
-  );
-
-  test("does not change the answer to a plain GET", async () => {
-    await inWorld(async (world) => {
-      expect((await world.ask({ target: "/v1/responses", fields: bearer("responses") })).status).toBe(405);
-    });
-  });
-});

@@ -262,40 +262,6 @@ describe("every endpoint", () => {
   });
 });
 
-describe("several keys at once", () => {
-  const ask = (fields: Record<string, string>) =>
-    world.trace({ target: "/v1/messages", fields, body: MESSAGE });
-
-  test("the first known key is used, Authorization before the others", async () => {
-    const other = { authorization: `Bearer ${SECRETS.disabled}-messages`, "x-api-key": keyOf("messages") };
-    expect((await ask(other)).answer.status).toBe(401);
-    const both = { "x-api-key": keyOf("relay"), authorization: `Bearer ${keyOf("messages")}` };
-    expect((await ask(both)).record.key).toBe("messages");
-  });
-
-  test("an unknown key beside a known one does no harm", async () => {
-    const traced = await ask({
-      authorization: "Bearer sk-of-another-service",
-      "x-api-key": keyOf("messages"),
-    });
-    expect(traced.answer.status).toBe(200);
-    expect(JSON.stringify(traced.received!.fields)).not.toContain("sk-of-another-service");
-    expect(JSON.stringify(traced.received!.fields)).not.toContain(keyOf("messages"));
-  });
-
-  test("x-gateway-key stays in the gateway, and is in no record of the request", async () => {
-    const { answer, received, record, lines } = await ask({ "x-gateway-key": keyOf("messages") });
-    expect(answer.status).toBe(200);
-    expect(JSON.stringify([received!.fields, record, lines])).not.toContain(keyOf("messages"));
-    expect(received!.fields.some(([name]) => name === "x-gateway-key")).toBe(false);
-  });
-
-  test("a known key in a header that the endpoint does not read is ignored", async () => {
-    const traced = await ask({ authorization: "Bearer sk-x", "x-goog-api-key": keyOf("messages") });
-    expect(traced.answer.status).toBe(401);
-  });
-});
-
 describe("paths", () => {
   test("an unknown path is a 404 in its dialect, with or without a key", async () => {
     for (const [target, shape] of [

@@ -82,18 +82,6 @@ test("the channels of the group's own platform come first, and a failover to ano
   });
 });
 
-test("a chat client of a group with chat channels gets what they say, byte for byte", async () => {
-  const far = openUpstream("chat");
-  const gateway = open(
-    { far: channelOf("chat", far) },
-    { g: { platform: "responses", channels: ["far"], convert: true } },
-  );
-  const body = formRequest("chat", [{ role: "user", content: "Hi" }], true);
-  const answer = await post(gateway, "g", "/v1/chat/completions", body);
-  expect([answer.status, answer.headers.get("x-gateway-converted")]).toEqual([200, null]);
-  expect(far.asked[0]?.text).toBe(JSON.stringify(body));
-});
-
 test("the key of the upstream's cache is that of the agent's session, and outlives a run whose session only we have named", async () => {
   const far = openUpstream("responses");
   const gateway = open(

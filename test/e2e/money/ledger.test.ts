@@ -11,7 +11,6 @@ import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
 import { run } from "../../cli/driving.ts";
 import {
   CREDENTIAL,
-  keyOf,
   makeConfig,
   startGateway,
   startGatewayHere,
@@ -160,25 +159,6 @@ test("reprice adds missing amounts, with the tier of the answer and the requeste
   expect(reported).toMatchObject({ dry_run: false, corrections: 2 });
   expect(usage).toMatchObject({ total: { requests: 4, charge_usd: "5.2000005", unpriced: 2 } });
   expect(findings).toEqual([]);
-});
-
-test("a second gateway on the same ledger reports who holds it, and may start when the first has stopped", async () => {
-  using folder = makeTempFolder();
-  using other = makeTempFolder();
-  const upstream = startDemoUpstream({ credential: CREDENTIAL });
-  const config = makeConfig(upstream, { ledger: { path: folder.join("ledger.jsonl") } });
-  const first = await startGateway({ config, folder });
-  const refused = await startGateway({ config, folder: other }).then(() => "it started", String);
-  expect(refused).toMatch(new RegExp(`is being written by process ${first.pid} since \\d{4}-\\d{2}-\\d{2}T`));
-  const fields = { "x-api-key": keyOf("messages") };
-  expect((await rawRequest(first.port, { ...makeRequest("messages"), fields })).status).toBe(200);
-  first.signal("SIGKILL");
-  await first.exited;
-  const next = await startGateway({ config, folder: other });
-  expect((await rawRequest(next.port, { ...makeRequest("messages"), fields })).status).toBe(200);
-  await next.stop();
-  upstream.stop();
-  expect(readWholeLedger(folder.join("ledger.jsonl")).lines).toHaveLength(2);
 });
 
 test("a link to a ledger is resolved", async () => {

@@ -7,7 +7,7 @@ import type { Answer } from "../../../src/demo/answers/answer.ts";
 import type { FamilyName } from "../../../src/demo/answers/family.ts";
 import { type Step, planSteps } from "../../../src/demo/script.ts";
 import { type Gate, makeGate } from "../../harness/upstreams/demo-upstream.ts";
-import { keyOf, makeConfig } from "../../harness/gateway.ts";
+import { makeConfig } from "../../harness/gateway.ts";
 import type { RequestLines } from "../../harness/raw.ts";
 import {
   bearer,
@@ -473,46 +473,6 @@ describe.each([...DIALECTS])("on_disconnect.drain: %s", (dialect) => {
       },
       drain(`${DRAIN_MS}ms`),
     );
-  });
-});
-
-describe("several channels", () => {
-  const two = (url: string) => {
-    const config = makeConfig({ url });
-    const channel = config.channels["messages"]!;
-    const group = { platform: "messages", multiplier: "0.8", channels: ["first", "second"] };
-    return {
-      channels: { first: { ...channel, priority: 1 }, second: { ...channel, priority: 2 } },
-      groups: { messages: group },
-      keys: [{ name: "messages", group: "messages", secret: keyOf("messages") }],
-      prices: { m: PRICES },
-    };
-  };
-
-  test("only the channel that answers is charged", async () => {
-    await inWorld(async (world) => {
-      world.upstream.next("status-529", { answer: streamOf(MESSAGES) });
-      const { lines } = await world.trace(ask("messages", "stream"));
-      expectLine(lines, "complete", EXACT.messages);
-      expect(lines[0]).toMatchObject({
-        channel: "second",
-        attempts: [
-          { channel: "first", status: 529 },
-          { channel: "second", status: 200 },
-        ],
-      });
-    }, two);
-  });
-
-  test.each([
-    ["that all refuse cost nothing", ["status-529", "status-500"], NOTHING],
-    ["of which one said nothing may have cost something", ["reset-before-head", "status-500"], UNKNOWN],
-    ["whichever of them that was", ["status-500", "reset-before-head"], UNKNOWN],
-  ] as const)("channels %s", async (_, faults, money) => {
-    await inWorld(async (world) => {
-      world.upstream.next(...faults);
-      expectLine((await world.trace(ask("messages", "stream"))).lines, "upstream_error", money);
-    }, two);
   });
 });
 

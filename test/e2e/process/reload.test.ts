@@ -142,20 +142,6 @@ describe("a changed file", () => {
     });
   });
 
-  test("a changed file that is invalid is reported once and changes nothing", async () => {
-    await withGateway(async ({ gateway, config, change }) => {
-      const bad = JSON.stringify({ ...config, grups: {} }, null, 2);
-      await change(bad);
-      expect(gateway.stderr()).toContain("grups");
-      expect(gateway.stderr()).toContain("groups"); // the name that was meant
-      expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(200);
-      writeFileSync(gateway.configPath, bad); // touched, with nothing new in it
-      await change(changeKey(config, "messages", { disabled: true }));
-      expect(gateway.stderr().split("the changed file is invalid")).toHaveLength(2);
-      expect((await rawRequest(gateway.port, makeRequest("messages"))).status).toBe(401);
-    });
-  });
-
   test("a changed address or ledger reports that a restart is needed, and keeps the old ones", async () => {
     await withGateway(async ({ gateway, config, change }) => {
       await change({ ...config, listen: { host: "127.0.0.1", port: 1 }, ledger: { path: "other.jsonl" } });

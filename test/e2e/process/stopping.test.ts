@@ -205,28 +205,6 @@ function expectSentence({ stderr }: Ended): void {
 describe("a gateway that cannot start says why", () => {
   const EMPTY = JSON.stringify({ listen: { port: 0 } });
 
-  test("a gateway whose port is in use says why it cannot start", async () => {
-    await withGateway(async ({ gateway }) => {
-      using folder = makeTempFolder();
-      const path = folder.join("gateway.yaml");
-      writeFileSync(path, EMPTY, { mode: 0o600 });
-      const ended = await serve(["--config", path, "--port", String(gateway.port)]);
-      expect(ended.status).toBe(1);
-      expectSentence(ended);
-      expect(ended.stderr).toContain(`runs on http://127.0.0.1:${gateway.port} already. Use that one`);
-      expect(ended.stderr).toContain("--port");
-    });
-  });
-
-  test("a gateway whose ledger another one writes says why it cannot start", async () => {
-    await withGateway(async ({ gateway }) => {
-      const ended = await serve(["--config", gateway.configPath, "--port", "0"]);
-      expect(ended.status).toBe(1);
-      expectSentence(ended);
-      expect(ended.stderr).toContain(`process ${gateway.pid}`);
-    });
-  });
-
   test("a gateway whose config is missing or unreadable says why it cannot start", async () => {
     using folder = makeTempFolder();
     const missing = await serve(["--config", folder.join("none.yaml")]);
@@ -241,27 +219,6 @@ describe("a gateway that cannot start says why", () => {
     expect(unreadable.status).toBe(2);
     expectSentence(unreadable);
     expect(unreadable.stderr).toContain(path);
-  });
-
-  test("a gateway that lacks an environment variable says why it cannot start", async () => {
-    using folder = makeTempFolder();
-    const path = folder.join("gateway.yaml");
-    writeFileSync(
-      path,
-      "channels:\n  a:\n    platform: messages\n    base_url: http://127.0.0.1:9\n    credential: ${NOT_SET_ANYWHERE}\n",
-      { mode: 0o600 },
-    );
-    const ended = await serve(["--config", path]);
-    expect(ended.status).toBe(2);
-    expectSentence(ended);
-    expect(ended.stderr).toContain("gateway.yaml:5:");
-    expect(ended.stderr).toContain("NOT_SET_ANYWHERE");
-  });
-
-  test("a gateway with an invalid flag says why it cannot start", async () => {
-    const ended = await serve(["--port", "70000"]);
-    expect(ended.status).toBe(2);
-    expect(ended.stderr).toContain("from 0 to 65535");
   });
 });
 
