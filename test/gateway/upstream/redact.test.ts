@@ -107,7 +107,7 @@ describe("a secret in an error", () => {
         expect(clean).toContain(REMOVED);
         expectSafe(clean, hidden);
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     );
   });
 
@@ -202,7 +202,7 @@ describe("a secret in a successful body", () => {
         expect(unescapeAll(reported)).not.toContain(secret);
         expect(reported).toHaveLength(text.length);
       }),
-      { numRuns: 1500 },
+      { numRuns: 400 },
     );
   });
 
@@ -225,7 +225,8 @@ describe("a secret in a successful body", () => {
         const text = `${ORDINARY}${spelled}${ORDINARY}`;
         const expected = `${ORDINARY}${"*".repeat(spelled.length)}${ORDINARY}`;
         for (let end = ORDINARY.length; end <= ORDINARY.length + spelled.length; end += 1)
-          expect(pass([text.slice(0, end), text.slice(end)], channel).join("")).toBe(expected);
+          if (pass([text.slice(0, end), text.slice(end)], channel).join("") !== expected)
+            throw new Error(`${text} is not masked where it is cut at ${end}`);
       }
     }
   });
@@ -258,7 +259,7 @@ describe("a secret in a successful body", () => {
         expect(cleanBody(body, secret)).toBe(expected);
         expect(pass(cut(body, [cutAt]), channelOf(secret)).join("")).toBe(expected);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 
