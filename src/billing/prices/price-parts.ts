@@ -57,6 +57,9 @@ function pricePart(part: Part, billed: BilledAnswer): PricedPart[] {
   return pieces.map((piece) => {
     const chosen = chooseTariff(price, piece.usage, billed.tariff);
     if ("missing" in chosen) return leaveUnpriced(piece, name, `no price for ${chosen.missing} of ${name}`);
+    // The requested model has no price for a search, either: nothing is priced as that model.
+    const isUseless = chosen.unpriced.length > 0 && Object.keys(chosen.prices).length === 0;
+    if (pricedAs !== null && isUseless) return leaveUnpriced(piece, name, `no price for ${name}`);
     return payFor(piece, name, { source: price.source, pricedAs, chosen });
   });
 }

@@ -87,14 +87,17 @@ describe("a search of Codex", () => {
     const [received] = upstream.requests;
     expect(received?.body.toString()).toBe(SEARCH);
     expect(received?.target).toEndWith("api.openai.com/v1/alpha/search");
-    expect(await lineOf(gateway)).toMatchObject({
+    const line = await lineOf(gateway);
+    expect(line).toMatchObject({
       endpoint: "/v1/alpha/search",
       model: "gpt-5.4",
       upstream_model: "codex-search",
       usage: { call: 1 },
       basis: "unpriced",
+      unpriced_because: "no price for codex-search",
       charge_usd: null,
     });
+    expect([line["suspect"], line["priced_as"]]).toEqual([undefined, undefined]);
   });
 
   test("costs what the owner says, also under a limit in USD", async () => {
