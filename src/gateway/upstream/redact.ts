@@ -53,15 +53,18 @@ function redactionOf(channel: SecretHolder): Redaction {
   if (known !== undefined) return known;
   const secrets = listSecrets(channel).map(readPrefix);
   const distinct = secrets.filter(({ text }) => isUnmistakable(text));
-  const inAnyCase = [...secrets, ...distinct.flatMap(changeCase)];
+  const changed = distinct.flatMap(changeCase);
+  const inAnyCase = [...secrets, ...changed];
+  const pieces = compileSecrets(inAnyCase, MIN_PIECE_LENGTH);
+  const hasWords = distinct.length < secrets.length;
   const redaction: Redaction = {
     secrets,
     whole: compileSecrets(distinct, null),
-    pieces: compileSecrets(inAnyCase, MIN_PIECE_LENGTH),
+    pieces,
     inAnyCase,
     further: null,
     names: compileSecrets(distinct.map(toLowerCase), null),
-    namePieces: compileSecrets(distinct, MIN_PIECE_LENGTH),
+    namePieces: hasWords ? compileSecrets([...distinct, ...changed], MIN_PIECE_LENGTH) : pieces,
     plain: new Set<string>(),
   };
   redactions.set(channel, redaction);

@@ -4,6 +4,8 @@ import {
   redactBody,
   redactError,
   redactFields,
+  redactPieces,
+  redactReading,
   redactText,
   StreamRedactor,
 } from "../../../src/gateway/upstream/redact.ts";
@@ -322,6 +324,24 @@ describe("a secret in a successful body", () => {
     );
   });
 });
+
+test.each([SECRET, HIDDEN.slice(3, 20), SECRET.toLowerCase(), HIDDEN.toUpperCase().slice(5)])(
+  "what is kept of an answer has no piece of a secret, in whichever case: %s",
+  (word) => {
+    const kept = Buffer.from(redactPieces(Buffer.from(`{"id":"${word}"}`), CHANNEL)).toString();
+    const known = {
+      parts: [],
+      tariff: {},
+      end: "complete",
+      final: true,
+      estimatedOutput: 0,
+      hasText: true,
+    } as const;
+    const read = redactReading({ ...known, model: word, raw: { service_tier: word, [word]: 1 } }, CHANNEL);
+    for (const text of [kept, JSON.stringify(read)])
+      expect(text.toLowerCase()).not.toContain(word.toLowerCase());
+  },
+);
 
 test("a header field that contains a secret, in any form, is removed", () => {
   const clean = ["content-type", "text/plain"] as const;
