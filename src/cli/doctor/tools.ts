@@ -9,19 +9,14 @@ import type { RunningGateway } from "../access/running.ts";
 import { type Finding, note } from "./finding.ts";
 import { describeMisleading, isMisleading } from "../tools/environment/misleading.ts";
 import { NO_PROXY_NAMES, PROXY_NAMES, splitList } from "../tools/environment/no-proxy.ts";
-import { findLosses } from "../tools/differences.ts";
+import { findLosses } from "./losses.ts";
 import { TOOLS } from "../tools/programs/tools.ts";
 
 export function checkTools({ listen }: Catalog, running: RunningGateway | null, env: Environment): Finding[] {
   const { host, port } = running?.address ?? listen;
   // Port 0 becomes a real port only when the gateway starts. NO_PROXY needs only the host.
   const base = new URL(formatBaseUrl({ host, port: port === 0 ? 1 : port }));
-  return [...checkProxies(base, env), ...checkVariables(env), ...checkSettings(env)];
-}
-
-/** What the user's own settings of a tool take from it. */
-function checkSettings(env: Environment): Finding[] {
-  return findLosses(env).map(({ tool, detail, fix }) => note(`tool ${tool}`, detail, fix));
+  return [...checkProxies(base, env), ...checkVariables(env), ...findLosses(env)];
 }
 
 function checkVariables(env: Environment): Finding[] {

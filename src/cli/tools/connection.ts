@@ -83,28 +83,28 @@ export async function connect(
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
   const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns, agree: metered.after });
-  const { usesLogin } = key.group;
+  const { usesLogin, platform } = key.group;
   await metered.after(key.group);
   const { relayPrefix } = catalog;
-  const target = {
-    base,
-    relayPrefix,
-    platform: key.group.platform,
-    secret: key.secret,
-    label: ascii,
-    usesLogin,
-  };
+  const target = { base, relayPrefix, platform, secret: key.secret, label: ascii, usesLogin };
   const listed = tool.needsModels === true || key.group.convert ? await fetchModels(target) : null;
-  const upstream = {
-    ...describeModels(tool, key.group, listed, path),
+  const models = describeModels(tool, key.group, listed, path);
+  const connection = {
+    ...target,
+    ...models,
     ...describeUpstream(key, catalog, flags),
+    ...findOwnModel(tool),
   };
-  return { tool, connection: { ...target, ...upstream }, key, loaded };
+  return { tool, connection, key, loaded };
 }
 
 function requireCacheSetting({ title, cacheVariables }: Tool, { cache }: ToolFlags): void {
   if (cache !== undefined && cacheVariables === undefined)
     refuseUsage(`--cache: ${title} has no setting for the lifetime of its caches.`);
+}
+
+function findOwnModel(tool: Tool): Pick<Connection, "ownModel"> {
+  return { ownModel: tool.findOwnModel?.(process.env) ?? null };
 }
 
 function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
@@ -194,12 +194,8 @@ async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | nu
   const { cache = null } = flags;
   const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label, cache };
   const listed = tool.needsModels === true ? await fetchModels(target) : null;
-  return {
-    tool,
-    connection: { ...target, models: listed?.map(({ id }) => id) ?? [] },
-    key: null,
-    loaded: null,
-  };
+  const models = listed?.map(({ id }) => id) ?? [];
+  return { tool, connection: { ...target, models, ...findOwnModel(tool) }, key: null, loaded: null };
 }
 
 function readUrl(text: string | undefined): string | null {

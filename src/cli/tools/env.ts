@@ -15,24 +15,17 @@ export interface EnvFlags extends ToolFlags {
 }
 
 export async function printEnv(words: readonly string[], flags: EnvFlags): Promise<void> {
-  const name = words.find((word) => APPS.has(word));
-  const app = name === undefined ? undefined : APPS.get(name);
-  if (app !== undefined) return printApp(app, name, words, flags);
-  const { tool, key } = splitWords(words);
+  const name = words.find((word) => APPS.has(word)) ?? "";
+  const app = APPS.get(name);
+  const { tool, key } = splitWords(words.map((word) => (word === name && app ? app.tool : word)));
   const connected = await connect(tool, key, flags, { owns: false });
+  if (app !== undefined) return printApp(app, name, connected, flags);
   const setting = prepare(tool, connected.connection, process.env);
   const conflict = tool.overlay?.(connected.connection).find(process.env, setting) ?? null;
   const file = conflict === null ? null : { path: conflict.path, content: conflict.content };
   const shell = flags.shell ?? guessShell(process.env);
-  const made = listNewKeys(connected);
-  await printSecrets({
-    lines:
-      flags.json === true
-        ? [JSON.stringify({ ...describeForScripts(connected), ...setting, file })]
-        : writeSetting(shell, tool.program?.name ?? null, setting),
-    names: made,
-    done: `The key "${made.join()}" was created`,
-  });
+  const lines = writeSetting(shell, tool.program?.name ?? null, setting);
+  await printLines(connected, flags, lines, { ...setting, file });
   if (flags.json === true) return;
   noteDifferences(connected);
   if (conflict !== null)
@@ -40,24 +33,35 @@ export async function printEnv(words: readonly string[], flags: EnvFlags): Promi
 }
 
 /** For an app, there is nothing that a shell could set. */
-async function printApp(
-  app: App,
-  name: string | undefined,
-  words: readonly string[],
-  flags: EnvFlags,
-): Promise<void> {
-  const { tool, key } = splitWords(words.map((word) => (word === name ? app.tool : word)));
-  const connected = await connect(tool, key, flags, { owns: false });
-  const { connection } = connected;
+async function printApp(app: App, name: string, connected: ToolConnection, flags: EnvFlags): Promise<void> {
+  const { tool, connection } = connected;
   if (connection.usesLogin === true)
     refuseUsage(
       `The key's group passes on the login of ${tool.title}, and ${app.title} sends none. Use a key of another group (--key, --group).`,
     );
   const settings = app.list(connection, tool.connect(connection));
-  const made = listNewKeys(connected);
-  const described = { ...describeForScripts(connected), tool: name, env: {}, args: [], file: null, settings };
+  const described = { tool: name, env: {}, args: [], file: null, settings };
+  await printLines(connected, flags, app.write(settings, process.env), described);
+}
+
+/** For people, or for scripts. A new key's secret is shown only here. */
+async function printLines(
+  { tool, connection, key }: ToolConnection,
+  flags: EnvFlags,
+  lines: readonly string[],
+  more: object,
+): Promise<void> {
+  const described = {
+    tool: tool.name,
+    key: key?.name ?? null,
+    group: key?.group.name ?? null,
+    platform: connection.platform,
+    base_url: connection.base,
+    ...more,
+  };
+  const made = key?.isNew === true ? [key.name] : [];
   await printSecrets({
-    lines: flags.json === true ? [JSON.stringify(described)] : app.write(settings, process.env),
+    lines: flags.json === true ? [JSON.stringify(described)] : lines,
     names: made,
     done: `The key "${made.join()}" was created`,
   });
@@ -69,19 +73,4 @@ function noteDifferences({ tool, connection }: ToolConnection): void {
   const misleading = describeMisleading(tool.title, listMisleading(tool, connection), process.env);
   if (misleading !== null) printNote(`${misleading}. The printed lines unset it.`);
   if (tool.sideEffect !== undefined) printNote(tool.sideEffect);
-}
-
-/** The keys whose secret is shown only here. */
-function listNewKeys({ key }: ToolConnection): string[] {
-  return key?.isNew === true ? [key.name] : [];
-}
-
-function describeForScripts({ tool, connection, key }: ToolConnection): Record<string, unknown> {
-  return {
-    tool: tool.name,
-    key: key?.name ?? null,
-    group: key?.group.name ?? null,
-    platform: connection.platform,
-    base_url: connection.base,
-  };
 }

@@ -4,6 +4,7 @@
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
+import { originOf } from "../../lib/http1/client/dial.ts";
 import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
@@ -18,14 +19,14 @@ export interface ListedModel extends ModelLimits {
 
 /** Null when the gateway does not answer with a list. */
 export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
-  const { tls, host, port, basePath } = splitBase(connection.base);
+  const base = new URL(connection.base);
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
   try {
     const request = {
-      origin: { tls, host, port },
+      origin: originOf(base),
       method: "GET",
-      target: basePath + placeList(connection),
+      target: base.pathname.replace(/\/+$/, "") + placeList(connection),
       fields: [
         ["accept", "application/json"],
         ["accept-encoding", "identity"],
@@ -43,17 +44,6 @@ export async function fetchModels(connection: Omit<Connection, "models">): Promi
   } finally {
     client.close();
   }
-}
-
-function splitBase(base: string): { tls: boolean; host: string; port: number; basePath: string } {
-  const { protocol, hostname, port, pathname } = new URL(base);
-  const tls = protocol === "https:";
-  return {
-    tls,
-    host: hostname,
-    port: Number(port) || (tls ? 443 : 80),
-    basePath: pathname.replace(/\/+$/, ""),
-  };
 }
 
 /** Each dialect has its own name for the size of a page. */

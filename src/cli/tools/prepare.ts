@@ -13,7 +13,7 @@ import {
 } from "./programs/tool.ts";
 
 export function prepare(tool: Tool, connection: Connection, env: Environment): ToolEnvironment {
-  const setting = tool.connect(addOwnModel(tool, connection, env));
+  const setting = tool.connect(connection);
   const exempt = exemptGateway(connection.base, env, tool.program !== null);
   const proxies = tool.ignoresNoProxy === true ? PROXY_NAMES : [];
   const unset = [...listUnset(listMisleading(tool, connection), env), ...proxies];
@@ -22,10 +22,6 @@ export function prepare(tool: Tool, connection: Connection, env: Environment): T
   const own = { ...Object.fromEntries(defaults), ...setting.env };
   const wanted = { ...tool.equalise?.(connection, env), ...listCacheVariables(tool, connection) };
   return { env: { ...own, ...wanted, ...headers, ...exempt }, unset, args: setting.args };
-}
-
-export function addOwnModel(tool: Tool, connection: Connection, env: Environment): Connection {
-  return { ...connection, ownModel: tool.findOwnModel?.(env) ?? null };
 }
 
 /** The user's own header fields stay, unless they mislead the tool. */

@@ -3,15 +3,14 @@
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { findConfig, hasLocalConfig, placeConfig } from "../../config/file/find.ts";
-import { ConfigError } from "../../config/yaml/problems.ts";
+import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand, offerStart } from "./background.ts";
 import { connect, findTool, type ToolConnection, type ToolFlags } from "./connection.ts";
 import { agreeToMeteredBilling, findSubscriptionLogin } from "./environment/logins.ts";
 import type { Overlay, ToolEnvironment } from "./programs/overlay.ts";
-import { addOwnModel, prepare } from "./prepare.ts";
+import { prepare } from "./prepare.ts";
 import { printTable } from "../terminal/table.ts";
 import { describeForeignModel } from "./foreign.ts";
 import { describeRoute, explainModels } from "./route.ts";
@@ -65,48 +64,35 @@ export async function runTool(
   await explainRun(connected, flags, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
-  const endRecording = await startRecording(flags.record, connection.base, run.session);
   const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
   transparent?.notes.forEach((note) => printNote(note, "dim"));
-  const settings = transparent?.setting ?? prepare(tool, connection, process.env);
+  let endRecording: (() => Promise<void>) | null = null;
   try {
+    const settings = transparent?.setting ?? prepare(tool, connection, process.env);
+    if (flags.record !== undefined)
+      endRecording = await (
+        await import("./record.ts")
+      ).recordRun(flags.record, connection.base, run.session);
     const setting = { ...settings, ...(statusline !== null && { statusline }) };
-    const args = [...nameModel(tool, addOwnModel(tool, connection, process.env), start.args), ...start.args];
+    const args = [...nameModel(tool, connection, start.args), ...start.args];
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     transparent?.close();
-    await endRecording();
+    await endRecording?.();
   }
-}
-
-/** Returns what ends the recording. */
-async function startRecording(
-  name: string | undefined,
-  base: string,
-  session: string,
-): Promise<() => Promise<void>> {
-  return name === undefined ? async () => {} : (await import("./record.ts")).recordRun(name, base, session);
 }
 
 /** Somebody with a plan and no config yet: the tool's own login is enough. */
 async function offerLogin(tool: Tool, flags: RunFlags, writeConfig: WriteConfig): Promise<void> {
-  if (tool.login === undefined || flags.url !== undefined || hasConfig(flags.config)) return;
+  const place = placeConfig(flags.config, process.env);
+  if (tool.login === undefined || flags.url !== undefined || existsSync(place)) return;
   const login = findSubscriptionLogin(tool, process.env);
-  if (login === null || hasLocalConfig(placeConfig(flags.config, process.env))) return;
+  if (login === null || hasLocalConfig(place)) return;
   const offer = `${tool.title} is signed in to ${login}. A config that passes this login on gives you a measured ${tool.title}: the plan pays, as it does without the gateway.`;
   if (!canPrompt())
     refuseUsage(`There is no config file yet. ${offer} \`gateway init --login ${tool.name}\` writes it.`);
   if (!(await askYes(`${offer} Write it now?`, true))) return;
   await writeConfig({ login: tool.name, ...(flags.config !== undefined && { config: flags.config }) });
-}
-
-function hasConfig(flag: string | undefined): boolean {
-  try {
-    return existsSync(findConfig(flag, process.env));
-  } catch (error) {
-    if (error instanceof ConfigError) return false;
-    throw error;
-  }
 }
 
 /** What the user has to know before the tool owns the terminal. */
@@ -120,7 +106,7 @@ async function explainRun(
   if (key !== null && loaded !== null) {
     const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
     printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
-    const model = describeForeignModel(tool, addOwnModel(tool, connection, process.env));
+    const model = describeForeignModel(tool, connection);
     if (model !== null) printNote(model, "dim");
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
     if (lacking !== null) printNote(lacking, "yellow");
@@ -185,7 +171,8 @@ async function startTool(
   setting: ToolEnvironment,
   { program, args }: Program,
 ): Promise<number> {
-  const env = { ...omitVariables(process.env, setting.unset), ...setting.env };
+  const kept = Object.entries(process.env).filter(([name]) => !setting.unset.includes(name));
+  const env = { ...Object.fromEntries(kept), ...setting.env };
   const isEnough = setting.statusline === undefined && overlay?.find(process.env, setting) === null;
   if (overlay === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
@@ -212,10 +199,6 @@ function findProgram(tool: Tool, args: readonly string[]): Program {
     return fail(`There is no program ${name} on the PATH.${way}`);
   }
   return { program, args: tool.program === null ? rest : args };
-}
-
-function omitVariables(env: NodeJS.ProcessEnv, names: readonly string[]): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !names.includes(name)));
 }
 
 /** The terminal sends these to the whole process group, so that the tool gets them anyway. */

@@ -28,18 +28,18 @@ interface AllowanceParts {
   readonly ledger: () => { readonly sumSpent: (query: SpentQuery) => Promise<string> } | null;
 }
 
-interface Head {
-  readonly channel: Channel;
-  readonly fields: Fields;
-  readonly seen: number;
-}
-
-type Asked = "balance" | "credit";
-
+/** What is asked for, when it was asked last, and what was found then. */
 interface Slot {
-  readonly channel: Channel;
   at: number;
   found: Allowance | null;
+}
+
+interface Known {
+  readonly channel: Channel;
+  /** The last answer that said something. */
+  head: { readonly fields: Fields; readonly seen: number } | null;
+  readonly balance: Slot;
+  readonly credit: Slot;
 }
 
 const NOTHING: readonly Allowance[] = [];
@@ -51,8 +51,7 @@ const PATIENCE_MS = 1500;
 export class Allowances {
   readonly #parts: AllowanceParts;
   /** By the names of channels. */
-  readonly #heads = new Map<string, Head>();
-  readonly #slots: Readonly<Record<Asked, Map<string, Slot>>> = { balance: new Map(), credit: new Map() };
+  readonly #known = new Map<string, Known>();
 
   constructor(parts: AllowanceParts) {
     this.#parts = parts;
@@ -60,11 +59,11 @@ export class Allowances {
 
   /** An answer of the channel has come. Returns the windows of a plan that pays for it. The rest is read when somebody looks. */
   note(channel: Channel, fields: Fields, seen: number, zone: Zone): readonly Allowance[] {
-    if (channel.credit === null && !hasAllowance(fields)) return NOTHING;
     if (channel.credit !== null) void this.#sumCredit(channel, zone);
+    if (!hasAllowance(fields)) return NOTHING;
+    const known = this.#of(channel);
     // Of requests at the same time, one that began earlier may end later.
-    const isNewest = seen >= (this.#heads.get(channel.name)?.seen ?? 0);
-    if (isNewest && hasAllowance(fields)) this.#heads.set(channel.name, { channel, fields, seen });
+    if (seen >= (known.head?.seen ?? 0)) known.head = { fields, seen };
     if (!channel.usesLogin) return NOTHING;
     const windows = readWindows(fields, seen);
     for (const window of windows) this.#check(channel, window.name, window);
@@ -84,18 +83,16 @@ export class Allowances {
   }
 
   list(channel: Channel): Allowance[] {
-    const { name } = channel;
-    const { balance, credit } = this.#slots;
-    const head = this.#heads.get(name);
-    const said = isOf(channel, head)
-      ? [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)]
-      : [];
-    const found = [
-      channel.credit === null ? undefined : credit.get(name),
-      channel.balance === "off" ? undefined : balance.get(name),
-    ].map((slot) => (isOf(channel, slot) ? slot.found : null));
+    const { head, balance, credit } = this.#of(channel);
     const now = this.#parts.now();
-    return [...said, ...found].flatMap((each) => (each !== null && isInForce(each, now) ? [each] : []));
+    const found = [
+      ...(head === null
+        ? []
+        : [...readWindows(head.fields, head.seen), ...readRates(head.fields, head.seen)]),
+      channel.credit === null ? null : credit.found,
+      channel.balance === "off" ? null : balance.found,
+    ];
+    return found.flatMap((each) => (each !== null && isInForce(each, now) ? [each] : []));
   }
 
   /** Adds what is left to what is shown of each channel. */
@@ -107,11 +104,22 @@ export class Allowances {
     });
   }
 
+  /** A changed config may have another upstream, or another account, under the same name. */
+  #of(channel: Channel): Known {
+    const { name, baseUrl, credential } = channel;
+    const found = this.#known.get(name);
+    if (found?.channel.baseUrl.href === baseUrl.href && found.channel.credential === credential) return found;
+    const slot = { at: Number.NEGATIVE_INFINITY, found: null };
+    const made: Known = { channel, head: null, balance: { ...slot }, credit: { ...slot } };
+    this.#known.set(name, made);
+    return made;
+  }
+
   async #askBalance(channel: Channel): Promise<void> {
     const { askBalance, findSource } = await import("./balance.ts");
     const source = findSource(channel);
     if (source === null) return;
-    await this.#refresh(channel, "balance", BALANCE_MS, async (seen) => {
+    await this.#refresh(this.#of(channel).balance, BALANCE_MS, async (seen) => {
       const found = await askBalance(channel, source, this.#parts.client);
       const left = found?.left ?? null;
       return found && left !== null ? describe("balance", found.currency, seen, { left }) : null;
@@ -121,7 +129,7 @@ export class Allowances {
   async #sumCredit(channel: Channel, zone: Zone): Promise<void> {
     const { credit, name } = channel;
     if (credit === null) return;
-    await this.#refresh(channel, "credit", CREDIT_MS, async (seen) => {
+    await this.#refresh(this.#of(channel).credit, CREDIT_MS, async (seen) => {
       const { since, until } = findRenewal(credit.renews, zone, seen);
       const query = { channel: name, since: new Date(since).toISOString() };
       const text = await this.#parts.ledger()?.sumSpent(query);
@@ -138,17 +146,13 @@ export class Allowances {
 
   /** What is not known stays as it was, with its age. */
   async #refresh(
-    channel: Channel,
-    what: Asked,
+    slot: Slot,
     everyMs: number,
     ask: (now: number) => Promise<Allowance | null>,
   ): Promise<void> {
     const now = this.#parts.now();
-    const known = this.#slots[what].get(channel.name);
-    const slot: Slot = isOf(channel, known) ? known : { channel, at: Number.NEGATIVE_INFINITY, found: null };
     if (Math.abs(now - slot.at) < everyMs) return;
     slot.at = now;
-    this.#slots[what].set(channel.name, slot);
     try {
       slot.found = (await ask(now)) ?? slot.found;
     } catch {
@@ -162,14 +166,6 @@ export class Allowances {
       .alerts()
       .checkShare({ holder: { kind: "channel", name }, limit, used: used ?? 0, resets: moment });
   }
-}
-
-/** A changed config may have another upstream, or another account, under the same name. */
-function isOf<T extends { readonly channel: Channel }>(
-  { baseUrl, credential }: Channel,
-  known: T | undefined,
-): known is T {
-  return known?.channel.baseUrl.href === baseUrl.href && known.channel.credential === credential;
 }
 
 /** Beyond these there is nothing that a person could read. */

@@ -2,6 +2,7 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
+import { originOf } from "../../lib/http1/client/dial.ts";
 import type { Deadlines, Origin } from "../../lib/http1/types.ts";
 
 export interface UpstreamAddress {
@@ -31,11 +32,8 @@ export function addressOf(channel: Channel): UpstreamAddress {
 }
 
 function resolveUpstream({ baseUrl, proxy, ca, timeouts }: Channel): UpstreamAddress {
-  const tls = baseUrl.protocol === "https:";
   const origin: Origin = {
-    tls,
-    host: baseUrl.hostname,
-    port: baseUrl.port === "" ? (tls ? 443 : 80) : Number(baseUrl.port),
+    ...originOf(baseUrl),
     ...(proxy === null ? {} : { proxy }),
     ...(ca === null ? {} : { ca }),
   };

@@ -3,8 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DIFFERENCES, findLosses } from "../../../src/cli/tools/differences.ts";
+import { findLosses } from "../../../src/cli/doctor/losses.ts";
 import { compareRequests, DIFFERENCE_TABLE, formatDifferences } from "../../e2e/real-clis/compare.ts";
+import { DIFFERENCES } from "../../e2e/real-clis/differences.ts";
 import type { Arrived } from "../../harness/upstreams/vendor.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
@@ -20,7 +21,7 @@ describe("what a user's own settings cost a tool", () => {
       mkdirSync(dirname(folder.join(name)), { recursive: true });
       writeFileSync(folder.join(name), text);
     }
-    return findLosses({ HOME: folder.path, ...env }).map(({ tool }) => tool);
+    return findLosses({ HOME: folder.path, ...env }).map(({ check }) => check.replace("tool ", ""));
   };
   const settings = (url: string) => ({
     ".claude/settings.json": JSON.stringify({ env: { ANTHROPIC_BASE_URL: url } }),

@@ -404,7 +404,8 @@ test("a tool starts with the model of the user's own settings, if the gateway li
         platform: "responses",
         label: null,
       } as const;
-      return JSON.stringify(prepareTool(findTool(name), { ...target, secret: "sk-s", models }, env));
+      const ownModel = findTool(name).findOwnModel?.(env) ?? null;
+      return JSON.stringify(prepareTool(findTool(name), { ...target, secret: "sk-s", models, ownModel }, env));
     };
     const named = (model: string) => new RegExp(`"(?:openai/)?${model}"|\\\\"openai/${model}\\\\"`);
     expect([name, start(content)]).toEqual([name, expect.stringMatching(named("gpt-5.4"))]);

@@ -174,7 +174,8 @@ describe("Claude Code", () => {
       ENABLE_TOOL_SEARCH: "true",
       ANTHROPIC_MODEL: "qwen3-coder-mini",
     };
-    const setting = prepare(claude, connectionOf({}), env);
+    const ownModel = claude.findOwnModel?.(env) ?? null;
+    const setting = prepare(claude, connectionOf({ ownModel }), env);
     expect(setting.env).not.toHaveProperty("CLAUDE_CODE_MAX_CONTEXT_TOKENS");
     expect(setting.env).not.toHaveProperty("ENABLE_TOOL_SEARCH");
     expect(setting.env).not.toHaveProperty("ANTHROPIC_MODEL");

@@ -120,6 +120,9 @@ describe("the tool", () => {
     expect(await start("-p", "hi")).toBe("--auth-type openai --model gpt-5.5 -p hi\n");
     for (const words of [["-m", "gpt-5.4"], ["--model=gpt-5.4"]])
       expect(await start(...words)).toBe(`--auth-type openai ${words.join(" ")}\n`);
+    mkdirSync(folder.join(".qwen"));
+    writeFileSync(folder.join(".qwen/settings.json"), '{ "model": { "name": "gpt-5.4" } }');
+    expect(await start("-p", "hi")).toBe("--auth-type openai --model gpt-5.4 -p hi\n");
   });
 
   test("a tool has no label in the root folder, whose name is empty", async () => {

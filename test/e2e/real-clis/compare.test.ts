@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DIFFERENCES } from "../../../src/cli/tools/differences.ts";
+import { DIFFERENCES } from "./differences.ts";
 import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

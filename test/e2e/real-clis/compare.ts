@@ -1,9 +1,9 @@
 // Compares what a tool sends without the gateway with what arrives through it: paths, fields, betas and every member of the
 // bodies, but for addresses, keys, and what differs from run to run.
 
-import type { Difference } from "../../../src/cli/tools/differences.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
 import { isWithoutInference } from "../../../src/cli/tools/transparent/paths.ts";
+import type { Difference } from "./differences.ts";
 import type { Arrived } from "../../harness/upstreams/vendor.ts";
 
 /** The places of differences: `header version`, `beta x`, `body system[].cache_control.scope`, `request GET /v1/models`. */

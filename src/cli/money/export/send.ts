@@ -4,6 +4,7 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { TraceSettings } from "../../../config/catalog.ts";
 import { fetchWhole } from "../../../gateway/upstream/fetch.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
+import { originOf } from "../../../lib/http1/client/dial.ts";
 import { Fields } from "../../../lib/http1/fields.ts";
 import type { Client } from "../../../lib/http1/client/client.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
@@ -27,14 +28,8 @@ export async function sendSpans(
   { url, headers }: TraceSettings,
   spans: readonly Span[],
 ): Promise<Sent> {
-  const tls = url.protocol === "https:";
   const proxy = findProxy(url, process.env);
-  const origin = {
-    tls,
-    host: url.hostname,
-    port: url.port === "" ? (tls ? 443 : 80) : Number(url.port),
-    ...(proxy !== null && { proxy }),
-  };
+  const origin = { ...originOf(url), ...(proxy !== null && { proxy }) };
   const fields = Fields.of([
     ["content-type", "application/json"],
     ["user-agent", "gateway"],

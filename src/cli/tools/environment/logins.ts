@@ -2,7 +2,6 @@
 // billing instead, which the user must agree to once.
 
 import { mkdirSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { stateFolder } from "../../../config/file/find.ts";
@@ -10,7 +9,7 @@ import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject, parseJson } from "../../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../../lib/files/own-file.ts";
 import { askYes, canPrompt, fail, refuseUsage } from "../../terminal/terminal.ts";
-import { readSettings } from "../programs/overlay.ts";
+import { homeOf, readSettings } from "../programs/overlay.ts";
 import type { Tool } from "../programs/tool.ts";
 
 type FindLogin = (env: Environment, home: string) => string | null;
@@ -45,7 +44,7 @@ const FINDERS: Readonly<Record<string, FindLogin>> = {
 
 /** What the tool is signed in to with a subscription; null when it is not. */
 export function findSubscriptionLogin({ name }: Tool, env: Environment): string | null {
-  return FINDERS[name]?.(env, env["HOME"] || homedir()) ?? null;
+  return FINDERS[name]?.(env, homeOf(env)) ?? null;
 }
 
 /** Asks once per tool. Without a terminal, --yes agrees. */

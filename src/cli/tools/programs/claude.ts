@@ -1,7 +1,6 @@
 // Claude Code's settings files set variables that override those of its environment, for example of a gateway that
 // the user had before. In that case a run passes a settings file of its own, which overrides those files.
 
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
@@ -17,10 +16,10 @@ import {
   rootOf,
   type Tool,
 } from "./tool.ts";
-import { findText, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
+import { findText, homeOf, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 function listFiles(env: Environment): string[] {
-  const own = env["CLAUDE_CONFIG_DIR"] || join(env["HOME"] || homedir(), ".claude");
+  const own = env["CLAUDE_CONFIG_DIR"] || join(homeOf(env), ".claude");
   const project = join(process.cwd(), ".claude");
   return [join(project, "settings.local.json"), join(project, "settings.json"), join(own, "settings.json")];
 }

@@ -3,11 +3,11 @@
 // without the gateway has started keeps its providers.)
 
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { chooseMainModel } from "./model-choice.ts";
+import { homeOf } from "./overlay.ts";
 import {
   type Connection,
   listHeaders,
@@ -58,7 +58,7 @@ const PROVIDERS = "settings/providers.json";
 const SESSIONS = ["sessions", "db"];
 
 function placeData(env: Environment): string {
-  return join(env["HOME"] || homedir(), ".cline/data");
+  return join(homeOf(env), ".cline/data");
 }
 
 function describeProviders(connection: Connection): object {

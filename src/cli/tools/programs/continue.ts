@@ -1,11 +1,11 @@
 // Continue's CLI: a config file of its own, given by a flag. It is the user's, with the gateway's models.
 
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { createFile, readPlain } from "../../../lib/files/own-file.ts";
 import { isObject } from "../../../lib/json/json.ts";
 import { chooseMainModel } from "./model-choice.ts";
+import { homeOf } from "./overlay.ts";
 import { type Connection, listHeaders, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
 
 export const continueCli: Tool = {
@@ -32,7 +32,7 @@ export const continueCli: Tool = {
 };
 
 function placeConfig(env: Environment): string {
-  return join(env["HOME"] || homedir(), ".continue/config.yaml");
+  return join(homeOf(env), ".continue/config.yaml");
 }
 
 /** Rules, MCP servers and all else. Empty if there is none, or none that can be read: Continue itself reports that. */

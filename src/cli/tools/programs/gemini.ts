@@ -3,7 +3,6 @@
 // system-wide settings, but they must belong to root.)
 
 import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
@@ -12,7 +11,7 @@ import { createFile } from "../../../lib/files/own-file.ts";
 import { printNote } from "../../terminal/terminal.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { listPlatforms, rootOf, type Tool } from "./tool.ts";
-import { type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
+import { homeOf, type Overlay, readSettings, type ToolEnvironment } from "./overlay.ts";
 
 const API_KEY = "gemini-api-key";
 const FOLDER = ".gemini";
@@ -20,7 +19,7 @@ const FILE = "settings.json";
 const SESSIONS = "tmp";
 
 function findOwnFolder(env: Environment): string {
-  return join(env["GEMINI_CLI_HOME"] || env["HOME"] || homedir(), FOLDER);
+  return join(env["GEMINI_CLI_HOME"] || homeOf(env), FOLDER);
 }
 
 const overlay: Overlay = {

@@ -8,6 +8,7 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { isAllAt } from "../../../billing/prices.ts";
 import { dialectOf } from "../../../dialects/index.ts";
+import { originOf } from "../../../lib/http1/client/dial.ts";
 import { createFile, removeFolder } from "../../../lib/files/own-file.ts";
 import { fail, refuseUsage } from "../../terminal/terminal.ts";
 import type { ToolConnection } from "../connection.ts";
@@ -44,10 +45,8 @@ export function openTransparent(connected: ToolConnection, env: Environment): Tr
   refuseOtherProxies(hosts, known);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   const identity = makeIdentity(hosts, Date.now());
-  const base = new URL(connection.base);
-  const isTls = base.protocol === "https:";
   const forwarder = openForwarder({
-    gateway: { tls: isTls, host: base.hostname, port: Number(base.port || (isTls ? 443 : 80)) },
+    gateway: originOf(new URL(connection.base)),
     own: Object.entries(listHeaders({ ...connection, usesLogin: true }) ?? {}),
     hosts,
     placeholder: PLACEHOLDER,

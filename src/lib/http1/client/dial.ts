@@ -271,6 +271,11 @@ function portOf(url: URL): number {
   return url.protocol === "https:" ? 443 : 80;
 }
 
+/** The server that a URL names. */
+export function originOf(url: URL): Origin {
+  return { tls: url.protocol === "https:", host: url.hostname, port: portOf(url) };
+}
+
 /** The host whose addresses are dialled. */
 export function hostToDial({ host, proxy }: Origin): string {
   return unbracket(proxy === undefined ? host : proxy.hostname);

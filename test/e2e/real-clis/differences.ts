@@ -1,0 +1,68 @@
+// Where a tool's requests differ with the gateway from those without it, although all channels are at the vendor's own
+// address: what is wanted, and what cannot be changed. `npm run test:tools` compares the requests of the released tools, and
+// fails for every difference that is not here. docs/tools.md has these as a table.
+
+import type { ToolName } from "../../../src/dialects/platforms.ts";
+
+export interface Difference {
+  /** Empty: all of them. */
+  readonly tools: readonly ToolName[];
+  /** As the comparison names it. */
+  readonly part: RegExp;
+  readonly what: string;
+  readonly because: string;
+}
+
+export const DIFFERENCES: readonly Difference[] = [
+  {
+    tools: [],
+    part: /^header (?:accept-encoding|connection|content-length|sec-fetch-mode|sec-websocket-(?:extensions|key))$/,
+    what: "`accept-encoding` is `identity`; `connection`, `content-length`, `sec-fetch-mode` and `sec-websocket-*` are not the tool's",
+    because: "the gateway meters answers, opens its own connections, and forwards no fields of browsers",
+  },
+  {
+    tools: ["claude", "opencode", "qwen", "pi"],
+    part: /^request GET \/v1(?:beta)?\/models$/,
+    what: "one request more, for the list of models",
+    because: "the tool, or `gateway run` for it, reads which models the key can use",
+  },
+  {
+    tools: ["claude"],
+    part: /^(?:header x-(?:claude-1p-request-class|claude-code-(?:prompt-id|request-class|sandy-plover)|client-request-id)|beta (?:cache-diagnosis|fallback-credit|mid-conversation-system|prompt-caching-scope|thinking-binding-controls|tool-provenance)\S*|body (?:diagnostics\S*|system\S*))$/,
+    what: "no global cache mark on tools and system prompt, no question why a cache was missed (`diagnostics`), no request classes, fewer betas",
+    because:
+      "Claude Code sends them to Anthropic's own address only; `gateway run --transparent claude` keeps all of them",
+  },
+  {
+    tools: ["codex"],
+    part: /^(?:header version|body client_metadata\.mcp_attribution)$/,
+    what: "no field `version`, whose value `user-agent` has too, and no `mcp_attribution`",
+    because:
+      "Codex adds them for its built-in provider only, and that one sends no header for a key or a label",
+  },
+  {
+    tools: ["codex"],
+    part: /^request GET \/backend-api\/codex\/models$/,
+    what: "no request to chatgpt.com for the list of models",
+    because: "Codex asks there for its built-in provider only, and has a list of its own",
+  },
+  {
+    tools: ["codex"],
+    part: /^(?:request GET \/backend-api\/codex\/responses|header x-openai-account-routing-override|body input\[\]\.(?:type|reasoning\.effort))$/,
+    what: "with a ChatGPT login: no WebSocket, no `x-openai-account-routing-override`, and the effort once more in an item of its own",
+    because:
+      "the gateway passes on no login over a WebSocket, and Codex adds the field for its built-in provider only",
+  },
+  {
+    tools: ["qwen"],
+    part: /^request POST \/v1\/(?:chat\/completions|responses)$/,
+    what: "Chat Completions arrive as Responses in a group of the platform responses",
+    because: "the gateway converts them for such a group (see the interface, 4.3)",
+  },
+  {
+    tools: ["opencode"],
+    part: /^(?:body model|request POST \/v1beta\/models\/gemini-\S*flash\S*:streamGenerateContent)$/,
+    what: "titles and summaries may be made by another small model",
+    because: "opencode chooses among the models that the gateway lists",
+  },
+];
