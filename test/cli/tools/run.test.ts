@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { findTool } from "../../../src/cli/tools/connection.ts";
 import { agreeToMeteredBilling } from "../../../src/cli/tools/environment/logins.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
@@ -19,82 +19,93 @@ const ROUTE =
   "The OpenAI SDK: key openai, group responses (127.0.0.1:9), billed by use at official prices.\n";
 const WHERE = ["--url", "http://gw:1", "--secret", "sk-s"];
 
+function write(folder: TempFolder, files: Readonly<Record<string, string | object>>): void {
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(folder.join(name)), { recursive: true });
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    writeFileSync(folder.join(name), text, { mode: 0o600 });
+  }
+}
+
 /** A program of this name on the PATH. */
 function standIn(folder: TempFolder, name: string, script: string): Record<string, string> {
-  mkdirSync(folder.join("bin"), { recursive: true });
-  writeFileSync(folder.join("bin", name), `#!/bin/sh\n${script}\n`);
+  write(folder, { [`bin/${name}`]: `#!/bin/sh\n${script}\n` });
   chmodSync(folder.join("bin", name), 0o755);
   return { PATH: `${folder.join("bin")}:${process.env["PATH"]}`, HOME: folder.path };
+}
+
+/** `gateway run TOOL ARGUMENTS`, with a script in place of the tool. */
+const start = (
+  folder: TempFolder,
+  words: readonly [tool: string, ...args: string[]],
+  script: string,
+  more: Start = {},
+) => {
+  const { flags = [], env = {}, place = folder.path, stdin = "", program = words[0] } = more;
+  const around = { folder: place, env: { ...standIn(folder, program, script), ...env }, stdin };
+  return run(around, "run", ...flags, ...WHERE, ...words);
+};
+
+interface Start {
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly place?: string;
+  readonly stdin?: string;
+  /** If it has another name than the tool. */
+  readonly program?: string;
+}
+
+/** A config with one key, for one channel of the platform responses. */
+function writeConfig(folder: TempFolder, channel: object, limits?: object): readonly string[] {
+  const config = {
+    channels: { a: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "x", ...channel } },
+    groups: { g: { platform: "responses", channels: ["a"] } },
+    keys: [{ name: "k", group: "g", secret: "sk-s", ...(limits !== undefined && { limits }) }],
+  };
+  write(folder, { "gateway.yaml": config });
+  return ["--config", folder.join("gateway.yaml")];
 }
 
 describe("the tool", () => {
   test("a tool gets its settings, arguments and stdin, and determines the exit status", async () => {
     using folder = makeTempFolder();
-    const env = standIn(
-      folder,
-      "codex",
-      'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7',
-    );
-    const words = ["run", ...WHERE, "codex", "exec", "a b", "--json"];
-    const { status, stdout, stderr } = await run({ folder: folder.path, env, stdin: "hello" }, ...words);
-    expect(status).toBe(7);
-    expect(stderr).toBe("oops\n");
+    const script = 'printf "<%s>" "$@"; echo "$GATEWAY_CODEX_KEY"; cat; echo oops >&2; exit 7';
+    const started = start(folder, ["codex", "exec", "a b", "--json"], script, { stdin: "hello" });
+    const { status, stdout, stderr } = await started;
+    expect([status, stderr]).toEqual([7, "oops\n"]);
     expect(stdout).toStartWith("<-c><model_provider=gateway><-c>");
     expect(stdout).toEndWith("<exec><a b><--json>sk-s\nhello");
   });
 
   test("a tool does not bypass the gateway because of the environment", async () => {
     using folder = makeTempFolder();
-    const env = standIn(
-      folder,
-      "claude",
-      'echo "$ANTHROPIC_API_KEY|$CLAUDE_CODE_USE_BEDROCK|$ANTHROPIC_AUTH_TOKEN|$OTHER"',
-    );
-    const theirs = { ANTHROPIC_API_KEY: "sk-ant", CLAUDE_CODE_USE_BEDROCK: "1", OTHER: "kept" };
-    const { stdout } = await run(
-      { folder: folder.path, env: { ...env, ...theirs } },
-      "run",
-      ...WHERE,
-      "claude",
-    );
-    expect(stdout).toBe("||sk-s|kept\n");
+    const script = 'echo "$ANTHROPIC_API_KEY|$CLAUDE_CODE_USE_BEDROCK|$ANTHROPIC_AUTH_TOKEN|$OTHER"';
+    const env = { ANTHROPIC_API_KEY: "sk-ant", CLAUDE_CODE_USE_BEDROCK: "1", OTHER: "kept" };
+    expect((await start(folder, ["claude"], script, { env })).stdout).toBe("||sk-s|kept\n");
   });
 
   test("a tool sends a session of the run and the folder's name as the label, after the user's own header fields", async () => {
     using folder = makeTempFolder();
     const place = folder.join("my % kü");
     mkdirSync(place);
-    const env = {
-      ...standIn(folder, "claude", 'echo "$ANTHROPIC_CUSTOM_HEADERS"'),
-      ANTHROPIC_CUSTOM_HEADERS: "x-own: 1",
-    };
-    const { stdout } = await run({ folder: place, env }, "run", ...WHERE, "claude");
+    const script = 'echo "$ANTHROPIC_CUSTOM_HEADERS"';
+    const more = { place, env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } };
+    const { stdout } = await start(folder, ["claude"], script, more);
     const session = "x-gateway-session: run-[\\da-f-]{36}";
     expect(stdout).toMatch(
       new RegExp(`^x-own: 1\n${session}\nx-gateway-tool: claude\nx-gateway-label: my%20%25%20k%C3%BC\n$`),
     );
-    const { stdout: next } = await run({ folder: place, env }, "run", ...WHERE, "claude");
-    expect(next).not.toBe(stdout);
+    expect((await start(folder, ["claude"], script, more)).stdout).not.toBe(stdout);
   });
 
   test("a tool that reads no variable gets the label from a file, and keeps the defaults of the system", async () => {
     using folder = makeTempFolder();
-    const config = {
-      channels: { a: { platform: "responses", base_url: "http://127.0.0.1:9", credential: "x" } },
-      groups: { g: { platform: "responses", multiplier: 1, channels: ["a"] } },
-      keys: [{ name: "k", group: "g", secret: "sk-s" }],
-    };
-    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const flags = writeConfig(folder, {});
     const theirs = { model: { generationConfig: { timeout: 5, customHeaders: { "x-own": "1" } } }, ui: {} };
-    writeFileSync(folder.join("defaults.json"), JSON.stringify(theirs));
-    const env = {
-      ...standIn(folder, "qwen", 'cat "$QWEN_CODE_SYSTEM_DEFAULTS_PATH"'),
-      QWEN_CODE_SYSTEM_DEFAULTS_PATH: folder.join("defaults.json"),
-    };
-    const place = folder.join("project");
-    mkdirSync(place);
-    const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen"];
-    const { stdout } = await run({ folder: place, env }, ...words);
+    write(folder, { "defaults.json": theirs, "project/x": "" });
+    const env = { QWEN_CODE_SYSTEM_DEFAULTS_PATH: folder.join("defaults.json") };
+    const more = { flags, env, place: folder.join("project") };
+    const { stdout } = await start(folder, ["qwen"], 'cat "$QWEN_CODE_SYSTEM_DEFAULTS_PATH"', more);
     const session = expect.stringMatching(/^run-/);
     const own = { "x-gateway-session": session, "x-gateway-tool": "qwen", "x-gateway-label": "project" };
     const customHeaders = { "x-own": "1", ...own };
@@ -107,57 +118,33 @@ describe("the tool", () => {
 
   test("a tool gets the model in an argument if its settings overrule the variable, unless the user names one", async () => {
     using folder = makeTempFolder();
-    const upstream = { base_url: "http://127.0.0.1:9", credential: "x", models: ["gpt-5.4", "gpt-5.5"] };
-    const config = {
-      channels: { a: { platform: "responses", ...upstream } },
-      groups: { g: { platform: "responses", multiplier: 1, channels: ["a"] } },
-      keys: [{ name: "k", group: "g", secret: "sk-s" }],
-    };
-    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
-    const around = { folder: folder.path, env: standIn(folder, "qwen", 'echo "$@"') };
-    const start = async (...words: string[]): Promise<string> =>
-      (await run(around, "run", "--config", folder.join("gateway.yaml"), ...WHERE, "qwen", ...words)).stdout;
-    expect(await start("-p", "hi")).toBe("--auth-type openai --model gpt-5.5 -p hi\n");
+    const flags = writeConfig(folder, { models: ["gpt-5.4", "gpt-5.5"] });
+    const show = async (...words: string[]): Promise<string> =>
+      (await start(folder, ["qwen", ...words], 'echo "$@"', { flags })).stdout;
+    expect(await show("-p", "hi")).toBe("--auth-type openai --model gpt-5.5 -p hi\n");
     for (const words of [["-m", "gpt-5.4"], ["--model=gpt-5.4"]])
-      expect(await start(...words)).toBe(`--auth-type openai ${words.join(" ")}\n`);
-    mkdirSync(folder.join(".qwen"));
-    writeFileSync(folder.join(".qwen/settings.json"), '{ "model": { "name": "gpt-5.4" } }');
-    expect(await start("-p", "hi")).toBe("--auth-type openai --model gpt-5.4 -p hi\n");
+      expect(await show(...words)).toBe(`--auth-type openai ${words.join(" ")}\n`);
+    write(folder, { ".qwen/settings.json": { model: { name: "gpt-5.4" } } });
+    expect(await show("-p", "hi")).toBe("--auth-type openai --model gpt-5.4 -p hi\n");
   });
 
   test("a tool has no label in the root folder, whose name is empty", async () => {
     using folder = makeTempFolder();
-    const { stdout } = await run(
-      { folder: "/", env: standIn(folder, "claude", "env") },
-      "run",
-      ...WHERE,
-      "claude",
-    );
-    expect(stdout).not.toContain("x-gateway-label");
+    expect((await start(folder, ["claude"], "env", { place: "/" })).stdout).not.toContain("x-gateway-label");
   });
 
   test("the header fields of Claude Code's own settings file stay beside the label", async () => {
     using folder = makeTempFolder();
-    mkdirSync(folder.join(".claude"));
-    const theirs = { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } };
-    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify(theirs));
-    const env = standIn(folder, "claude", 'while [ "$1" != --settings ]; do shift; done; cat "$2"');
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
-    const headers = JSON.parse(stdout).env.ANTHROPIC_CUSTOM_HEADERS;
+    write(folder, { ".claude/settings.json": { env: { ANTHROPIC_CUSTOM_HEADERS: "x-own: 1" } } });
+    const script = 'while [ "$1" != --settings ]; do shift; done; cat "$2"';
+    const headers = JSON.parse((await start(folder, ["claude"], script)).stdout).env.ANTHROPIC_CUSTOM_HEADERS;
     expect(headers).toMatch(/^x-own: 1\n(?:x-gateway-\w+: .*\n)*x-gateway-label: /);
-  });
-
-  test("Gemini CLI's sessions outlast the temporary home of its first run", async () => {
-    using folder = makeTempFolder();
-    const env = standIn(folder, "gemini", 'echo kept > "$GEMINI_CLI_HOME/.gemini/tmp/session"');
-    await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
-    expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
   });
 
   test("the tool can be any program that uses an SDK", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "app", 'echo "$OPENAI_BASE_URL $1"');
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "openai", "app", "-x");
+    const words = ["openai", "app", "-x"] as const;
+    const { stdout } = await start(folder, [...words], 'echo "$OPENAI_BASE_URL $1"', { program: "app" });
     expect(stdout).toBe("http://gw:1/v1 -x\n");
   });
 
@@ -198,59 +185,46 @@ describe("the tool", () => {
 
   test("a tool killed by a signal gives the exit status that shells use", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "claude", "kill -KILL $$");
-    expect((await run({ folder: folder.path, env }, "run", ...WHERE, "claude")).status).toBe(137);
+    expect((await start(folder, ["claude"], "kill -KILL $$")).status).toBe(137);
   });
 });
 
 describe("Gemini CLI's home", () => {
   const show =
-    'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/settings.json"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md"';
+    'echo "$GEMINI_CLI_HOME"; cat "$GEMINI_CLI_HOME/.gemini/GEMINI.md" "$GEMINI_CLI_HOME/.gemini/settings.json"';
 
   test("Gemini CLI's home is temporary, with the needed setting and the user's own files", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "gemini", show);
-    const own = folder.join(".gemini");
-    mkdirSync(own);
     const settings =
       '{ "ui": { "theme": "X" }, "security": { "auth": { "selectedType": "oauth-personal" } } } // mine';
-    writeFileSync(join(own, "settings.json"), settings);
-    writeFileSync(join(own, "GEMINI.md"), "remember");
-    const { status, stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
-    expect(status).toBe(0);
-    const [home = "", ...rest] = stdout.split("\n");
-    expect(rest.join("\n")).toEndWith("remember");
-    expect(JSON.parse(rest.join("\n").replace("remember", ""))).toEqual({
+    write(folder, { ".gemini/settings.json": settings, ".gemini/GEMINI.md": "remember\n" });
+    const { status, stdout } = await start(folder, ["gemini"], show);
+    const [home = "", memory, ...rest] = stdout.split("\n");
+    expect([status, memory]).toEqual([0, "remember"]);
+    expect(JSON.parse(rest.join("\n"))).toEqual({
       ui: { theme: "X" },
       security: { auth: { selectedType: "gemini-api-key" } },
     });
     expect(home).not.toBe(folder.path);
     expect(existsSync(home)).toBe(false);
-    expect(readFileSync(join(own, "settings.json"), "utf8")).toBe(settings);
-    expect(readFileSync(join(own, "GEMINI.md"), "utf8")).toBe("remember");
+    expect(readFileSync(folder.join(".gemini/settings.json"), "utf8")).toBe(settings);
   });
 
   test("Gemini CLI's home is the user's own if its settings are already right", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "gemini", 'echo "[$GEMINI_CLI_HOME]"');
-    mkdirSync(folder.join(".gemini"));
     const settings = '{ "security": { "auth": { "selectedType": "gemini-api-key" } } }';
-    writeFileSync(folder.join(".gemini/settings.json"), settings);
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
-    expect(stdout).toBe("[]\n");
+    write(folder, { ".gemini/settings.json": settings });
+    expect((await start(folder, ["gemini"], 'echo "[$GEMINI_CLI_HOME]"')).stdout).toBe("[]\n");
   });
 
   test("Gemini CLI's first memory, and a file that it writes anew, are kept; its changed settings are not, and run says so", async () => {
     using folder = makeTempFolder();
-    const write = (name: string, text: string) =>
+    const rewrite = (name: string, text: string) =>
       `cd "$GEMINI_CLI_HOME/.gemini"; rm -f ${name}; echo ${text} > ${name}; `;
     const script =
-      write("GEMINI.md", "remember") + write("trusted.json", "new") + write("settings.json", "{}");
-    const env = standIn(folder, "gemini", script);
-    mkdirSync(folder.join(".gemini"));
-    writeFileSync(folder.join(".gemini/trusted.json"), "old");
-    writeFileSync(folder.join(".gemini/settings.json"), "{} // mine");
-    const { status, stderr } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
+      rewrite("GEMINI.md", "remember") + rewrite("trusted.json", "new") + rewrite("settings.json", "{}");
+    write(folder, { ".gemini/trusted.json": "old", ".gemini/settings.json": "{} // mine" });
+    const { status, stderr } = await start(folder, ["gemini"], script);
     expect([status, stderr]).toEqual([0, expect.stringContaining("what you change by /settings")]);
     const read = (name: string) => readFileSync(folder.join(".gemini", name), "utf8");
     expect(["GEMINI.md", "trusted.json", "settings.json"].map(read)).toEqual([
@@ -260,37 +234,34 @@ describe("Gemini CLI's home", () => {
     ]);
   });
 
-  test("Gemini CLI works if the user has no settings", async () => {
+  test("Gemini CLI works if the user has no settings, and its first sessions outlast the run", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"');
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "gemini");
+    const script = 'cd "$GEMINI_CLI_HOME/.gemini"; cat settings.json; echo kept > tmp/session';
+    const { stdout } = await start(folder, ["gemini"], script);
     expect(JSON.parse(stdout)).toEqual({ security: { auth: { selectedType: "gemini-api-key" } } });
     // The folder of its sessions, and no settings.
     expect(readdirSync(folder.join(".gemini"))).toEqual(["tmp"]);
+    expect(readFileSync(folder.join(".gemini/tmp/session"), "utf8")).toBe("kept\n");
   });
 });
 
 test("Cline gets the user's own sessions and a copy of its settings, but for the providers", async () => {
   using folder = makeTempFolder();
-  const env = standIn(
-    folder,
-    "cline",
-    'cd "$2"; cat settings/mcp.json sessions/one; cat settings/providers.json; echo two > sessions/two; echo > settings/mcp.json',
-  );
-  const data = folder.join(".cline/data");
-  mkdirSync(join(data, "settings"), { recursive: true });
-  mkdirSync(join(data, "sessions"));
-  writeFileSync(join(data, "settings/mcp.json"), "my servers\n");
-  writeFileSync(join(data, "settings/providers.json"), "sk-own");
-  writeFileSync(join(data, "sessions/one"), "my session\n");
-  const { status, stdout, stderr } = await run({ folder: folder.path, env }, "run", ...WHERE, "cline");
+  const own = {
+    "settings/mcp.json": "my servers\n",
+    "settings/providers.json": "sk-own",
+    "sessions/one": "my session\n",
+  };
+  write(folder, Object.fromEntries(Object.entries(own).map(([name, text]) => [`.cline/data/${name}`, text])));
+  const script =
+    'cd "$2"; cat settings/mcp.json sessions/one; cat settings/providers.json; echo two > sessions/two; echo > settings/mcp.json';
+  const { status, stdout, stderr } = await start(folder, ["cline"], script);
   expect([status, stderr]).toEqual([0, expect.stringContaining("a copy of Cline's settings")]);
   const [servers, session, providers = ""] = stdout.split("\n");
   expect([servers, session]).toEqual(["my servers", "my session"]);
   expect(JSON.parse(providers)).toMatchObject({ lastUsedProvider: "anthropic" });
-  expect(readFileSync(join(data, "sessions/two"), "utf8")).toBe("two\n");
-  expect(readFileSync(join(data, "settings/mcp.json"), "utf8")).toBe("my servers\n");
-  expect(readFileSync(join(data, "settings/providers.json"), "utf8")).toBe("sk-own");
+  for (const [name, text] of Object.entries({ ...own, "sessions/two": "two\n" }))
+    expect([name, readFileSync(folder.join(".cline/data", name), "utf8")]).toEqual([name, text]);
 });
 
 test.each([
@@ -302,49 +273,26 @@ test.each([
   ["a config that cannot be read counts as none", "rules: [", undefined],
 ])("Continue gets the user's own config with the gateway's models: %s", async (_, text, rules) => {
   using folder = makeTempFolder();
-  const env = standIn(folder, "cn", 'cat "$2"');
-  mkdirSync(folder.join(".continue"));
-  writeFileSync(folder.join(".continue/config.yaml"), text);
-  const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "continue");
-  expect(JSON.parse(stdout)).toEqual({
-    name: "gateway",
-    version: "1.0.0",
-    schema: "v1",
-    models: [],
-    ...(rules && { rules }),
-  });
+  write(folder, { ".continue/config.yaml": text });
+  const { stdout } = await start(folder, ["continue"], 'cat "$2"', { program: "cn" });
+  const own = { name: "gateway", version: "1.0.0", schema: "v1", models: [] };
+  expect(JSON.parse(stdout)).toEqual({ ...own, ...(rules && { rules }) });
   expect(readFileSync(folder.join(".continue/config.yaml"), "utf8")).toBe(text);
 });
 
 test("the first line of run codex says that its searches would be refused, and the tool is off", async () => {
   using folder = makeTempFolder();
-  const config = {
-    channels: { a: { platform: "responses", base_url: "https://api.openai.com", credential: "x" } },
-    groups: { g: { platform: "responses", channels: ["a"] } },
-    keys: [{ name: "k", group: "g", secret: "sk-s", limits: { usd_per_day: "5" } }],
-  };
-  writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
-  const env = standIn(folder, "codex", 'echo "$*"');
-  const words = ["run", "--config", folder.join("gateway.yaml"), ...WHERE, "codex"];
-  const { stdout, stderr } = await run({ folder: folder.path, env }, ...words);
+  const flags = writeConfig(folder, { base_url: "https://api.openai.com" }, { usd_per_day: "5" });
+  const { stdout, stderr } = await start(folder, ["codex"], 'echo "$*"', { flags });
   expect(stderr).toMatch(/^No web search in this run: the key "k" has a limit in USD/);
   expect(stdout).toContain("web_search=disabled");
 });
 
 test("run codex resume says which sessions it finds", async () => {
   using folder = makeTempFolder();
-  const env = standIn(folder, "codex", "true");
-  const resumed = await run(
-    { folder: folder.path, env },
-    "run",
-    ...WHERE,
-    "codex",
-    "exec",
-    "resume",
-    "--last",
-  );
+  const resumed = await start(folder, ["codex", "exec", "resume", "--last"], "true");
   expect(resumed.stderr).toContain("a session stays with the provider that it began with");
-  expect((await run({ folder: folder.path, env }, "run", ...WHERE, "codex", "exec", "hi")).stderr).toBe("");
+  expect((await start(folder, ["codex", "exec", "hi"], "true")).stderr).toBe("");
 });
 
 describe("Claude Code's settings", () => {
@@ -352,11 +300,9 @@ describe("Claude Code's settings", () => {
 
   test("Claude Code's settings that set other variables are overridden for this run, and stay unchanged", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "claude", show);
-    mkdirSync(folder.join(".claude"));
     const settings = '{ "env": { "ANTHROPIC_BASE_URL": "http://elsewhere", "OTHER": "x" } }';
-    writeFileSync(folder.join(".claude/settings.json"), settings);
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude", "-p", "hi");
+    write(folder, { ".claude/settings.json": settings });
+    const { stdout } = await start(folder, ["claude", "-p", "hi"], show);
     const [line = "", json = ""] = stdout.split("\n");
     expect(line).toMatch(/^--settings .+ -p hi$/);
     expect(line).not.toContain("sk-s");
@@ -367,7 +313,12 @@ describe("Claude Code's settings", () => {
     });
     expect(existsSync(/--settings (.+) -p/.exec(line)?.[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
-    const reported = await run({ folder: folder.path, env }, "env", "claude", ...WHERE);
+    const reported = await run(
+      { folder: folder.path, env: { HOME: folder.path } },
+      "env",
+      "claude",
+      ...WHERE,
+    );
     expect(reported.stderr).toContain(
       `reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`,
     );
@@ -375,11 +326,9 @@ describe("Claude Code's settings", () => {
 
   test("Claude Code's settings that exempt hosts from proxies keep them and gain the gateway's", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "claude", show);
-    mkdirSync(folder.join(".claude"));
-    const theirs = { NO_PROXY: "corp.example", CLAUDE_CODE_USE_MANTLE: "1" };
-    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify({ env: theirs }));
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude");
+    const env = { NO_PROXY: "corp.example", CLAUDE_CODE_USE_MANTLE: "1" };
+    write(folder, { ".claude/settings.json": { env } });
+    const { stdout } = await start(folder, ["claude"], show);
     expect(JSON.parse(stdout.split("\n")[1] ?? "").env).toMatchObject({
       NO_PROXY: "corp.example,localhost,127.0.0.1,::1,gw",
       no_proxy: "localhost,127.0.0.1,::1,gw",
@@ -390,11 +339,8 @@ describe("Claude Code's settings", () => {
 
   test("Claude Code's settings that do not interfere are ignored", async () => {
     using folder = makeTempFolder();
-    const env = standIn(folder, "claude", show);
-    mkdirSync(folder.join(".claude"));
-    writeFileSync(folder.join(".claude/settings.json"), '{ "env": { "OTHER": "x" } }');
-    const { stdout } = await run({ folder: folder.path, env }, "run", ...WHERE, "claude", "-p", "hi");
-    expect(stdout).toBe("-p hi\n");
+    write(folder, { ".claude/settings.json": { env: { OTHER: "x" } } });
+    expect((await start(folder, ["claude", "-p", "hi"], show)).stdout).toBe("-p hi\n");
   });
 });
 
@@ -574,14 +520,8 @@ describe("a subscription login", () => {
     "a subscription login of %s (%s) needs --yes once without a terminal",
     async (tool, file, content) => {
       using folder = makeTempFolder();
-      mkdirSync(dirname(folder.join(file)), { recursive: true });
-      writeFileSync(folder.join(file), JSON.stringify(content));
-      const refused = await run(
-        { folder: folder.path, env: standIn(folder, tool, "") },
-        "run",
-        ...WHERE,
-        tool,
-      );
+      write(folder, { [file]: content });
+      const refused = await start(folder, [tool], "");
       expect(refused).toMatchObject({ status: 2, stdout: "" });
       expect(refused.stderr).toContain("subscription");
       expect(refused.stderr).toContain("--yes");
@@ -628,12 +568,11 @@ describe("run --list", () => {
 
 test("options before the tool's name are the gateway's, all others the tool's, also after --", async () => {
   using folder = makeTempFolder();
-  const env = standIn(folder, "claude", 'printf "<%s>" "$@"');
   const show = async (...args: string[]) =>
-    (await run({ folder: folder.path, env }, "run", ...WHERE, ...args)).stdout;
-  expect(await show("claude", "--yes", "--key", "x", "--help")).toBe("<--yes><--key><x><--help>");
-  expect(await show("claude", "--", "-p", "hi")).toBe("<-p><hi>");
-  expect(await show("claude", "-p", "--", "hi")).toBe("<-p><--><hi>");
+    (await start(folder, ["claude", ...args], 'printf "<%s>" "$@"')).stdout;
+  expect(await show("--yes", "--key", "x", "--help")).toBe("<--yes><--key><x><--help>");
+  expect(await show("--", "-p", "hi")).toBe("<-p><hi>");
+  expect(await show("-p", "--", "hi")).toBe("<-p><--><hi>");
 });
 
 /** A config with a key for no tool, and a program `app`. */
@@ -645,16 +584,14 @@ function prepareRun(script = 'echo "base=$OPENAI_BASE_URL args=$*"') {
     XDG_RUNTIME_DIR: runtime.path,
     XDG_STATE_HOME: folder.join("state"),
   };
-  const write = (port: number): void =>
-    writeFileSync(
-      folder.join("gateway.yaml"),
-      JSON.stringify({ ...makeConfig({ url: "http://127.0.0.1:9" }), keys: [], listen: { port } }),
-      { mode: 0o600 },
-    );
-  write(0);
+  const listenOn = (port: number): void =>
+    write(folder, {
+      "gateway.yaml": { ...makeConfig({ url: "http://127.0.0.1:9" }), keys: [], listen: { port } },
+    });
+  listenOn(0);
   return {
     path: (name: string) => folder.join(name),
-    listenOn: write,
+    listenOn,
     run: (...words: string[]) => run({ folder: folder.path, env }, ...words),
     onTerminal: (...words: string[]) => runOnTerminal({ folder: folder.path, env }, ...words),
     [Symbol.dispose]: () => {
