@@ -66,20 +66,22 @@ export async function runTool(
   const statusline = planStatusline(connected, flags);
   const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
   transparent?.notes.forEach((note) => printNote(note, "dim"));
-  let endRecording: (() => Promise<void>) | null = null;
+  let endRecording = async (): Promise<void> => {};
   try {
     const settings = transparent?.setting ?? prepare(tool, connection, process.env);
-    if (flags.record !== undefined)
-      endRecording = await (
-        await import("./record.ts")
-      ).recordRun(flags.record, connection.base, run.session);
+    endRecording = await startRecording(flags.record, connection.base, run.session);
     const setting = { ...settings, ...(statusline !== null && { statusline }) };
     const args = [...nameModel(tool, connection, start.args), ...start.args];
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
     transparent?.close();
-    await endRecording?.();
+    await endRecording();
   }
+}
+
+/** Returns what ends the recording. */
+async function startRecording(name: string | undefined, base: string, session: string) {
+  return name === undefined ? async () => {} : (await import("./record.ts")).recordRun(name, base, session);
 }
 
 /** Somebody with a plan and no config yet: the tool's own login is enough. */
