@@ -56,8 +56,7 @@ function refuseOpen(): LoginProblem {
 function listensOnLoopback(host: unknown): boolean {
   if (typeof host !== "string") return true;
   try {
-    const read = readListenHost(host);
-    return isLoopback(read === "::1" ? "[::1]" : read.toLowerCase());
+    return isLoopback(readListenHost(host));
   } catch {
     return true; // another problem is reported
   }

@@ -12,10 +12,9 @@ export function findProxy(target: URL, env: Environment): URL | null {
   return proxy !== null && /^https?:$/.test(proxy.protocol) ? proxy : null;
 }
 
+/** As bound (`::1`) or as in a URL (`[::1]`). */
 export function isLoopback(host: string): boolean {
-  return (
-    host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host)
-  );
+  return /^(?:(?:.*\.)?localhost|\[::1\]|::1|127(?:\.\d+){3})$/i.test(host);
 }
 
 export function isExempt(target: URL, list: string): boolean {

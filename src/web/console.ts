@@ -10,7 +10,8 @@ import { type LimitUse, listLimitUses, listSessionUses } from "../billing/limits
 import type { Console, ConsoleParts } from "../gateway/control/console.ts";
 import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
-import { describeBaseUrl, isLoopbackHost } from "../gateway/intake/own-host.ts";
+import { isLoopback } from "../config/proxy.ts";
+import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { reportFault } from "../gateway/observe/observer.ts";
 import { BodyTooLarge, ClientGone, type Exchange, type Field, InvalidBody } from "../lib/http1/types.ts";
 import { parseJson } from "../lib/json/json.ts";
@@ -69,7 +70,7 @@ export function createConsole(parts: ConsoleParts, command: string): Console {
     keys: createKeyPages(parts, command),
     cookie: () => `gateway_console_${port()}`,
   };
-  const isServed = where === "always" || (where === "loopback" && isLoopbackHost(listen.host));
+  const isServed = where === "always" || (where === "loopback" && isLoopback(listen.host));
   inside.reports.keepFollowing();
   void checkSums(inside);
   return {

@@ -1,7 +1,7 @@
 // `gateway doctor` on the address: free, used by this config's gateway, or used by another program.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import { type Address, formatBaseUrl, type RunningGateway } from "../access/running.ts";
@@ -18,9 +18,7 @@ export async function checkPort({ listen }: Catalog, running: RunningGateway | n
   const { host, port } = listen;
   const problem = tryToListen(host, port);
   if (problem === null) {
-    const reach = isLoopbackHost(host)
-      ? ""
-      : "; every machine that can reach this one will reach the gateway";
+    const reach = isLoopback(host) ? "" : "; every machine that can reach this one will reach the gateway";
     return good(check, `${host}:${port} is free; the gateway is not running${reach}`);
   }
   if (problem.code === "EADDRINUSE") return explainTaken(host, port);

@@ -13,7 +13,8 @@ import { type LoadedConfig, loadWithCredentials } from "../../config/file/load.t
 import { PLATFORMS } from "../../config/schema.ts";
 import { type ConfigOutcome, type ConfigWatch, watchConfig } from "../../config/file/watch.ts";
 import { describeAnswerPaths } from "../../dialects/platforms.ts";
-import { describeBaseUrl, isLoopbackHost } from "../../gateway/intake/own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
+import { describeBaseUrl } from "../../gateway/intake/own-host.ts";
 import { type Follow, FOLLOWS_NOTHING } from "../../gateway/control/console.ts";
 import type { Observer } from "../../gateway/observe/observer.ts";
 import {
@@ -226,7 +227,7 @@ async function announce(
   const { catalog } = running.gateway;
   const { host } = catalog.listen;
   const base = describeBaseUrl(host, running.port);
-  if (!isLoopbackHost(host))
+  if (!isLoopback(host))
     screen.warn(`warning: listening on ${host}: every machine that can reach this one can reach the gateway`);
   const link = createLink(running);
   const say = flags.log === "json" ? screen.warn : screen.print;

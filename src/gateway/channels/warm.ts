@@ -3,7 +3,7 @@
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Client } from "../../lib/http1/client/client.ts";
-import { isLoopbackHost } from "../intake/own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { prepareRedaction } from "../upstream/redact.ts";
 import type { Channels } from "./channels.ts";
@@ -43,7 +43,7 @@ function prepare(channel: Channel, { prices }: WarmContext): void {
 function gains(channel: Channel): boolean {
   const { tls, host, proxy } = originOf(channel);
   if (channel.disabled || channel.warm === false) return false;
-  return tls || proxy !== undefined || !isLoopbackHost(host);
+  return tls || proxy !== undefined || !isLoopback(host);
 }
 
 function originOf(channel: Channel) {

@@ -10,7 +10,7 @@ import type { Exchange, Field } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { ClientCall } from "./call.ts";
 import { LISTS } from "./match.ts";
-import { isLoopbackHost } from "./own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
 
 /** The fields of a login: the credential, and whose account it is. */
 const LOGIN_FIELDS: ReadonlySet<string> = new Set(["authorization", "chatgpt-account-id"]);
@@ -119,7 +119,7 @@ export function explainPlan(exchange: Exchange): string | null {
 /** Throws if other machines could use a login here. */
 export function refuseOpenLogins({ listen, channels }: Pick<Catalog, "listen" | "channels">): void {
   const login = [...channels.values()].find(({ usesLogin }) => usesLogin);
-  if (login === undefined || isLoopbackHost(listen.host)) return;
+  if (login === undefined || isLoopback(listen.host)) return;
   throw new ConfigError(
     `The channel "${login.name}" passes on the client's own login, so the gateway may listen on loopback only, and not on ${listen.host}. Leave out --host and listen.host, or remove the channel.`,
   );

@@ -4,18 +4,13 @@
 import type { Catalog } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 
-/** `::1` (as bound) and `[::1]` (as in a URL) are the same. */
-export function isLoopbackHost(host: string): boolean {
-  return isLoopback(host === "::1" ? "[::1]" : host.toLowerCase());
-}
-
 const IP_LITERAL = /^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])$/;
 
 /** The names for the console's page, also where the gateway listens on other addresses: no web page can make its own
  *  name an address in digits. */
 export function isConsoleHost(hostField: string | undefined, catalog: Catalog): boolean {
   const name = readHostName(hostField ?? "");
-  return isLoopbackHost(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);
+  return isLoopback(name) || catalog.allowedHosts.includes(name) || IP_LITERAL.test(name);
 }
 
 function readHostName(hostField: string): string {
@@ -36,14 +31,14 @@ export class OwnHosts {
   #lastCatalog: Pick<Catalog, "allowedHosts"> | null = null;
 
   constructor(boundHost: string) {
-    this.#acceptsAll = !isLoopbackHost(boundHost);
+    this.#acceptsAll = !isLoopback(boundHost);
   }
 
   accepts(hostField: string | undefined, catalog: Pick<Catalog, "allowedHosts">): boolean {
     if (this.#acceptsAll || hostField === undefined) return true;
     if (hostField === this.#lastName && catalog === this.#lastCatalog) return true;
     const name = readHostName(hostField);
-    if (!isLoopbackHost(name) && !catalog.allowedHosts.includes(name)) return false;
+    if (!isLoopback(name) && !catalog.allowedHosts.includes(name)) return false;
     this.#lastName = hostField;
     this.#lastCatalog = catalog;
     return true;

@@ -6,7 +6,7 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import { openKeyFile } from "../../lib/files/own-file.ts";
 import { randomHex } from "../../lib/secret.ts";
 import { isUnmistakable } from "./known-secrets.ts";
-import { isLoopbackHost } from "./own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
 
 export type Sealing = (channel: Pick<Channel, "credential" | "baseUrl">) => string;
 
@@ -18,7 +18,7 @@ export function nameSealingFile(configPath: string): string {
 export function createSealing(configPath: string | null, warn: (text: string) => void): Sealing {
   let key: string | null = null;
   return ({ credential, baseUrl }) => {
-    if (isUnmistakable(credential) && !isLoopbackHost(baseUrl.hostname)) return credential;
+    if (isUnmistakable(credential) && !isLoopback(baseUrl.hostname)) return credential;
     key ??= openKey(configPath, warn);
     return `${key} ${baseUrl.host} ${credential}`;
   };

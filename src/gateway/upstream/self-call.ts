@@ -10,7 +10,7 @@ import type { Catalog } from "../../config/catalog.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
-import { isLoopbackHost } from "../intake/own-host.ts";
+import { isLoopback } from "../../config/proxy.ts";
 import { addressOf } from "./origin.ts";
 
 const HOP_HEADER = "x-gateway-hop";
@@ -42,7 +42,7 @@ function leadsHere(origin: Origin): boolean {
   if (known !== undefined && now - known.checkedAt < LOCALITY_TTL_MS) return known.isHere;
   const host = origin.host.replace(/^\[|\]$/g, "").toLowerCase();
   const isLiteral = isIP(host) !== 0;
-  const isNamed = isLoopbackHost(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase();
+  const isNamed = isLoopback(host) || EVERYWHERE.has(host) || host === hostname().toLowerCase();
   const locality = {
     isHere: isNamed || (isLiteral ? isOwnAddress(host) : known?.isHere === true),
     checkedAt: now,
@@ -65,7 +65,7 @@ async function resolveLocality(host: string, locality: Locality): Promise<void> 
 /** Link-local addresses may carry a zone: `fe80::1%eth0`. */
 function isOwnAddress(address: string): boolean {
   const plain = address.replace(/%.*$/, "");
-  if (isLoopbackHost(plain) || EVERYWHERE.has(plain)) return true;
+  if (isLoopback(plain) || EVERYWHERE.has(plain)) return true;
   return Object.values(networkInterfaces()).some((list) => list?.some((each) => each.address === plain));
 }
 
@@ -96,5 +96,5 @@ const EVERYWHERE = new Set(["0.0.0.0", "::", "[::]"]);
 function isOwn(hostname: string, listenHost: string): boolean {
   const name = hostname.toLowerCase();
   if (name === listenHost.toLowerCase() || name === `[${listenHost}]`) return true;
-  return isLoopbackHost(name) && (isLoopbackHost(listenHost) || EVERYWHERE.has(listenHost));
+  return isLoopback(name) && (isLoopback(listenHost) || EVERYWHERE.has(listenHost));
 }

@@ -60,7 +60,8 @@ function openHome() {
     XDG_RUNTIME_DIR: folder.path,
     GATEWAY_CONFIG: config,
   };
-  return { folder, config, env, around: { folder: folder.path, env } };
+  const around = { folder: folder.path, env };
+  return { folder, config, env, around, [Symbol.dispose]: () => folder.remove() };
 }
 
 const hasKey = /^\|x-gateway-key: sk-\w{43} /;
@@ -95,8 +96,7 @@ function addMetered(config: string): void {
 
 describe("gateway init --login", () => {
   test.each(["claude", "codex"])("writes a group for the login of %s that charges nothing", async (tool) => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     const catalog = await init(home, tool);
     const group = catalog.groups.get(`${tool}-plan`);
     expect(group).toMatchObject({ usesLogin: true, multiplier: "0" });
@@ -105,8 +105,7 @@ describe("gateway init --login", () => {
   });
 
   test("is an error for a tool whose login is not passed on", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     const { status, stderr } = await run(home.around, "init", "--login", "gemini");
     expect([status, existsSync(home.config)]).toEqual([2, false]);
     expect(stderr).toContain("claude, codex");
@@ -115,8 +114,7 @@ describe("gateway init --login", () => {
 
 describe("gateway run", () => {
   test("uses the login if the config has no other group for the tool, and says so in one line", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);
     const { status, stdout, stderr } = await run(home.around, "run", "claude");
@@ -126,8 +124,7 @@ describe("gateway run", () => {
   });
 
   test("moves nobody from a plan to metered billing without being asked", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     await init(home, "claude");
     addMetered(home.config);
     await using _gateway = await serve(home);
@@ -139,8 +136,7 @@ describe("gateway run", () => {
   });
 
   test("gives the login's group to no other tool", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     await init(home, "claude");
     await using _gateway = await serve(home);
     const { status, stderr } = await run(home.around, "run", "opencode");
@@ -149,16 +145,14 @@ describe("gateway run", () => {
   });
 
   test("without a config and without a terminal names the command that writes one", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     const { status, stdout, stderr } = await run(home.around, "run", "claude");
     expect([status, stdout, existsSync(home.config)]).toEqual([2, "", false]);
     expect(stderr).toContain("gateway init --login claude");
   });
 
   test("without a config offers one on a terminal", async () => {
-    const home = openHome();
-    using _ = home.folder;
+    using home = openHome();
     const started = runOnTerminal(home.around, "run", "claude");
     await started.shows("Write it now?");
     started.press("y");

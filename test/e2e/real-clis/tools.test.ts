@@ -151,20 +151,6 @@ describe.skipIf(WANTED === "")("real tools", () => {
     expect(existsSync(folder.join("home/.gemini/settings.json"))).toBe(false);
   });
 
-  for (const [tool, platform, args] of prompts.filter(([tool]) => tool !== "gemini" && !needsFile(tool))) {
-    test.skipIf(!hasTool(tool))(
-      `eval "$(gateway env ${tool})" (${platform}); ${tool} ${args.join(" ")}`,
-      async () => {
-        const words = `env ${tool} ${keyOf(platform)} --shell bash --config '${gateway.configPath}'`;
-        const quoted = args.map((arg) => `'${arg}'`).join(" ");
-        const script = `eval "$(${QUOTED} ${words})"; ${TOOLS.get(tool)?.program?.name} ${quoted}`;
-        const { stdout } = await start(["bash", "--norc", "-c", script]);
-        expect(stdout).toMatch(ANSWER);
-      },
-      TEST_MS,
-    );
-  }
-
   test.skipIf(!hasTool("gemini"))(
     "Gemini CLI works with `gateway env` once its file has the advised setting",
     async () => {

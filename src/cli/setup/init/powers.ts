@@ -3,7 +3,7 @@
 import type { Catalog, Limits } from "../../../config/catalog.ts";
 import type { Edit } from "../../../config/yaml/edit.ts";
 import type { Path } from "../../../config/yaml/source.ts";
-import { isLoopbackHost } from "../../../gateway/intake/own-host.ts";
+import { isLoopback } from "../../../config/proxy.ts";
 import { getField } from "../../../lib/json/json.ts";
 
 export interface Power {
@@ -33,7 +33,7 @@ export function listPowers(tree: unknown, catalog: Catalog, ledger: string | nul
     ...(catalog.console === "always"
       ? [removal("console", "serves the console's page to other machines", [["console"]])]
       : []),
-    ...(isLoopbackHost(listen.host)
+    ...(isLoopback(listen.host)
       ? []
       : [removal("listen.host", `listens on ${listen.host}: other machines reach it`, [["listen", "host"]])]),
     ...describeEntries(tree, CA),

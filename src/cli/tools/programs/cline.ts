@@ -14,7 +14,7 @@ import {
   listModelsOf,
   listPlatforms,
   mainMakerOf,
-  rootOf,
+  sdkBaseOf,
   type Tool,
 } from "./tool.ts";
 
@@ -65,14 +65,13 @@ function describeProviders(connection: Connection): object {
   const maker = mainMakerOf(connection.platform);
   // Its provider "openai" is for Chat Completions.
   const openai = connection.speaksChat === true ? "openai" : "openai-native";
-  const [provider, baseUrl] =
-    maker === "openai" ? [openai, `${rootOf(connection)}/v1`] : ["anthropic", rootOf(connection)];
+  const provider = maker === "openai" ? openai : "anthropic";
   const model = chooseMainModel(listModelsOf(maker, connection));
   const headers = listHeaders(connection);
   const settings = {
     provider,
     apiKey: connection.secret,
-    baseUrl,
+    baseUrl: sdkBaseOf(connection),
     ...(model !== null && { model }),
     ...(headers && { headers }),
   };

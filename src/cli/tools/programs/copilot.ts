@@ -2,7 +2,7 @@
 
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { type HeaderVariable, listPlatforms, mainMakerOf, rootOf, type Tool } from "./tool.ts";
+import { type HeaderVariable, listPlatforms, mainMakerOf, sdkBaseOf, type Tool } from "./tool.ts";
 
 /** Copilot's words for them. */
 const WIRE_APIS = { responses: "responses", chat: "completions" } as const;
@@ -23,7 +23,7 @@ export const copilot: Tool = {
     const model = chooseMainModel(connection.models, connection.ownModel);
     return {
       env: {
-        COPILOT_PROVIDER_BASE_URL: isOpenAi ? `${rootOf(connection)}/v1` : rootOf(connection),
+        COPILOT_PROVIDER_BASE_URL: sdkBaseOf(connection),
         COPILOT_PROVIDER_TYPE: isOpenAi ? "openai" : "anthropic",
         COPILOT_PROVIDER_WIRE_API: WIRE_APIS[connection.speaksChat === true ? "chat" : "responses"],
         COPILOT_PROVIDER_TRANSPORT: "http",

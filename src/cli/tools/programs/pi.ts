@@ -84,12 +84,16 @@ function findOwnProvider({ isDirect, platform }: Connection, env: Environment): 
   return isDirect === true && settings.every((each) => each === undefined) ? maker : null;
 }
 
-/** It keeps its models. */
+function apiOf({ speaksChat, platform }: Connection): readonly [api: string, version: string] {
+  return speaksChat === true ? CHAT_API : (APIS.get(mainMakerOf(platform)) ?? ["", ""]);
+}
+
+/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. pi's own provider keeps
+ *  its models. */
 function redirect(connection: Connection): object {
-  const [, version = ""] = APIS.get(mainMakerOf(connection.platform)) ?? [];
   const headers = listHeaders(connection);
   return {
-    baseUrl: `${rootOf(connection)}${version}`,
+    baseUrl: `${rootOf(connection)}${apiOf(connection)[1]}`,
     apiKey: connection.secret,
     ...(headers && { headers }),
   };
@@ -99,17 +103,11 @@ function folderOf(env: Environment): string {
   return env["PI_CODING_AGENT_DIR"] || join(homeOf(env), ".pi/agent");
 }
 
-/** With the key itself: as a name of a variable, pi read it until version 0.76, and reads `$NAME` since. */
 function describeProvider(connection: Connection): object {
-  const own = APIS.get(mainMakerOf(connection.platform)) ?? [];
-  const [api = "", version = ""] = connection.speaksChat === true ? CHAT_API : own;
-  const headers = listHeaders(connection);
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   return {
-    baseUrl: `${rootOf(connection)}${version}`,
-    apiKey: connection.secret,
-    api,
-    ...(headers && { headers }),
+    ...redirect(connection),
+    api: apiOf(connection)[0],
     models: listModelsOf(mainMakerOf(connection.platform), connection).map((id) => ({
       id,
       name: id,

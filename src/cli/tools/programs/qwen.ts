@@ -16,7 +16,7 @@ import {
   listPlatforms,
   mainMakerOf,
   OPENAI_HEADERS,
-  rootOf,
+  sdkBaseOf,
   type Tool,
 } from "./tool.ts";
 
@@ -34,13 +34,11 @@ export const qwen: Tool = {
   headers: (connection) => (isOpenAi(connection) ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
   overlay: labelOverlay,
   connect: (connection) => {
-    const [kind, prefix, base] = isOpenAi(connection)
-      ? ["openai", "OPENAI", `${rootOf(connection)}/v1`]
-      : ["anthropic", "ANTHROPIC", rootOf(connection)];
+    const [kind, prefix] = isOpenAi(connection) ? ["openai", "OPENAI"] : ["anthropic", "ANTHROPIC"];
     const model = chooseMainModel(connection.models, connection.ownModel);
     return {
       env: {
-        [`${prefix}_BASE_URL`]: base,
+        [`${prefix}_BASE_URL`]: sdkBaseOf(connection),
         [`${prefix}_API_KEY`]: connection.secret,
         ...(model !== null && { [`${prefix}_MODEL`]: model }),
       },

@@ -179,6 +179,11 @@ export function rootOf({ base, platform, relayPrefix }: Connection): string {
   return base + readPathPrefix(platform, relayPrefix);
 }
 
+/** The base URL as the SDKs of the platform's main maker take it. */
+export function sdkBaseOf(connection: Connection): string {
+  return rootOf(connection) + (mainMakerOf(connection.platform) === "openai" ? "/v1" : "");
+}
+
 /** The maker whose API a tool uses if it can use only one. */
 export function mainMakerOf(platform: Platform): string {
   return MAKERS_OF[platform][0] ?? "";
