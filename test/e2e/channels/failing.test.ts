@@ -336,19 +336,26 @@ test("a messages stream that breaks inside an event is an error that the officia
   }
 });
 
-test.each([undefined, ...IN_BODY, ...IN_STREAM, "never-answer", "error-event"] as const)(
-  "the official SDKs raise an error for a break by %s, and for that alone",
-  (fault) =>
-    inEachDialect((dialect) =>
-      inWorld(
-        async (world) => {
-          world.upstream.always(fault);
-          const expected = fault === undefined ? null : expect.any(Error);
-          expect([dialect, await SDK[dialect](world)]).toEqual([dialect, expected]);
-        },
-        settingFor(fault ?? "no-terminal"),
-      ),
+/** Each kind of break once. The test of streams above has the bytes of all. */
+test.each([
+  undefined,
+  "stall",
+  "reset-mid-stream",
+  "close-mid-chunk",
+  "truncated",
+  "never-answer",
+  "error-event",
+] as const)("the official SDKs raise an error for a break by %s, and for that alone", (fault) =>
+  inEachDialect((dialect) =>
+    inWorld(
+      async (world) => {
+        world.upstream.always(fault);
+        const expected = fault === undefined ? null : expect.any(Error);
+        expect([dialect, await SDK[dialect](world)]).toEqual([dialect, expected]);
+      },
+      settingFor(fault ?? "no-terminal"),
     ),
+  ),
 );
 
 test.each([

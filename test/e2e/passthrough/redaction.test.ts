@@ -18,11 +18,12 @@ const HIDDEN = "Ab1+cD2e/3_gH4iJ5kL6mN7=oP8qR9sT0uVwXyZ";
 const SECRET = PREFIX + HIDDEN;
 
 const every = (escape: (character: string) => string): string => Array.from(SECRET, escape).join("");
+/** Of each kind one. test/gateway/upstream/redact.test.ts has all of them, and their mixtures. */
 const CARRIERS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(Object.entries(ESCAPES).map(([name, escape]) => [name, every(escape)])),
-  "JSON for its signs alone": SECRET.replace(/[^\w-]/g, ESCAPES["JSON in upper case"]!),
+  ...Object.fromEntries(
+    ["plain", "JSON inside of JSON", "URL", "HTML's names"].map((name) => [name, every(ESCAPES[name]!)]),
+  ),
   base64: encodeWithin(SECRET, "user:", "base64"),
-  "base64 for URLs": encodeWithin(SECRET, "a", "base64url"),
 };
 
 /** Bodies of successful answers, as the upstream's dialect writes them. */
@@ -175,33 +176,28 @@ describe("a client never gets it", () => {
 test("no credential is in the log, the ledger, the channel store, metrics, commands and the control socket", async () => {
   using folder = makeTempFolder();
   const upstream = startDemoUpstream();
-  const platforms = ["messages"] as const;
   const names = Object.keys(CARRIERS);
   const base = makeConfig(upstream);
   // A channel, a group and a key for each form, so that a failure of one puts no other in cooldown.
-  const each = <T>(make: (platform: (typeof platforms)[number], name: string) => T): T[] =>
-    platforms.flatMap((platform) => names.map((_, index) => make(platform, `${platform}-${index}`)));
+  const each = <T>(make: (name: string) => T): T[] => names.map((_, index) => make(`messages-${index}`));
   const config = {
     ...base,
     channels: Object.fromEntries(
-      each((platform, name) => [name, { platform, base_url: upstream.url, credential: SECRET }]),
+      each((name) => [name, { platform: "messages", base_url: upstream.url, credential: SECRET }]),
     ),
-    groups: Object.fromEntries(each((platform, name) => [name, { platform, channels: [name] }])),
-    keys: each((_, name) => ({ name, group: name, secret: `sk-${name}` })),
+    groups: Object.fromEntries(each((name) => [name, { platform: "messages", channels: [name] }])),
+    keys: each((name) => ({ name, group: name, secret: `sk-${name}` })),
   };
   const gateway = await startGateway({ config, folder });
-  for (const platform of platforms) {
-    for (const [index, carrier] of Object.values(CARRIERS).entries()) {
-      const status = index % 2 === 0 ? 401 : 500;
-      upstream.next({ answer: answerWith(status, "application/json", writeError(carrier), false) });
-      const request = makeRequest(platform);
-      const fields = { authorization: `Bearer sk-${platform}-${index}` };
-      const { text } = await rawRequest(gateway.port, { ...request, fields });
-      expect(text).toContain("[credential removed]");
-      expectSafe(text, HIDDEN);
-    }
+  for (const [index, carrier] of Object.values(CARRIERS).entries()) {
+    const status = index % 2 === 0 ? 401 : 500;
+    upstream.next({ answer: answerWith(status, "application/json", writeError(carrier), false) });
+    const fields = { authorization: `Bearer sk-messages-${index}` };
+    const { text } = await rawRequest(gateway.port, { ...makeRequest("messages"), fields });
+    expect(text).toContain("[credential removed]");
+    expectSafe(text, HIDDEN);
   }
-  await gateway.recorded(platforms.length * names.length);
+  await gateway.recorded(names.length);
   const metrics = await rawRequest(gateway.port, { target: "/metrics" });
   const state = JSON.stringify(await askGateway(folder.join("ledger.jsonl"), "GET", "/state"));
   const listed = await run({ folder: folder.path }, "channels", "--config", gateway.configPath);
