@@ -80,7 +80,7 @@ describe("a line", () => {
 
   test("may contain any text in names and usage without breaking the file", async () => {
     const path = newLedgerPath();
-    const names = sample(string({ unit: "binary" }), { numRuns: 50, seed: 7 });
+    const names = sample(string({ unit: "binary" }), { numRuns: 20, seed: 7 });
     const ledger = openLedger(optionsFor(path));
     for (const [index, name] of names.entries())
       await bill(ledger, `req_${index}`, { key: name, raw_usage: { [name]: name } });
@@ -172,13 +172,13 @@ describe("exactly one line", () => {
     );
   });
 
-  test("a ledger cut at any byte of its last lines is repaired, and each request still has exactly one line", async () => {
+  test("a ledger cut within its last lines is repaired, and each request still has exactly one line", async () => {
     const whole = newLedgerPath();
     await abandon(whole, ["req_1", "req_2", "req_3"], ["req_1", "req_2"]);
     const bytes = readFileSync(whole);
     const journal = readFileSync(`${whole}.open`);
     const path = newLedgerPath();
-    for (let end = 0; end <= bytes.length; end += 7 * STEPS) {
+    for (let end = 0; end <= bytes.length; end += 31 * STEPS) {
       writeFileSync(path, bytes.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
       await openLedger(optionsFor(path)).close();
@@ -191,14 +191,14 @@ describe("exactly one line", () => {
     }
   });
 
-  test("recovery that is itself cut off at any byte can run again", async () => {
+  test("recovery that is itself cut off can run again", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2", "req_3"], ["req_2"]);
     const before = readFileSync(path);
     const journal = readFileSync(`${path}.open`);
     await openLedger(optionsFor(path)).close();
     const after = readFileSync(path);
-    for (let end = before.length; end <= after.length; end += 5 * STEPS) {
+    for (let end = before.length; end <= after.length; end += 23 * STEPS) {
       writeFileSync(path, after.subarray(0, end));
       writeFileSync(`${path}.open`, journal);
       rmSync(`${path}.end`, { force: true });
@@ -207,12 +207,12 @@ describe("exactly one line", () => {
     }
   });
 
-  test("a journal cut at any byte makes no line for a request that was not sent", async () => {
+  test("a cut journal makes no line for a request that was not sent", async () => {
     const path = newLedgerPath();
     await abandon(path, ["req_1", "req_2"], ["req_1"]);
     const journal = readFileSync(`${path}.open`);
     const bytes = readFileSync(path);
-    for (let end = 0; end <= journal.length; end += 3 * STEPS) {
+    for (let end = 0; end <= journal.length; end += 13 * STEPS) {
       writeFileSync(path, bytes);
       writeFileSync(`${path}.open`, journal.subarray(0, end));
       rmSync(`${path}.end`, { force: true });
@@ -350,7 +350,7 @@ describe("one writer", () => {
 
   test("the lock of a killed process is free", async () => {
     const path = newLedgerPath();
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path, "never"], {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "ledger-load.ts"), path], {
       stdout: "pipe",
     });
     const reader = child.stdout.getReader();

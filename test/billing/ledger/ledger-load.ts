@@ -1,0 +1,13 @@
+// A gateway's worth of load on a ledger, to be killed. Its argument is the ledger's path.
+
+import { writeSync } from "node:fs";
+
+import { openLedger } from "../../../src/billing/ledger/ledger.ts";
+import { draftOf, intentOf, optionsFor } from "./ledger-samples.ts";
+
+const ledger = openLedger(optionsFor(process.argv[2] ?? "", { sync: "never" }));
+writeSync(1, "ready\n");
+for (let next = 0; ; next += 1) {
+  await ledger.open(intentOf(`req_${next}`));
+  ledger.append(draftOf(`req_${next}`));
+}
