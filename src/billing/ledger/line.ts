@@ -202,8 +202,8 @@ export function encodeLine(draft: LineDraft, prev: string): string {
   const { extra } = draft;
   // A copy of the draft would take as long as its text.
   const own = JSON.stringify(extra === undefined ? draft : { ...draft, extra: undefined });
-  const more = extra === undefined ? "" : `,${JSON.stringify(extra).slice(1, -1)}`;
-  return `{"v":1,${own.slice(1, -1)}${more},"prev":"${prev}"}`;
+  const more = extra === undefined ? "" : JSON.stringify(extra).slice(1, -1);
+  return `{"v":1,${own.slice(1, -1)}${more === "" ? "" : `,${more}`},"prev":"${prev}"}`;
 }
 
 export function encodeCorrection(draft: CorrectionDraft, prev: string): string {
