@@ -180,14 +180,10 @@ const MAX_LINES_BYTES = 2 ** 29;
 
 /** Null: there is none. Throws ForeignFile if it is somebody else's: an agent does what a recording says. */
 export function openRecording(folder: string): Recording | null {
-  if (requireFolder(folder, OTHERS_WRITE) === null) return null;
   const path = join(folder, LINES);
-  const lines = existsSync(path)
-    ? readOwned(path, MAX_LINES_BYTES)
-        .toString()
-        .split("\n")
-        .filter((line) => line !== "")
-    : [];
+  if (requireFolder(folder, OTHERS_WRITE) === null || !existsSync(path)) return null;
+  const text = readOwned(path, MAX_LINES_BYTES).toString();
+  const lines = text.split("\n").filter((line) => line !== "");
   const exchanges = lines.map(readExchange).filter((exchange) => exchange !== null);
   return {
     folder,

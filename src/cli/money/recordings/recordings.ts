@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { RECORDING_NAME } from "../../../config/yaml/scalars.ts";
+import { getErrorMessage } from "../../../lib/errors.ts";
 import { getField, getText } from "../../../lib/json/json.ts";
 import {
   listRecordings,
@@ -50,9 +51,13 @@ interface Listed extends RecordingFacts {
 
 export function showRecordings(flags: RecordingFlags): void {
   const root = nameRecordings(locateLedger(flags));
-  const all = listRecordings(root).map((each): Listed => {
-    const exchanges = openRecording(`${root}/${each.name}`)?.exchanges.length ?? 0;
-    return { ...each, exchanges };
+  const all = listRecordings(root).flatMap((each): Listed[] => {
+    try {
+      return [{ ...each, exchanges: openRecording(`${root}/${each.name}`)?.exchanges.length ?? 0 }];
+    } catch (error) {
+      printNote(getErrorMessage(error));
+      return [];
+    }
   });
   if (flags.json === true) {
     printJson(

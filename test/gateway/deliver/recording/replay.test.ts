@@ -3,7 +3,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAi from "openai";
 import { parse } from "yaml";
@@ -273,6 +273,23 @@ test("`recordings export` writes a HAR document with every request, and no key",
   expect(log.entries[0].response.content.text).toContain('"type":"message"');
   for (const platform of ["messages", "responses", "content"] as const)
     expect(text).not.toContain(keyOf(platform));
+});
+
+test("a recording that others can write to is named by `recordings list`, which shows the others", async () => {
+  using work = makeTempFolder();
+  const ledger = ["--ledger", work.join("ledger.jsonl")];
+  for (const name of ["good", "open"])
+    cpSync(folder, work.join(`ledger.jsonl.recordings/${name}`), { recursive: true });
+  chmodSync(work.join("ledger.jsonl.recordings/open"), 0o777);
+  const listed = await runProcess({ folder: home.path }, "recordings", "list", "--json", ...ledger);
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "good", exchanges: 6 }]);
+  expect([listed.status, listed.stderr]).toEqual([0, expect.stringContaining("open can be used by others")]);
+});
+
+test("a folder that is no recording is not replayed", async () => {
+  using work = makeTempFolder();
+  const { stderr, status } = await runProcess({ folder: home.path }, "serve", "--replay", work.path);
+  expect([stderr, status]).toEqual([expect.stringContaining("There is no recording at"), 1]);
 });
 
 const ONE_REQUEST = `
