@@ -1,7 +1,8 @@
-// Programs that an agent starts under `gateway run --transparent`: as long as they call other hosts, they do not notice it.
+// `gateway run --transparent`: what the tool gets, and programs that it starts. As long as they call other hosts, they do not
+// notice it.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createSecureServer, type Http2SecureServer } from "node:http2";
 import { connect, createServer, type Server } from "node:net";
 import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
@@ -72,6 +73,18 @@ const body = JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 5, messages
 const response = await fetch("https://${VENDOR}/v1/messages", { method: "POST", headers, body });
 console.log("vendor", response.status, (await response.text()).includes("does not answer"));`;
 
+/** The profile with a login, without one, and a path that is not known. */
+const PROFILE = `
+const headers = { authorization: "Bearer sk-ant-oat01-invented" };
+const ask = async (path, more) => (await fetch("https://${VENDOR}" + path, more)).status;
+console.log(await ask("/api/oauth/profile", { headers }), await ask("/api/oauth/profile"), await ask("/v1/organizations", { headers }));`;
+
+const SHOW = `
+const { readFileSync, statSync } = require("node:fs");
+const path = process.env.NODE_EXTRA_CA_CERTS;
+const certificates = readFileSync(path, "utf8").match(/BEGIN CERTIFICATE/g).length;
+console.log(JSON.stringify({ env: process.env, certificates, mode: (statSync(path).mode & 0o777).toString(8) }));`;
+
 let folder: TempFolder;
 let web: Http2SecureServer;
 let echo: ReturnType<typeof Bun.serve>;
@@ -105,11 +118,14 @@ beforeAll(async () => {
     "mcp.mjs": MCP,
     "socket.mjs": SOCKET,
     "ask.mjs": ASK,
+    "profile.mjs": PROFILE,
+    "show.mjs": SHOW,
     "http2.cjs": HTTP_2,
   }))
     writeFileSync(folder.join(name), text);
-  // In place of Claude Code: starts what its arguments say.
-  writeFileSync(folder.join("bin/claude"), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
+  // In place of Claude Code: starts what its arguments say, and shows the settings file that it gets.
+  const claude = '#!/bin/sh\n[ "$1" = --settings ] && exec cat "$2"\nexec "$@"\n';
+  writeFileSync(folder.join("bin/claude"), claude, { mode: 0o755 });
   const trusted = folder.join("own.pem");
   writeFileSync(trusted, authority);
   env = {
@@ -203,15 +219,18 @@ async function startGroup(home: TempFolder) {
   });
 }
 
-/** The script under the gateway. Returns what it printed, and the lines of the ledger. */
+const runBun = (name: string): string => `'${process.execPath}' '${folder.join(name)}'`;
+
+/** The script under the gateway. Returns what it printed, what arrived at the vendor, and the lines of the ledger. */
 async function runUnder(script: string, more: Record<string, string> = {}) {
   using home = makeTempFolder();
   const gateway = await startGroup(home);
+  const before = vendor.arrived.length;
   const around = { ...env, HTTPS_PROXY: "", GATEWAY_PID: String(gateway.pid), ...more };
   const words = ["run", "--transparent", "--url", gateway.url, "--secret", SECRET, "claude"];
   const { stdout, stderr } = await run({ folder: folder.path, env: around }, ...words, "sh", "-c", script);
   await gateway.stop();
-  return { stdout, stderr, ledger: gateway.ledger() };
+  return { stdout, stderr, arrived: vendor.arrived.slice(before), ledger: gateway.ledger() };
 }
 
 describe.skipIf(!hasChildren)("git, npm, curl, an MCP server and a WebSocket of an agent", () => {
@@ -229,7 +248,7 @@ describe.skipIf(!hasChildren)("git, npm, curl, an MCP server and a WebSocket of 
   });
 
   test("go on when the gateway stops in the middle, and the tool gets an error that names it", async () => {
-    const ask = `${process.execPath} '${folder.join("ask.mjs")}'`;
+    const ask = runBun("ask.mjs");
     const stop = "kill $GATEWAY_PID; while kill -0 $GATEWAY_PID 2>/dev/null; do sleep 0.05; done";
     const { stdout, ledger } = await runUnder([ask, stop, ask, writeScript("localhost")].join("\n"));
     expect(stdout).toBe(`vendor 200 false\nvendor 502 true\n${writeExpected()}`);
@@ -245,7 +264,7 @@ describe.skipIf(!hasChildren)("a program of the agent that calls a host of the g
     const script = [
       `curl ${status} ${url}; echo " $?"`,
       `git ls-remote https://${VENDOR}/repo 2>&1 | grep -o certificate | head -1`,
-      `${process.execPath} '${folder.join("ask.mjs")}'`,
+      runBun("ask.mjs"),
     ].join("\n");
     const { stdout, stderr, ledger } = await runUnder(script);
     expect(stdout).toBe("000 60\ncertificate\nvendor 200 false\n");
@@ -266,5 +285,56 @@ describe.skipIf(!hasChildren)("a program of the agent that calls a host of the g
     const script = `NO_PROXY=${VENDOR} ${curl} https://${VENDOR}/own`;
     const { stdout, ledger } = await runUnder(script);
     expect([stdout, ledger]).toEqual(["HTTP/2.0 /own", []]);
+  });
+});
+
+describe("the tool itself", () => {
+  test("is billed for what it sends to its vendor's own address", async () => {
+    const theirs = { ANTHROPIC_BASE_URL: "http://127.0.0.1:9", NO_PROXY: ".anthropic.com,example.org" };
+    const { stdout, stderr, arrived, ledger } = await runUnder(runBun("ask.mjs"), theirs);
+    expect(stdout).toBe("vendor 200 false\n");
+    expect(stderr).toContain("NO_PROXY has no .anthropic.com in this run");
+    const calls = arrived.filter(({ target }) => target === "/v1/messages");
+    expect(calls.map(({ fields }) => Object.fromEntries(fields)["x-api-key"])).toEqual([CREDENTIAL]);
+    expect(JSON.stringify(arrived)).not.toContain(SECRET);
+    expect(ledger).toMatchObject([{ key: "k", channel: "own", basis: "exact", status: 200 }]);
+  });
+
+  test("gets neither the key nor another address, and nothing of the run outlasts it", async () => {
+    const theirs = {
+      ANTHROPIC_BASE_URL: "http://127.0.0.1:9",
+      ANTHROPIC_AUTH_TOKEN: "sk-old",
+      NO_PROXY: "*",
+    };
+    const { stdout } = await runUnder(runBun("show.mjs"), theirs);
+    expect(stdout).not.toContain(SECRET);
+    const { env: shown, certificates, mode } = JSON.parse(stdout);
+    expect(Object.keys(theirs).map((name) => shown[name] ?? "")).toEqual(["", "", ""]);
+    expect(shown.HTTPS_PROXY).toMatch(/^http:\/\/run:[0-9a-f]{48}@127\.0\.0\.1:\d+$/);
+    expect([certificates, mode]).toEqual([2, "600"]);
+    expect(existsSync(shown.NODE_EXTRA_CA_CERTS)).toBe(false);
+    expect(fetch(`https://${VENDOR}/`, { proxy: shown.HTTPS_PROXY })).rejects.toThrow();
+  });
+
+  test("asks for the profile of its login straight at the vendor, with its own credential", async () => {
+    const more = { HTTPS_PROXY: vendor.url, NODE_EXTRA_CA_CERTS: vendor.authority };
+    const { stdout, arrived, ledger } = await runUnder(runBun("profile.mjs"), more);
+    expect(stdout).toMatch(/^\d+ 404 404\n$/);
+    const profiles = arrived.filter(({ target }) => !target.startsWith("/v1/models"));
+    expect(profiles.map(({ host, target }) => host + target)).toEqual([`${VENDOR}/api/oauth/profile`]);
+    expect(Object.fromEntries(profiles[0]?.fields ?? [])["authorization"]).toBe(
+      "Bearer sk-ant-oat01-invented",
+    );
+    expect(JSON.stringify(arrived)).not.toContain(SECRET);
+    expect(ledger).toEqual([]);
+  });
+
+  test("gets settings that overrule its own settings file", async () => {
+    const theirs = { env: { ANTHROPIC_BASE_URL: "http://127.0.0.1:9", NO_PROXY: "*,example.org" } };
+    mkdirSync(folder.join(".claude"));
+    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify(theirs));
+    const { stdout } = await runUnder("true");
+    rmSync(folder.join(".claude"), { recursive: true });
+    expect(JSON.parse(stdout).env).toMatchObject({ ANTHROPIC_BASE_URL: "", NO_PROXY: "example.org" });
   });
 });

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
 import { type Forwarder, openForwarder } from "../../../src/cli/tools/transparent/forward.ts";
@@ -11,8 +11,7 @@ import { openProxy, type RunProxy } from "../../../src/cli/tools/transparent/pro
 import { messages } from "../../../src/dialects/formats/messages.ts";
 import { listen, type Server } from "../../../src/lib/http1/server/server.ts";
 import type { Exchange } from "../../../src/lib/http1/types.ts";
-import { CREDENTIAL, startGateway } from "../../harness/gateway.ts";
-import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 
 const HOST = "api.anthropic.com";
@@ -370,154 +369,6 @@ describe("a tunnel to another host", () => {
 });
 
 describe("`gateway run --transparent`", () => {
-  const vendorIdentity = makeIdentity([HOST], NOW);
-  let vendorSaw: Seen[] = [];
-  let vendor: RunProxy;
-
-  beforeEach(() => {
-    vendorSaw = [];
-    vendor = openProxy({
-      hosts: [HOST],
-      identity: vendorIdentity,
-      env: {},
-      onExchange: (exchange) => void answer(exchange),
-    });
-  });
-
-  afterEach(() => vendor.close());
-
-  async function answer(exchange: Exchange): Promise<void> {
-    const { method, target, fields } = exchange;
-    const body = Buffer.from(await exchange.readBody(1 << 20)).toString();
-    vendorSaw.push({ method, target, fields: [...fields], body });
-    const usage = { input_tokens: 10, output_tokens: 2 };
-    const message = {
-      type: "message",
-      model: "claude-haiku-4-5",
-      content: [],
-      stop_reason: "end_turn",
-      usage,
-    };
-    exchange.answer(200, [["content-type", "application/json"]], JSON.stringify(message));
-  }
-
-  /** Stands in for Claude Code: a program that asks its vendor's address for each line of the script. */
-  async function runTool(folder: TempFolder, script: string, env: Record<string, string> = {}) {
-    const ca = folder.join("vendor.pem");
-    writeFileSync(ca, vendorIdentity.authority);
-    const channel = { platform: "messages", base_url: `https://${HOST}`, credential: CREDENTIAL };
-    const running = await startGateway({
-      folder,
-      config: {
-        channels: { own: { ...channel, proxy: vendor.url, ca } },
-        groups: { g: { platform: "messages", multiplier: "1", channels: ["own"] } },
-        keys: [{ name: "k", group: "g", secret: "sk-the-key-of-the-run" }],
-      },
-    });
-    mkdirSync(folder.join("bin"));
-    writeFileSync(folder.join("tool.mjs"), script);
-    writeFileSync(
-      folder.join("bin/claude"),
-      `#!/bin/sh\nexec '${process.execPath}' '${folder.join("tool.mjs")}' "$@"\n`,
-    );
-    chmodSync(folder.join("bin/claude"), 0o755);
-    const surroundings = {
-      PATH: `${folder.join("bin")}:${process.env["PATH"]}`,
-      HOME: folder.path,
-      HTTPS_PROXY: vendor.url,
-      NODE_EXTRA_CA_CERTS: ca,
-      ...env,
-    };
-    const words = [
-      "run",
-      "--transparent",
-      "--url",
-      running.url,
-      "--secret",
-      "sk-the-key-of-the-run",
-      "claude",
-    ];
-    const outcome = await run({ folder: folder.path, env: surroundings }, ...words);
-    await running.stop();
-    return { ...outcome, ledger: running.ledger() };
-  }
-
-  test("bills what the tool sends to its vendor's own address", async () => {
-    using folder = makeTempFolder();
-    const { stdout, stderr, status, ledger } = await runTool(
-      folder,
-      `const { ANTHROPIC_API_KEY: key } = process.env;
-      const body = JSON.stringify({ model: "claude-haiku-4-5", max_tokens: 5, messages: [] });
-      const headers = { "x-api-key": key, "content-type": "application/json" };
-      const response = await fetch("https://${HOST}/v1/messages?beta=true", { method: "POST", headers, body });
-      console.log(response.status, response.headers.get("x-gateway-charge"));`,
-      { ANTHROPIC_BASE_URL: "http://127.0.0.1:9", NO_PROXY: ".anthropic.com,example.org" },
-    );
-    expect([status, stdout]).toEqual([0, "200 0.00002\n"]);
-    expect(stderr).toContain("NO_PROXY has no .anthropic.com in this run");
-    expect(vendorSaw).toHaveLength(1);
-    expect(vendorSaw[0]?.target).toBe("/v1/messages?beta=true");
-    const sent = Object.fromEntries(vendorSaw[0]?.fields ?? []);
-    expect(sent["x-api-key"]).toBe(CREDENTIAL);
-    expect(JSON.stringify(vendorSaw)).not.toContain("sk-the-key-of-the-run");
-    expect(ledger).toMatchObject([{ key: "k", channel: "own", charge_usd: "0.00002" }]);
-  });
-
-  test("gives the tool neither the key nor another address, and cleans up after it", async () => {
-    using folder = makeTempFolder();
-    const names = ["ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "NO_PROXY", "NODE_EXTRA_CA_CERTS"];
-    const { stdout } = await runTool(
-      folder,
-      `const { readFileSync, statSync } = await import("node:fs");
-      const path = process.env.NODE_EXTRA_CA_CERTS;
-      const certificates = readFileSync(path, "utf8").match(/BEGIN CERTIFICATE/g).length;
-      const mode = (statSync(path).mode & 0o777).toString(8);
-      console.log(JSON.stringify({ env: process.env, certificates, mode }));`,
-      { ANTHROPIC_BASE_URL: "http://127.0.0.1:9", ANTHROPIC_AUTH_TOKEN: "sk-old", NO_PROXY: "*" },
-    );
-    const { env, certificates, mode } = JSON.parse(stdout);
-    expect(stdout).not.toContain("sk-the-key-of-the-run");
-    expect(names.slice(0, 3).map((name) => env[name] ?? "")).toEqual(["", "", ""]);
-    expect(env.HTTPS_PROXY).toMatch(/^http:\/\/run:[0-9a-f]{48}@127\.0\.0\.1:\d+$/);
-    expect([certificates, mode]).toEqual([2, "600"]);
-    expect(existsSync(env.NODE_EXTRA_CA_CERTS)).toBe(false);
-    expect(fetch(`https://${HOST}/`, { proxy: env.HTTPS_PROXY })).rejects.toThrow();
-  });
-
-  test("sends the profile of a login straight to the vendor, with the tool's own credential", async () => {
-    using folder = makeTempFolder();
-    const { stdout, ledger } = await runTool(
-      folder,
-      `const headers = { authorization: "Bearer sk-ant-oat01-invented" };
-      const profile = await fetch("https://${HOST}/api/oauth/profile", { headers });
-      const without = await fetch("https://${HOST}/api/oauth/profile");
-      const unknown = await fetch("https://${HOST}/v1/organizations", { headers });
-      console.log(profile.status, without.status, unknown.status);`,
-    );
-    expect(stdout).toBe("200 404 404\n");
-    expect(vendorSaw.map(({ target }) => target)).toEqual(["/api/oauth/profile"]);
-    expect(Object.fromEntries(vendorSaw[0]?.fields ?? [])).toMatchObject({
-      authorization: "Bearer sk-ant-oat01-invented",
-      host: HOST,
-    });
-    expect(JSON.stringify(vendorSaw)).not.toContain("sk-the-key-of-the-run");
-    expect(ledger).toEqual([]);
-  });
-
-  test("overrules the settings file of Claude Code", async () => {
-    using folder = makeTempFolder();
-    mkdirSync(folder.join(".claude"));
-    const theirs = { env: { ANTHROPIC_BASE_URL: "http://127.0.0.1:9", NO_PROXY: "*,example.org" } };
-    writeFileSync(folder.join(".claude/settings.json"), JSON.stringify(theirs));
-    const { stdout } = await runTool(
-      folder,
-      `const { readFileSync } = await import("node:fs");
-      console.log(readFileSync(process.argv.at(-1), "utf8"));`,
-    );
-    const { env } = JSON.parse(stdout);
-    expect(env).toMatchObject({ ANTHROPIC_BASE_URL: "", NO_PROXY: "example.org" });
-  });
-
   test.each([
     ["another tool", [...ELSEWHERE, "openai", "true"], {}, /--transparent: the OpenAI SDK/],
     [
