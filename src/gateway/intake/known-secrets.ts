@@ -8,6 +8,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { type Field, Fields } from "../../lib/http1/fields.ts";
 import type { Exchange } from "../../lib/http1/types.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import { decodePercents } from "../../lib/text/escapes.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
 export type SecretHolder = Pick<Channel, "credential" | "headers">;
@@ -184,12 +185,6 @@ export function findRepeats(exchange: Pick<Exchange, "fields" | "target">): {
 function read(text: string): string[] {
   const shifts = [0, 1, 2, 3].map((shift) => Buffer.from(text.slice(shift), "base64").toString("latin1"));
   return [text, decodePercents(text), ...shifts];
-}
-
-function decodePercents(text: string): string {
-  return text.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  );
 }
 
 function sharesPiece(text: string, secret: string): boolean {

@@ -10,6 +10,13 @@ const LOWER_X = 0x78;
 /** Every escape starts with one of these bytes. */
 export const ESCAPE_STARTS: ReadonlySet<number> = new Set([BACKSLASH, PERCENT, AMPERSAND]);
 
+/** A character for each byte. A percent sign that escapes nothing stays. */
+export function decodePercents(text: string): string {
+  return text.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
 export function isLetter(code: number): boolean {
   return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
 }

@@ -4,6 +4,7 @@
 import { getErrorMessage } from "../../errors.ts";
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
+import { decodePercents } from "../../text/escapes.ts";
 import { Deadline } from "../../time/deadline.ts";
 import { ByteCollector } from "../packets.ts";
 import type { Addresses } from "./addresses.ts";
@@ -254,16 +255,9 @@ function writeConnect({ host, port }: Origin, proxy: URL): string {
 /** Reads the user name and password of the proxy's URL. */
 export function proxyAuthorization(proxy: URL): string | null {
   if (proxy.username === "" && proxy.password === "") return null;
-  const pair = decodeEscapes(`${proxy.username}:${proxy.password}`);
+  // People write passwords with percent signs that escape nothing.
+  const pair = Buffer.from(decodePercents(`${proxy.username}:${proxy.password}`), "latin1");
   return `Basic ${pair.toString("base64")}`;
-}
-
-/** Decodes byte by byte. A percent sign that escapes nothing stays, because people write passwords that way. */
-function decodeEscapes(text: string): Buffer {
-  const bytes = text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
-    String.fromCharCode(Number(`0x${hex}`)),
-  );
-  return Buffer.from(bytes, "latin1");
 }
 
 function portOf(url: URL): number {
