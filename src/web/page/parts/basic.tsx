@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { formatFull, formatMoment } from "./format.ts";
 
 export function Card({
   title,
@@ -61,77 +62,10 @@ export function Fact({
   );
 }
 
-/** `number`: digits, which are right-aligned. `some`: a column that a narrow screen leaves out; `more`: only a phone; `rare`: all but a wide one. */
-type ColumnClass = "number" | "rare" | "number rare" | "some" | "number some" | "more" | "number more";
-
-export type Column = readonly [title: string, className?: ColumnClass];
-
-export function Head({ columns }: { readonly columns: readonly Column[] }) {
-  return (
-    <thead>
-      <tr>
-        {columns.map(([title, className]) => (
-          <th key={title} scope="col" class={className}>
-            {title}
-          </th>
-        ))}
-      </tr>
-    </thead>
-  );
-}
-
-/** A table that can be scrolled sideways. Its rows are the children. */
-export function Table({
-  name,
-  columns,
-  children,
-}: {
-  readonly name: string;
-  readonly columns: readonly Column[];
-  readonly children: ComponentChildren;
-}) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={name}>
-      <table class="rows">
-        <Head columns={columns} />
-        <tbody>{children}</tbody>
-      </table>
-    </div>
-  );
-}
-
-/** A cell with a name that somebody else has chosen. A long one is cut, so that it hides no other column. */
-export function Name({
-  text,
-  more = "",
-}: {
-  readonly text: string | null;
-  readonly more?: "rare" | "some" | "more" | "";
-}) {
-  return (
-    <td class={`name ${more}`} title={text ?? undefined}>
-      {text === null || text === "" ? "–" : text}
-    </td>
-  );
-}
-
-/** The amount of a row. The keyboard follows the link at its beginning. */
-export function Charge({
-  text,
-  href,
-  title,
-}: {
-  readonly text: string;
-  readonly href: string;
-  readonly title?: string | undefined;
-}) {
-  return (
-    <td class="number" title={title}>
-      <a href={href} tabIndex={-1}>
-        {text}
-      </a>
-    </td>
-  );
+/** The moment of an ISO time, with all of it as its title. */
+export function Moment({ time }: { readonly time: string }) {
+  const ms = Date.parse(time);
+  return <time title={formatFull(ms)}>{formatMoment(ms)}</time>;
 }
 
 /** Of a select. `name`: in words. */

@@ -4,9 +4,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
-import type { Measure, Overview } from "../../api.ts";
+import type { Overview, Series } from "../../api.ts";
 import { go } from "../state/route.ts";
-import { Head, Swatch } from "./basic.tsx";
+import { Swatch } from "./basic.tsx";
+import { Amount, type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";
 import {
   formatChange,
@@ -81,89 +82,82 @@ function sum(amounts: readonly (string | null)[]): string {
   return formatDecimal(all.reduce(addDecimals, parseDecimal("0")));
 }
 
-function sumSpan(series: Bars["series"], at: number): string {
-  return sum(series.map(({ values }) => values[at] ?? null));
+/** A series, or all of them. */
+interface Line extends Pick<Series, "total" | "before" | "values"> {
+  readonly name: string | null;
+  readonly p95?: number;
+  readonly unpriced?: boolean;
+}
+
+/** All series and their sum. Latencies have none. */
+function listLines({ series, spans, show }: Bars): readonly Line[] {
+  if (show === "latency") return series;
+  const before = series.flatMap((each) => each.before ?? []);
+  const together = {
+    name: null,
+    total: sum(series.map(({ total }) => total)),
+    before: before.length < series.length ? null : sum(before),
+    values: spans.map((_, at) => sum(series.map(({ values }) => values[at] ?? null))),
+  };
+  return [...series, together];
+}
+
+function valueOf(
+  { total, values, unpriced }: Line,
+  at: number | null,
+  write: (value: string) => string,
+): string {
+  const value = at === null ? total : (values[at] ?? null);
+  return unpriced === true ? "no price" : value === null ? "–" : write(value);
 }
 
 /** The names with their amounts: of one span, or of the whole period with what it was before. */
-function Legend({
-  bars: { by, spans, series, show },
-  at,
-  linkTo,
-}: Pick<ChartProps, "bars" | "linkTo"> & { readonly at: number | null }) {
-  const span = at === null ? undefined : spans[at];
+function Legend({ bars, at, linkTo }: Pick<ChartProps, "bars" | "linkTo"> & { readonly at: number | null }) {
+  const { by, spans, series, show } = bars;
+  const lines = listLines(bars);
+  const names = series.map(({ name }) => name);
+  const colours = new Map(colourNames(by, names).map((colour, index) => [names[index], colour]));
   const isAdded = show !== "latency";
-  const all = sum(series.map(({ total }) => total));
-  const before = series.flatMap((each) => each.before ?? []);
-  const together = {
-    total: all,
-    before: before.length < series.length ? null : sum(before),
-    values: spans.map((_, index) => sumSpan(series, index)),
-    unpriced: false,
-  };
-  const colours = colourNames(
-    by,
-    series.map(({ name }) => name),
-  );
+  const all = Number(lines.at(-1)?.total ?? 0);
+  const span = at === null ? undefined : spans[at];
+  const columns: readonly Column<Line>[] = [
+    [
+      span === undefined ? "Whole period" : formatSpanName(span, "long"),
+      "",
+      ({ name }) => (
+        <>
+          {name !== null && <Swatch colour={colours.get(name) ?? ""} />}
+          <Linked text={name === null ? "All together" : nameOf(name)} href={linkTo(at, name)} />
+        </>
+      ),
+    ],
+    [
+      isAdded ? MEASURE_TITLES[show] : "Median",
+      "number",
+      (line) => valueOf(line, at, (value) => formatMeasure(show, value)),
+    ],
+    isAdded
+      ? ["Share", "number", ({ total }) => (all === 0 ? null : formatRate(Number(total) / all))]
+      : ["95 %", "number", ({ p95 }) => formatMeasure(show, `${p95 ?? 0}`)],
+    ...(isAdded ? [CHANGE] : []),
+  ];
   return (
-    <table class="names">
-      <Head
-        columns={[
-          [span === undefined ? "Whole period" : formatSpanName(span, "long")],
-          [isAdded ? MEASURE_TITLES[show] : "Median", "number"],
-          [isAdded ? "Share" : "95 %", "number"],
-          ...(isAdded ? ([["Change", "number more"]] as const) : []),
-        ]}
-      />
-      <tbody>
-        {series.map((each, index) => (
-          <tr key={each.name}>
-            <th scope="row">
-              <Swatch colour={colours[index] ?? ""} />
-              <Linked text={nameOf(each.name)} href={linkTo(at, each.name)} />
-            </th>
-            <Values series={each} show={show} at={at} all={all} />
-          </tr>
-        ))}
-      </tbody>
-      {isAdded && (
-        <tfoot>
-          <tr>
-            <th scope="row">
-              <Linked text="All together" href={linkTo(at, null)} />
-            </th>
-            <Values series={together} show={show} at={at} all={all} />
-          </tr>
-        </tfoot>
-      )}
-    </table>
+    <Table name="Names" columns={columns} rows={lines} keyOf={keyOfLine} describe={describeLine} small />
   );
 }
 
-interface ValuesProps {
-  readonly show: Measure;
-  readonly at: number | null;
-  /** The sum of all series. */
-  readonly all: string;
+const CHANGE: Column<Line> = [
+  "Change",
+  "number more",
+  ({ before, total }) => before && formatChange(total, before),
+];
+
+function keyOfLine({ name }: Line): string {
+  return name === null ? "all" : `=${name}`;
 }
 
-function Values({
-  series: { total, before, values, unpriced, p95 },
-  show,
-  at,
-  all,
-}: ValuesProps & { readonly series: Omit<Bars["series"][number], "name" | "requests"> }) {
-  const value = at === null ? total : (values[at] ?? null);
-  const share = Number(all) === 0 ? "–" : formatRate(Number(total) / Number(all));
-  return (
-    <>
-      <td class="number">{unpriced ? "no price" : writeValue(show, value)}</td>
-      <td class="number">{show === "latency" ? formatMeasure(show, `${p95 ?? 0}`) : share}</td>
-      {show !== "latency" && (
-        <td class="number quiet more">{(before !== null && formatChange(total, before)) || "–"}</td>
-      )}
-    </>
-  );
+function describeLine({ name }: Line): { readonly class?: string } {
+  return name === null ? { class: "sum" } : {};
 }
 
 function Linked({ text, href }: { readonly text: string; readonly href: string | null }) {
@@ -175,85 +169,40 @@ function Linked({ text, href }: { readonly text: string; readonly href: string |
   );
 }
 
-/** An amount of the table, which the keyboard reaches by its row and its column. */
-function Amount({ text, href }: { readonly text: string; readonly href: string | null }) {
-  return (
-    <td class="number">
-      {href === null || text === "–" ? (
-        text
-      ) : (
-        <a href={href} tabIndex={-1}>
-          {text}
-        </a>
-      )}
-    </td>
-  );
-}
-
-function writeValue(show: Measure, value: string | null): string {
-  return value === null ? "–" : formatMeasure(show, value);
-}
-
-function writeExact(show: Measure, value: string | null): string {
-  return value === null ? "–" : show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
-}
-
 function AsTable({ bars, label, linkTo }: ChartProps) {
-  const { spans, series, show } = bars;
+  const { spans, show } = bars;
+  const write = (value: string): string =>
+    show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
+  const columns: readonly Column<number | null>[] = [
+    [
+      "Time",
+      "",
+      (at) => (
+        <Linked
+          text={at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long")}
+          href={linkTo(at, null)}
+        />
+      ),
+    ],
+    ...listLines(bars).map((line): Column<number | null> => [
+      line.name === null ? "Total" : nameOf(line.name),
+      "number",
+      (at) => {
+        const [text, href] = [valueOf(line, at, write), linkTo(at, line.name)];
+        return href === null || text === "–" ? text : <Amount text={text} href={href} />;
+      },
+    ]),
+  ];
   return (
     <details>
       <summary>As a table</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              {series.map(({ name }) => (
-                <th scope="col" class="number name" title={name} key={name}>
-                  <Linked text={nameOf(name)} href={linkTo(null, name)} />
-                </th>
-              ))}
-              {show !== "latency" && (
-                <th scope="col" class="number">
-                  Total
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {[...spans.keys(), null].map((at) => (
-              <TableRow key={at} bars={bars} at={at} linkTo={linkTo} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        name={`${label}, as a table`}
+        columns={columns}
+        rows={[...spans.keys(), null]}
+        keyOf={(at) => `${at}`}
+      />
     </details>
-  );
-}
-
-/** Of one span, or of the whole period. */
-function TableRow({
-  bars: { spans, series, show },
-  at,
-  linkTo,
-}: Pick<ChartProps, "bars" | "linkTo"> & Pick<ValuesProps, "at">) {
-  const title = at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long");
-  const all = series.map(({ values, total }) => (at === null ? total : (values[at] ?? null)));
-  const cells = series.map(({ name, unpriced }, index) => (
-    <Amount
-      key={name}
-      text={unpriced ? "no price" : writeExact(show, all[index] ?? null)}
-      href={linkTo(at, name)}
-    />
-  ));
-  return (
-    <tr>
-      <th scope="row">
-        <Linked text={title} href={linkTo(at, null)} />
-      </th>
-      {cells}
-      {show !== "latency" && <Amount text={writeExact(show, sum(all))} href={linkTo(at, null)} />}
-    </tr>
   );
 }
 
@@ -265,7 +214,7 @@ function usePlot(
 ) {
   const plot = useRef<Plot | null>(null);
   const form = JSON.stringify([bars.by, bars.show, bars.spans, bars.series.map(({ name }) => name)]);
-  const data = bars.show === "latency" ? listLines(bars) : stack(bars);
+  const data = bars.show === "latency" ? drawLines(bars) : stack(bars);
   const scheme = useColourScheme();
   useEffect(() => {
     const { current } = box;
@@ -310,7 +259,7 @@ function stack({ spans, series }: Bars): Plot.AlignedData {
   return [spans.map((_, index) => index), ...stacked.toReversed()];
 }
 
-function listLines({ spans, series }: Bars): Plot.AlignedData {
+function drawLines({ spans, series }: Bars): Plot.AlignedData {
   const lines = series.map(({ values }) => values.map((value) => (value === null ? null : Number(value))));
   return [spans.map((_, index) => index), ...lines.toReversed()];
 }
@@ -373,7 +322,7 @@ function describePlot(
   };
 }
 
-function formatTick(show: Measure, value: number): string {
+function formatTick(show: Bars["show"], value: number): string {
   if (show !== "cost") return formatMeasure(show, `${value}`);
   if (value === 0) return "$0";
   return value >= 1 ? `$${value.toLocaleString("en-US")}` : `$${Number(value.toPrecision(3))}`;

@@ -164,9 +164,9 @@ export function formatFull(ms: number): string {
   return formats.full.format(ms);
 }
 
-/** `Nov 20, 14:05`, for columns. */
+/** `Nov 20, 14:05`, for columns. It may only break before the time. */
 export function formatMoment(ms: number): string {
-  return formats.moment.format(ms);
+  return formats.moment.format(ms).replaceAll(/ (?!\d\d:)/g, "\u00a0");
 }
 
 const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });

@@ -1,58 +1,81 @@
 // The row of one request, of the ledger or live.
 
 import type { RequestRecord, RequestRow } from "../../api.ts";
-import { Charge, type Column, Name, Pill } from "./basic.tsx";
-import { formatCharge, formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
-import { SessionName } from "./session-name.tsx";
+import { hrefOf } from "../state/route.ts";
+import { Pill } from "./basic.tsx";
+import {
+  formatCharge,
+  formatClock,
+  formatCount,
+  formatFull,
+  formatMoment,
+  formatMs,
+  formatRate,
+  formatShort,
+  isFailed,
+} from "./format.ts";
+import { Amount, type Column } from "./table.tsx";
 
-/** `time`: what the first column has. */
-export function listColumns(time: string): readonly Column[] {
+/** `when`: they are listed by their beginning, or as they end. `linkTo`: where a row leads. */
+export function listColumns(
+  when: "began" | "ended",
+  linkTo: (id: string) => string,
+): readonly Column<RequestRow>[] {
   return [
-    [time],
-    ["Model"],
-    ["Key", "more"],
-    ["Tool", "some"],
-    ["Label", "some"],
-    ["Session", "some"],
-    ["Channel", "rare"],
-    ["Status"],
-    ["First byte", "number rare"],
-    ["Duration", "number some"],
-    ["In", "number some"],
-    ["Cached", "number some"],
-    ["Out", "number some"],
-    ["Charge", "number"],
+    [
+      when === "began" ? "Time" : "Ended",
+      "",
+      ({ id, time, duration_ms: duration }) => (
+        <a href={linkTo(id)}>
+          <time title={`began ${formatFull(Date.parse(time))}`}>
+            {when === "began"
+              ? formatMoment(Date.parse(time))
+              : formatClock(Date.parse(time) + (duration ?? 0))}
+          </time>
+        </a>
+      ),
+    ],
+    ["Model", "name", ({ model }) => model],
+    ["Key", "name more", ({ key }) => key],
+    ["Tool", "name some", ({ tool }) => tool],
+    ["Label", "name some", ({ label }) => label],
+    ["Session", " some", ({ session }) => <SessionName id={session} />],
+    ["Channel", "name rare", ({ channel }) => channel],
+    ["Status", "", (row) => <Outcome row={row} />],
+    ["First byte", "number rare", (row) => formatMs(row.first_byte_ms)],
+    ["Duration", "number some", (row) => formatMs(row.duration_ms)],
+    ["In", "number some", ({ input }) => (input === 0 ? null : formatShort(input))],
+    ["Cached", "number some", (row) => (row.input === 0 ? null : <Cached row={row} />)],
+    ["Out", "number some", ({ output }) => (output === 0 ? null : formatShort(output))],
+    [
+      "Charge",
+      "number",
+      (row) => <Amount text={formatCharge(row.charge_usd, row.paid_by_plan_usd)} href={linkTo(row.id)} />,
+    ],
   ];
 }
 
-/** All but the time. */
-export function RequestCells({ row, href }: { readonly row: RequestRow; readonly href: string }) {
-  const { model, key, tool, label, channel, input, cached, output, missed } = row;
+/** Enough to tell sessions apart. */
+const ID_LENGTH = 8;
+const INFERRED = /^inferred-/;
+
+function SessionName({ id }: { readonly id: string }) {
+  if (id === "") return "–";
   return (
-    <>
-      <Name text={model} />
-      <Name text={key} more="more" />
-      <Name text={tool} more="some" />
-      <Name text={label} more="some" />
-      <SessionName id={row.session} />
-      <Name text={channel} more="rare" />
-      <td>
-        <Outcome row={row} />
-      </td>
-      <td class="number rare">{formatMs(row.first_byte_ms)}</td>
-      <td class="number some">{formatMs(row.duration_ms)}</td>
-      <td class="number some">{input === 0 ? "–" : formatShort(input)}</td>
-      <td
-        class={missed === undefined ? "number some" : "number some missed"}
-        title={
-          missed && `${formatCount(missed.tokens)} tokens were missed: ${missed.because.replaceAll("_", " ")}`
-        }
-      >
-        {input === 0 ? "–" : formatRate(cached / input)}
-      </td>
-      <td class="number some">{output === 0 ? "–" : formatShort(output)}</td>
-      <Charge text={formatCharge(row.charge_usd, row.paid_by_plan_usd)} href={href} />
-    </>
+    <a title={id} href={hrefOf(["sessions", id])}>
+      {id.replace(INFERRED, "").slice(0, ID_LENGTH)}
+    </a>
+  );
+}
+
+function Cached({ row: { cached, input, missed } }: { readonly row: RequestRow }) {
+  const share = formatRate(cached / input);
+  if (missed === undefined) return share;
+  const { tokens, because } = missed;
+  return (
+    <span class="missed" title={`${formatCount(tokens)} tokens were missed: ${because.replaceAll("_", " ")}`}>
+      {share}
+    </span>
   );
 }
 

@@ -2,10 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { FAILED, type FilterName, type Filters, FILTERS, type RequestRecord } from "../../api.ts";
-import { Card, Empty, Name, Pill, Table } from "../parts/basic.tsx";
+import { Card, Empty, Pill } from "../parts/basic.tsx";
 import { formatClock, formatCount, formatFull, formatSpan, isFailed, localize } from "../parts/format.ts";
-import { listColumns, RequestCells, toRow } from "../parts/request-cells.tsx";
+import { listColumns, toRow } from "../parts/request-cells.tsx";
 import { ScopeBar } from "../parts/scope-bar.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import type { StreamState } from "../state/live.ts";
 import { go, type Route } from "../state/route.ts";
 import { hrefFrom, hrefScoped, readScope } from "../state/scope.ts";
@@ -92,35 +93,25 @@ interface Links {
 function Streams({ streams, linkTo }: Links & { readonly streams: readonly StreamState[] }) {
   const now = useNow(1000);
   if (streams.length === 0) return <Empty title="No stream is open now." />;
-  return (
-    <Table
-      name="Open streams"
-      columns={[
-        ["Since"],
-        ["Model"],
-        ["Key", "more"],
-        ["Channel", "some"],
-        ["Running", "number more"],
-        ["Tokens", "number more"],
-        ["Tokens/s", "number"],
-      ]}
-    >
-      {streams.map(({ id, model, key, channel, since, tokens, tokensPerSecond }) => (
-        <tr key={id}>
-          <td>
-            <span class="dot" aria-hidden="true" />
-            <a href={linkTo(id)}>{formatClock(since)}</a>
-          </td>
-          <Name text={model} />
-          <Name text={key} more="more" />
-          <Name text={channel} more="some" />
-          <td class="number more">{formatSpan(now - since)}</td>
-          <td class="number more">{formatCount(tokens)}</td>
-          <td class="number">{formatCount(tokensPerSecond)}</td>
-        </tr>
-      ))}
-    </Table>
-  );
+  const columns: readonly Column<StreamState>[] = [
+    [
+      "Since",
+      "",
+      ({ id, since }) => (
+        <>
+          <span class="dot" aria-hidden="true" />
+          <a href={linkTo(id)}>{formatClock(since)}</a>
+        </>
+      ),
+    ],
+    ["Model", "name", ({ model }) => model],
+    ["Key", "name more", ({ key }) => key],
+    ["Channel", "name some", ({ channel }) => channel],
+    ["Running", "number more", ({ since }) => formatSpan(now - since)],
+    ["Tokens", "number more", ({ tokens }) => formatCount(tokens)],
+    ["Tokens/s", "number", ({ tokensPerSecond }) => formatCount(tokensPerSecond)],
+  ];
+  return <Table name="Open streams" columns={columns} rows={streams} keyOf={({ id }) => id} />;
 }
 
 interface LatestProps extends Links {
@@ -197,26 +188,14 @@ function Requests({ requests, linkTo }: Links & { readonly requests: readonly Re
         </p>
       </Empty>
     );
+  const problems = new Map(requests.map(({ id, problem }) => [id, problem]));
   return (
-    <Table name="Latest requests" columns={listColumns("Ended")}>
-      {requests.map((request) => (
-        <RequestLine key={request.id} request={request} href={linkTo(request.id)} />
-      ))}
-    </Table>
-  );
-}
-
-function RequestLine({ request, href }: { readonly request: RequestRecord; readonly href: string }) {
-  const { time, durationMs, problem } = request;
-  const ended = time + durationMs;
-  return (
-    <tr title={problem ?? undefined}>
-      <td>
-        <a href={href}>
-          <time title={`began ${formatFull(time)}`}>{formatClock(ended)}</time>
-        </a>
-      </td>
-      <RequestCells row={toRow(request)} href={href} />
-    </tr>
+    <Table
+      name="Latest requests"
+      columns={listColumns("ended", linkTo)}
+      rows={requests.map(toRow)}
+      keyOf={({ id }) => id}
+      describe={({ id }) => ({ title: problems.get(id) ?? "" })}
+    />
   );
 }

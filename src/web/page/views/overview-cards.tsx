@@ -2,7 +2,8 @@
 
 import type { DescribedTotals, LabelHours, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
-import { Bar, Card, Empty, Failure, Head } from "../parts/basic.tsx";
+import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import {
   formatCount,
   formatRate,
@@ -97,35 +98,32 @@ const SLOTS_PER_HOUR = 6;
 
 /** What an hour of work costs, by label. */
 export function Work({ work, scope }: { readonly work: readonly LabelHours[]; readonly scope: ViewScope }) {
+  const columns: readonly Column<LabelHours>[] = [
+    [
+      "Label",
+      "",
+      ({ label }) => (
+        <a class="name" title={nameOf(label)} href={hrefScoped(["sessions"], narrow(scope, "label", label))}>
+          {nameOf(label)}
+        </a>
+      ),
+    ],
+    ["Hours", "number", ({ slots }) => (slots / SLOTS_PER_HOUR).toFixed(1)],
+    ["Cost", "number", ({ charge_usd: charge }) => formatSum(charge)],
+    ["An hour", "number", ({ usd_per_hour: price }) => <b>{formatUsd(price, 2)}</b>],
+  ];
   return (
     <Card title="An hour of work" note="by label">
       {work.length === 0 ? (
         <Empty title="None yet." />
       ) : (
-        <table class="kinds names">
-          <caption class="hidden">Hours and their price by label</caption>
-          <Head columns={[["Label"], ["Hours", "number"], ["Cost", "number"], ["An hour", "number"]]} />
-          <tbody>
-            {work.map(({ label, slots, charge_usd: charge, usd_per_hour: price }) => (
-              <tr key={label}>
-                <th scope="row">
-                  <a
-                    class="name"
-                    title={nameOf(label)}
-                    href={hrefScoped(["sessions"], narrow(scope, "label", label))}
-                  >
-                    {nameOf(label)}
-                  </a>
-                </th>
-                <td class="number">{(slots / SLOTS_PER_HOUR).toFixed(1)}</td>
-                <td class="number">{formatSum(charge)}</td>
-                <td class="number">
-                  <b>{formatUsd(price, 2)}</b>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          name="Hours and their price by label"
+          columns={columns}
+          rows={work}
+          keyOf={({ label }) => label}
+          small
+        />
       )}
       <p class="quiet">Ten minutes in which a request began count as work.</p>
     </Card>
@@ -173,6 +171,19 @@ export function Tokens({ total, scope }: { readonly total: DescribedTotals; read
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;
+  const columns: readonly Column<readonly [kind: string, count: number]>[] = [
+    ["Kind", "", ([kind]) => nameKind(kind)],
+    ["Share", "share", ([, count]) => <Bar tone="plain" share={count / most} />],
+    [
+      "Tokens",
+      "number",
+      ([kind, count]) => (
+        <a title={formatCount(count)} href={hrefScoped(["requests"], narrow(scope, "kind", kind))}>
+          {formatShort(count)}
+        </a>
+      ),
+    ],
+  ];
   return (
     <Card
       title="Tokens"
@@ -181,29 +192,7 @@ export function Tokens({ total, scope }: { readonly total: DescribedTotals; read
       {kinds.length === 0 ? (
         <Empty title="None yet." />
       ) : (
-        <table class="kinds">
-          <caption class="hidden">Tokens by kind</caption>
-          <thead class="hidden">
-            <tr>
-              <th scope="col">Kind</th>
-              <th scope="col">Share</th>
-              <th scope="col">Tokens</th>
-            </tr>
-          </thead>
-          <tbody>
-            {kinds.map(([kind, count]) => (
-              <tr key={kind}>
-                <th scope="row">{nameKind(kind)}</th>
-                <td class="share" aria-hidden="true">
-                  <Bar tone="plain" share={count / most} />
-                </td>
-                <td class="number" title={formatCount(count)}>
-                  <a href={hrefScoped(["requests"], narrow(scope, "kind", kind))}>{formatShort(count)}</a>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table name="Tokens by kind" columns={columns} rows={kinds} keyOf={([kind]) => kind} small />
       )}
       <p class="fact">
         <span>Cache hit rate</span>

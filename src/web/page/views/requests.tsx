@@ -2,11 +2,12 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { MAX_ROWS, type RequestRow, type RequestsReply } from "../../api.ts";
-import { Empty, Failure, Head } from "../parts/basic.tsx";
+import { Empty, Failure } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
-import { formatCount, formatFull, formatMoment, formatUsd } from "../parts/format.ts";
-import { listColumns, RequestCells } from "../parts/request-cells.tsx";
+import { formatCount, formatUsd } from "../parts/format.ts";
+import { listColumns } from "../parts/request-cells.tsx";
 import { AsOf, ScopeBar } from "../parts/scope-bar.tsx";
+import { Cells, Head } from "../parts/table.tsx";
 import { describeError, get } from "../state/request.ts";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, readScope, type ViewScope } from "../state/scope.ts";
@@ -30,41 +31,57 @@ interface Rows {
   readonly see: (first: number, last: number, how?: "again") => void;
 }
 
-/** Each answer says how many lines the ledger has: with another number, the places of all rows are others. */
+/** Of one question: what has arrived, the page that is on its way, and those to ask for after it. */
+interface Loading {
+  readonly question: string;
+  list: List | null;
+  asked: number | null;
+  wanted: number[];
+}
+
+function startLoading(question: string): Loading {
+  return { question, list: null, asked: null, wanted: [] };
+}
+
+/** Asks for one page at a time: who scrolls fast is past most of them before an answer comes. Each answer says how many lines
+ *  the ledger has: with another number, the places of all rows are others. */
 function useRows(question: string): Rows {
-  const [list, setList] = useState<List | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  const state = useRef({ question, list: null as List | null, asked: new Set<number>() });
-  if (state.current.question !== question) state.current = { question, list: null, asked: new Set() };
-  const load = useCallback(
-    async (page: number): Promise<void> => {
-      const { current } = state;
-      if (current.asked.has(page)) return;
-      current.asked.add(page);
-      try {
-        const reply = await get<RequestsReply>(`requests?${question}&from=${page * PAGE}&most=${PAGE}`);
-        if (state.current !== current) return;
-        const { rows } = reply;
-        const before = current.list?.lines === reply.lines ? current.list.pages : [];
-        current.list = { ...reply, pages: new Map([...before, [page, rows]]) };
-        setList(current.list);
-        setError(null);
-      } catch (failure) {
-        if (state.current === current) setError(describeError(failure));
-      }
-      current.asked.delete(page);
-    },
-    [question],
-  );
+  const [{ error }, show] = useState<Pick<Rows, "error">>({ error: null });
+  const state = useRef(startLoading(question));
+  if (state.current.question !== question) state.current = startLoading(question);
+  const { current } = state;
   const see = useCallback(
     (first: number, last: number, how?: "again"): void => {
-      const known = state.current.list?.pages;
-      for (let page = Math.floor(first / PAGE); page <= Math.floor(last / PAGE); page += 1)
-        if (how === "again" || known?.has(page) !== true) void load(page);
+      const from = Math.floor(first / PAGE);
+      const pages = Array.from({ length: Math.floor(last / PAGE) - from + 1 }, (_, index) => from + index);
+      current.wanted = pages.filter(
+        (page) => page !== current.asked && (how === "again" || current.list?.pages.has(page) !== true),
+      );
+      if (current.asked === null)
+        void loadWanted(current, (problem) => {
+          if (state.current === current) show({ error: problem });
+        });
     },
-    [load],
+    [current],
   );
-  return { list: state.current.list === null ? null : list, error, see };
+  return { list: current.list, error, see };
+}
+
+async function loadWanted(loading: Loading, show: (error: string | null) => void): Promise<void> {
+  for (;;) {
+    const page = loading.wanted.shift() ?? null;
+    loading.asked = page;
+    if (page === null) return;
+    const query = `${loading.question}&from=${page * PAGE}&most=${PAGE}`;
+    try {
+      const reply = await get<RequestsReply>(`requests?${query}`);
+      const before = loading.list?.lines === reply.lines ? loading.list.pages : [];
+      loading.list = { ...reply, pages: new Map([...before, [page, reply.rows]]) };
+      show(null);
+    } catch (failure) {
+      show(describeError(failure));
+    }
+  }
 }
 
 export function RequestsView({ route }: { readonly route: Route }) {
@@ -95,7 +112,6 @@ function Opened({ id, scope }: { readonly id: string; readonly scope: ViewScope 
 function Requests({ scope }: { readonly scope: ViewScope }) {
   const question = askScoped(scope);
   const rows = useRows(question);
-  const [isPaused, setPaused] = useState(false);
   const { list, error, see } = rows;
   return (
     <section class="card">
@@ -110,9 +126,6 @@ function Requests({ scope }: { readonly scope: ViewScope }) {
             </>
           )}
         </p>
-        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? "Go on" : "Pause"}
-        </button>
         <SaveAll scope={scope} total={list?.total ?? 0} />
       </header>
       {error !== null && <Failure text={error} retry={() => see(0, 0, "again")} />}
@@ -122,7 +135,7 @@ function Requests({ scope }: { readonly scope: ViewScope }) {
         </Empty>
       ) : (
         // Another question begins at the top.
-        <VirtualTable key={question} rows={rows} scope={scope} isPaused={isPaused} />
+        <VirtualTable key={question} rows={rows} scope={scope} />
       )}
     </section>
   );
@@ -131,10 +144,9 @@ function Requests({ scope }: { readonly scope: ViewScope }) {
 interface VirtualProps {
   readonly rows: Rows;
   readonly scope: ViewScope;
-  readonly isPaused: boolean;
 }
 
-function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
+function VirtualTable({ rows: { list, see }, scope }: VirtualProps) {
   const box = useRef<HTMLDivElement>(null);
   const [first, setFirst] = useState(0);
   // The box is as high as its rows, and never higher than the window.
@@ -145,9 +157,10 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
   useEffect(() => see(from, from + seen), [see, from, seen, list?.lines]);
   // Who has scrolled down reads something: new requests would move it.
   const refresh = useCallback(() => {
-    if (!isPaused && (box.current?.scrollTop ?? 0) === 0) see(0, seen, "again");
-  }, [isPaused, see, seen]);
+    if ((box.current?.scrollTop ?? 0) === 0) see(0, seen, "again");
+  }, [see, seen]);
   useFresh(REFRESH_MS, refresh);
+  const columns = listColumns("began", (id) => hrefScoped(["requests", id], scope));
   const places = Array.from({ length: Math.min(seen, shown - from) }, (_, index) => from + index);
   return (
     <>
@@ -160,17 +173,23 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
         onScroll={({ currentTarget }) => setFirst(Math.floor(currentTarget.scrollTop / ROW_PX))}
       >
         <table class="rows" aria-rowcount={shown + 1}>
-          <Head columns={COLUMNS} />
+          <Head columns={columns} />
           <tbody>
             <Space rows={from} />
-            {places.map((place) => (
-              <Row
-                key={place}
-                row={list?.pages.get(Math.floor(place / PAGE))?.[place % PAGE]}
-                place={place}
-                scope={scope}
-              />
-            ))}
+            {places.map((place) => {
+              const row = list?.pages.get(Math.floor(place / PAGE))?.[place % PAGE];
+              return (
+                <tr key={place} class="row" aria-rowindex={place + 2}>
+                  {row === undefined ? (
+                    <td class="quiet" colSpan={columns.length}>
+                      …
+                    </td>
+                  ) : (
+                    <Cells columns={columns} row={row} />
+                  )}
+                </tr>
+              );
+            })}
             <Space rows={shown - from - places.length} />
           </tbody>
         </table>
@@ -182,45 +201,15 @@ function VirtualTable({ rows: { list, see }, scope, isPaused }: VirtualProps) {
   );
 }
 
-const COLUMNS = listColumns("Time");
+/** More columns than there are. */
+const MANY = 99;
 
 /** The rows that cannot be seen have their height. */
 function Space({ rows }: { readonly rows: number }) {
   if (rows <= 0) return null;
   return (
     <tr aria-hidden="true" class="space">
-      <td colSpan={COLUMNS.length} style={{ height: `${rows * ROW_PX}px` }} />
-    </tr>
-  );
-}
-
-function Row({
-  row,
-  place,
-  scope,
-}: {
-  readonly row: RequestRow | undefined;
-  readonly place: number;
-  readonly scope: ViewScope;
-}) {
-  if (row === undefined)
-    return (
-      <tr class="row" aria-rowindex={place + 2}>
-        <td class="quiet" colSpan={COLUMNS.length}>
-          …
-        </td>
-      </tr>
-    );
-  const href = hrefScoped(["requests", row.id], scope);
-  const began = Date.parse(row.time);
-  return (
-    <tr class="row" aria-rowindex={place + 2}>
-      <td>
-        <a href={href}>
-          <time title={formatFull(began)}>{formatMoment(began)}</time>
-        </a>
-      </td>
-      <RequestCells row={row} href={href} />
+      <td colSpan={MANY} style={{ height: `${rows * ROW_PX}px` }} />
     </tr>
   );
 }

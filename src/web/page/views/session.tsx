@@ -11,19 +11,11 @@ import type {
   SessionReply,
   SessionRow,
 } from "../../api.ts";
-import { Charge, Copy, Dialog, Failure, Name, Table } from "../parts/basic.tsx";
+import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
 import { ContextBars } from "../parts/context-bars.tsx";
-import {
-  formatCount,
-  formatFull,
-  formatMoment,
-  formatRate,
-  formatUsd,
-  localize,
-  MAIN_AGENT,
-  nameLimit,
-} from "../parts/format.ts";
+import { formatCount, formatRate, formatUsd, localize, MAIN_AGENT, nameLimit } from "../parts/format.ts";
 import { toRow } from "../parts/request-cells.tsx";
+import { Amount, type Column, Table } from "../parts/table.tsx";
 import { Timeline, type TurnRow } from "../parts/timeline.tsx";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped } from "../state/scope.ts";
@@ -141,88 +133,100 @@ function describeRefused(request: RequestRecord, session: string): TurnRow[] {
   return [{ ...toRow(request), limit: problem === null ? "refused" : localize(problem) }];
 }
 
-function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; readonly session: SessionRow }) {
-  return (
-    <Table
-      name="Agents"
-      columns={[
-        ["Agent"],
-        ["Model", "more"],
-        ["Requests", "number"],
-        ["From cache", "number"],
-        ["Charge", "number"],
-      ]}
-    >
-      {agents.map(({ name, depth, model, requests, cache_hit_rate: rate, charge_usd: charge }) => (
-        <tr key={name}>
-          <th
-            scope="row"
-            class="name"
-            title={name}
-            style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}
-          >
-            <a href={hrefOfAgent(name, session)}>{name === "" ? MAIN_AGENT : name}</a>
-            <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
-          </th>
-          <Name text={model} more="more" />
-          <td class="number">{formatCount(requests)}</td>
-          <td class="number">{formatRate(rate)}</td>
-          <Charge text={formatUsd(charge, 4)} href={hrefOfAgent(name, session)} />
-        </tr>
-      ))}
-      {agents.length > 1 && (
-        <tr class="sum">
-          <th scope="row">All together</th>
-          <td class="more" />
-          <td class="number">{formatCount(session.requests)}</td>
-          <td class="number">{formatRate(session.cache_hit_rate)}</td>
-          <td class="number">{formatUsd(session.charge_usd, 4)}</td>
-        </tr>
-      )}
-    </Table>
-  );
-}
+/** An agent, or all of them. */
+type AgentLine = Pick<AgentRow, "requests" | "cache_hit_rate" | "charge_usd"> &
+  Partial<Pick<AgentRow, "name" | "depth" | "model">>;
 
 const MAX_INDENT = 6;
 
-function hrefOfAgent(agent: string, { session }: SessionRow): string {
-  return hrefScoped(["requests"], { period: "all", filters: { session, agent } });
+function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; readonly session: SessionRow }) {
+  const linkTo = (agent: string): string =>
+    hrefScoped(["requests"], { period: "all", filters: { session: session.session, agent } });
+  const columns: readonly Column<AgentLine>[] = [
+    [
+      "Agent",
+      "name",
+      ({ name, depth = 0 }) =>
+        name === undefined ? (
+          "All together"
+        ) : (
+          <div title={name} style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}>
+            <a href={linkTo(name)}>{name === "" ? MAIN_AGENT : name}</a>
+            <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+          </div>
+        ),
+    ],
+    ["Model", "name more", ({ model }) => model],
+    ["Requests", "number", ({ requests }) => formatCount(requests)],
+    ["From cache", "number", (row) => formatRate(row.cache_hit_rate)],
+    [
+      "Charge",
+      "number",
+      ({ charge_usd: charge, name }) =>
+        name === undefined ? (
+          formatUsd(charge, 4)
+        ) : (
+          <Amount text={formatUsd(charge, 4)} href={linkTo(name)} />
+        ),
+    ],
+  ];
+  const { requests, cache_hit_rate, charge_usd } = session;
+  const sum: AgentLine = { requests, cache_hit_rate, charge_usd };
+  return (
+    <Table
+      name="Agents"
+      columns={columns}
+      rows={agents.length > 1 ? [...agents, sum] : agents}
+      keyOf={({ name }) => name ?? "sum of all"}
+      describe={({ name }) => (name === undefined ? { class: "sum" } : {})}
+    />
+  );
 }
 
+/** A miss, or all of them. */
+type MissLine = Pick<Miss, "tokens" | "usd"> & Partial<Miss>;
+
+const hrefOfMiss = (id: string): string => hrefOf(["requests", id], { period: "all" });
+
+const MISS_COLUMNS: readonly Column<MissLine>[] = [
+  [
+    "Time",
+    "",
+    ({ id, time = "" }) =>
+      id === undefined ? (
+        "All together"
+      ) : (
+        <a href={hrefOfMiss(id)}>
+          <Moment time={time} />
+        </a>
+      ),
+  ],
+  ["Cause", "text", ({ because }) => because?.replaceAll("_", " ")],
+  ["Tokens", "number", ({ tokens }) => formatCount(tokens)],
+  [
+    "Cost",
+    "number",
+    ({ id, usd }) => {
+      const text = usd === null ? "–" : formatUsd(usd, 4);
+      return id === undefined ? text : <Amount text={text} href={hrefOfMiss(id)} />;
+    },
+  ],
+];
+
 function Misses({ misses }: { readonly misses: readonly Miss[] }) {
+  const usd = misses.reduce((sum, miss) => addUsd(sum, parseUsd(miss.usd ?? "0")), ZERO_USD);
+  const tokens = misses.reduce((sum, miss) => sum + miss.tokens, 0);
+  const lines: readonly MissLine[] = misses.length > 1 ? [...misses, { tokens, usd: writeUsd(usd) }] : misses;
   return (
     <div>
       <h3>Prompts that should have been read from the cache, and were not</h3>
-      <Table name="Cache misses" columns={[["Time"], ["Cause"], ["Tokens", "number"], ["Cost", "number"]]}>
-        {misses.map(({ time, id, because, tokens, usd }) => (
-          <tr key={id}>
-            <td>
-              <a href={hrefOf(["requests", id], { period: "all" })}>
-                <time title={formatFull(Date.parse(time))}>{formatMoment(Date.parse(time))}</time>
-              </a>
-            </td>
-            <td class="text">{because.replaceAll("_", " ")}</td>
-            <td class="number">{formatCount(tokens)}</td>
-            <Charge
-              text={usd === null ? "–" : formatUsd(usd, 4)}
-              href={hrefOf(["requests", id], { period: "all" })}
-            />
-          </tr>
-        ))}
-        {misses.length > 1 && (
-          <tr class="sum">
-            <th scope="row">All together</th>
-            <td />
-            <td class="number">{formatCount(misses.reduce((sum, { tokens }) => sum + tokens, 0))}</td>
-            <td class="number">
-              {formatUsd(
-                writeUsd(misses.reduce((sum, { usd }) => addUsd(sum, parseUsd(usd ?? "0")), ZERO_USD)),
-                4,
-              )}
-            </td>
-          </tr>
-        )}
-      </Table>
+      <Table
+        name="Cache misses"
+        columns={MISS_COLUMNS}
+        rows={lines}
+        keyOf={({ id }) => id ?? "sum"}
+        describe={({ id }) => (id === undefined ? { class: "sum" } : {})}
+      />
     </div>
   );
 }

@@ -3,19 +3,11 @@
 import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
 import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
-import { Charge, Empty, Failure, Name, Options, Table } from "../parts/basic.tsx";
+import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
 import { saveCsv } from "../parts/csv.ts";
-import {
-  formatCharge,
-  formatCount,
-  formatFull,
-  formatMoment,
-  formatRate,
-  formatShort,
-  formatSpan,
-  formatUsd,
-} from "../parts/format.ts";
+import { formatCharge, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
+import { Amount, type Column, Table } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
@@ -112,39 +104,24 @@ function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order, sh
         </p>
       </Empty>
     );
+  const lines: Line[] = sessions.map((row) => ({
+    ...row,
+    href: hrefScoped(["sessions", row.session], scope, { order }),
+  }));
+  if (unnamed.requests > 0) {
+    const href = hrefScoped(["requests"], narrow(scope, "session", ""));
+    lines.push({ ...unnamed, title: "Without a session", href });
+  }
+  lines.push({ ...total, title: "All together", href: hrefScoped(["requests"], scope) });
   return (
     <>
       <Table
         name="Sessions"
-        columns={[
-          ["Last request"],
-          ["Tool"],
-          ["Label", "some"],
-          ["Key", "some"],
-          ["Lasted", "number some"],
-          ["Requests", "number more"],
-          ["Agents", "number some"],
-          ["From cache", "number some"],
-          ["Missed", "number some"],
-          ["Charge", "number"],
-        ]}
-      >
-        {sessions.map((row) => (
-          <SessionLine
-            key={row.session}
-            row={row}
-            href={hrefScoped(["sessions", row.session], scope, { order })}
-          />
-        ))}
-        {unnamed.requests > 0 && (
-          <SumLine
-            title="Without a session"
-            totals={unnamed}
-            href={hrefScoped(["requests"], narrow(scope, "session", ""))}
-          />
-        )}
-        <SumLine title="All together" totals={total} href={hrefScoped(["requests"], scope)} />
-      </Table>
+        columns={COLUMNS}
+        rows={lines}
+        keyOf={({ title, href }) => title ?? href}
+        describe={({ title }) => (title === undefined ? {} : { class: "sum" })}
+      />
       {isMore && (
         <p class="quiet">
           These are the first {formatCount(sessions.length)}; the sum has all of them.{" "}
@@ -183,56 +160,39 @@ function save({ sessions }: SessionsReply, { period }: ViewScope): void {
   );
 }
 
-function SumLine({
-  title,
-  totals,
-  href,
-}: {
-  readonly title: string;
-  readonly totals: DescribedTotals;
+/** A session, or the sum of several, which has a title. */
+interface Line extends DescribedTotals, Partial<Omit<SessionRow, keyof DescribedTotals>> {
+  readonly title?: string;
   readonly href: string;
-}) {
-  return (
-    <tr class="sum">
-      <th scope="row">
-        <a href={href}>{title}</a>
-      </th>
-      <td />
-      <td class="some" />
-      <td class="some" />
-      <td class="some" />
-      <td class="number more">{formatCount(totals.requests)}</td>
-      <td class="some" />
-      <td class="number some">{formatRate(totals.cache_hit_rate)}</td>
-      <td class="some" />
-      <Charge text={formatUsd(totals.charge_usd, 4)} href={href} />
-    </tr>
-  );
 }
 
-function SessionLine({ row, href }: { readonly row: SessionRow; readonly href: string }) {
-  const { since, until, tool, label, key, requests, agents, missed } = row;
-  const end = Date.parse(until);
-  return (
-    <tr>
-      <td>
-        <a href={href}>
-          <time title={formatFull(end)}>{formatMoment(end)}</time>
-        </a>
-      </td>
-      <Name text={tool} />
-      <Name text={label} more="some" />
-      <Name text={key} more="some" />
-      <td class="number some">{formatSpan(end - Date.parse(since))}</td>
-      <td class="number more">{formatCount(requests)}</td>
-      <td class="number some">{formatCount(agents)}</td>
-      <td class="number some">{formatRate(row.cache_hit_rate)}</td>
-      <td class="number some">{missed === 0 ? "–" : formatShort(missed)}</td>
-      <Charge
-        text={formatCharge(row.charge_usd, row.paid_by_plan_usd)}
+const COLUMNS: readonly Column<Line>[] = [
+  [
+    "Last request",
+    "",
+    ({ title, until, href }) => <a href={href}>{title ?? <Moment time={until ?? ""} />}</a>,
+  ],
+  ["Tool", "name", ({ tool }) => tool],
+  ["Label", "name some", ({ label }) => label],
+  ["Key", "name some", ({ key }) => key],
+  [
+    "Lasted",
+    "number some",
+    ({ since, until }) => since && formatSpan(Date.parse(until ?? "") - Date.parse(since)),
+  ],
+  ["Requests", "number more", ({ requests }) => formatCount(requests)],
+  ["Agents", "number some", ({ agents }) => agents],
+  ["From cache", "number some", (row) => formatRate(row.cache_hit_rate)],
+  ["Missed", "number some", ({ missed }) => (missed === 0 ? null : missed && formatShort(missed))],
+  [
+    "Charge",
+    "number",
+    ({ charge_usd: charge, paid_by_plan_usd: plan, title, href }) => (
+      <Amount
+        text={formatCharge(charge, title === undefined ? plan : undefined)}
         href={href}
-        title={row.paid_by_plan_usd && "Paid by a plan, not charged"}
+        title={plan && "Paid by a plan, not charged"}
       />
-    </tr>
-  );
-}
+    ),
+  ],
+];
