@@ -229,7 +229,6 @@ export interface MissesReply {
   readonly causes: readonly MissCause[];
   readonly misses: number;
   readonly usd: string;
-  readonly requests: number;
   /** ISO. */
   readonly as_of: string;
 }

@@ -137,7 +137,7 @@ export function listNames(index: LedgerIndex, { period, only }: Scope, clock: Cl
 
 export function listCauses(index: LedgerIndex, { period, only }: Scope, clock: Clock): MissesReply {
   const range = describePeriod(findRange(period, clock));
-  const { causes, total, requests } = reportMisses(index, { ...range, only });
+  const { causes, total } = reportMisses(index, { ...range, only });
   return {
     causes: causes.map(({ cause, totals }) => ({
       cause: describeCause(cause),
@@ -148,7 +148,6 @@ export function listCauses(index: LedgerIndex, { period, only }: Scope, clock: C
     })),
     misses: total.misses,
     usd: formatUsd(total.cost),
-    requests,
     as_of: toIso(clock.now),
   };
 }

@@ -54,6 +54,7 @@ const finish = async (answer: Promise<Response>): Promise<string> => (await answ
 describe("gateway serve on a terminal", () => {
   test("serve shows a line for each request in columns, above a status line", async () => {
     const { program, address } = await serve({ columns: 140 });
+    expect(program.screen.history().join("\n")).toMatch(/^page: http.*#code=.* later: .*open\)$/m);
     await finish(ask(address));
     await finish(ask(address, { model: "claude-sonnet-4-5" }));
     await program.until(/claude-sonnet-4-5 .*\$/);

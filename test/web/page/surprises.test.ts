@@ -254,7 +254,7 @@ test.skipIf(!hasBrowser)(
       window.letGo = held.resolve;
       window.fetch = (...call) => held.promise.then(() => send(...call));`);
     await before.stop();
-    await page.getByText("The gateway does not answer").waitFor();
+    await page.getByText("This page connects again by itself").waitFor();
     const after = await startGateway({ config: { ...config, listen: { port: before.port } }, folder });
     const other = await context.newPage();
     await other.goto(await makeLink(after));

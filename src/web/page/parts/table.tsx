@@ -16,7 +16,7 @@ export function Head({ columns }: { readonly columns: readonly Title[] }) {
     <thead>
       <tr>
         {columns.map(([title, className], index) => (
-          <th key={index} scope="col" class={className}>
+          <th key={index} scope="col" class={className} title={title}>
             {title}
           </th>
         ))}

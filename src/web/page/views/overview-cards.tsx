@@ -51,7 +51,7 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
   useAfterChange(asOf, spaceOut(REFRESH_MS, tookMs), load);
   const note = data !== null && (
     <>
-      {formatCount(data.misses)} of {formatCount(data.requests)} requests, <AsOf time={data.as_of} />
+      {formatCount(data.misses)}, <AsOf time={data.as_of} />
     </>
   );
   return (
