@@ -8,6 +8,7 @@ import {
   chromium,
   type Page,
 } from "playwright-core";
+import { test } from "bun:test";
 import { z } from "zod";
 import { askGateway } from "../../src/cli/access/control.ts";
 import type { ChildGateway } from "../harness/gateway.ts";
@@ -55,4 +56,20 @@ export async function openSignedIn(
   await page.goto(await makeLink(gateway));
   await page.getByRole("navigation").waitFor();
   return { page, context, requested, problems };
+}
+
+export type PageTest = (
+  title: string,
+  visit: (own: Visit) => Promise<void>,
+  options?: BrowserContextOptions,
+) => void;
+
+/** A test on a page of its own that is signed in. */
+export function createPageTest(signIn: (options: BrowserContextOptions) => Promise<Visit>): PageTest {
+  return (title, visit, options = {}) =>
+    test.skipIf(!hasBrowser)(title, async () => {
+      const own = await signIn(options);
+      await visit(own);
+      await own.context.close();
+    });
 }

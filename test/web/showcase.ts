@@ -19,6 +19,19 @@ const channel = (platform: string, more: object = {}) => ({
   credential: CREDENTIAL,
   ...more,
 });
+const group = (platform: string, multiplier: string, channels: string[], description: string) => ({
+  platform,
+  multiplier,
+  channels,
+  description,
+});
+const key = (name: string, of: string, created: string, limits: object = {}) => ({
+  name,
+  group: of,
+  secret: `sk-showcase-${name}`,
+  created,
+  limits,
+});
 export const gateway = startGatewayHere({
   console: true,
   folder,
@@ -30,50 +43,16 @@ export const gateway = startGatewayHere({
       "google-main": channel("content", { base_url: "http://127.0.0.1:9", timeouts: { connect: "1s" } }),
     },
     groups: {
-      claude: {
-        platform: "messages",
-        multiplier: "1",
-        channels: ["anthropic-main", "anthropic-spare"],
-        description: "Anthropic at cost",
-      },
-      codex: {
-        platform: "responses",
-        multiplier: "0.8",
-        channels: ["openai-main"],
-        description: "OpenAI, the team's contract",
-      },
-      gemini: { platform: "content", multiplier: "1.25", channels: ["google-main"], description: "Google" },
+      claude: group("messages", "1", ["anthropic-main", "anthropic-spare"], "Anthropic at cost"),
+      codex: group("responses", "0.8", ["openai-main"], "OpenAI, the team's contract"),
+      gemini: group("content", "1.25", ["google-main"], "Google"),
     },
     keys: [
-      {
-        name: "laptop",
-        group: "claude",
-        secret: "sk-showcase-laptop",
-        created: "2026-10-02",
-        limits: { usd_per_day: "60", usd_per_month: "900" },
-      },
-      {
-        name: "workstation",
-        group: "claude",
-        secret: "sk-showcase-workstation",
-        created: "2026-10-02",
-        limits: { usd_per_month: "42" },
-      },
-      {
-        name: "ci",
-        group: "codex",
-        secret: "sk-showcase-ci",
-        created: "2026-11-01",
-        expires: "2027-06-30",
-        limits: { usd_per_month: "150", requests_per_minute: "60" },
-      },
-      { name: "scripts", group: "codex", secret: "sk-showcase-scripts", created: "2026-11-01" },
-      {
-        name: "guest",
-        group: "gemini",
-        secret: "sk-showcase-guest",
-        created: "2026-11-12",
-      },
+      key("laptop", "claude", "2026-10-02", { usd_per_day: "60", usd_per_month: "900" }),
+      key("workstation", "claude", "2026-10-02", { usd_per_month: "42" }),
+      key("ci", "codex", "2026-11-01", { usd_per_month: "150", requests_per_minute: "60" }),
+      key("scripts", "codex", "2026-11-01"),
+      key("guest", "gemini", "2026-11-12"),
     ],
   },
 });

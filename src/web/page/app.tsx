@@ -24,6 +24,11 @@ const VIEWS = [
   { name: "channels", title: "Channels" },
 ] as const;
 
+const TITLES = new Map<string, string>([
+  ...VIEWS.map(({ name, title }) => [name, title] as const),
+  ["sign-ins", "Sign-ins"],
+]);
+
 /** `code`: of a sign-in link. */
 export function App({ code }: { readonly code: string | null }) {
   const feed = useContext(FeedContext);
@@ -77,7 +82,7 @@ function Frame({
 }) {
   const route = useRoute();
   const [view = ""] = route.path;
-  const title = VIEWS.find(({ name }) => name === view)?.title ?? "Gateway";
+  const title = TITLES.get(view) ?? "Gateway";
   const { spend } = useLive();
   const today = spend === null ? "" : `${formatSum(spend.today_usd)} · `;
   useEffect(() => {
@@ -110,6 +115,7 @@ function Frame({
         <State />
       </header>
       <main id="main" tabIndex={-1}>
+        <h1 class="hidden">{title}</h1>
         {problem !== null && <Failure text={problem} close={dismiss} />}
         <Problems />
         <View route={route} />
@@ -138,7 +144,7 @@ function View({ route }: { readonly route: Route }) {
     default:
       return (
         <div class="empty">
-          <h1 class="empty-title">There is no such view.</h1>
+          <p class="empty-title">There is no such view.</p>
           <p>
             <a href={hrefOf([])}>Back to the overview</a>
           </p>

@@ -8,7 +8,7 @@ import { run } from "../../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "../browser.ts";
+import { createPageTest, hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "../browser.ts";
 
 setDefaultTimeout(120_000);
 
@@ -30,6 +30,7 @@ afterAll(async () => {
 
 const signIn = (options: BrowserContextOptions = {}): Promise<Visit> =>
   openSignedIn(browser, gateway, options);
+const onPage = createPageTest(signIn);
 const shell = (...args: string[]) => run({ folder: gateway.folder.path }, ...args);
 const isLive = (page: Page): Promise<void> => page.getByText("live", { exact: true }).waitFor();
 
@@ -46,8 +47,7 @@ const ask = (model: string) =>
     body: body(model),
   });
 
-test.skipIf(!hasBrowser)("a gateway that stands still is not called live, until it goes on", async () => {
-  const { page, context } = await signIn();
+onPage("a gateway that stands still is not called live, until it goes on", async ({ page }) => {
   await page.clock.install();
   await page.reload();
   await isLive(page);
@@ -59,11 +59,9 @@ test.skipIf(!hasBrowser)("a gateway that stands still is not called live, until 
     gateway.signal("SIGCONT");
   }
   await isLive(page);
-  await context.close();
 });
 
-test.skipIf(!hasBrowser)("what a shell changes is on the page without a request", async () => {
-  const { page, context } = await signIn();
+onPage("what a shell changes is on the page without a request", async ({ page }) => {
   await page.goto(`${gateway.url}/console/keys`);
   await isLive(page);
   expect((await shell("keys", "add", "--name", "from-shell", "--group", "messages")).status).toBe(0);
@@ -75,12 +73,10 @@ test.skipIf(!hasBrowser)("what a shell changes is on the page without a request"
   await card.getByText("of $7.00").waitFor();
   expect((await shell("keys", "remove", "from-shell", "--yes")).status).toBe(0);
   await card.waitFor({ state: "detached" });
-  await context.close();
 });
 
 describe("the address of a request", () => {
-  test.skipIf(!hasBrowser)("that is streaming says so, and then what it cost", async () => {
-    const { page, context } = await signIn();
+  onPage("that is streaming says so, and then what it cost", async ({ page }) => {
     await page.goto(`${gateway.url}/console/live`);
     await isLive(page);
     upstream.next("stall");
@@ -101,13 +97,11 @@ describe("the address of a request", () => {
     // Nobody may forget it before: a stream that is collected is left.
     expect(held.status).toBe(200);
     await panel.getByText(`Request ${id}`).waitFor();
-    await context.close();
   });
 
-  test.skipIf(!hasBrowser)(
+  onPage(
     "that was refused says that it cost nothing, and one that nobody knows does not",
-    async () => {
-      const { page, context } = await signIn();
+    async ({ page }) => {
       await page.goto(`${gateway.url}/console/live/req_unknown`);
       await page.getByText("The ledger has no request with this id").waitFor();
       expect(await page.getByText("cost nothing").count()).toBe(0);
@@ -119,16 +113,14 @@ describe("the address of a request", () => {
       });
       await page.goto(`${gateway.url}/console/live/${answer.field("x-request-id")}`);
       await page.getByText("so it cost nothing").waitFor();
-      await context.close();
     },
   );
 });
 
 describe("many windows of one browser", () => {
-  test.skipIf(!hasBrowser)(
+  onPage(
     "share one event stream, and the next one reads it when that is closed",
-    async () => {
-      const { context, page: first } = await signIn();
+    async ({ context, page: first }) => {
       await isLive(first);
       let feeds = 0;
       context.on("request", (request) => {
@@ -148,12 +140,10 @@ describe("many windows of one browser", () => {
       await ask("claude-sonnet-4-5");
       for (const page of others) await page.getByText("claude-sonnet-4-5").first().waitFor();
       expect(feeds).toBe(1);
-      await context.close();
     },
   );
 
-  test.skipIf(!hasBrowser)("need no window that hangs", async () => {
-    const { context, page: first } = await signIn();
+  onPage("need no window that hangs", async ({ context, page: first }) => {
     await isLive(first);
     let feeds = 0;
     const isFeed = (request: Request): boolean => request.url().endsWith("/console/api/live");
@@ -174,11 +164,9 @@ describe("many windows of one browser", () => {
     await isLive(first);
     // The one that it had before its reload ends, too.
     expect(feeds).toBe(0);
-    await context.close();
   });
 
-  test.skipIf(!hasBrowser)("leave the feed to one where nothing happens", async () => {
-    const { context, page: first } = await signIn();
+  onPage("leave the feed to one where nothing happens", async ({ context, page: first }) => {
     await first.clock.install();
     await first.addInitScript(`const say = BroadcastChannel.prototype.postMessage;
       BroadcastChannel.prototype.postMessage = function (message) {
@@ -199,11 +187,9 @@ describe("many windows of one browser", () => {
       await second.evaluate("window.heard");
     }
     expect(asked.filter((url) => url.endsWith("/console/api/live"))).toEqual([]);
-    await context.close();
   });
 
-  test.skipIf(!hasBrowser)("show a change of a channel that another one has made", async () => {
-    const { context, page: first } = await signIn();
+  onPage("show a change of a channel that another one has made", async ({ context, page: first }) => {
     await isLive(first);
     const second = await context.newPage();
     for (const page of [first, second]) await page.goto(`${gateway.url}/console/channels`);
@@ -218,11 +204,9 @@ describe("many windows of one browser", () => {
         for (const page of [first, second]) await find(page, opposite).waitFor();
       }
     }
-    await context.close();
   });
 
-  test.skipIf(!hasBrowser)("are signed out and in together", async () => {
-    const { context, page: first } = await signIn();
+  onPage("are signed out and in together", async ({ context, page: first }) => {
     const second = await context.newPage();
     await second.goto(`${gateway.url}/console/keys`);
     await isLive(second);
@@ -236,7 +220,6 @@ describe("many windows of one browser", () => {
       await page.getByRole("region", { name: "Key messages" }).waitFor();
       await isLive(page);
     }
-    await context.close();
   });
 });
 
@@ -269,8 +252,7 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in", async () => {
-  const { page, context } = await signIn();
+onPage("a bad link says why, and leaves the browser signed in", async ({ page }) => {
   await isLive(page);
   await page.goto(`${gateway.url}/console#code=wrong`);
   const problem = page.getByRole("alert").filter({ hasText: "This link is not valid" });
@@ -278,7 +260,6 @@ test.skipIf(!hasBrowser)("a bad link says why, and leaves the browser signed in"
   await page.getByText("as of").first().waitFor();
   await problem.getByRole("button", { name: "Close" }).click();
   await problem.waitFor({ state: "detached" });
-  await context.close();
 });
 
 const makeKey = async (page: Page, name: string): Promise<string> => {
@@ -291,18 +272,15 @@ const makeKey = async (page: Page, name: string): Promise<string> => {
   return (await secret.textContent()) ?? "";
 };
 
-test.skipIf(!hasBrowser)("without a clipboard the text is selected, and the button says so", async () => {
-  const { page, context } = await signIn();
+onPage("without a clipboard the text is selected, and the button says so", async ({ page }) => {
   await page.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined });`);
   const secret = await makeKey(page, "no-clipboard");
   await page.getByRole("button", { name: "Copy the secret" }).click();
   await page.getByRole("button", { name: "Selected: press Ctrl+C" }).waitFor();
   expect(await page.evaluate<string>("getSelection().toString()")).toBe(secret);
-  await context.close();
 });
 
-test.skipIf(!hasBrowser)("Escape does not lose a new secret at once", async () => {
-  const { page, context } = await signIn();
+onPage("Escape does not lose a new secret at once", async ({ page }) => {
   const secret = await makeKey(page, "escaped");
   await page.keyboard.press("Escape");
   await page.getByText("Nobody can show this secret again").waitFor();
@@ -310,7 +288,6 @@ test.skipIf(!hasBrowser)("Escape does not lose a new secret at once", async () =
   await page.keyboard.press("Escape");
   await page.locator("dialog").waitFor({ state: "detached" });
   expect((await page.content()).includes(secret)).toBe(false);
-  await context.close();
 });
 
 test.skipIf(!hasBrowser)("a long name hides no other column", async () => {

@@ -21,7 +21,6 @@ export function ChannelsView({ route }: { readonly route: Route }) {
   );
   return (
     <>
-      <h1 class="hidden">Channels</h1>
       <ScopeBar path={["channels"]} scope={scope} names={["channel", "group"]} />
       {channels.length === 0 ? (
         connection === "open" && (

@@ -35,7 +35,6 @@ export function KeysView({ route }: { readonly route: Route }) {
     return error === null ? <p class="loading">Loading the keys …</p> : <Failure text={error} retry={load} />;
   return (
     <>
-      <h1 class="hidden">Keys</h1>
       {error !== null && <Failure text={error} retry={load} />}
       {problem !== null && <Failure text={problem} />}
       <div class="toolbar">

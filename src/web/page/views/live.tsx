@@ -24,7 +24,6 @@ export function LiveView({ route }: { readonly route: Route }) {
     find === "" ? hrefFrom(route, ["live", ...path]) : hrefScoped(["live", ...path], scope, more);
   return (
     <>
-      <h1 class="hidden">Live</h1>
       <ScopeBar path={["live"]} scope={scope} more={more} names={FILTERS} />
       <div class="column">
         <Card title="Open streams" note={describeTraffic(open, websockets)}>

@@ -44,7 +44,6 @@ export function OverviewView({ route }: { readonly route: Route }) {
     go(hrefScoped([], scope, { by, show, ...changed }), "replace");
   return (
     <>
-      <h1 class="hidden">Overview</h1>
       {data !== null && <StatusStrip data={data} />}
       <ScopeBar path={[]} scope={scope} more={{ by, show }} asOf={data?.as_of} isCounting={isCounting} />
       {error !== null && <Failure text={error} retry={load} />}

@@ -89,7 +89,6 @@ export function RequestsView({ route }: { readonly route: Route }) {
   const [, id] = route.path;
   return (
     <>
-      <h1 class="hidden">Requests</h1>
       <ScopeBar path={["requests"]} scope={scope} />
       <Requests scope={scope} />
       {id !== undefined && <Opened id={id} scope={scope} />}

@@ -33,7 +33,6 @@ export function SessionsView({ route }: { readonly route: Route }) {
   const [, session] = route.path;
   return (
     <>
-      <h1 class="hidden">Sessions</h1>
       <ScopeBar
         path={["sessions"]}
         scope={scope}

@@ -20,7 +20,6 @@ export function SignInsView() {
   };
   return (
     <>
-      <h1 class="hidden">Sign-ins</h1>
       {(error ?? failure) !== null && <Failure text={error ?? failure ?? ""} retry={load} />}
       <Card title="Sign-ins" note="each lasts for thirty days">
         {data === null && error === null && <p class="loading">Loading …</p>}
