@@ -50,7 +50,6 @@ export interface About {
   readonly address: string;
   /** Null for a demo, which has no file that could be changed. */
   readonly config: string | null;
-  readonly ledger: string;
   readonly timezone: string;
 }
 
@@ -74,7 +73,6 @@ export interface LiveEvent {
 
 export interface Spend {
   readonly today_usd: string;
-  readonly month_usd: string;
 }
 
 /** The last sixty minutes, or less after a start. */
@@ -90,8 +88,6 @@ export interface HourCounts {
 export interface LastProblem {
   readonly id: string;
   readonly text: string;
-  readonly key: string | null;
-  readonly channel: string | null;
 }
 
 export interface Notice {
@@ -110,16 +106,6 @@ export type FilterName = (typeof REQUEST_FILTERS)[number];
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
 export const DEFAULT_PERIOD = "7d";
-
-/** The moments that a period has, and that of the sums. */
-export interface Covered {
-  /** ISO; null: from the beginning. */
-  readonly since: string | null;
-  /** ISO: the end of the period, or now. */
-  readonly until: string;
-  /** The period goes on: sums grow. */
-  readonly isOpen: boolean;
-}
 
 // ── Overview ────────────────────────────────────────────────────────────────
 
@@ -179,8 +165,6 @@ export interface Overview {
   readonly show: Measure;
   /** So many of the largest names are left out of the series. */
   readonly skip: number;
-  readonly covered: Covered;
-  readonly span: "hour" | "day" | "week" | "month";
   /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
   readonly spans: readonly string[];
   /** For each span: the period that has nothing else. */
@@ -270,7 +254,6 @@ export interface RequestsReply {
   readonly as_of: string;
   /** Of the ledger: another number, and the places of requests have changed. */
   readonly lines: number;
-  readonly from: number;
   /** The newest first. */
   readonly rows: readonly RequestRow[];
 }

@@ -128,8 +128,8 @@ function createHour(now: () => number): Hour {
       let counts = minutes[place];
       if (counts?.minute !== minute) minutes[place] = counts = { minute, requests: 0, failed: 0, refused: 0 };
       counts.requests += 1;
-      const { outcome, id, key, channel, problem } = record;
-      const noted = { minute, problem: { id, key, channel, text: problem ?? `status ${record.status}` } };
+      const { outcome, id, problem } = record;
+      const noted = { minute, problem: { id, text: problem ?? `status ${record.status}` } };
       if (outcome === "refused") {
         counts.refused += 1;
         refusal = noted;
@@ -178,10 +178,7 @@ function createCollector(parts: ConsoleParts, hour: Hour): (withChannels: boolea
 function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean): Section[] {
   const { catalog, channels, allowances, ledger } = gateway;
   const streams = activity.open().map((stream) => ({ ...stream, tokens: stream.tokens() }));
-  const spend = {
-    today_usd: formatUsd(ledger.spentTogether("day")),
-    month_usd: formatUsd(ledger.spentTogether("month")),
-  };
+  const spend = { today_usd: formatUsd(ledger.spentTogether("day")) };
   const sections: Section[] = [
     ["streams", JSON.stringify(streams)],
     ["websockets", JSON.stringify(gateway.sockets.open)],
@@ -205,7 +202,6 @@ function describeRun({ gateway, activity, port, configPath }: ConsoleParts): Abo
     since: new Date(activity.since).toISOString(),
     address: describeBaseUrl(catalog.listen.host, port()),
     config: configPath,
-    ledger: catalog.ledger.path,
     timezone: catalog.zone.name,
   };
 }

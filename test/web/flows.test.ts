@@ -211,33 +211,6 @@ onPage("a key is created, used, seen live, and its charge is explained", async (
   expect(problems).toEqual([]);
 });
 
-test.skipIf(!hasBrowser)("a session is listed, with its agents and what each has spent", async () => {
-  const session = "0f0e0d0c-aaaa-4bbb-8ccc-121212121212";
-  const metadata = { user_id: JSON.stringify({ device_id: "d", account_uuid: "", session_id: session }) };
-  const fields = {
-    "x-api-key": keyOf("messages"),
-    "user-agent": "claude-cli/2.0.14 (external, cli)",
-    "x-gateway-label": "tide",
-  };
-  const body = { model: "claude-haiku-4-5", ...QUESTION, metadata };
-  expect((await rawRequest(gateway.port, { target: "/v1/messages", fields, body })).status).toBe(200);
-  const { page, context, problems } = await signIn();
-  await openView(page, "Sessions");
-  const row = page.getByRole("row").filter({ hasText: "tide" });
-  await row.getByText("claude-code").waitFor();
-  await row.getByRole("link").first().click();
-  expect(page.url()).toContain(`/console/sessions/${session}`);
-  const agent = page
-    .getByRole("region", { name: "Agents" })
-    .getByRole("row")
-    .filter({ hasText: "main agent" });
-  await agent.getByText("claude-haiku-4-5").waitFor();
-  await page.reload();
-  await agent.waitFor();
-  expect(problems).toEqual([]);
-  await context.close();
-});
-
 test.skipIf(!hasBrowser)(
   "a session's timeline marks where its limit was reached, and what was refused",
   async () => {
@@ -273,23 +246,6 @@ onPage("a session shows the tree of its agents, and what the cache missed", asyn
   await misses.getByRole("link").first().click();
   await page.getByText("Request req_tree_").waitFor();
   expect(problems).toEqual([]);
-});
-
-onPage("a disabled channel is left out, and the request goes to the next one", async ({ page }) => {
-  await openView(page, "Channels");
-  const first = page.getByRole("region", { name: "Channel messages" });
-  await first.getByRole("button", { name: "Disable" }).click();
-  await first.getByText("disabled", { exact: true }).waitFor();
-  const answer = await ask(keyOf("messages"));
-  expect(answer.status).toBe(200);
-  await openView(page, "Live");
-  const row = page.getByRole("row").filter({ hasText: "spare" });
-  await row.first().waitFor();
-  await openView(page, "Channels");
-  await first.getByRole("button", { name: "Enable" }).click();
-  await first.getByText("disabled", { exact: true }).waitFor({ state: "detached" });
-  await first.getByRole("button", { name: "Check now" }).click();
-  await first.getByText("available", { exact: true }).waitFor();
 });
 
 onPage("a limit that is reached is on the page, with the refused request", async ({ page }) => {

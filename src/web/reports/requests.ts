@@ -75,7 +75,6 @@ export function showRequests(
     charge_usd: formatUsd(charge),
     as_of: toIso(clock.now),
     lines,
-    from,
     rows: rows.map(describeRequest),
   };
 }

@@ -4,7 +4,7 @@ import type { TimeRange } from "../../billing/index/groups.ts";
 import { readPeriodWord, toIso } from "../../billing/report/period.ts";
 import { Refusal } from "../../lib/refusal.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
-import type { Covered, Filters } from "../api.ts";
+import type { Filters } from "../api.ts";
 
 export interface Scope {
   /** A word of `gateway usage`, a day, a month, two days (`2026-11-03..2026-11-09`), or `all`. */
@@ -41,10 +41,6 @@ export function findRange(period: string, { zone, now }: Clock): Range {
   const end = until === null ? (last.endsWith("h") ? now : close) : Date.parse(until);
   if (end <= from) throw new Refusal(`The period ${period} ends before it begins.`, 2);
   return { since: from, until: Math.max(from, Math.min(end, now)), end };
-}
-
-export function describeRange({ since, until, end }: Range, now: number): Covered {
-  return { since: since === null ? null : toIso(since), until: toIso(until), isOpen: end >= now };
 }
 
 /** As far into the period before as this one has come: of a month, the month before; otherwise as many days. */
