@@ -5,7 +5,7 @@ import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { getCount, getField, isObject, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject, parseFlatJson, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
@@ -236,7 +236,7 @@ export class Conversion {
   /** The value, or the events of a stream that came where none was requested. */
   readReply(body: Uint8Array): unknown {
     const text = new TextDecoder().decode(body);
-    const value = parseJson(text);
+    const value = parseFlatJson(text);
     if (value !== undefined) return value;
     const parser = openSseParser();
     return new StreamedReply([...parser.push(body), ...parser.end()]);
@@ -262,7 +262,7 @@ export class Conversion {
 
   /** A whole answer as the only event of a stream: the readers know both. */
   spreadReply(body: Uint8Array): Uint8Array {
-    const value = parseJson(new TextDecoder().decode(body));
+    const value = parseFlatJson(new TextDecoder().decode(body));
     return value === undefined ? body : Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
   }
 }
@@ -288,7 +288,7 @@ function formError(
 
 function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
   if (reader.skips?.(name) === true) return;
-  const event = parseJson(data);
+  const event = parseFlatJson(data);
   if (event !== undefined) reader.read(event, name);
   else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
 }

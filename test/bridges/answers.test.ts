@@ -3,8 +3,18 @@
 import { describe, expect, test } from "bun:test";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
-import { type Any, convert, type Converted, DIRECTIONS, readDirection, sse, stream, whole } from "./calls.ts";
-import { formAnswer } from "./provider.ts";
+import {
+  type Any,
+  convert,
+  type Converted,
+  DIRECTIONS,
+  readDirection,
+  refusal,
+  sse,
+  stream,
+  whole,
+} from "./calls.ts";
+import { formAnswer, joinAnswer } from "./provider.ts";
 import { formRequest, formUser } from "./session.ts";
 
 const COUNTS = { prompt: 10, read: 4, output: 6, reasoning: 2 };
@@ -299,6 +309,25 @@ test("a client of an upstream that says nothing sees that the answer begins, and
     expect(open.idle().text).toStartWith(beat);
     expect(open.push(Buffer.from(sse(rest))).phase).toBe("done");
   }
+});
+
+test.each(DIRECTIONS)("%s: what is nested too deeply holds nobody up, whoever sends it", (direction) => {
+  const [client, upstream] = readDirection(direction);
+  const deep = (value: Any): string =>
+    JSON.stringify(value).replace(/\\*"DEEP\\*"/, "[".repeat(40_000) + "]".repeat(40_000));
+  const before = process.cpuUsage();
+  const nested = deep({ ...formRequest(client, [], false), metadata: "DEEP" });
+  expect(refusal(direction, nested)).toBe("400 null");
+  const calls = [{ id: "c1", name: "Read", args: { path: "DEEP" } }];
+  const answer = joinAnswer(upstream, formAnswer(upstream, { ...TURN, calls }, COUNTS));
+  const { conversion } = ask(direction);
+  const bytes = Buffer.from(deep(answer));
+  conversion.convertReply(conversion.readReply(bytes), () => ({}));
+  const open = conversion.openStream(() => ({}));
+  open.push(conversion.spreadReply(bytes));
+  open.end();
+  const { user, system } = process.cpuUsage(before);
+  expect(user + system).toBeLessThan(1e6);
 });
 
 describe("envelopes", () => {

@@ -1,7 +1,7 @@
 // The input of tools. Custom tools take free text; upstreams without them get a function with one text. The way back
 // tolerates what models make of that.
 
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type { Call, Tool } from "./conversation.ts";
 
@@ -30,13 +30,13 @@ export function writeArguments({ custom, input }: Call): string {
 /** The same as an object. Text that is not a JSON object reads as empty. */
 export function parseArguments(call: Call): Json {
   if (call.custom) return { input: call.input };
-  const value = parseJson(writeArguments(call));
+  const value = parseFlatJson(writeArguments(call));
   return isObject(value) ? value : {};
 }
 
 /** The text for a custom tool, from the arguments of a function. */
 function unwrapInput(text: string): string {
-  const value = parseJson(text);
+  const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
   const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");
   return removeFence(typeof inside === "string" ? inside : text);
@@ -59,7 +59,7 @@ export function isHeld(tool: Tool | null): boolean {
 export function finishInput(tool: Tool | null, text: string): string {
   if (tool?.kind === "custom") return unwrapInput(text);
   const optional = tool === null ? undefined : REPAIRED.get(tool.name);
-  const value = optional === undefined ? undefined : parseJson(text);
+  const value = optional === undefined ? undefined : parseFlatJson(text);
   if (optional === undefined || !isObject(value) || value[optional] !== "") return text === "" ? "{}" : text;
   const { [optional]: _, ...rest } = value;
   return JSON.stringify(rest);

@@ -4,7 +4,7 @@
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { getField, parseJson } from "../../lib/json/json.ts";
+import { getField, parseFlatJson } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { findTool } from "../turn/names.ts";
@@ -269,10 +269,10 @@ function formCall(block: Block, id: string, context: AnswerContext, status: stri
       status,
       call_id,
       execution: "client",
-      arguments: parseJson(input) ?? {},
+      arguments: parseFlatJson(input) ?? {},
     };
   if (tool?.form === "local_shell") {
-    const action = { type: "exec", env: {}, command: getField(parseJson(input), "command") ?? [] };
+    const action = { type: "exec", env: {}, command: getField(parseFlatJson(input), "command") ?? [] };
     return { id, type: "local_shell_call", status, call_id, action };
   }
   return { id, type: "function_call", status, call_id, ...own, arguments: whole };

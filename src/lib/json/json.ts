@@ -44,3 +44,17 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** JSON.stringify takes seconds for what is nested 30,000 times: its time grows with the square of the depth. */
+const MAX_DEPTH = 500;
+
+export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((each) => isNestedDeeply(each, levels - 1));
+}
+
+/** As parseJson, for what is written again. Undefined also if it is nested too deeply for that. */
+export function parseFlatJson(text: string): unknown {
+  const value = parseJson(text);
+  return text.length > MAX_DEPTH && isNestedDeeply(value) ? undefined : value;
+}

@@ -2,7 +2,7 @@
 // do, whatever the request says.
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
-import { getField, isObject, getList, parseJson } from "../../../lib/json/json.ts";
+import { getField, isObject, getList, parseFlatJson, parseJson } from "../../../lib/json/json.ts";
 import type { Json } from "../../common/strict-json.ts";
 
 const TERMINAL_TYPES = new Set<unknown>([
@@ -30,7 +30,7 @@ export function collectReply(body: Uint8Array): Json | undefined {
 
 /** A body that is not JSON stays as it is: it may be a stream with the wrong content type. */
 export function spreadReply(body: Uint8Array): Uint8Array {
-  const response = parseJson(new TextDecoder().decode(body));
+  const response = parseFlatJson(new TextDecoder().decode(body));
   if (!isObject(response)) return body;
   const { status } = response;
   const type = status === "completed" || status === "incomplete" ? "response.completed" : "response.failed";
