@@ -4,7 +4,7 @@
 
 import { DIALECT_NAMES, type DialectName } from "../../dialects/dialect.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
+import { getField, isObject, parseFlatJson, parseJson } from "../../lib/json/json.ts";
 import type { Seal } from "./conversation.ts";
 
 /** Every envelope begins with this. */
@@ -51,7 +51,7 @@ const QUOTED_START = `"${ENVELOPE_START}`;
 /** A request without the envelopes in its history, for an upstream that cannot read them. Null if it has none. */
 export function dropEnvelopes(body: Uint8Array | null): Uint8Array | null {
   if (body === null || !asBuffer(body).includes(QUOTED_START)) return null;
-  const value = parseJson(new TextDecoder().decode(body));
+  const value = parseFlatJson(new TextDecoder().decode(body));
   return value === undefined ? null : Buffer.from(JSON.stringify(withoutEnvelopes(value)));
 }
 
