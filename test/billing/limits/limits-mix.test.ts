@@ -181,6 +181,6 @@ test.each([false, true])("random mixes of requests stay within a limit, strict: 
       else expect(world.truth).toBeLessThanOrEqual(LIMIT + world.last + world.beyond);
       await world.close();
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   );
 });

@@ -37,6 +37,7 @@ export const ESCAPES: Readonly<Record<string, Escape>> = {
   "HTML's names": named,
   "HTML inside of JSON": (character) => htmlHex(character).replace("&", "\\u0026"),
   "HTML inside of HTML": (character) => htmlHex(character).replace("&", "&amp;"),
+  "a URL inside of HTML inside of JSON": (character) => url(character).replace("%", "\\u0026#x25;"),
   "a URL all of whose characters are JSON's": (character) => each(url(character), json),
   "a URL all of whose characters are HTML's": (character) => each(url(character), htmlHex),
   "a URL, its digits in JSON": (character) => url(character).replaceAll(/[0-9a-f]/g, json),

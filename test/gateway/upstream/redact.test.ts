@@ -94,7 +94,8 @@ const surroundings = fc.constantFrom(
 );
 const carriers = fc
   .tuple(prefixes, ofVisible(16, 40))
-  .filter(([, hidden]) => !hidden.includes("\\"))
+  // A mask is of `*`, so one beside a piece may look like the secret.
+  .filter(([, hidden]) => !/[\\*]/.test(hidden))
   .chain(([prefix, hidden]) =>
     fc
       .tuple(surroundings, carried(prefix + hidden), surroundings)
@@ -109,7 +110,7 @@ describe("a secret in an error", () => {
         expect(clean).toContain(REMOVED);
         expectSafe(clean, hidden);
       }),
-      { numRuns: 400 },
+      { numRuns: 150 },
     );
   });
 
@@ -204,7 +205,7 @@ describe("a secret in a successful body", () => {
         expect(unescapeAll(reported)).not.toContain(secret);
         expect(reported).toHaveLength(text.length);
       }),
-      { numRuns: 400 },
+      { numRuns: 150 },
     );
   });
 
@@ -261,7 +262,7 @@ describe("a secret in a successful body", () => {
         expect(cleanBody(body, secret)).toBe(expected);
         expect(pass(cut(body, [cutAt]), channelOf(secret)).join("")).toBe(expected);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
   });
 
