@@ -38,6 +38,7 @@ import { openSseParser } from "../../src/lib/sse/sse-parser.ts";
 
 import { findHandshakeFault } from "../../src/lib/websocket/handshake.ts";
 import { readCookies } from "../../src/web/guard.ts";
+import { CLAUDE, claudeRow, claudeTotal, makeHome, read as readLogs } from "../billing/history/made-logs.ts";
 import { entryOf, lineOf, T } from "../billing/history/made-requests.ts";
 import { convert, readDirection, whole } from "../bridges/calls.ts";
 import { formAnswer, joinAnswer } from "../bridges/provider.ts";
@@ -491,7 +492,29 @@ const COMPARISONS: readonly Case[] = [
         indexes.map((index) => lineOf({ time: T + index * 240_000, ended: T + index * 240_000 + 7_200_000 })),
       ),
   ),
+  on(
+    "a log of many sessions, each with its total",
+    2000,
+    (size) => makeTotals(size, (index) => ({ sessionId: `s${index}`, startTime: index })),
+    (home) => readLogs(home),
+  ),
+  on(
+    "a log of a session that was resumed many times, with a total each time",
+    2000,
+    (size) => makeTotals(size, () => ({})),
+    (home) => readLogs(home),
+  ),
 ];
+
+/** Each run has one answer, and its total has one token more. */
+function makeTotals(size: number, name: (index: number) => Record<string, unknown>): string {
+  const rows = Array.from({ length: size }, (_, index) => {
+    const timestamp = new Date(T + index * 1000).toISOString();
+    const answer = claudeRow({ ...name(index), id: `msg_${index}`, timestamp });
+    return [answer, claudeTotal({ inputTokens: 4 * size, outputTokens: 20 * size }, name(index))];
+  });
+  return makeHome({ [`${CLAUDE}/a.jsonl`]: rows.flat() });
+}
 
 const listCalls = (size: number) =>
   Array.from({ length: size }, (_, at) => ({ id: `c${at}`, name: "Read", args: {} }));

@@ -3,7 +3,7 @@
 // on also write what a session used in all, and so these can be counted together.
 
 import { getCount, getField, isObject } from "../../lib/json/json.ts";
-import { type History, type LogEntry, readText, readTime } from "./entry.ts";
+import { countWhile, type History, type LogEntry, readText, readTime } from "./entry.ts";
 import { type LogReader, scanRows } from "./files.ts";
 
 const NEEDLES = ['"usage":{', '"cost-state"'];
@@ -106,16 +106,22 @@ function readTotal(row: unknown, last: Pick<LogEntry, "time" | "project">): Sess
 function addRests(history: History, totals: readonly SessionTotal[]): void {
   const named = new Set(totals.map(({ session }) => session));
   const own = [...history.entries.values()].filter(({ session }) => named.has(session));
-  const sessions = Map.groupBy(own, ({ session }) => session);
+  const sessions = Map.groupBy(
+    own.sort((a, b) => a.time - b.time),
+    ({ session }) => session,
+  );
+  const related = Map.groupBy(totals, ({ started }) => started);
   const before = new Map<string, SessionTotal>();
   for (const [index, total] of totals.entries()) {
-    const { session, until, models, started: _, ...names } = total;
+    const { session, until, models, started, ...names } = total;
     const previous = before.get(session);
-    const base = (previous ?? findParent(total, totals))?.models;
+    const base = (previous ?? findParent(total, related.get(started) ?? []))?.models;
     before.set(session, total);
-    const run = (sessions.get(session) ?? []).filter(
-      ({ time }) => time >= (previous?.until ?? 0) && time < until,
+    const answers = sessions.get(session) ?? [];
+    const [first, end] = [previous?.until ?? 0, until].map((moment) =>
+      countWhile(answers, ({ time }) => time < moment),
     );
+    const run = answers.slice(first, end);
     for (const [model, counts] of models) {
       const rest = subtract(
         counts,
@@ -141,12 +147,16 @@ function isOf(entry: LogEntry, model: string): boolean {
   return entry.model === model || model.startsWith(`${entry.model}[`);
 }
 
+/** Each new session is compared with these, and nobody goes on from so many. */
+const MAX_RELATED = 1000;
+
 /** The largest total of another session from which this one may go on. */
-function findParent(total: SessionTotal, totals: readonly SessionTotal[]): SessionTotal | undefined {
+function findParent(total: SessionTotal, related: readonly SessionTotal[]): SessionTotal | undefined {
   const size = ({ models }: SessionTotal): number =>
     [...models.values()].flat().reduce((sum, count) => sum + count, 0);
-  return totals
-    .filter(({ session, started }) => session !== total.session && started === total.started)
+  return related
+    .slice(-MAX_RELATED)
+    .filter(({ session }) => session !== total.session)
     .filter((other) =>
       [...other.models].every(([model, counts]) => {
         const own = total.models.get(model) ?? NONE;
