@@ -2,11 +2,8 @@
 // to them through it, and it answers them out of the simulated upstream.
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createOpenAI } from "@ai-sdk/openai";
-import { ChatOpenAI } from "@langchain/openai";
-import { generateText, stepCountIs, Output, streamText, tool } from "ai";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
-import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
+import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
 import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
@@ -172,25 +169,6 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
 describe("the official SDK with the simulated upstream", () => {
   const Weather = z.object({ city: z.string(), days: z.int() });
 
-  test("gets the same completion whole and streamed", async () => {
-    const whole = await client.chat.completions.create(ask("Hello"));
-    expect(whole.choices[0]?.message.content).toContain("Hello");
-    expect(whole.usage?.total_tokens).toBeGreaterThan(5);
-    let text = "";
-    let last: OpenAI.ChatCompletionChunk | null = null;
-    const stream_options = { include_usage: true };
-    for await (const chunk of await client.chat.completions.create({
-      ...ask("Hello"),
-      stream: true,
-      stream_options,
-    })) {
-      text += chunk.choices[0]?.delta.content ?? "";
-      last = chunk;
-    }
-    expect(text).toBe(whole.choices[0]?.message.content ?? "");
-    expect(last?.usage?.completion_tokens).toBe(whole.usage?.completion_tokens);
-  });
-
   test("gets no chunk without a choice unless it asks for usage", async () => {
     for await (const chunk of await client.chat.completions.create({ ...ask("Hello"), stream: true })) {
       expect(chunk.choices).toHaveLength(1);
@@ -208,29 +186,6 @@ describe("the official SDK with the simulated upstream", () => {
     expect(streamed.choices[0]?.message.parsed).toEqual(whole.choices[0]?.message.parsed ?? null);
   });
 
-  for (const streamed of [false, true]) {
-    test(`runs tools to the end, ${streamed ? "streamed" : "whole"}`, async () => {
-      const asked: unknown[] = [];
-      const tool = zodFunction({
-        name: "weather",
-        parameters: Weather,
-        function: (given) => {
-          asked.push(given);
-          return "sunny";
-        },
-      });
-      const params = { ...ask("Use the weather tool"), tools: [tool] };
-      const runner = streamed
-        ? client.chat.completions.runTools({ ...params, stream: true })
-        : client.chat.completions.runTools(params);
-      const content = await runner.finalContent();
-      expect(asked).toHaveLength(1);
-      expect(Weather.safeParse(asked[0]).success).toBe(true);
-      expect(content).toContain("sunny");
-      expect(runner.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
-    });
-  }
-
   test("raises the native exceptions", async () => {
     const refused = await fail(client.chat.completions.create({ ...ask("Hi"), stop: ["x"] }));
     expect(refused).toMatchObject({ status: 400, param: "stop", code: "unsupported_parameter" });
@@ -238,81 +193,5 @@ describe("the official SDK with the simulated upstream", () => {
     expect(await fail(client.chat.completions.create(ask("Hi")))).toBeInstanceOf(RateLimitError);
     upstream.next("status-404");
     expect(await fail(client.chat.completions.create(ask("Hi")))).toBeInstanceOf(NotFoundError);
-  });
-});
-
-describe("@ai-sdk/openai with the simulated upstream", () => {
-  const open = () =>
-    createOpenAI({ apiKey: "sk-any", baseURL: `http://127.0.0.1:${server.port}/v1` }).chat("gpt-5");
-  const schema = z.object({ city: z.string(), days: z.int() });
-  const weather = tool({ inputSchema: schema, execute: () => "sunny" });
-
-  test("gets text, whole and streamed", async () => {
-    const whole = await generateText({ model: open(), prompt: "Hello" });
-    const streamed = streamText({ model: open(), prompt: "Hello" });
-    expect(await streamed.text).toBe(whole.text);
-    expect(await streamed.finishReason).toBe("stop");
-    expect((await streamed.usage).outputTokens).toBe(whole.usage.outputTokens);
-  });
-
-  test("uses tools over several steps", async () => {
-    const params = {
-      model: open(),
-      prompt: "Use the weather tool",
-      tools: { weather },
-      stopWhen: stepCountIs(3),
-    };
-    expect((await generateText(params)).text).toContain("sunny");
-    expect(await streamText(params).text).toContain("sunny");
-  });
-
-  test("gets structured output", async () => {
-    const { output } = await generateText({
-      model: open(),
-      prompt: "Weather?",
-      output: Output.object({ schema }),
-    });
-    expect(schema.safeParse(output).success).toBe(true);
-  });
-});
-
-describe("@langchain/openai with the simulated upstream", () => {
-  const open = () =>
-    new ChatOpenAI({
-      model: "gpt-5",
-      apiKey: "sk-any",
-      maxRetries: 0,
-      configuration: { baseURL: `http://127.0.0.1:${server.port}/v1` },
-    });
-  const schema = z.object({ city: z.string(), days: z.int() });
-
-  test("gets text, whole and streamed", async () => {
-    const whole = await open().invoke("Hello");
-    expect(whole.text).toContain("Hello");
-    let text = "";
-    for await (const chunk of await open().stream("Hello")) text += chunk.text;
-    expect(text).toBe(whole.text);
-  });
-
-  test("uses tools and reports their results", async () => {
-    const bound = open().bindTools([
-      { type: "function", function: { name: "weather", parameters: z.toJSONSchema(schema) } },
-    ]);
-    const asked = await bound.invoke("Use the weather tool");
-    expect(asked.tool_calls?.[0]?.name).toBe("weather");
-    const id = asked.tool_calls?.[0]?.id ?? "";
-    const said = await bound.invoke([
-      { role: "user", content: "Use the weather tool" },
-      asked,
-      { role: "tool", content: "sunny", tool_call_id: id },
-    ]);
-    expect(said.text).toContain("sunny");
-  });
-
-  test("gets structured output", async () => {
-    const weather = await open()
-      .withStructuredOutput(schema, { name: "weather", method: "jsonSchema" })
-      .invoke("Weather?");
-    expect(schema.safeParse(weather).success).toBe(true);
   });
 });

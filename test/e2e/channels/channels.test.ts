@@ -92,16 +92,6 @@ test("a channel that is down does not delay later requests, and is used again wh
 });
 
 describe("when nothing answers", () => {
-  test("no answer contains the refused credential", async () => {
-    const { a, b, ask, gateway } = open();
-    a.next("status-401");
-    b.next("status-401");
-    const { answer } = await ask(makeRequest("messages"));
-    expect([answer.status, answer.field("x-should-retry")]).toEqual([403, "false"]);
-    expect(answer.text).toContain("messages-b");
-    expect(answer.text).not.toContain(gateway.running.gateway.catalog.channels.get("messages-a")!.credential);
-  });
-
   test("an error whose body never arrives ends in time too", async () => {
     const { a, ask } = open({
       a: { timeouts: { idle: "100s" } },
@@ -185,13 +175,6 @@ describe("data that only one channel has is fetched from that channel", () => {
     expect(line).toMatchObject({ attempts: [{ status: 400 }, { status: 200 }] });
     expect(view("responses-a")).toMatchObject({ state: "available", errors_hour: 0 });
   });
-});
-
-test("a conversation stays on the channel that answered it first", async () => {
-  const { a, b, ask } = open({ b: { priority: 1 } });
-  const request = askAnew();
-  for (let count = 0; count < 12; count += 1) await ask(request);
-  expect([a.requests.length, b.requests.length].toSorted((x, y) => x - y)).toEqual([0, 12]);
 });
 
 test("a gateway whose channel has its own address is refused at start", () => {

@@ -83,19 +83,6 @@ describe("the list of each platform", () => {
     expect((await list("/v1/models", "content", { "x-api-key": keyOf("content") })).body.models).toBeArray();
   });
 
-  test("a list comes in pages where the dialect has them", async () => {
-    const first = await list("/v1/models?limit=2", "messages");
-    expect([first.ids, first.body.has_more]).toEqual([MESSAGES.slice(0, 2), true]);
-    const second = await list(`/v1/models?limit=2&after_id=${first.body.last_id}`, "messages");
-    expect([second.ids, second.body.has_more]).toEqual([MESSAGES.slice(2), false]);
-    const back = await list(`/v1/models?limit=1&before_id=${second.body.first_id}`, "messages");
-    expect([back.ids, back.body.has_more]).toEqual([[MESSAGES[1]!], true]);
-    const page = await list("/v1beta/models?pageSize=3", "content");
-    expect(page.ids).toEqual(CONTENT.slice(0, 3));
-    const rest = await list(`/v1beta/models?pageSize=3&pageToken=${page.body.nextPageToken}`, "content");
-    expect([rest.ids, rest.body.nextPageToken]).toEqual([CONTENT.slice(3), undefined]);
-  });
-
   test("a list contains single models that can be fetched", async () => {
     const one = async (target: string, platform: Platform, more: Record<string, string> = {}) => {
       const answer = await world.ask({ target, fields: { ...bearer(platform), ...more } });
