@@ -168,7 +168,6 @@ function readFunction(tool: Json, schema: Json, path: string): Tool {
     description: getText(tool["description"]),
     schema: plain,
     strict: tool["strict"] === true,
-    ...(isMarked(tool) && { cache: true }),
   };
 }
 

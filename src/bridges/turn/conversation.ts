@@ -52,8 +52,6 @@ export interface Call {
   /** A custom tool takes free text; a function takes the text of a JSON object. */
   readonly custom: boolean;
   readonly input: string;
-  /** What an upstream needs back at this call. */
-  readonly seal?: Seal | null;
 }
 
 export interface Result {
@@ -66,7 +64,7 @@ export interface Result {
 
 export type Item = Message | Reasoning | Call | Result;
 
-export interface Tool extends Marked {
+export interface Tool {
   /** `search`: the provider's own web search. */
   readonly kind: "function" | "custom" | "search";
   /** Unique in the conversation. */

@@ -1,7 +1,7 @@
 // JSON.parse for numbers that a double cannot hold: those of values that are written out again (64-bit limits in schemas),
 // and amounts of money.
 
-import { parseJson } from "./json.ts";
+import { MAX_DEPTH, parseJson } from "./json.ts";
 
 declare global {
   interface JSON {
@@ -14,16 +14,16 @@ declare global {
   }
 }
 
-/** The slow path is only for texts with such a number. Most have nothing that the quick search finds; hashes and ids in
- *  them do not pass the strict one. */
-const SUSPECTS: readonly { readonly quick: RegExp; readonly strict: RegExp }[] = [
-  { quick: /\d{16}/, strict: /[:,[\s]-?\d{16}/ },
-  { quick: /\d[eE][+-]?\d{3,}[\s,\]}]/, strict: /[:,[\s]-?\d[\d.]*[eE][+-]?\d{3,}[\s,\]}]/ },
-];
-
+/** The slow path is only for texts with such a number. */
 export function parseExactJson(text: string): unknown {
-  const isSuspect = SUSPECTS.some(({ quick, strict }) => quick.test(text) && strict.test(text));
-  return isSuspect ? JSON.parse(text, keepNumber) : JSON.parse(text);
+  const value: unknown = JSON.parse(text);
+  return hasInexact(value) ? JSON.parse(text, keepNumber) : value;
+}
+
+function hasInexact(value: unknown, levels = MAX_DEPTH): boolean {
+  if (typeof value === "number") return Math.abs(value) >= 1e15 && !Number.isSafeInteger(value);
+  if (typeof value !== "object" || value === null || levels === 0) return false;
+  return Object.values(value).some((each) => hasInexact(each, levels - 1));
 }
 
 function keepNumber(_key: string, value: unknown, place: { readonly source?: string }): unknown {

@@ -46,7 +46,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** JSON.stringify takes seconds for what is nested 30,000 times: its time grows with the square of the depth. */
-const MAX_DEPTH = 500;
+export const MAX_DEPTH = 500;
 
 export function isNestedDeeply(value: unknown, levels = MAX_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
