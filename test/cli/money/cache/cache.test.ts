@@ -104,55 +104,45 @@ test("cache tells sessions of one folder apart, and says how many requests of 0.
   );
 });
 
-test("cache --lifetime names the setting that would have been cheaper, in the table and in --json", async () => {
-  const PRICED = { model: "claude-sonnet-4-5", usage: { cache_write_5m: 100_000 } };
-  const paused = writeLedger([
-    { id: "p1", time: "2026-11-20T10:00:00.000Z", client: CLAUDE, ...PRICED },
-    {
-      id: "p2",
-      time: "2026-11-20T10:30:00.000Z",
-      client: CLAUDE,
-      ...PRICED,
-      cache: { missed: 100_000, usd: "0.345", because: "lifetime_passed" },
-    },
+/** A session of a tool, whose cache lapsed in its only pause. */
+function writePaused(tool: string): string {
+  const line = {
+    client: { ...CLAUDE, tool },
+    model: "claude-sonnet-4-5",
+    usage: { cache_write_5m: 100_000 },
+  };
+  const cache = { missed: 100_000, usd: "0.345", because: "lifetime_passed" };
+  return writeLedger([
+    { id: "p1", time: "2026-11-20T10:00:00.000Z", ...line },
+    { id: "p2", time: "2026-11-20T10:30:00.000Z", ...line, cache },
   ]);
+}
+
+test("cache --lifetime and sessions show say what another lifetime would have saved", async () => {
+  const paused = writePaused("claude-code");
   const { stdout } = await run("cache", "--lifetime", "--ledger", paused);
   const [head = "", row = ""] = stdout.split("\n");
   expect(head).toMatch(/^TOOL +LABEL +REQUESTS +PAUSES >5M .* KEPT ALIVE \$$/);
   expect(row).toMatch(/^claude-code +no label +2 +1 +0 +0\.750000 +0\.750000 +0\.630000 /);
-  expect(stdout).toContain(
-    "claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000. Set ENABLE_PROMPT_CACHING_1H=1.",
-  );
-  const json: unknown = JSON.parse((await run("cache", "--lifetime", "--json", "--ledger", paused)).stdout);
-  expect(json).toMatchObject({
-    rows: [{ had: "five_minutes", better: { lifetime: "one_hour", saved_usd: "0.12" } }],
-    not_compared: 0,
-  });
+  expect(stdout).toContain("claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000.");
   const shown = await run("sessions", "show", "s-1", "--ledger", paused);
   expect(shown.stderr).toContain("Set ENABLE_PROMPT_CACHING_1H=1.");
 });
 
 test.each([
+  ["claude-code", "Set ENABLE_PROMPT_CACHING_1H=1.", "ENABLE_PROMPT_CACHING_1H=1"],
   ["pi", "Set PI_CACHE_RETENTION=long.", "PI_CACHE_RETENTION=long"],
   ["opencode", "opencode has no setting for it.", null],
   ["a-script", 'Set `"ttl": "1h"` in its `cache_control`.', '`"ttl": "1h"` in its `cache_control`'],
 ])(
   "cache --lifetime says with which setting %s asks for an hour, or that it has none",
   async (tool, help, setting) => {
-    const line = (id: string, time: string) => ({
-      id,
-      time,
-      client: { tool, session: "s-1" },
-      model: "claude-sonnet-4-5",
-      usage: { cache_write_5m: 100_000 },
-    });
-    const lapsed = { cache: { missed: 100_000, usd: "0.345", because: "lifetime_passed" } };
-    const paused = writeLedger([
-      line("p1", "2026-11-20T10:00:00.000Z"),
-      { ...line("p2", "2026-11-20T10:30:00.000Z"), ...lapsed },
-    ]);
+    const paused = writePaused(tool);
     expect((await run("cache", "--lifetime", "--ledger", paused)).stdout).toContain(help);
     const { stdout } = await run("cache", "--lifetime", "--json", "--ledger", paused);
-    expect(JSON.parse(stdout).rows[0].better.setting).toBe(setting);
+    expect(JSON.parse(stdout)).toMatchObject({
+      rows: [{ had: "five_minutes", better: { lifetime: "one_hour", saved_usd: "0.12", setting } }],
+      not_compared: 0,
+    });
   },
 );
