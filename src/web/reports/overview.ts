@@ -8,6 +8,7 @@ import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { toIso } from "../../billing/report/period.ts";
 import {
   addGroup,
+  addTotals,
   countInput,
   countOutput,
   describeTotals,
@@ -70,7 +71,7 @@ export function sumOverview(
     selectGroups(index, { ...describePeriod(of), by: dimensions, zone, only });
   // Groups have one outcome each, whatever is asked for.
   const names = by === "outcome" ? [] : [by];
-  const cells = select(range, [span, ...names]);
+  const cells = divideCells(select(range, [span, ...names]), by);
   const earlier = before === null ? null : select(before, names);
   const whole = select(range, ["label", "model"]);
   const unpriced = listUnpriced(whole);
@@ -80,8 +81,7 @@ export function sumOverview(
     show === "latency"
       ? measureLatencies(measured, by, spans)
       : measureSums({ cells, earlier, spans, by, show, skip, unpriced });
-  const bySpan = Map.groupBy(cells, (cell) => cell.span);
-  const trend = spans.map((name) => sumCells(bySpan.get(name) ?? []));
+  const trend = spans.map((name) => sumSpan([...cells.values()], name));
   const past = sumCells(earlier ?? []);
   return {
     by,
@@ -114,6 +114,28 @@ function sumCells(cells: readonly Group[]): Totals {
   return total;
 }
 
+/** Of each name, its totals by span. Each group is added up once, because a year by key has many. */
+type Cells = ReadonlyMap<string, ReadonlyMap<string, Totals>>;
+
+function divideCells(groups: readonly Group[], by: Stack): Cells {
+  const byName = Map.groupBy(groups, ({ traits }) => traits[by] ?? "");
+  const divided = Array.from(byName, ([name, own]) => {
+    const bySpan = Map.groupBy(own, ({ span }) => span);
+    return [name, new Map(Array.from(bySpan, ([span, each]) => [span, sumCells(each)]))] as const;
+  });
+  return new Map(divided);
+}
+
+function joinTotals(parts: Iterable<Totals>): Totals {
+  const total = openTotals();
+  for (const part of parts) addTotals(total, part);
+  return total;
+}
+
+function sumSpan(parts: readonly ReadonlyMap<string, Totals>[], span: string): Totals {
+  return joinTotals(parts.flatMap((part) => part.get(span) ?? []));
+}
+
 function countTokens(totals: Totals): number {
   return countInput(totals) + countOutput(totals);
 }
@@ -137,7 +159,7 @@ function writeMeasure(show: SummedMeasure, totals: Totals): string {
 }
 
 interface Sums {
-  readonly cells: readonly Group[];
+  readonly cells: Cells;
   /** Null: there is no period before. */
   readonly earlier: readonly Group[] | null;
   readonly spans: readonly string[];
@@ -148,10 +170,8 @@ interface Sums {
 }
 
 function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums): Series[] {
-  const nameOf = (cell: Group): string => cell.traits[by] ?? "";
-  const byName = Map.groupBy(cells, nameOf);
-  const past = Map.groupBy(earlier ?? [], nameOf);
-  const sorted = Array.from(byName, ([name, own]) => ({ name, own, sum: sumCells(own) }))
+  const past = Map.groupBy(earlier ?? [], ({ traits }) => traits[by] ?? "");
+  const sorted = Array.from(cells, ([name, own]) => ({ name, parts: [own], sum: joinTotals(own.values()) }))
     .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
     .toSorted((a, b) => compareRows(a, b, show));
   const largest = sorted.filter(({ name }) => name !== OTHERS).slice(0, skip);
@@ -161,21 +181,24 @@ function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums):
   const isAll = rows.length <= MAX_SERIES && named.length === rows.length;
   const shown = isAll ? rows : named.slice(0, MAX_SERIES - 1);
   const rest = isAll ? [] : rows.filter((row) => !shown.includes(row));
-  const others = rest.flatMap(({ own }) => own);
-  const all = rest.length === 0 ? shown : [...shown, { name: OTHERS, own: others, sum: sumCells(others) }];
+  const others = {
+    name: OTHERS,
+    parts: rest.flatMap(({ parts }) => parts),
+    sum: joinTotals(rest.map((each) => each.sum)),
+  };
+  const all = rest.length === 0 ? shown : [...shown, others];
   const isShown = new Set(shown.map(({ name }) => name));
   const pastOthers = [...past].flatMap(([name, own]) =>
     isShown.has(name) || isLeftOut.has(name) ? [] : own,
   );
   const isUnpriced = new Set(by === "model" ? unpriced.map(({ name }) => name) : []);
-  return all.map(({ name, own, sum }) => {
-    const bySpan = Map.groupBy(own, (cell) => cell.span);
+  return all.map(({ name, parts, sum }) => {
     const before = isShown.has(name) ? (past.get(name) ?? []) : pastOthers;
     return {
       name,
       total: writeMeasure(show, sum),
       before: earlier === null ? null : writeMeasure(show, sumCells(before)),
-      values: spans.map((span) => writeMeasure(show, sumCells(bySpan.get(span) ?? []))),
+      values: spans.map((span) => writeMeasure(show, sumSpan(parts, span))),
       requests: sum.requests,
       unpriced: show === "cost" && sum.charge === ZERO_USD && isUnpriced.has(name),
     };
