@@ -28,248 +28,161 @@ export interface Preset {
   readonly tool: string;
 }
 
+/** `name`: of the provider. The channel and the group have the preset's id, if it does not say otherwise. */
+type Short = Pick<Preset, "id" | "baseUrl" | "variable"> & Partial<Preset> & { readonly name: string };
+
+function complete(platform: ChannelPlatform, { name, ...short }: Short): Preset {
+  const { id } = short;
+  const tool = platform === "messages" ? "claude" : "opencode";
+  return { title: name, platform, channel: id, group: id, description: `${name} at cost`, tool, ...short };
+}
+
+function serveHere(id: string, title: string, port: number, variable: string, credential = "none"): Preset {
+  const baseUrl = `http://127.0.0.1:${port}/v1`;
+  const short = { id, name: title, baseUrl, description: "local models", variable, local: { credential } };
+  return complete("chat", short);
+}
+
 export const PRESETS: readonly Preset[] = [
-  {
+  complete("messages", {
     id: "anthropic",
+    name: "Anthropic",
     title: "Anthropic (Claude Code, Anthropic SDKs)",
-    platform: "messages",
     channel: "anthropic-main",
     baseUrl: "https://api.anthropic.com",
     group: "claude",
-    description: "Anthropic at cost",
     variable: "ANTHROPIC_API_KEY",
-    tool: "claude",
-  },
-  {
+  }),
+  complete("responses", {
     id: "openai",
+    name: "OpenAI",
     title: "OpenAI (Codex, OpenAI SDKs)",
-    platform: "responses",
     channel: "openai-main",
     baseUrl: "https://api.openai.com",
     group: "codex",
-    description: "OpenAI at cost",
     variable: "OPENAI_API_KEY",
     tool: "codex",
-  },
-  {
+  }),
+  complete("content", {
     id: "google",
+    name: "Gemini",
     title: "Google Gemini (Gemini CLI, Google SDKs)",
-    platform: "content",
     channel: "google-main",
     baseUrl: "https://generativelanguage.googleapis.com",
     group: "gemini",
-    description: "Gemini at cost",
     variable: "GEMINI_API_KEY",
     tool: "gemini",
-  },
-  {
+  }),
+  complete("messages", {
     // Quoted: openrouter.ai/docs/guides/coding-agents/claude-code-integration; the credential goes in ANTHROPIC_AUTH_TOKEN.
     id: "openrouter",
+    name: "OpenRouter",
     title: "OpenRouter (many providers' models)",
-    platform: "messages",
-    channel: "openrouter",
     baseUrl: "https://openrouter.ai/api",
-    group: "openrouter",
-    description: "OpenRouter at cost",
     variable: "OPENROUTER_API_KEY",
     bearer: true,
-    tool: "claude",
-  },
-  {
+  }),
+  ...[
     // api-docs.deepseek.com/guides/anthropic_api
-    id: "deepseek",
-    title: "DeepSeek",
-    platform: "messages",
-    channel: "deepseek",
-    baseUrl: "https://api.deepseek.com/anthropic",
-    group: "deepseek",
-    description: "DeepSeek at cost",
-    variable: "DEEPSEEK_API_KEY",
-    tool: "claude",
-  },
-  {
+    {
+      id: "deepseek",
+      name: "DeepSeek",
+      baseUrl: "https://api.deepseek.com/anthropic",
+      variable: "DEEPSEEK_API_KEY",
+    },
     // Quoted: platform.kimi.ai/docs/api/overview. Accounts of platform.moonshot.cn use api.moonshot.cn.
-    id: "moonshot",
-    title: "Moonshot (Kimi)",
-    platform: "messages",
-    channel: "moonshot",
-    baseUrl: "https://api.moonshot.ai/anthropic",
-    group: "kimi",
-    description: "Kimi at cost",
-    variable: "MOONSHOT_API_KEY",
-    tool: "claude",
-  },
-  {
+    {
+      id: "moonshot",
+      name: "Kimi",
+      title: "Moonshot (Kimi)",
+      baseUrl: "https://api.moonshot.ai/anthropic",
+      group: "kimi",
+      variable: "MOONSHOT_API_KEY",
+    },
     // Quoted: docs.z.ai/devpack/tool/claude
-    id: "zai",
-    title: "Z.ai (GLM)",
-    platform: "messages",
-    channel: "zai",
-    baseUrl: "https://api.z.ai/api/anthropic",
-    group: "glm",
-    description: "GLM at cost",
-    variable: "ZAI_API_KEY",
-    tool: "claude",
-  },
-  {
+    {
+      id: "zai",
+      name: "GLM",
+      title: "Z.ai (GLM)",
+      baseUrl: "https://api.z.ai/api/anthropic",
+      group: "glm",
+      variable: "ZAI_API_KEY",
+    },
+  ].map((short) => complete("messages", short)),
+  complete("responses", {
     // docs.x.ai/docs/guides/chat: the Responses API is the preferred one.
     id: "xai",
+    name: "Grok",
     title: "xAI (Grok)",
-    platform: "responses",
-    channel: "xai",
     baseUrl: "https://api.x.ai",
     group: "grok",
-    description: "Grok at cost",
     variable: "XAI_API_KEY",
-    tool: "opencode",
-  },
-  {
+  }),
+  ...[
     // openrouter.ai/docs/api-reference/overview
-    id: "openrouter-chat",
-    title: "OpenRouter, as Chat Completions (for opencode, OpenAI SDKs)",
-    platform: "chat",
-    channel: "openrouter-chat",
-    baseUrl: "https://openrouter.ai/api/v1",
-    group: "openrouter-chat",
-    description: "OpenRouter at cost",
-    variable: "OPENROUTER_API_KEY",
-    tool: "opencode",
-  },
-  {
+    {
+      id: "openrouter-chat",
+      name: "OpenRouter",
+      title: "OpenRouter, as Chat Completions (for opencode, OpenAI SDKs)",
+      baseUrl: "https://openrouter.ai/api/v1",
+      variable: "OPENROUTER_API_KEY",
+    },
     // api-docs.deepseek.com
-    id: "deepseek-chat",
-    title: "DeepSeek, as Chat Completions (for opencode, OpenAI SDKs)",
-    platform: "chat",
-    channel: "deepseek-chat",
-    baseUrl: "https://api.deepseek.com/v1",
-    group: "deepseek-chat",
-    description: "DeepSeek at cost",
-    variable: "DEEPSEEK_API_KEY",
-    tool: "opencode",
-  },
-  {
+    {
+      id: "deepseek-chat",
+      name: "DeepSeek",
+      title: "DeepSeek, as Chat Completions (for opencode, OpenAI SDKs)",
+      baseUrl: "https://api.deepseek.com/v1",
+      variable: "DEEPSEEK_API_KEY",
+    },
     // console.groq.com/docs/openai
-    id: "groq",
-    title: "Groq",
-    platform: "chat",
-    channel: "groq",
-    baseUrl: "https://api.groq.com/openai/v1",
-    group: "groq",
-    description: "Groq at cost",
-    variable: "GROQ_API_KEY",
-    tool: "opencode",
-  },
-  {
+    { id: "groq", name: "Groq", baseUrl: "https://api.groq.com/openai/v1", variable: "GROQ_API_KEY" },
     // docs.mistral.ai/api
-    id: "mistral",
-    title: "Mistral",
-    platform: "chat",
-    channel: "mistral",
-    baseUrl: "https://api.mistral.ai/v1",
-    group: "mistral",
-    description: "Mistral at cost",
-    variable: "MISTRAL_API_KEY",
-    tool: "opencode",
-  },
-  {
+    { id: "mistral", name: "Mistral", baseUrl: "https://api.mistral.ai/v1", variable: "MISTRAL_API_KEY" },
     // docs.together.ai/docs/openai-api-compatibility
-    id: "together",
-    title: "Together",
-    platform: "chat",
-    channel: "together",
-    baseUrl: "https://api.together.xyz/v1",
-    group: "together",
-    description: "Together at cost",
-    variable: "TOGETHER_API_KEY",
-    tool: "opencode",
-  },
-  {
-    // docs.ollama.com/api/openai-compatibility: the credential is required but ignored.
-    id: "ollama",
-    title: "Ollama (models on this machine)",
-    platform: "chat",
-    channel: "ollama",
-    baseUrl: "http://127.0.0.1:11434/v1",
-    group: "ollama",
-    description: "local models",
-    variable: "OLLAMA_API_KEY",
-    local: { credential: "ollama" },
-    tool: "opencode",
-  },
-  {
-    // lmstudio.ai/docs/developer/openai-compat
-    id: "lmstudio",
-    title: "LM Studio (models on this machine)",
-    platform: "chat",
-    channel: "lmstudio",
-    baseUrl: "http://127.0.0.1:1234/v1",
-    group: "lmstudio",
-    description: "local models",
-    variable: "LM_API_TOKEN",
-    local: { credential: "lmstudio" },
-    tool: "opencode",
-  },
-  {
-    // github.com/ggml-org/llama.cpp/tree/master/tools/server
-    id: "llamacpp",
-    title: "llama.cpp (llama-server on this machine)",
-    platform: "chat",
-    channel: "llamacpp",
-    baseUrl: "http://127.0.0.1:8080/v1",
-    group: "llamacpp",
-    description: "local models",
-    variable: "LLAMA_API_KEY",
-    local: { credential: "none" },
-    tool: "opencode",
-  },
-  {
-    // docs.vllm.ai/en/latest/serving/openai_compatible_server
-    id: "vllm",
-    title: "vLLM (on this machine)",
-    platform: "chat",
-    channel: "vllm",
-    baseUrl: "http://127.0.0.1:8000/v1",
-    group: "vllm",
-    description: "local models",
-    variable: "VLLM_API_KEY",
-    local: { credential: "none" },
-    tool: "opencode",
-  },
-  {
+    {
+      id: "together",
+      name: "Together",
+      baseUrl: "https://api.together.xyz/v1",
+      variable: "TOGETHER_API_KEY",
+    },
+  ].map((short) => complete("chat", short)),
+  // docs.ollama.com/api/openai-compatibility: the credential is required but ignored.
+  serveHere("ollama", "Ollama (models on this machine)", 11434, "OLLAMA_API_KEY", "ollama"),
+  // lmstudio.ai/docs/developer/openai-compat
+  serveHere("lmstudio", "LM Studio (models on this machine)", 1234, "LM_API_TOKEN", "lmstudio"),
+  // github.com/ggml-org/llama.cpp/tree/master/tools/server
+  serveHere("llamacpp", "llama.cpp (llama-server on this machine)", 8080, "LLAMA_API_KEY"),
+  // docs.vllm.ai/en/latest/serving/openai_compatible_server
+  serveHere("vllm", "vLLM (on this machine)", 8000, "VLLM_API_KEY"),
+  complete("messages", {
     id: "claude-login",
-    title: "Claude Code's own login (Pro, Max or another plan)",
-    platform: "messages",
-    channel: "claude-login",
+    name: "Claude Code's own login (Pro, Max or another plan)",
     baseUrl: LOGIN_ADDRESSES["messages"] ?? "",
     group: "claude-plan",
     description: "Claude Code with a plan",
     variable: "",
     login: true,
-    tool: "claude",
-  },
-  {
+  }),
+  complete("responses", {
     id: "codex-login",
-    title: "Codex's own login (ChatGPT; experimental)",
-    platform: "responses",
-    channel: "codex-login",
+    name: "Codex's own login (ChatGPT; experimental)",
     baseUrl: LOGIN_ADDRESSES["responses"] ?? "",
     group: "codex-plan",
     description: "Codex with a ChatGPT plan",
     variable: "",
     login: true,
     tool: "codex",
-  },
-  {
+  }),
+  complete("relay", {
     id: "relay",
+    name: "the relay",
     title: "A relay that serves both Claude and Gemini models",
-    platform: "relay",
     channel: "relay-main",
     baseUrl: "https://relay.example.com",
-    group: "relay",
-    description: "the relay at cost",
     variable: "RELAY_API_KEY",
     tool: "claude",
-  },
+  }),
 ];
 
 /** The relay's address differs for every user. */
