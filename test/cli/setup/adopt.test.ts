@@ -451,15 +451,6 @@ describe("the folder in which gateway 0.1.0 was used", () => {
     screen.press(KEYS.enter);
     expect(await screen.status).toBe(1);
     expect(existsSync(adopted())).toBe(false);
-    const again = runOnTerminal(inProject(), "init", "--adopt", "gateway.yaml");
-    await again.shows("Make this file your config?");
-    again.press("y");
-    for (const question of ["It has keys,", "It has keys without"]) {
-      await again.shows(question);
-      again.press("y");
-    }
-    expect(await again.status).toBe(0);
-    expect(existsSync(adopted())).toBe(true);
   });
 
   test("init --adopt does nothing if the file changes after it was shown", async () => {

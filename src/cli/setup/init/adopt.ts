@@ -10,7 +10,7 @@ import { expandTree, listKeychainChannels, listVariables } from "../../../config
 import { checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { placeConfig } from "../../../config/file/find.ts";
 import { type Path, parseSource } from "../../../config/yaml/source.ts";
-import { isObject } from "../../../lib/json/json.ts";
+import { getField } from "../../../lib/json/json.ts";
 import { refuseOverwrite, writeNew } from "./init.ts";
 import { listPowers, type Power } from "./powers.ts";
 import type { ConfigFlags } from "../../access/config.ts";
@@ -70,9 +70,8 @@ interface Destination {
 
 function listDestinations(tree: unknown): Destination[] {
   const inKeychain = new Map(listKeychainChannels(tree));
-  const channels = valueAt(tree, ["channels"]);
-  return Object.entries(isObject(channels) ? channels : {}).map(([name, channel]) => {
-    const [baseUrl, proxy] = ["base_url", "proxy"].map((setting) => valueAt(channel, [setting]));
+  return Object.entries(getField(tree, "channels") ?? {}).map(([name, channel]) => {
+    const [baseUrl, proxy] = ["base_url", "proxy"].map((setting) => getField(channel, setting));
     return {
       name,
       base_url: typeof baseUrl === "string" ? hidePassword(baseUrl) : "",
@@ -143,15 +142,15 @@ function findLedger(tree: unknown, { ledger: { path } }: Catalog): string | null
 }
 
 function writtenLedger(tree: unknown): string {
-  const written = valueAt(tree, ["ledger", "path"]);
+  const written = getField(getField(tree, "ledger"), "path");
   return typeof written === "string" ? written : "ledger.jsonl";
 }
 
 /** Relative paths start from the file's folder, which changes. As absolute paths they keep their meaning. */
 function makePathsAbsolute(tree: unknown, from: string, catalog: Catalog): Edit[] {
-  const channels = valueAt(tree, ["channels"]);
-  const authorities = Object.keys(isObject(channels) ? channels : {}).map((name) => ["channels", name, "ca"]);
-  const edits = authorities.flatMap((path) => makePathAbsolute(path, valueAt(tree, path), from));
+  const edits = Object.entries(getField(tree, "channels") ?? {}).flatMap(([name, channel]) =>
+    makePathAbsolute(["channels", name, "ca"], getField(channel, "ca"), from),
+  );
   if (findLedger(tree, catalog) === null) return edits;
   return [...edits, ...makePathAbsolute(["ledger", "path"], writtenLedger(tree), from)];
 }
@@ -184,11 +183,4 @@ function describeDone(from: string, to: string, ledger: string): string[] {
     `${from} is unchanged and no longer read. Remove it once nothing uses it with --config. ` +
       "If a service was installed with it, run `gateway service install --enable` again.",
   ];
-}
-
-function valueAt(tree: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[String(step)] : undefined),
-    tree,
-  );
 }
