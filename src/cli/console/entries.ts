@@ -26,7 +26,7 @@ import { chooseEntry, type Entry, askLimit, askWhen, requireText, askSetting } f
 import { readSecretText } from "../../config/yaml/scalars.ts";
 import { actOnChannel, type ChannelAction, showChannels } from "../channels/channels.ts";
 import { addChannel } from "../setup/channels/add.ts";
-import { CHANNEL_SETTINGS, removeChannel, setChannel } from "../setup/channels/change.ts";
+import { listChannelSettings, removeChannel, setChannel } from "../setup/channels/change.ts";
 import { complain } from "../setup/init/init.ts";
 import { needsAddress, PRESETS } from "../setup/presets.ts";
 import { addGroup, GROUP_SETTINGS, removeGroup, setGroup } from "../catalog/groups.ts";
@@ -188,7 +188,7 @@ function listChannelChanges(name: string, flags: ConfigFlags): Entry[] {
     const secret = await askSecret({ message: "The new credential", check: complain(readSecretText) });
     await setChannel(name, [], { ...checked, secret });
   };
-  const { credential: _, ...settings } = CHANNEL_SETTINGS;
+  const { credential: _, ...settings } = listChannelSettings();
   return [
     {
       label: "Change a setting",

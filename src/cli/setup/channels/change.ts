@@ -5,6 +5,7 @@ import { placeEnvFile } from "../../../config/file/env-file.ts";
 import { addKeychain, checkConfigText, readConfigText } from "../../../config/file/load.ts";
 import { applyEdits, type Edit } from "../../../config/yaml/edit.ts";
 import { listVariables } from "../../../config/yaml/expand.ts";
+import { listSettings } from "../../../config/yaml/problems.ts";
 import { parseSource } from "../../../config/yaml/source.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
@@ -22,37 +23,25 @@ import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables, removeVariable } from "../env-file.ts";
 import { nameVariable, readGivenCredential } from "./add.ts";
 
-/** Not `platform`: a group has channels of one platform. */
-export const CHANNEL_SETTINGS: Settings = {
+/** What is no single word. */
+const FORMS: Settings = {
   base_url: { form: "text", required: true },
   credential: { form: "text", required: true },
-  priority: { form: "text" },
-  weight: { form: "text" },
   models: { form: "list" },
   aliases: { form: "map" },
   headers: { form: "map" },
-  proxy: { form: "text" },
-  ca: { form: "text" },
-  "timeouts.connect": { form: "text" },
-  "timeouts.first_byte": { form: "text" },
-  "timeouts.idle": { form: "text" },
-  probe: { form: "text" },
-  warm: { form: "text" },
-  websocket: { form: "text" },
-  ...Object.fromEntries(
-    ["cap", "reasoning", "replay", "files", "schemas", "top_k", "systems", "cache_key", "cache_marks"].map(
-      (name) => [`chat.${name}`, { form: "text" as const }],
-    ),
-  ),
-  price_provider: { form: "text" },
-  bill: { form: "text" },
-  balance: { form: "text" },
-  "credit.usd": { form: "text" },
-  "credit.renews": { form: "text" },
-  ask_usage: { form: "text" },
-  free: { form: "text" },
-  disabled: { form: "text" },
 };
+const SECTIONS = new Set(["timeouts", "chat", "credit"]);
+
+/** Those of the config's schema. Not `platform`: a group has channels of one platform. */
+export function listChannelSettings(): Settings {
+  const names = listSettings(["channels", "any"])
+    .filter((name) => name !== "platform")
+    .flatMap((name) =>
+      SECTIONS.has(name) ? listSettings(["channels", "any", name]).map((each) => `${name}.${each}`) : [name],
+    );
+  return Object.fromEntries(names.map((name) => [name, FORMS[name] ?? { form: "text" }]));
+}
 
 /** With another one of these, the upstream may refuse what it accepted. */
 const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
@@ -73,7 +62,7 @@ export async function setChannel(
   const config = openConfig(flags);
   const { catalog, path } = config;
   requireChannel(catalog, name);
-  const changes = readChanges(words, CHANNEL_SETTINGS);
+  const changes = readChanges(words, listChannelSettings());
   const place = findCredential(path, name);
   const { variables, change } = await readCredential(name, changes, place, flags);
   if (change !== null) changes.push(change);

@@ -2,8 +2,6 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { CHANNEL_SETTINGS } from "../../../../src/cli/setup/channels/change.ts";
-import { listSettings } from "../../../../src/config/yaml/problems.ts";
 import { loadConfig } from "../../../../src/config/file/load.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
@@ -26,16 +24,11 @@ keys:
 `;
 
 let folder: TempFolder;
-let upstream: ReturnType<typeof startDemoUpstream>;
 beforeEach(() => {
   folder = makeTempFolder();
-  upstream = startDemoUpstream({ platform: "messages" });
   writeFileSync(folder.join("gateway.yaml"), CONFIG, { mode: 0o600 });
 });
-afterEach(() => {
-  upstream.stop();
-  folder.remove();
-});
+afterEach(() => folder.remove());
 
 const text = (): string => readFileSync(folder.join("gateway.yaml"), "utf8");
 const catalog = () => loadConfig(folder.join("gateway.yaml"), {}).catalog;
@@ -104,23 +97,16 @@ describe("gateway channels set", () => {
   });
 
   test("checks a new address and credential, and keeps the credential beside the config", async () => {
-    const args = ["channels", "set", "main", `base_url=${upstream.url}`, "--credential", "-"];
-    const { status, stderr } = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
-    expect(stderr).toMatch(/^The upstream of "main" accepts the credential and lists \d+ models\nChanged/);
-    expect(stderr).not.toContain("secret-12345");
-    expect(status).toBe(0);
-    expect(text()).not.toContain("secret-12345");
-    expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
-  });
-
-  test("checks the new credential, not the one before", async () => {
     const strict = startDemoUpstream({ credential: "secret-12345" });
     const args = ["channels", "set", "main", `base_url=${strict.url}`, "--credential", "-"];
     const right = await run({ folder: folder.path, stdin: "secret-12345\n" }, ...args);
     const wrong = await run({ folder: folder.path, stdin: "secret-67890\n" }, ...args);
     strict.stop();
-    expect(right.stderr).toContain("accepts the credential");
+    expect(right.stderr).toMatch(
+      /^The upstream of "main" accepts the credential and lists \d+ models\nChanged/,
+    );
     expect([right.status, wrong.status]).toEqual([0, 1]);
+    expect(right.stderr + wrong.stderr + text()).not.toContain("secret-");
     expect(catalog().channels.get("main")?.credential).toBe("secret-12345");
   });
 
@@ -206,17 +192,6 @@ describe("gateway channels set", () => {
     expect(text()).toBe(CONFIG);
     expect((await channels("set", "main", address, "--no-check")).status).toBe(0);
   });
-});
-
-test("every setting of a channel can be set, but its platform", () => {
-  const known = listSettings(["channels", "main"]).flatMap((name) =>
-    ["chat", "timeouts", "credit"].includes(name)
-      ? listSettings(["channels", "main", name]).map((each) => `${name}.${each}`)
-      : [name],
-  );
-  expect(Object.keys(CHANNEL_SETTINGS).toSorted()).toEqual(
-    known.filter((name) => name !== "platform").toSorted(),
-  );
 });
 
 describe("gateway channels remove", () => {
