@@ -37,10 +37,15 @@ function complete(platform: ChannelPlatform, { name, ...short }: Short): Preset 
   return { title: name, platform, channel: id, group: id, description: `${name} at cost`, tool, ...short };
 }
 
-function serveHere(id: string, title: string, port: number, variable: string, credential = "none"): Preset {
+/** A server on this machine. */
+function serveHere(
+  port: number,
+  id: string,
+  title: string,
+  more: Pick<Preset, "variable" | "local">,
+): Preset {
   const baseUrl = `http://127.0.0.1:${port}/v1`;
-  const short = { id, name: title, baseUrl, description: "local models", variable, local: { credential } };
-  return complete("chat", short);
+  return complete("chat", { id, name: title, baseUrl, description: "local models", ...more });
 }
 
 export const PRESETS: readonly Preset[] = [
@@ -148,13 +153,25 @@ export const PRESETS: readonly Preset[] = [
     },
   ].map((short) => complete("chat", short)),
   // docs.ollama.com/api/openai-compatibility: the credential is required but ignored.
-  serveHere("ollama", "Ollama (models on this machine)", 11434, "OLLAMA_API_KEY", "ollama"),
+  serveHere(11434, "ollama", "Ollama (models on this machine)", {
+    variable: "OLLAMA_API_KEY",
+    local: { credential: "ollama" },
+  }),
   // lmstudio.ai/docs/developer/openai-compat
-  serveHere("lmstudio", "LM Studio (models on this machine)", 1234, "LM_API_TOKEN", "lmstudio"),
+  serveHere(1234, "lmstudio", "LM Studio (models on this machine)", {
+    variable: "LM_API_TOKEN",
+    local: { credential: "lmstudio" },
+  }),
   // github.com/ggml-org/llama.cpp/tree/master/tools/server
-  serveHere("llamacpp", "llama.cpp (llama-server on this machine)", 8080, "LLAMA_API_KEY"),
+  serveHere(8080, "llamacpp", "llama.cpp (llama-server on this machine)", {
+    variable: "LLAMA_API_KEY",
+    local: { credential: "none" },
+  }),
   // docs.vllm.ai/en/latest/serving/openai_compatible_server
-  serveHere("vllm", "vLLM (on this machine)", 8000, "VLLM_API_KEY"),
+  serveHere(8000, "vllm", "vLLM (on this machine)", {
+    variable: "VLLM_API_KEY",
+    local: { credential: "none" },
+  }),
   complete("messages", {
     id: "claude-login",
     name: "Claude Code's own login (Pro, Max or another plan)",
