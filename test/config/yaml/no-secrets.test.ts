@@ -86,7 +86,9 @@ function mistype(text: string, roll: (sides: number) => number): string {
   return changed;
 }
 
-const ROUNDS = 150;
+/** Other ones in each run of the tests. */
+const ROUNDS = 40;
+const FIRST_SEED = Math.floor(Math.random() * 1e9);
 
 test("a mistyped config is refused without a piece of its secrets, by the gateway and by doctor", async () => {
   using folder = makeTempFolder();
@@ -94,7 +96,7 @@ test("a mistyped config is refused without a piece of its secrets, by the gatewa
   const config = writeConfig();
   let refused = 0;
   checkConfigText(config, path, {});
-  for (let seed = 1; seed <= ROUNDS; seed += 1) {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + ROUNDS; seed += 1) {
     const text = mistype(config, createDice(seed));
     writeFileSync(path, text, { mode: 0o600 });
     let said = "";

@@ -57,7 +57,9 @@ describe("the scanner of event streams", () => {
 
   test("passes on the same events and samples, wherever the stream is cut", () => {
     fc.assert(
-      fc.property(streams, cuts, (text, offsets) => {
+      fc.property(streams, cuts, (stream, offsets) => {
+        // A blank line too many at the end is in the sample only if it comes with it.
+        const text = stream.replace(/(?:\r\n|\r|\n){3,}$/, "\n\n");
         const chunks = cutAt(text, offsets);
         expect(scan(chunks)).toEqual(scan([encode(text)]));
         expect(scan(chunks, 24).lines).toEqual(scan([encode(text)], 24).lines);
