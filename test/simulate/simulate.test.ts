@@ -53,10 +53,10 @@ function call(owner: unknown, name: string): unknown {
 describe("a seed", () => {
   test("decides everything: the traces of two processes are the same, byte for byte, in every time zone", async () => {
     const [first, second] = await Promise.all([
-      digests("11..13", "UTC"),
-      digests("11..13", "Asia/Kathmandu"),
+      digests("11..12", "UTC"),
+      digests("11..12", "Asia/Kathmandu"),
     ]);
-    expect(first).toHaveLength(3);
+    expect(first).toHaveLength(2);
     expect(second).toEqual(first);
   }, 120_000);
 
