@@ -59,6 +59,8 @@ export function createContextNotes(ledgerPath: string, warn: (text: string) => v
 class Notes implements ContextNotes {
   readonly #folder: string;
   readonly #warn: (text: string) => void;
+  /** Tells its lines from those of another gateway that notes the same session. */
+  readonly #by = crypto.randomUUID().slice(0, 8);
   #key: Buffer | null = null;
   /** The least recently used first. */
   readonly #sessions = new Map<string, Session>();
@@ -80,7 +82,14 @@ class Notes implements ContextNotes {
     if (this.#key === null) return;
     const clean = (name: string): string => (about.isSecret?.(name) === true ? REMOVED : name);
     const { text, parts } = describeTurn(pieces, session, { key: this.#key, clean });
-    const turn = { id, agent: client.agent, called: about.called?.map(clean), ...parts, sent: text };
+    const turn = {
+      by: this.#by,
+      id,
+      agent: client.agent,
+      called: about.called?.map(clean),
+      ...parts,
+      sent: text,
+    };
     const line = `${JSON.stringify(turn)}\n`;
     session.waiting.push(line);
     session.bytes += line.length;
@@ -104,7 +113,7 @@ class Notes implements ContextNotes {
       this.#sessions.set(name, known);
       return known;
     }
-    const line = `${JSON.stringify({ v: 1, session: name })}\n`;
+    const line = `${JSON.stringify({ v: 1, session: name, by: this.#by })}\n`;
     const session: Session = { numbers: new Map(), waiting: [line], bytes: line.length, last: null };
     this.#sessions.set(name, session);
     for (const [oldest] of this.#sessions) {

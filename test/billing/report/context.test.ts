@@ -53,6 +53,10 @@ function note(folder: string, sizes: readonly number[], warnings: string[] = [])
   void notes.close();
 }
 
+const kindsOfTurn = (turns: number): string => `tool tool${" user call result".repeat(turns)}`;
+const kindsOf = (folder: string): string[] =>
+  readTurns(folder, "s-1").map(({ parts }) => parts.map(({ kind }) => kind).join(" "));
+
 describe("the notes of a session", () => {
   test("have each part once, the turns as ranges of them, and no text", () => {
     const folder = newFolder();
@@ -82,11 +86,25 @@ describe("the notes of a session", () => {
     expect(second?.parts).toHaveLength(8);
   });
 
-  test("that end in the middle of a line lack this line only", () => {
+  test("that end in the middle of a line lack this line only, also if another gateway goes on", () => {
     const folder = newFolder();
     note(folder, [1, 2]);
     appendFileSync(nameFile(folder, "s-1"), '{"id":"req_9","sent":[[0,');
-    expect(readTurns(folder, "s-1").map(({ id }) => id)).toEqual(["req_0", "req_1"]);
+    expect(kindsOf(folder)).toEqual([1, 2].map(kindsOfTurn));
+    note(folder, [3, 4]);
+    expect(kindsOf(folder)).toEqual([1, 2, 3, 4].map(kindsOfTurn));
+  });
+
+  test("may come from two gateways at the same time", () => {
+    const folder = newFolder();
+    const [one, other] = [1, 2].map((turns) => {
+      const apart = newFolder();
+      note(apart, [turns, 3]);
+      return readFileSync(nameFile(apart, "s-1"), "utf8").split("\n");
+    });
+    openKey(folder);
+    writeFileSync(nameFile(folder, "s-1"), (one ?? []).flatMap((line, at) => [line, other?.[at]]).join("\n"));
+    expect(kindsOf(folder)).toEqual([1, 2, 3, 3].map(kindsOfTurn));
   });
 
   test("have marks that nobody can make without the key of their folder", () => {

@@ -59,18 +59,19 @@ export function appendNotes(path: string, lines: readonly string[]): void {
 
 /** The turns of a session, in the order of their requests. */
 export function readTurns(folder: string, session: string): NotedTurn[] {
-  const parts: NotedPart[] = [];
-  let first = 0;
+  const lists = new Map<string, NotedPart[]>();
   return (readOwn(nameFile(folder, session)) ?? "").split("\n").flatMap((text) => {
     const line = parseJson(text);
-    // A gateway counts its parts from 0, whatever one before it has noted.
-    if (getField(line, "session") !== undefined) first = parts.length;
+    // Each gateway counts its parts from 0, whatever another one notes before it or at the same time.
+    const by = getText(getField(line, "by"));
+    const parts = getField(line, "session") === undefined ? (lists.get(by) ?? []) : [];
+    lists.set(by, parts);
     for (const part of getList(getField(line, "parts"))) parts.push(readPart(part));
     const id = getField(line, "id");
     if (typeof id !== "string") return [];
     const sent = getList(getField(line, "sent")).flatMap((range) => {
       const [from, to] = getList(range).map(Number);
-      return parts.slice(first + (from ?? 0), first + (to ?? 0));
+      return parts.slice(from ?? 0, to ?? 0);
     });
     const called = getList(getField(line, "called")).map(String);
     return [{ id, agent: getText(getField(line, "agent")), parts: sent, called }];
