@@ -1,5 +1,6 @@
 // Notes what the prompts of sessions consist of, for `gateway context`. It runs after the line is made, and keeps no text.
 
+import { existsSync } from "node:fs";
 import {
   appendNotes,
   markOf,
@@ -136,6 +137,9 @@ class Notes implements ContextNotes {
     if (this.#written < SHRINK_BYTES || this.#key === null || this.#hasFailed) return;
     this.#written = 0;
     this.#try(() => shrinkFolder(this.#folder));
+    // What was removed begins anew.
+    for (const name of this.#sessions.keys())
+      if (!existsSync(nameFile(this.#folder, name))) this.#sessions.delete(name);
   }
 
   /** A full disk costs the notes, and nothing else. */

@@ -1,10 +1,19 @@
 // What prompts consisted of: the files of notes, and the sums over them.
 
 import { describe, expect, test } from "bun:test";
-import { appendFileSync, existsSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 import {
+  MAX_FOLDER_BYTES,
   markOf,
   nameFile,
   nameFolder,
@@ -126,6 +135,22 @@ describe("the notes of a session", () => {
       true,
     ]);
     expect(existsSync(join(folder, "key"))).toBe(true);
+  });
+
+  test("begin anew if they were removed while the session went on", () => {
+    const folder = newFolder();
+    openKey(folder);
+    const large = join(folder, "large.jsonl");
+    writeFileSync(large, "", { mode: 0o600 });
+    truncateSync(large, MAX_FOLDER_BYTES + 1);
+    utimesSync(large, 4e9, 4e9);
+    const notes = createContextNotes(ledgerOf(folder), () => {});
+    for (const turns of [1, 2]) {
+      const pieces = new HeldPrompts().hold(body(turns), MESSAGES_LAYOUT, true).readPieces() ?? [];
+      notes.note(draftOf(`req_${turns}`, { client }), pieces);
+      void notes.close();
+    }
+    expect(kindsOf(folder)).toEqual([kindsOfTurn(2)]);
   });
 
   test("that cannot be written are given up with one warning", () => {
