@@ -246,5 +246,5 @@ export class RequestRecorder implements Recorder {
 
 /** In memory of its own, which is given to the thread. */
 function copy(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Bun.concatArrayBuffers([...chunks]));
+  return new Uint8Array(Buffer.concat(chunks));
 }
