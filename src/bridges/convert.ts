@@ -9,7 +9,7 @@ import { getCount, getField, isObject, parseFlatJson, parseJson } from "../lib/j
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
-import { type Json, readBody, writeBody } from "./common/strict-json.ts";
+import { type Json, readBody } from "./common/strict-json.ts";
 import { ChatAnswerReader } from "./read-answer/chat.ts";
 import { ContentAnswerReader } from "./read-answer/content.ts";
 import { MessagesAnswerReader } from "./read-answer/messages.ts";
@@ -131,7 +131,7 @@ export function convertCount({ client, body, to, secret }: CountOrder): Converte
   const envelopes = openEnvelopes(secret, to.model, to.dialect);
   const conversation = CLIENTS[client].read(isObject(whole) ? { ...whole } : sent, envelopes.open);
   return {
-    body: writeBody(count.form(write(conversation, to), to.model)),
+    body: Buffer.from(JSON.stringify(count.form(write(conversation, to), to.model))),
     path: count.path(to.model),
     read: (answer) => getCount(getField(answer, count.field)),
   };
@@ -179,7 +179,7 @@ export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const conversation = { ...read, stream: order.stream };
   const written = upstream.write(conversation, to);
   yield;
-  const body = writeBody(written);
+  const body = Buffer.from(JSON.stringify(written));
   const conversion = new Conversion(conversation, { ...order, from, upstream, envelopes });
   return { body, path: upstream.path(to.model, order.stream), conversion };
 }

@@ -21,10 +21,6 @@ export function readBody(body: Uint8Array, fault: string): Json {
   throw new GatewayError("bad_request", "The JSON body of a request must be an object.");
 }
 
-export function writeBody(body: Json): Uint8Array {
-  return Buffer.from(JSON.stringify(body));
-}
-
 /** In both APIs, null means the same as an absent optional field. */
 export function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined;

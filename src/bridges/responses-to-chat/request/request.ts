@@ -20,7 +20,6 @@ import {
   readBoolean,
   refuseMissing,
   requireString,
-  writeBody,
 } from "../../common/strict-json.ts";
 import { convertMessages } from "./messages.ts";
 import { convertTools } from "./tools.ts";
@@ -74,7 +73,7 @@ export function convertRequest(body: Uint8Array, stamp: RequestStamp): Converted
     maxTokensField: cap.field,
   };
   const adjusted = cap.raised ? [`max_output_tokens=${cap.value}`] : [];
-  return { body: writeBody(upstream), context, adjusted };
+  return { body: Buffer.from(JSON.stringify(upstream)), context, adjusted };
 }
 
 const NOT_JSON =
