@@ -79,7 +79,7 @@ test("a key is added to a file of any style as lines of its own", () => {
       const added = edited.split(made.eol).filter((line) => /name: new|^ *group: g$/.test(line));
       expect(edited.split(made.eol).filter((line) => !added.includes(line))).toEqual(text.split(made.eol));
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   );
 });
 
@@ -95,7 +95,7 @@ test("a setting is written and taken away again, and the file is as it was", () 
       expect(applyEdits(set, [{ kind: "set", path, value: "2099-01-01" }])).toBe(set);
       expect(applyEdits(set, [{ kind: "remove", path }])).toBe(text);
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   );
 });
 
@@ -112,6 +112,6 @@ test("a key is removed with its own lines and no other", () => {
       const lines = text.split(made.eol);
       expect(edited.split(made.eol)).toEqual(lines.toSpliced(lines.indexOf(own[0] ?? ""), own.length));
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   );
 });
