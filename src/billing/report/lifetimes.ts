@@ -211,17 +211,10 @@ function openTotals(): LifetimeTotals {
   return { requests: 0, pauses: 0, longPauses: 0, pings: 0, ...amounts };
 }
 
-function addTotals(a: LifetimeTotals, b: LifetimeTotals): LifetimeTotals {
-  return {
-    requests: a.requests + b.requests,
-    pauses: a.pauses + b.pauses,
-    longPauses: a.longPauses + b.longPauses,
-    pings: a.pings + b.pings,
-    asItWas: addUsd(a.asItWas, b.asItWas),
-    five_minutes: addUsd(a.five_minutes, b.five_minutes),
-    one_hour: addUsd(a.one_hour, b.one_hour),
-    kept_alive: addUsd(a.kept_alive, b.kept_alive),
-  };
+function addTotals(sum: LifetimeTotals, more: LifetimeTotals): LifetimeTotals {
+  for (const name of [...POLICY_NAMES, "asItWas"] as const) sum[name] = addUsd(sum[name], more[name]);
+  for (const name of ["requests", "pauses", "longPauses", "pings"] as const) sum[name] += more[name];
+  return sum;
 }
 
 export interface BetterLifetime {

@@ -33,17 +33,7 @@ export function showLifetimes(flags: CacheFlags): void {
 function* listWanted({ index, period, only }: UsageQuery): Generator<Row, void> {
   const { since, until } = period;
   for (const row of readRowsSince(index(), since)) {
-    const { tool, session, label } = row.client ?? {};
-    const { key, group, model, channel } = row;
-    const names: Readonly<Record<string, string | undefined>> = {
-      key,
-      group,
-      model,
-      channel,
-      tool,
-      session,
-      label,
-    };
+    const names: Readonly<Record<string, unknown>> = { ...row, ...row.client };
     if (until !== null && row.time >= until) continue;
     if (Object.entries(only).every(([name, wanted]) => names[name] === wanted)) yield row;
   }

@@ -125,6 +125,8 @@ test("cache --lifetime and sessions show say what another lifetime would have sa
   expect(head).toMatch(/^TOOL +LABEL +REQUESTS +PAUSES >5M .* KEPT ALIVE \$$/);
   expect(row).toMatch(/^claude-code +no label +2 +1 +0 +0\.750000 +0\.750000 +0\.630000 /);
   expect(stdout).toContain("claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000.");
+  const none = await run("cache", "--lifetime", "--ledger", paused, "--session", "s-2");
+  expect(none.stderr).toContain("No request of this period");
   const shown = await run("sessions", "show", "s-1", "--ledger", paused);
   expect(shown.stderr).toContain("Set ENABLE_PROMPT_CACHING_1H=1.");
 });
@@ -139,7 +141,7 @@ test.each([
   async (tool, help, setting) => {
     const paused = writePaused(tool);
     expect((await run("cache", "--lifetime", "--ledger", paused)).stdout).toContain(help);
-    const { stdout } = await run("cache", "--lifetime", "--json", "--ledger", paused);
+    const { stdout } = await run("cache", "--lifetime", "--json", "--ledger", paused, "--tool", tool);
     expect(JSON.parse(stdout)).toMatchObject({
       rows: [{ had: "five_minutes", better: { lifetime: "one_hour", saved_usd: "0.12", setting } }],
       not_compared: 0,
