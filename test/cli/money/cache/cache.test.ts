@@ -125,7 +125,7 @@ test("cache --lifetime and sessions show say what another lifetime would have sa
   expect(head).toMatch(/^TOOL +LABEL +REQUESTS +PAUSES >5M .* KEPT ALIVE \$$/);
   expect(row).toMatch(/^claude-code +no label +2 +1 +0 +0\.750000 +0\.750000 +0\.630000 /);
   expect(stdout).toContain("claude-code: a cache of 1 hour would have saved $0.120000 of $0.750000.");
-  const none = await run("cache", "--lifetime", "--ledger", paused, "--session", "s-2");
+  const none = await run("cache", "--lifetime", "--ledger", paused, "--tool", "codex");
   expect(none.stderr).toContain("No request of this period");
   const shown = await run("sessions", "show", "s-1", "--ledger", paused);
   expect(shown.stderr).toContain("Set ENABLE_PROMPT_CACHING_1H=1.");
