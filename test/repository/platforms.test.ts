@@ -267,6 +267,7 @@ const PLACES: Readonly<Record<string, string>> = {
   "cli/money/export/spans.ts": "the name of an operation in the conventions of OpenTelemetry",
   "cli/setup/import/ccr.ts": "the dialect of that gateway's only client",
   "cli/setup/import/draft.ts": "a server that no preset knows",
+  "cli/setup/channels/change.ts": "the name of a channel's setting",
   "cli/setup/channels/add.ts": "the tool that speaks to a server that no preset knows",
   "billing/history/gemini.ts": "a field of Gemini CLI's chats",
   "billing/limits/client-tools.ts": "the member of a request that has its conversation",
