@@ -34,7 +34,8 @@ const pieces = SECRETS.flatMap((secret) =>
 const findLeaks = (text: string): string[] => pieces.filter((piece) => text.includes(piece));
 
 function createDice(seed: number): (sides: number) => number {
-  let state = seed;
+  // Seeds that follow one another would begin with the same rolls.
+  let state = Math.imul(seed, 0x9e_37_79_b1);
   return (sides) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((state / 2 ** 32) * sides);
