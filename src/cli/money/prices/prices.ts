@@ -110,6 +110,7 @@ function describeForScripts(
       channels,
       periods: booked.periods.map((period) => ({
         from: Number.isFinite(period.from) ? new Date(period.from).toISOString() : null,
+        until: Number.isFinite(period.until) ? new Date(period.until).toISOString() : null,
         hours_utc: period.hours?.map(formatMinute) ?? null,
         weekend_utc_offset: period.weekend,
         ...period.price,
@@ -132,7 +133,9 @@ function report(book: PriceBook, sold: readonly Offer[], configured: Rates | nul
     print(
       `${provider}  ${ids.join(", ")}${channels.length > 0 ? `  (channels: ${channels.join(", ")})` : ""}`,
     );
-    for (const period of periods) for (const line of describePeriod(period)) print(`  ${line}`);
+    for (const period of periods.filter(({ until }) => until > Date.now()))
+      for (const line of describePeriod(period)) print(`  ${line}`);
+    if (periods.length > 1) print("  The last of those that apply counts");
     print(`  source: ${source}`);
   }
 }
@@ -149,10 +152,17 @@ function describePeriod(period: Period): string[] {
   ];
 }
 
-function describeTime({ from, hours, weekend }: Period): string {
-  const start = Number.isFinite(from) ? `from ${new Date(from).toISOString().slice(0, 10)}` : "always";
+function describeTime({ from, until, hours, weekend }: Period): string {
+  const end = Number.isFinite(until) ? ` until ${formatMoment(until)}` : "";
+  const start = Number.isFinite(from) ? `from ${formatMoment(from)}${end}` : `always${end}`;
   const when = hours === null ? "" : `, ${hours.map(formatMinute).join(" to ")} UTC`;
   return `${start}${when}${weekend === null ? "" : `, at weekends of UTC+${weekend}`}`;
+}
+
+/** The day, with the time unless it begins then (UTC). */
+function formatMoment(moment: number): string {
+  const text = new Date(moment).toISOString();
+  return text.slice(0, 10) + (text.includes("T00:00") ? "" : ` ${text.slice(11, 16)}`);
 }
 
 function formatMinute(minute: number): string {

@@ -35,6 +35,7 @@ export const prices = z.looseObject({
       periods: z.array(
         z.looseObject({
           from: moment.nullable(),
+          until: moment.nullable(),
           hours_utc: z.tuple([z.string(), z.string()]).nullable(),
           weekend_utc_offset: z.number().nullable(),
           rates,

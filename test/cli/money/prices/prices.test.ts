@@ -101,6 +101,14 @@ describe("prices show", () => {
     );
   });
 
+  test("prices show says until when a price counts, and leaves out what is over", async () => {
+    using folder = makeTempFolder();
+    write(folder);
+    const shown = await run({ folder: folder.path }, "prices", "show", "deepseek-flash");
+    expect(shown.stdout).toContain("from 2026-10-31 16:00, 01:00 to 04:00 UTC: input 0.3");
+    expect(shown.stdout).not.toContain("2026-09-24");
+  });
+
   test("prices show needs no config, and says when there is no price", async () => {
     using folder = makeTempFolder();
     const nowhere = { folder: folder.path, env: { GATEWAY_CONFIG: "" } };
