@@ -1,7 +1,13 @@
 // How answers end, how they fail, and what a client can give back.
 
 import { describe, expect, test } from "bun:test";
+import { ChatAnswerReader } from "../../src/bridges/read-answer/chat.ts";
+import { ContentAnswerReader } from "../../src/bridges/read-answer/content.ts";
+import { MessagesAnswerReader } from "../../src/bridges/read-answer/messages.ts";
+import type { AnswerReader } from "../../src/bridges/read-answer/reading.ts";
+import { ResponsesAnswerReader } from "../../src/bridges/read-answer/responses.ts";
 import { openEnvelopes } from "../../src/bridges/turn/envelope.ts";
+import { MAX_BLOCKS, Sequence } from "../../src/bridges/turn/sequence.ts";
 import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
 import {
   type Any,
@@ -351,5 +357,42 @@ describe("envelopes", () => {
     }
     for (const other of ["", "gw1.", "gw1.0.x.y", null, 7, `${envelope}A`])
       expect(own.open(other)).toBeNull();
+  });
+});
+
+describe("what an upstream invents has a bound: the answer is not converted to its end", () => {
+  const PIECE = "x".repeat(1024 * 1024);
+  const item = (output_index: number, name: string) => ({
+    type: "response.output_item.added",
+    output_index,
+    item: { type: "function_call", call_id: `c_${output_index}`, name },
+  });
+  const start = (index: number, content_block: object) => ({
+    type: "content_block_start",
+    index,
+    content_block,
+  });
+  const grow = (n: number, type: string, delta: object) =>
+    n === 0 ? start(0, { type }) : { type: "content_block_delta", index: 0, delta };
+  const chunk = (delta: object) => ({ choices: [{ index: 0, delta }] });
+  const part = (content: object) => ({ candidates: [{ content: { parts: [content] } }] });
+  const call = (index: number) => ({ index, id: `c_${index}`, function: { name: "f", arguments: "" } });
+
+  test.each<[string, new (to: Sequence) => AnswerReader, (number: number) => unknown]>([
+    ["calls of Responses", ResponsesAnswerReader, (n) => item(n, "f")],
+    ["names of Responses", ResponsesAnswerReader, (n) => item(n, PIECE)],
+    ["blocks of Messages", MessagesAnswerReader, (n) => start(n, { type: "tool_use", id: `t_${n}` })],
+    ["beginnings of Messages", MessagesAnswerReader, (n) => start(n, { type: "deep_use", x: PIECE })],
+    ["signatures of Messages", MessagesAnswerReader, (n) => grow(n, "thinking", { signature: PIECE })],
+    ["unknown input of Messages", MessagesAnswerReader, (n) => grow(n, "deep", { partial_json: PIECE })],
+    ["calls of Chat Completions", ChatAnswerReader, (n) => chunk({ tool_calls: [call(n)] })],
+    ["reasoning details", ChatAnswerReader, () => chunk({ reasoning_details: [{ data: PIECE }] })],
+    ["calls of Gemini", ContentAnswerReader, () => part({ functionCall: { name: "f" } })],
+    ["signatures of Gemini", ContentAnswerReader, () => part({ thoughtSignature: PIECE })],
+  ])("%s", (_, Reader, form) => {
+    const sequence = new Sequence("r");
+    const reader = new Reader(sequence);
+    for (let n = 0; n <= MAX_BLOCKS && !sequence.isOver; n += 1) reader.read(form(n), "");
+    expect(sequence.failure?.message).toContain("too long to convert");
   });
 });

@@ -2,10 +2,11 @@
 // indices may be missing or repeated, and usage may come anywhere.
 
 import { getField, getList, isObject, lookUp } from "../../lib/json/json.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { Json } from "../common/strict-json.ts";
 import type { Seal } from "../turn/conversation.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT } from "./reading.ts";
 
 /** An unknown reason is a failure, and no end. `function_call` is an old word for calls. */
@@ -32,8 +33,8 @@ export class ChatAnswerReader implements AnswerReader {
   #details: Json[] = [];
   #lastCall: StreamedCall | undefined = undefined;
   /** The last one of each id, and of each index. */
-  readonly #callsById = new Map<string, StreamedCall>();
-  readonly #callsByIndex = new Map<unknown, StreamedCall>();
+  readonly #callsById = new BoundedMap<string, StreamedCall>(MAX_BLOCKS);
+  readonly #callsByIndex = new BoundedMap<unknown, StreamedCall>(MAX_BLOCKS);
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
@@ -82,7 +83,10 @@ export class ChatAnswerReader implements AnswerReader {
   #readDelta(delta: Readonly<Record<string, unknown>>): void {
     const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
     const details = getList(delta["reasoning_details"]).filter(isObject);
-    for (const detail of details) joinDetail(this.#details, detail);
+    for (const detail of details) {
+      this.#to.hold(JSON.stringify(detail).length);
+      joinDetail(this.#details, detail);
+    }
     if (isFilled(thoughts)) this.#think("reasoning_content", thoughts);
     else if (isFilled(reasoning)) this.#think("reasoning", reasoning);
     else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);

@@ -2,8 +2,9 @@
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
 import { getField, getList, getText, isObject, lookUp, parseJson } from "../../lib/json/json.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 /** An unknown reason is a failure, and so is `pause_turn`: only its own clients can continue it. */
@@ -32,7 +33,7 @@ interface OpenBlock {
 
 export class MessagesAnswerReader implements AnswerReader {
   readonly #to: Sequence;
-  readonly #open = new Map<unknown, OpenBlock>();
+  readonly #open = new BoundedMap<unknown, OpenBlock>(MAX_BLOCKS);
   #reason: unknown = null;
   #stop: unknown = null;
   /** Its result comes in a block of its own. */
@@ -103,6 +104,7 @@ export class MessagesAnswerReader implements AnswerReader {
     const { type, id, name, thinking, signature, text } = start;
     const block = this.#place(type, getText(id), getText(name));
     const open: OpenBlock = { type, block, start, text: "", signature: "" };
+    this.#to.hold(JSON.stringify(start).length);
     this.#open.set(index, open);
     if (type === "web_search_tool_result") this.#closeSearch(start);
     this.#grow(open, { text, thinking, signature });
@@ -122,11 +124,15 @@ export class MessagesAnswerReader implements AnswerReader {
   }
 
   #grow(open: OpenBlock, { text, thinking, signature, partial_json: input }: Members): void {
-    if (typeof signature === "string") open.signature += signature;
+    if (typeof signature === "string") {
+      this.#to.hold(signature.length);
+      open.signature += signature;
+    }
     const piece = text ?? thinking ?? input;
     if (typeof piece !== "string") return;
-    if (open.block === null) open.text += piece;
-    else this.#to.delta(open.block, piece);
+    if (open.block !== null) return this.#to.delta(open.block, piece);
+    this.#to.hold(piece.length);
+    open.text += piece;
   }
 
   #closeBlock(index: unknown): void {

@@ -1,8 +1,9 @@
 // An answer of a responses upstream → blocks. Its last event repeats the whole answer; what has come before is not sent again.
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameAnswer, readFailure } from "../turn/failure.ts";
-import type { Block, BlockKind, EndReason, Sequence } from "../turn/sequence.ts";
+import { type Block, type BlockKind, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 type Event = Readonly<Record<string, unknown>>;
@@ -41,9 +42,9 @@ type ItemBlocks = { [Kind in BlockKind]?: Block } & {
 export class ResponsesAnswerReader implements AnswerReader {
   readonly #to: Sequence;
   /** By position; by id where there is none. */
-  readonly #items = new Map<unknown, ItemBlocks>();
+  readonly #items = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
   /** Calls of which nothing more is to be sent, by their ids. */
-  readonly #called = new Set<unknown>();
+  readonly #called = new BoundedMap<unknown, true>(MAX_BLOCKS);
 
   constructor(to: Sequence) {
     this.#to = to;
@@ -110,7 +111,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const call = getField(item, "call_id");
     if (blocks.isDone === true || this.#called.has(call)) return;
     blocks.isDone = true;
-    if (typeof call === "string") this.#called.add(call);
+    if (typeof call === "string") this.#called.set(call, true);
     const type = getField(item, "type");
     if (type === "message") this.#finishMessage(item, blocks);
     else if (type === "reasoning") this.#finishThought(item, blocks);

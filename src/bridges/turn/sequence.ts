@@ -2,7 +2,7 @@
 // whatever order; a listener gets one block at a time, because most clients know one open block only.
 
 import type { Seal } from "./conversation.ts";
-import type { Failure } from "./failure.ts";
+import { blameAnswer, type Failure } from "./failure.ts";
 
 /** `search`: the provider searched the web for `text`. */
 export type BlockKind = "text" | "refusal" | "reasoning" | "call" | "search";
@@ -47,6 +47,11 @@ export interface AnswerListener {
   fail(failure: Failure): void;
 }
 
+/** What an upstream invents has a bound. No real answer has so many blocks, nor is as long as the longest request. */
+export const MAX_BLOCKS = 10_000;
+const MAX_HELD_CHARACTERS = 32 * 1024 * 1024;
+const TOO_LONG = "The upstream's answer is too long to convert.";
+
 export class Sequence {
   /** Of the answer, in their order. */
   readonly blocks: Block[] = [];
@@ -59,6 +64,7 @@ export class Sequence {
   #shown = 0;
   /** Text of that block that the listener has not got yet. */
   #pending = "";
+  #held = 0;
 
   /** `name`: of the answer. Calls without an id get one that is unique in their session. */
   constructor(name: string, listener: AnswerListener | null = null) {
@@ -83,6 +89,8 @@ export class Sequence {
     const own = id === "" && kind === "call" ? `call_${this.#name}_${index}` : id;
     const block: Block = { kind, index, id: own, name, text: "", isClosed: false, seal: null, sources: [] };
     if (this.isOver) return block;
+    this.hold(index < MAX_BLOCKS ? own.length + name.length : MAX_HELD_CHARACTERS);
+    if (this.isOver) return block;
     this.blocks.push(block);
     if (index === this.#shown) this.#listener?.open(block);
     return block;
@@ -90,6 +98,7 @@ export class Sequence {
 
   delta(block: Block, piece: string): void {
     if (piece === "" || block.isClosed || this.isOver) return;
+    this.hold(piece.length);
     block.text += piece;
     if (block.index === this.#shown && this.#listener !== null) this.#pending += piece;
   }
@@ -109,6 +118,7 @@ export class Sequence {
 
   close(block: Block, seal: Seal | null = null, sources: readonly Source[] = []): void {
     if (block.isClosed || this.isOver) return;
+    if (seal !== null || sources.length > 0) this.hold(JSON.stringify([seal, sources]).length);
     block.isClosed = true;
     block.seal = seal;
     block.sources = sources;
@@ -131,6 +141,12 @@ export class Sequence {
     this.flush();
     this.failure = failure;
     if (this.hasBegun) this.#listener?.fail(failure);
+  }
+
+  /** Counts what is kept of the answer, here or by its reader. */
+  hold(length: number): void {
+    this.#held += length;
+    if (this.#held >= MAX_HELD_CHARACTERS) this.fail(blameAnswer(TOO_LONG));
   }
 
   /** Closes what can be closed for the listener, and shows it the next block. */
