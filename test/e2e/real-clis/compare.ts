@@ -97,7 +97,9 @@ function normalise(text: string): string {
     .replaceAll(/[\da-f]{24,}/g, "HASH")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
-    .replaceAll(/\bcch=\w+/g, "cch=ID");
+    .replaceAll(/\bcch=\w+/g, "cch=ID")
+    // Codex asks for its models before or after it knows this part of its name.
+    .replace(/ \(codex_exec; [\d.]+\)$/, "");
 }
 
 /** The table of docs/tools.md. */
