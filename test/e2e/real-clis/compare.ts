@@ -89,17 +89,19 @@ const OF_ANSWERS = /\[\]\.(?:id|call_id|tool_use_id|signature)$/;
 
 /** Without what differs from run to run: ids, times, and the folders of a test. */
 function normalise(text: string): string {
-  return text
-    .replaceAll(/\/[\w/.-]*gateway-test-\w+\/\w+/g, "FOLDER")
-    .replaceAll(/-[\w-]*gateway-test-\w+-\w+/g, "FOLDER")
-    .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, "UUID")
-    .replaceAll(/\b(?:ses|msg)_\w{16,}/g, "ID")
-    .replaceAll(/[\da-f]{24,}/g, "HASH")
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
-    .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
-    .replaceAll(/\bcch=\w+/g, "cch=ID")
-    // Codex asks for its models before or after it knows this part of its name.
-    .replace(/ \(codex_exec; [\d.]+\)$/, "");
+  return (
+    text
+      .replaceAll(/\/[\w/.-]*gateway-test-\w+\/\w+/g, "FOLDER")
+      .replaceAll(/-[\w-]*gateway-test-\w+-\w+/g, "FOLDER")
+      .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, "UUID")
+      .replaceAll(/\b(?:ses|msg)_\w{16,}/g, "ID")
+      .replaceAll(/[\da-f]{24,}/g, "HASH")
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
+      .replaceAll(/\b1\d{9}(?:\d{3})?(?:\.\d+)?\b/g, "TIME")
+      .replaceAll(/\bcch=\w+/g, "cch=ID")
+      // Codex asks for its models before or after it knows this part of its name.
+      .replace(/ \(codex_exec; [\d.]+\)$/, "")
+  );
 }
 
 /** The table of docs/tools.md. */
