@@ -41,6 +41,13 @@ const MAX_REWRITTEN_BYTES = 8 << 20;
 
 const APPEND_OR_CREATE = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
 
+/** What a sync found when it began. */
+interface BegunSync {
+  readonly from: number;
+  readonly size: number;
+  readonly failures: number;
+}
+
 export class AppendFile {
   #path: string;
   readonly #fd: number;
@@ -51,7 +58,12 @@ export class AppendFile {
   #lastBytes = 0;
   /** There may be bytes of a failed write after `size`. */
   #torn = false;
+  /** Syncs that run or wait. */
   #syncing = 0;
+  /** Ends with the last of them. */
+  #lastSync: Promise<unknown> = Promise.resolve();
+  /** So many syncs have failed. */
+  #failures = 0;
   /** What is before it is on the disk, as far as anybody knows. */
   #synced: number;
   /** The last sync has failed, or whoever had the file open before was killed and may have known of one that failed. */
@@ -116,33 +128,62 @@ export class AppendFile {
     this.#repair();
   }
 
-  /** Everything written before the call is on the disk when this resolves. */
-  sync(): Promise<void> {
+  /** Everything written before the call is on the disk when this resolves. One at a time: of two, the system reports a
+   *  failure to one only, and the other seems to have succeeded. */
+  async sync(): Promise<void> {
+    this.#syncing += 1;
+    const own = this.#lastSync.then(() => this.#syncOnce());
+    this.#lastSync = own.catch(() => {});
+    try {
+      await own;
+    } finally {
+      this.#syncing -= 1;
+      if (this.#closed && this.#syncing === 0) closeSync(this.#fd);
+    }
+  }
+
+  #syncOnce(): Promise<void> {
+    this.#rewrite();
+    const begun = this.#beginSync();
     return new Promise((resolve, reject) => {
-      this.#rewrite();
-      const size = this.#size;
-      this.#syncing += 1;
       fdatasync(this.#fd, (error) => {
-        this.#syncing -= 1;
-        this.#noteSync(size, error);
-        if (this.#closed && this.#syncing === 0) closeSync(this.#fd);
+        if (error) this.#noteFailure(begun);
         if (error) reject(error);
-        else resolve();
+        else if (this.#noteSync(begun)) resolve();
+        else reject(new Error("another sync failed while this one ran"));
       });
     });
   }
 
   syncNow(): void {
     this.#rewrite();
-    const size = this.#size;
-    this.#hasFailed = true;
-    fdatasyncSync(this.#fd);
-    this.#noteSync(size, null);
+    const begun = this.#beginSync();
+    try {
+      fdatasyncSync(this.#fd);
+    } catch (error) {
+      this.#noteFailure(begun);
+      throw error;
+    }
+    this.#noteSync(begun);
   }
 
-  #noteSync(size: number, error: unknown): void {
-    this.#hasFailed = error !== null && error !== undefined;
-    if (!this.#hasFailed) this.#synced = Math.max(this.#synced, size);
+  #beginSync(): BegunSync {
+    return { from: this.#synced, size: this.#size, failures: this.#failures };
+  }
+
+  #noteFailure({ from }: BegunSync): void {
+    this.#failures += 1;
+    this.#hasFailed = true;
+    // `syncNow` may have succeeded meanwhile, with pages that this failure had made clean.
+    this.#synced = Math.min(this.#synced, from);
+  }
+
+  /** False: it proves nothing, because another one has failed since it began. */
+  #noteSync({ size, failures }: BegunSync): boolean {
+    if (failures !== this.#failures) return false;
+    this.#hasFailed = false;
+    this.#synced = Math.max(this.#synced, size);
+    return true;
   }
 
   /** After a failed sync, Linux takes the pages for written, and a later sync that succeeds does not bring them to the disk.

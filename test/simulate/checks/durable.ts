@@ -11,9 +11,11 @@ const MARGIN_US = 10_000;
 
 /** `there`: the ids of the lines that are in the ledger. */
 export function checkDurable(world: World, there: ReadonlySet<string>): void {
-  for (const written of world.written) {
+  // After a failed write, its bytes are removed, and its lines are written again.
+  const last = new Map(world.written.map((each) => [each.id, each]));
+  for (const written of last.values()) {
     const { id, at, number, inode } = written;
-    // After a failed write, its bytes are removed. The repricing reports the failure, and the next one corrects again.
+    // The repricing reports the failure, and the next one corrects again.
     const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
     if (there.has(id) || isTakenBack || isAtRisk(world, written)) continue;
     const removed = world.removed.some((each) => each.inode === inode);
