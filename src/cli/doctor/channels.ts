@@ -116,9 +116,11 @@ const REMEDIES: Partial<Record<FaultKind, string>> = {
 function explainFault(channel: Channel, error: unknown): Finding {
   const kind = error instanceof UpstreamFault ? error.kind : null;
   const proxy = channel.proxy === null ? "" : ` (through ${channel.proxy.host})`;
+  const { hostname, origin } = channel.baseUrl;
+  const check = isLoopback(hostname) ? "start the program that serves there, or check" : "check the network,";
   const fix =
     (kind !== null && REMEDIES[kind]) ||
-    `check the network, channels.${channel.name}.base_url and the proxy: curl -I ${channel.baseUrl.origin}`;
+    `${check} channels.${channel.name}.base_url and the proxy: curl -I ${origin}`;
   const text = redactText(getErrorMessage(error), channel);
   return bad(`channel ${channel.name}`, `cannot be reached${proxy}: ${text}`, fix);
 }

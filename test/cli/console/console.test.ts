@@ -416,7 +416,7 @@ describe("the config is changed from the menus", () => {
     };
     await open(0, "Change a setting");
     await screen.shows("● base_url");
-    await pick(screen, 1, "priority");
+    await pick(screen, 2, "priority");
     await screen.shows("New value of priority");
     screen.press(`3${KEYS.enter}`);
     await screen.shows('Changed the channel "spare": priority 3.');

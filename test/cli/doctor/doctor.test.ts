@@ -103,7 +103,7 @@ describe("a channel", () => {
     const found = await find("http://127.0.0.1:9");
     expect(found).toMatchObject({ state: "wrong", status: 1 });
     expect(found.detail).toContain("127.0.0.1:9");
-    expect(found.mend).toContain("channels.main.base_url");
+    expect(found.mend).toContain("start the program that serves there, or check channels.main.base_url");
   });
 
   const answers: ReadonlyArray<readonly [status: number, body: string, state: string, detail: string]> = [

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 /** The lines of src that a short JSON request runs. What raises this says why in its commit. */
-const MAX_LINES = 2830;
+const MAX_LINES = 2850;
 
 const PROGRAM = join(import.meta.dir, "request-path-requests.ts");
 const ON_PATH = /src[\\/](?:lib|billing|dialects|gateway)[\\/]/;
