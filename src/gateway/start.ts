@@ -180,11 +180,11 @@ function createFinishQueue(gateway: () => Gateway): FinishQueue<Request> {
   });
 }
 
-/** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
 function hasConversions({ groups }: Catalog): boolean {
   return groups.values().some(({ convert }) => convert);
 }
 
+/** A changed config may have a lower limit, and the last gateway may have ended before it could warn. */
 function checkLimits({ alerts, catalog, ledger, now }: Gateway): void {
   alerts.check(listLimitUses(catalog.keys.values(), ledger, now()));
 }

@@ -11,7 +11,14 @@ import type { Source } from "../ledger/reader.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
 import { IndexFollower } from "./follow.ts";
 import { IndexPart, type LedgerIndex } from "./ledger-index.ts";
-import { fitsLedger, measureUnread, NOTHING_READ, type Progress, readProgress } from "./progress.ts";
+import {
+  fitsLedger,
+  measureUnread,
+  NOTHING_READ,
+  type Progress,
+  readProgress,
+  reportLongReading,
+} from "./progress.ts";
 import { type IndexDatabase, openInMemory, SCHEMA } from "./schema.ts";
 
 /** SQLite's own files beside the index. */
@@ -20,9 +27,6 @@ export const INDEX_TAILS = ["", "-wal", "-shm", "-journal"];
 export function nameIndex(path: string): string {
   return `${path}.index`;
 }
-
-/** More than this takes longer than a moment. */
-const LONG_BYTES = 64 << 20;
 
 /** `report` gets a line for people when the index cannot be used, and when reading takes long. */
 export function openIndex(path: string, report: (text: string) => void): LedgerIndex {
@@ -35,8 +39,7 @@ export function openIndex(path: string, report: (text: string) => void): LedgerI
   const progress = file?.progress ?? NOTHING_READ;
   const unread = measureUnread(progress, held.sources);
   if (unread === 0 && file !== null) return file;
-  if (unread > LONG_BYTES)
-    report(`Reading ${Math.round(unread / 1e6)} MB of the ledger that its index lacks.`);
+  reportLongReading(unread, report);
   const rest = openInMemory();
   const follower = new IndexFollower(rest, progress);
   follower.advance(held.sources);

@@ -49,3 +49,11 @@ export function measureUnread({ files }: Progress, sources: readonly Source[]): 
     return sum + Math.max(0, size - (files[index]?.offset ?? 0));
   }, 0);
 }
+
+/** More than this takes longer than a moment. */
+const LONG_BYTES = 64 << 20;
+
+/** `report` gets a line for people, who wait for a start or a command meanwhile. */
+export function reportLongReading(bytes: number, report: (text: string) => void): void {
+  if (bytes > LONG_BYTES) report(`Reading ${Math.round(bytes / 1e6)} MB of the ledger that its index lacks.`);
+}

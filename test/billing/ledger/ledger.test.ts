@@ -19,6 +19,7 @@ import type { Ledger } from "../../../src/billing/ledger/ledger.ts";
 import { createZone, UTC, type Zone } from "../../../src/lib/text/zone.ts";
 import { readRows } from "../../../src/billing/ledger/row.ts";
 import { entryOf } from "../../../src/billing/ledger/sums/entry.ts";
+import { openIndex } from "../../../src/billing/index/open.ts";
 import { readSums, Sums } from "../../../src/billing/ledger/sums/sums.ts";
 import { nextTurn } from "../../../src/lib/time/next-turn.ts";
 import { openLedger } from "../../../src/billing/ledger/ledger.ts";
@@ -910,6 +911,24 @@ test("sums that are read while the ledger is rotated have each line once", async
   sums.addFiles(held.sources);
   expect(formatUsd(sums.spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("21");
   expect(formatUsd(addUp(path, UTC).spentOf({ kind: "key", name: "laptop" }, "total", 0))).toBe("321");
+});
+
+test("a start and a command say that they read much of a ledger, and are silent about little", () => {
+  const path = newLedgerPath();
+  const lines = `${"x".repeat(1e6)}\n`;
+  writeFileSync(path, lines.repeat(60));
+  const said: string[] = [];
+  const report = (text: string): unknown => said.push(text);
+  const read = (): void => {
+    readSums(path, { now: 0, report });
+    openIndex(path, report)[Symbol.dispose]();
+  };
+  read();
+  expect(said).toEqual([]);
+  appendFileSync(path, lines.repeat(10));
+  read();
+  const line = "Reading 70 MB of the ledger that its index lacks.";
+  expect(said).toEqual([line, line]);
 });
 
 function addUp(path: string, zone: Zone): Sums {

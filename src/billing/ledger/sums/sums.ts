@@ -10,7 +10,7 @@ import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { listGroups, listLastTimes } from "../../index/groups.ts";
 import { type LedgerIndex, listMarks } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
-import { NOTHING_READ, type Progress } from "../../index/progress.ts";
+import { measureUnread, NOTHING_READ, type Progress, reportLongReading } from "../../index/progress.ts";
 import { listSessionSums } from "../../index/sessions.ts";
 import type { Traits } from "../../index/traits.ts";
 import { type MarkDraft, markSchema, noteMark } from "../start/mark.ts";
@@ -225,12 +225,16 @@ interface StartOptions {
 export function readSums(path: string, { zone, now, report }: StartOptions): StartSums {
   using held = holdLedgerFiles(path);
   const note = (text: string): void => report(text, "note");
+  const addRest = (sums: Sums, progress: Progress): void => {
+    reportLongReading(measureUnread(progress, held.sources), note);
+    sums.addFiles(held.sources, progress);
+  };
   try {
     using index = openIndexFile(path, held.sources, note);
     const indexed = new Sums(zone);
     if (index !== null) {
       indexed.addIndex(index, now);
-      indexed.addFiles(held.sources, index.progress);
+      addRest(indexed, index.progress);
       return { sums: indexed, indexedLines: index.progress.lines };
     }
   } catch (error) {
@@ -238,7 +242,7 @@ export function readSums(path: string, { zone, now, report }: StartOptions): Sta
     note(`${getErrorMessage(error)}. The ledger itself is read.`);
   }
   const sums = new Sums(zone);
-  sums.addFiles(held.sources);
+  addRest(sums, NOTHING_READ);
   return { sums, indexedLines: null };
 }
 
