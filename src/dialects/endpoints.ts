@@ -155,8 +155,7 @@ export function buildTable(relayPrefix: string, vendor: string): EndpointTable {
   const relayPath = `/${relayPrefix}`;
   const exact = new Map<string, Map<string, PathRow>>();
   const add = (method: string, path: string, row: PathRow): void => {
-    const rows = exact.get(path) ?? new Map<string, PathRow>();
-    exact.set(path, rows.set(method, row));
+    exact.getOrInsertComputed(path, () => new Map()).set(method, row);
   };
   const served = PLATFORMS.flatMap((platform) =>
     formRows(readPathPrefix(platform, relayPrefix), LINES[platform]),

@@ -89,8 +89,7 @@ export function listWork({ parts }: LedgerIndex, query: LatencyQuery): { traits:
   for (const part of parts)
     for (const { traits, hours } of sumWork(part, query)) {
       const name = JSON.stringify(traits);
-      const known = byName.get(name) ?? { traits, hours: new Map<number, number>() };
-      byName.set(name, known);
+      const known = byName.getOrInsertComputed(name, () => ({ traits, hours: new Map() }));
       for (const [hour, slots] of hours) known.hours.set(hour, (known.hours.get(hour) ?? 0) | slots);
     }
   return Array.from(byName.values(), ({ traits, hours }) => ({

@@ -183,8 +183,7 @@ export function listRequests(
     if (found.length >= most) break;
     if (skip >= requests) skip -= requests;
     else {
-      const among = rowsOf.get(part) ?? describeRows(part, query);
-      rowsOf.set(part, among);
+      const among = rowsOf.getOrInsertComputed(part, () => describeRows(part, query));
       found.push(...listHour(part, among, { hour, skip, most: most - found.length }));
       skip = 0;
     }

@@ -49,8 +49,8 @@ export class SessionChanges {
   add(entry: Entry, line: number, database: IndexDatabase): void {
     const { session, usage } = entry;
     if (session === undefined) return;
-    const change = this.#changes.get(session) ?? { sum: readSum(session, database), line: 0 };
-    this.#changes.set(session, change);
+    const open = (): Change => ({ sum: readSum(session, database), line: 0 });
+    const change = this.#changes.getOrInsertComputed(session, open);
     addEntry(change.sum, entry);
     // A correction does not use the session.
     if (usage !== null) change.line = line;

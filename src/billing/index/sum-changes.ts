@@ -76,8 +76,7 @@ export class SumChanges {
   }
 
   #addShare({ root, sender, trait, line, time, numbers }: Change): void {
-    const own = this.#shares.get(sender) ?? new Map<number, Share>();
-    this.#shares.set(sender, own);
+    const own = this.#shares.getOrInsertComputed(sender, () => new Map<number, Share>());
     const share = own.get(trait);
     if (share === undefined) {
       own.set(trait, {
@@ -113,11 +112,7 @@ export class SumChanges {
 }
 
 function openSpan(spans: Map<number, SpanChange>, start: number): SpanChange {
-  const known = spans.get(start);
-  if (known !== undefined) return known;
-  const span: SpanChange = { cells: new Map(), latencies: new Map() };
-  spans.set(start, span);
-  return span;
+  return spans.getOrInsertComputed(start, () => ({ cells: new Map(), latencies: new Map() }));
 }
 
 function addUp(shorter: ReadonlyMap<number, SpanChange>, hours: number): ReadonlyMap<number, SpanChange> {

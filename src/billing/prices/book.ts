@@ -82,13 +82,8 @@ function openLazily(read: () => string): PriceBook {
     return (opened = { text, head: parseJson(text.slice(0, text.indexOf("\n"))) });
   };
   const lists = new Map<string, ProviderList>();
-  const listOfProvider = (provider: string): ProviderList => {
-    const known = lists.get(provider);
-    if (known !== undefined) return known;
-    const list = readProvider(open(), provider);
-    lists.set(provider, list);
-    return list;
-  };
+  const listOfProvider = (provider: string): ProviderList =>
+    lists.getOrInsertComputed(provider, () => readProvider(open(), provider));
   return {
     get date() {
       return String(getField(open().head, "date"));

@@ -90,8 +90,8 @@ function sumMisses(misses: readonly MissedRequest[], only: ReportQuery["only"]):
     const { channel, model, tool, label } = miss.traits;
     const session = miss.sender.session === "" ? null : miss.sender.session;
     const name = JSON.stringify([session, label, tool, channel, model]);
-    const group = groups.get(name) ?? { session, tool, label, model, channel, causes: new Map() };
-    groups.set(name, group);
+    const open = (): MissGroup => ({ session, tool, label, model, channel, causes: new Map() });
+    const group = groups.getOrInsertComputed(name, open);
     addCause(group.causes, nameCause(cache), readTotals(cache));
   }
   return Array.from(groups.values(), ({ causes, ...group }) => {

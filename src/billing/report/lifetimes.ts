@@ -113,11 +113,8 @@ function readComparable({ line: text }: Row): Line | null {
 function openGroup(groups: Map<string, Group>, { client }: Line): Group {
   const [tool, label] = [client?.tool ?? null, client?.label ?? null];
   const name = JSON.stringify([tool, label]);
-  const known = groups.get(name);
-  if (known !== undefined) return known;
-  const group = { tool, label, totals: openTotals(), written: { cache_write_5m: 0, cache_write_1h: 0 } };
-  groups.set(name, group);
-  return group;
+  const written = { cache_write_5m: 0, cache_write_1h: 0 };
+  return groups.getOrInsertComputed(name, () => ({ tool, label, totals: openTotals(), written }));
 }
 
 function describeGroup({ written, ...group }: Group): LifetimeRow {

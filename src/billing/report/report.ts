@@ -201,13 +201,11 @@ class NestedRows<T extends WithCharge> {
 
   totalsOf(names: readonly string[]): T {
     const name = names[this.#depth] ?? "";
-    let found = this.#rows.get(name);
-    if (found === undefined) {
+    const found = this.#rows.getOrInsertComputed(name, () => {
       const isLast = this.#depth >= names.length - 1;
       const inner = isLast ? null : new NestedRows(this.#open, this.#depth + 1);
-      found = { row: { names, totals: this.#open() }, inner };
-      this.#rows.set(name, found);
-    }
+      return { row: { names, totals: this.#open() }, inner };
+    });
     return found.inner === null ? found.row.totals : found.inner.totalsOf(names);
   }
 

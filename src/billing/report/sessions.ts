@@ -156,11 +156,8 @@ function noteLatest(totals: SessionTotals, group: Group): void {
 }
 
 function openAgent({ agents }: SessionTotals, name: string): AgentTotals {
-  const known = agents.get(name);
-  if (known !== undefined) return known;
-  const agent: AgentTotals = { ...openTotals(), parent: null, model: "", latest: null, misses: [] };
-  agents.set(name, agent);
-  return agent;
+  const open = (): AgentTotals => ({ ...openTotals(), parent: null, model: "", latest: null, misses: [] });
+  return agents.getOrInsertComputed(name, open);
 }
 
 /** For scripts and for the console's page. */

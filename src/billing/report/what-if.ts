@@ -169,8 +169,7 @@ function priceOtherwise(
 
 function leaveOut(known: Map<string, LeftOut>, model: string, { because, charge }: NoComparison): void {
   const id = `${model}\n${because}`;
-  const entry = known.get(id) ?? { model, because, requests: 0, charge: ZERO_USD };
-  known.set(id, entry);
+  const entry = known.getOrInsertComputed(id, () => ({ model, because, requests: 0, charge: ZERO_USD }));
   entry.requests += 1;
   if (charge !== null) entry.charge = addUsd(entry.charge, parseUsd(charge));
 }

@@ -33,8 +33,8 @@ export class IndexSums {
     const row = rowOf(line);
     if (row === null || row.line["mark"] !== undefined) return;
     const name = JSON.stringify([row.key, row.model]);
-    const sum = this.#sums.get(name) ?? { requests: 0, official: ZERO_DECIMAL, charge: ZERO_USD };
-    this.#sums.set(name, sum);
+    const open = (): Sum => ({ requests: 0, official: ZERO_DECIMAL, charge: ZERO_USD });
+    const sum = this.#sums.getOrInsertComputed(name, open);
     if (row.was === null) sum.requests += 1;
     const official = addDecimals(sum.official, row.official ?? ZERO_DECIMAL);
     sum.official = subtractDecimals(official, row.was?.official ?? ZERO_DECIMAL);

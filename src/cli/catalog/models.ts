@@ -83,11 +83,7 @@ function askEachChannelOnce(lists: ModelLists): ChannelLists {
   return {
     problems,
     lists: {
-      ofChannel: (channel) => {
-        const list = pending.get(channel.name) ?? ask(channel);
-        pending.set(channel.name, list);
-        return list;
-      },
+      ofChannel: (channel) => pending.getOrInsertComputed(channel.name, () => ask(channel)),
     },
   };
 }

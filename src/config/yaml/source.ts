@@ -228,11 +228,7 @@ interface FoundNode {
 /** Finds the offset of what a path names. Each map is indexed once: there may be as many problems as names. */
 function openFinder(document: Document.Parsed): (path: Path, part: "key" | "value") => number {
   const indexes = new Map<YAMLMap, Map<string, FoundNode>>();
-  const indexOf = (map: YAMLMap): Map<string, FoundNode> => {
-    const index = indexes.get(map) ?? indexNames(map);
-    indexes.set(map, index);
-    return index;
-  };
+  const indexOf = (map: YAMLMap): Map<string, FoundNode> => indexes.getOrInsertComputed(map, indexNames);
   const stepInto = (node: unknown, step: PropertyKey): FoundNode | null => {
     if (isMap(node)) return indexOf(node).get(String(step)) ?? null;
     const item = isSeq(node) ? node.items[Number(step)] : undefined;

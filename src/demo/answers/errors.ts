@@ -1,7 +1,7 @@
-// Errors in the words of each platform: a body for a status, and the events that end a broken stream.
+// Errors in the words of each platform: a body for a status.
 
 import { answerJson, replaceFields, type Answer } from "./answer.ts";
-import { writeNamedEvent, type FamilyName } from "./family.ts";
+import type { FamilyName } from "./family.ts";
 import type { Json } from "../json.ts";
 
 interface Wording {
@@ -90,7 +90,7 @@ export function answerError(family: FamilyName, status: number, text?: string): 
   return replaceFields(answer, [["retry-after", "1"]]);
 }
 
-function writeError(family: FamilyName, status: number, text?: string): Json {
+export function writeError(family: FamilyName, status: number, text?: string): Json {
   const { messages, openai, content, text: usual } = WORDINGS[status] ?? UNKNOWN;
   const message = text ?? usual;
   if (family === "messages") {
@@ -103,29 +103,3 @@ function writeError(family: FamilyName, status: number, text?: string): Json {
 }
 
 const RETRY = { details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "1s" }] };
-
-/** The events that end a broken stream of this family. */
-export function writeErrorEvents(family: FamilyName): readonly string[] {
-  return BREAKS[family];
-}
-
-const BREAKS: Readonly<Record<FamilyName, readonly string[]>> = {
-  messages: [writeNamedEvent({ type: "error", ...writeError("messages", 529) })],
-  chat: [`data: ${JSON.stringify(writeError("chat", 503))}\n\n`],
-  content: [JSON.stringify(writeError("content", 503))],
-  responses: [
-    writeNamedEvent({ type: "error", sequence_number: 1000, ...writeError("responses", 503) }),
-    writeNamedEvent({
-      type: "response.failed",
-      sequence_number: 1001,
-      response: {
-        id: "resp_demo",
-        object: "response",
-        status: "failed",
-        error: { code: "server_error", message: "The model failed." },
-        output: [],
-        usage: null,
-      },
-    }),
-  ],
-};

@@ -132,9 +132,7 @@ class CallReader {
   }
 
   #noteCall(call: object, id: unknown): void {
-    const known = this.#open.get(id);
-    if (known === undefined) this.#open.set(id, [call]);
-    else known.push(call);
+    this.#open.getOrInsertComputed(id, () => []).push(call);
   }
 
   #noteResult(result: object, id: unknown): void {

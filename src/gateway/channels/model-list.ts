@@ -95,9 +95,8 @@ export function createModelLists(client: Client): KnownLists {
     ofChannel(channel, dialect = dialectOf(channel.platform)) {
       const source = { channel, dialect, isWhole: dialect === dialectOf(channel.platform) };
       const id = identifyList(source);
-      const pending = pendingLists.get(id) ?? fetchOrRecall(source).finally(() => pendingLists.delete(id));
-      pendingLists.set(id, pending);
-      return pending;
+      const fetch = () => fetchOrRecall(source).finally(() => pendingLists.delete(id));
+      return pendingLists.getOrInsertComputed(id, fetch);
     },
     learn({ defaultModel, channels }) {
       if (defaultModel === null) return null;
@@ -246,9 +245,7 @@ export async function listGroup(
   const merged = new Map<string, ServedModel>();
   group.channels.forEach((channel, index) => {
     for (const entry of servedBy(channel, lists[index]?.models ?? [])) {
-      const known = merged.get(entry.id);
-      if (known === undefined) merged.set(entry.id, { entry, channels: [channel.name] });
-      else known.channels.push(channel.name);
+      merged.getOrInsertComputed(entry.id, () => ({ entry, channels: [] })).channels.push(channel.name);
     }
   });
   if (merged.size === 0 && lists.some((list) => list.problem !== null)) throw explainNothing(group, lists);

@@ -5,7 +5,8 @@ import { gzipSync } from "node:zlib";
 import { encode, replaceFields, type Answer } from "../../../src/demo/answers/answer.ts";
 import { isObject, parseJson } from "../../../src/lib/json/json.ts";
 import type { Json } from "../../../src/demo/json.ts";
-import { writeErrorEvents } from "../../../src/demo/answers/errors.ts";
+import { writeError } from "../../../src/demo/answers/errors.ts";
+import { type FamilyName, writeNamedEvent } from "../../../src/demo/answers/family.ts";
 import { type Fault, readFault } from "../../../src/demo/control.ts";
 import {
   countBytes,
@@ -19,6 +20,28 @@ import {
 const HUGE_BYTES = 64 * 1024 * 1024;
 const HUGE_PIECE = 64 * 1024;
 
+/** The events that end a broken stream of each family. */
+const BREAKS: Readonly<Record<FamilyName, readonly string[]>> = {
+  messages: [writeNamedEvent({ type: "error", ...writeError("messages", 529) })],
+  chat: [`data: ${JSON.stringify(writeError("chat", 503))}\n\n`],
+  content: [JSON.stringify(writeError("content", 503))],
+  responses: [
+    writeNamedEvent({ type: "error", sequence_number: 1000, ...writeError("responses", 503) }),
+    writeNamedEvent({
+      type: "response.failed",
+      sequence_number: 1001,
+      response: {
+        id: "resp_demo",
+        object: "response",
+        status: "failed",
+        error: { code: "server_error", message: "The model failed." },
+        output: [],
+        usage: null,
+      },
+    }),
+  ],
+};
+
 /** Faults of the answer. The HTTP framing is correct. */
 const ANSWER_FAULTS = {
   html: (answer) => ({
@@ -30,10 +53,10 @@ const ANSWER_FAULTS = {
   "not-json": (answer) => ({ ...answer, framing: "length", pieces: [encode("{ this is not JSON")] }),
   empty: (answer) => ({ ...answer, pieces: [] }),
   /** Status 200, but the first event is an error. */
-  "error-first": (answer) => ({ ...answer, pieces: writeErrorEvents(answer.family).map(encode) }),
+  "error-first": (answer) => ({ ...answer, pieces: BREAKS[answer.family].map(encode) }),
   "error-event": (answer) => ({
     ...answer,
-    pieces: [...answer.pieces.slice(0, half(answer.pieces)), ...writeErrorEvents(answer.family).map(encode)],
+    pieces: [...answer.pieces.slice(0, half(answer.pieces)), ...BREAKS[answer.family].map(encode)],
   }),
   /** A clean end after half of the answer. */
   truncated: (answer) => ({ ...answer, pieces: answer.pieces.slice(0, half(answer.pieces)) }),

@@ -130,8 +130,7 @@ class ContextSums {
     const cost = priceUsage(usage, line);
     if (kind === "call" || kind === "result") this.#called.add(name);
     const id = `${kind}\n${name}`;
-    const known = this.#totals.get(id) ?? openTotals(kind, name);
-    this.#totals.set(id, known);
+    const known = this.#totals.getOrInsertComputed(id, () => openTotals(kind, name));
     if (!this.#marks.has(mark)) known.parts += 1;
     this.#marks.add(mark);
     known.sent += 1;
@@ -248,8 +247,7 @@ export function groupParts(parts: readonly PartTotals[]): PartGroup[] {
   const groups = new Map<string, PartGroup>();
   for (const part of parts) {
     const what = nameRow(part);
-    const known = groups.get(what) ?? { what, sent: 0, tokens: 0, ...openCost() };
-    groups.set(what, known);
+    const known = groups.getOrInsertComputed(what, () => ({ what, sent: 0, tokens: 0, ...openCost() }));
     known.sent += part.sent;
     known.tokens += part.tokens;
     addCost(known, part);

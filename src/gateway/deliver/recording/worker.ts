@@ -43,8 +43,8 @@ function follow(next: Settings): void {
 
 async function record({ name, own, coding, line, request, response }: Job): Promise<void> {
   if (settings === null || cleaner === null) throw new Error("nothing says where recordings are");
-  const writer = writers.get(name) ?? new RecordingWriter(settings.root, name, settings.maxBytes);
-  writers.set(name, writer);
+  const { root, maxBytes } = settings;
+  const writer = writers.getOrInsertComputed(name, () => new RecordingWriter(root, name, maxBytes));
   // What cannot be read may hold a secret.
   const plain =
     coding === undefined ? request : await decodeBody(request, coding, MAX_DECODED_BYTES).catch(() => null);

@@ -292,10 +292,8 @@ const contexts = new Map<string, unknown>();
  *  a context that the runtime's `connect` accepts although its types do not say so. Loaded late, because node:tls takes
  *  20 ms. */
 function trustAlso(ca: string): unknown {
-  const known = contexts.get(ca);
-  if (known !== undefined) return known;
-  const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
-  const context: unknown = createSecureContext({ ca: [...getCACertificates("default"), ca] }).context;
-  contexts.set(ca, context);
-  return context;
+  return contexts.getOrInsertComputed(ca, () => {
+    const { createSecureContext, getCACertificates } = process.getBuiltinModule("node:tls");
+    return createSecureContext({ ca: [...getCACertificates("default"), ca] }).context;
+  });
 }
