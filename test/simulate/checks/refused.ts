@@ -59,7 +59,7 @@ function checkTried(world: World, send: Send, text: string): void {
   const others = world.sends.filter(({ client }) => platformOf(client.dialect) === platform);
   const since = send.at - plan.drainMs * 1000 - SECOND / 2;
   // Requests that wait behind one on the same connection hide that its client has left (docs/failures.md).
-  const mayRun = (other: Send): boolean => other.client.pipelined === true || other.endedAt >= since;
+  const mayRun = (other: Send): boolean => other.client.pipelined || other.endedAt >= since;
   if (others.some((other) => other !== send && other.at <= send.endedAt && mayRun(other))) return;
   world.accuse(
     "refused",
