@@ -145,10 +145,10 @@ export class Classes {
 
 /** Another name for other traits. Clients choose some of the texts, so their lengths are in it. */
 function nameTraits(traits: Traits): string {
-  const { type, key, group, channel, model, answeredBy, tool, label, inferred, isNamed, ...more } = traits;
+  const { key, group, channel, model, answeredBy, tool, label } = traits;
   const sizes = `${key.length},${group.length},${channel.length},${model.length},${answeredBy.length},${tool?.length},${label?.length}`;
   const names = `${key}${group}${channel}${model}${answeredBy}${tool}${label}`;
-  const { basis, outcome, kinds, paidBy } = more;
+  const { type, inferred, isNamed, basis, outcome, kinds, paidBy } = traits;
   return `${sizes} ${names} ${type} ${inferred} ${isNamed} ${basis} ${outcome} ${kinds.join()} ${paidBy}`;
 }
 
