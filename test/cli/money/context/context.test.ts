@@ -1,6 +1,11 @@
 // `gateway context`: what the prompts of a session cost, whoever paid them.
 
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { keyOf, makeConfig, startGateway } from "../../../harness/gateway.ts";
+import { makeTempFolder } from "../../../harness/temp.ts";
+import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
+import { nameFolder } from "../../../../src/billing/report/context/file.ts";
 import type { Piece } from "../../../../src/dialects/prompt/pieces.ts";
 import { createContextNotes } from "../../../../src/gateway/observe/context.ts";
 import { draftOf } from "../../../billing/ledger/ledger-samples.ts";
@@ -53,3 +58,26 @@ test("context servers shows what the tools of each server cost, whoever paid", a
     "git             1       0         1     200    0.000600   0.000300",
   ]);
 });
+
+test.each(["on", "off"])(
+  "with `context: %s` in the config, notes of prompts are kept or not",
+  async (context) => {
+    const upstream = startDemoUpstream({ platform: "messages" });
+    using folder = makeTempFolder();
+    const gateway = await startGateway({ config: makeConfig(upstream, { context }), folder });
+    const headers = {
+      "x-api-key": keyOf("messages"),
+      "content-type": "application/json",
+      "x-session-id": "s-1",
+    };
+    const body = JSON.stringify({
+      model: "claude-haiku-4-5",
+      max_tokens: 9,
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    expect((await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body })).status).toBe(200);
+    await gateway.stop();
+    expect(existsSync(nameFolder(folder.join("ledger.jsonl")))).toBe(context === "on");
+    upstream.stop();
+  },
+);
