@@ -174,9 +174,9 @@ const POWERFUL = `channels:
   b: { platform: messages, base_url: "http://127.0.0.1:9", credential: client, price_provider: openai, bill: reported }
 groups:
   claude: { platform: messages, channels: [a], multiplier: 0.001 }
-  plan: { platform: messages, channels: [b] }
+  plan: { platform: messages, channels: [b], other_paths: forward }
 keys:
-  - { name: limited, group: claude, secret: sk-limited-by-a-stranger, limits: { usd_per_day: 1 } }
+  - { name: limited, group: claude, secret: sk-limited-by-a-stranger, limits: { usd_per_day: 1, unpriced: allow } }
   - { name: theirs, group: claude, secret: sk-known-to-a-stranger }
 prices: { claude-opus-4-8: { input: 0 } }
 console: always
@@ -194,6 +194,8 @@ const POWERS: Readonly<Record<string, string>> = {
   allowed_hosts: "answers under these host names: evil.example",
   console: "serves the console's page to other machines",
   ca: "trusts the certificates of these files: a: ca.pem",
+  other_paths: "sends paths upstream that the gateway neither knows nor prices: plan",
+  unpriced: "lets models without a price pass limits in USD: limited",
   keys: "has keys, whose secrets the author of the file may know: limited, theirs",
   unlimited: "has keys without a limit in USD: theirs",
   prices: "sets prices: claude-opus-4-8 (input 0)",
@@ -216,6 +218,8 @@ function readPowers(): Record<string, boolean> {
     allowed_hosts: allowedHosts.length > 0,
     console: console === "always",
     ca: a?.ca !== null,
+    other_paths: groups.get("plan")?.otherPaths !== null,
+    unpriced: keys.get("limited")?.limits.allowUnpriced === true,
     keys: keys.has("limited"),
     unlimited: keys.has("theirs"),
     prices: prices.size > 0,
@@ -252,7 +256,7 @@ describe("the powers of a config", () => {
 
   test.each(Object.keys(POWERS))("init --adopt --accept %s keeps that one only", async (name) => {
     writePowerful();
-    const accepted = name === "unlimited" ? ["keys", "unlimited"] : [name];
+    const accepted = ["unlimited", "unpriced"].includes(name) ? ["keys", name] : [name];
     const words = [
       "init",
       "--adopt",

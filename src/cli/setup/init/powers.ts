@@ -37,6 +37,8 @@ export function listPowers(tree: unknown, catalog: Catalog, ledger: string | nul
       ? []
       : [removal("listen.host", `listens on ${listen.host}: other machines reach it`, [["listen", "host"]])]),
     ...describeEntries(tree, CA),
+    ...describeEntries(tree, OTHER_PATHS),
+    ...describeUnpriced(catalog),
     ...describeKeys(catalog),
     ...describeRecorded(catalog),
     ...describePrices(catalog),
@@ -80,6 +82,12 @@ const CA: Setting = {
   what: "trusts the certificates of these files",
   plain: "",
 };
+const OTHER_PATHS: Setting = {
+  section: "groups",
+  name: "other_paths",
+  what: "sends paths upstream that the gateway neither knows nor prices",
+  plain: "",
+};
 const PRICING: readonly Setting[] = [
   {
     section: "channels",
@@ -94,12 +102,13 @@ const PRICING: readonly Setting[] = [
 
 function describeEntries(tree: unknown, { section, name: setting, what, plain }: Setting): Power[] {
   const entries = Object.entries(getField(tree, section) ?? {}).flatMap(([name, entry]) => {
-    const value = getField(entry, setting);
+    const written = getField(entry, setting);
+    const value = Array.isArray(written) ? written.join(" ") : written;
     return typeof value === "string" && value !== plain ? [{ name, value }] : [];
   });
   if (entries.length === 0) return [];
   const texts = entries.map(({ name, value }) =>
-    ["true", "reported"].includes(value) ? name : `${name}: ${value}`,
+    ["true", "reported", "forward"].includes(value) ? name : `${name}: ${value}`,
   );
   const paths = entries.map(({ name }) => [section, name, setting]);
   return [removal(setting, `${what}: ${texts.join(", ")}`, paths)];
@@ -127,6 +136,18 @@ function describeRecorded({ keys }: Catalog): Power[] {
   const names = recorded.map(({ name }) => name).join(", ");
   const paths = recorded.map((key) => ["keys", all.indexOf(key), "record"]);
   return [removal("record", `writes the requests of these keys and their answers to files: ${names}`, paths)];
+}
+
+/** Limits in USD that a model without a price passes. */
+function describeUnpriced({ keys, groups }: Catalog): Power[] {
+  const owners = [
+    ...Array.from(groups.values(), ({ name, limits }) => ({ name, limits, path: ["groups", name] })),
+    ...Array.from(keys.values(), ({ name, limits }, index) => ({ name, limits, path: ["keys", index] })),
+  ].filter(({ limits }) => limits.allowUnpriced);
+  if (owners.length === 0) return [];
+  const text = `lets models without a price pass limits in USD: ${owners.map(({ name }) => name).join(", ")}`;
+  const paths = owners.map(({ path }) => [...path, "limits", "unpriced"]);
+  return [removal("unpriced", text, paths)];
 }
 
 function hasUsdLimit(limits: Limits): boolean {
