@@ -58,10 +58,14 @@ const QEMU = "qemu-aarch64-static";
 const ARM64_ROOT = process.env["ARM64_ROOT"] ?? "/usr/aarch64-linux-gnu";
 const MUSL_ROOT = process.env["MUSL_ROOT"] ?? "/";
 const LOADER = "/lib/ld-musl-x86_64.so.1";
+const ARM64_MUSL_ROOT = process.env["ARM64_MUSL_ROOT"] ?? "/";
+const CROSS = "aarch64-linux-gnu-";
 
 /** What GCC's C++ library takes from glibc. Nobody throws in the runtime, and what ends with a thread stays. */
 const FROM_GLIBC = `#include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
+unsigned long __getauxval(unsigned long kind) { return getauxval(kind); }
 void *__dso_handle __attribute__((visibility("hidden"))) = &__dso_handle;
 char __libc_single_threaded;
 unsigned arc4random(void) { unsigned value; getentropy(&value, sizeof value); return value; }
@@ -70,8 +74,18 @@ int __pthread_key_create(pthread_key_t *key, void (*end)(void *)) { return pthre
 int __cxa_thread_atexit_impl(void (*end)(void *), void *object, void *library) { return 0; }
 `;
 
-/** Debian has musl, but no C++ library for it: what the runtime uses is linked of GCC's static one. The files get a loader
- *  of a name that is not longer, which looks for libraries in its own folder. */
+/** Debian has musl, but no C++ library for it: what the program uses is linked of GCC's static one, into this folder.
+ *  `tools`: how the names of GCC's programs begin. */
+function linkLibrary(folder: string, program: string, place: string, tools = ""): void {
+  const used = Bun.spawnSync([`${tools}nm`, "-D", program]).stdout.toString();
+  const names = used.match(/\b(?:_ZN?K?St|_ZTVN10__cxxabi|__cxa_|__dynamic_cast)\w*$/gm) ?? [];
+  const wanted = names.filter((name) => name !== "__cxa_finalize").map((name) => `-Wl,-u,${name}`);
+  const parts = ["-Wl,--start-group", "-l:libstdc++.a", "-l:libgcc_eh.a", "-lgcc", "-Wl,--end-group"];
+  const library = ["-shared", "-fPIC", "-nostdlib", "-o", join(place, "libstdc++.so.6")];
+  run([`${tools}gcc`, ...library, ...wanted, writeSource(folder, FROM_GLIBC), ...parts]);
+}
+
+/** The files get a loader of a name that is not longer, which looks for libraries in its own folder. */
 function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   const place = mkdtempSync("/tmp/m-");
   leftovers.push(place);
@@ -80,12 +94,7 @@ function prepareMusl(folder: string, programs: readonly string[]): Prepared {
   const loader = join(place, "l/ld");
   copyFileSync(join(MUSL_ROOT, LOADER), loader);
   writeFileSync(join(place, "etc/ld-musl-x86_64.path"), join(place, "l"));
-  const used = Bun.spawnSync(["nm", "-D", programs[0] ?? ""]).stdout.toString();
-  const names = used.match(/\b(?:_ZN?K?St|_ZTVN10__cxxabi|__cxa_|__dynamic_cast)\w*$/gm) ?? [];
-  const wanted = names.filter((name) => name !== "__cxa_finalize").map((name) => `-Wl,-u,${name}`);
-  const parts = ["-Wl,--start-group", "-l:libstdc++.a", "-l:libgcc_eh.a", "-lgcc", "-Wl,--end-group"];
-  const library = ["-shared", "-fPIC", "-nostdlib", "-o", join(place, "l/libstdc++.so.6")];
-  run(["gcc", ...library, ...wanted, writeSource(folder, FROM_GLIBC), ...parts]);
+  linkLibrary(folder, programs[0] ?? "", join(place, "l"));
   for (const file of programs) {
     const bytes = readFileSync(file);
     bytes.write(loader.padEnd(LOADER.length, "\0"), bytes.indexOf(`${LOADER}\0`), "latin1");
@@ -95,13 +104,18 @@ function prepareMusl(folder: string, programs: readonly string[]): Prepared {
 }
 
 /** A script has the program's name, because a program also starts itself and others. */
-function prepareQemu(_: string, programs: readonly string[]): Prepared {
+function emulateArm(programs: readonly string[], flags: readonly string[]): Prepared {
   for (const path of programs) {
     renameSync(path, `${path}.arm64`);
-    const words = ["exec", QEMU, "-L", ARM64_ROOT, `${path}.arm64`, '"$@"'].join(" ");
+    const words = ["exec", QEMU, ...flags, `${path}.arm64`, '"$@"'].join(" ");
     writeFileSync(path, `#!/bin/sh\n${words}\n`, { mode: 0o755 });
   }
   return { env: { GATEWAY_TEST_RUNTIME: programs[1] ?? "" } };
+}
+
+function prepareArmMusl(folder: string, programs: readonly string[]): Prepared {
+  linkLibrary(folder, programs[0] ?? "", folder, CROSS);
+  return emulateArm(programs, ["-E", `LD_LIBRARY_PATH=${folder}`, "-L", ARM64_MUSL_ROOT]);
 }
 
 const EMULATIONS: Readonly<Record<string, Emulation>> = {
@@ -109,12 +123,17 @@ const EMULATIONS: Readonly<Record<string, Emulation>> = {
   "linux-arm64": {
     needs: [QEMU, join(ARM64_ROOT, "lib/ld-linux-aarch64.so.1")],
     tests: BYTES,
-    prepare: prepareQemu,
+    prepare: (_, programs) => emulateArm(programs, ["-L", ARM64_ROOT]),
   },
   "linux-x64-musl": {
     needs: ["gcc", "nm", join(MUSL_ROOT, LOADER)],
     tests: BYTES,
     prepare: prepareMusl,
+  },
+  "linux-arm64-musl": {
+    needs: [QEMU, `${CROSS}gcc`, join(ARM64_MUSL_ROOT, "lib/ld-musl-aarch64.so.1")],
+    tests: BYTES,
+    prepare: prepareArmMusl,
   },
 };
 
