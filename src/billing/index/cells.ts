@@ -16,7 +16,7 @@ import {
   ZERO_USD,
 } from "../../lib/money.ts";
 import { CELL, SUM } from "./schema.ts";
-import type { Traits } from "./traits.ts";
+import { NO_TRAITS, type Traits } from "./traits.ts";
 
 export type Column = Int8Array | Int16Array | Int32Array | Float64Array;
 
@@ -102,8 +102,15 @@ export function carrySums(numbers: { [place: number]: number }, from: number): v
   for (const places of [SUM.official, SUM.charge, SUM.saved, SUM.missed]) carryParts(numbers, places, from);
 }
 
-/** Makes traits equal that count as the same in a report. Null: the report leaves them out. */
-export type Fold = (traits: Traits) => Traits | null;
+/** Which traits a report wants, and what it tells apart. Those that differ in nothing else are one class. */
+export interface Fold {
+  readonly wants: (traits: Traits) => boolean;
+  readonly keeps: readonly (keyof Traits)[];
+}
+
+export function keepTraits(traits: Traits, keeps: readonly (keyof Traits)[]): Traits {
+  return { ...NO_TRAITS, ...Object.fromEntries(keeps.map((name) => [name, traits[name]])) };
+}
 
 /** The traits of one part by class, from 0. */
 export class Classes {
@@ -134,22 +141,23 @@ export class Classes {
 
   #find(trait: number): number {
     const traits = this.#traitsOf(trait);
-    const folded = this.#fold === undefined ? traits : this.#fold(traits);
-    if (folded === null) return -1;
-    const name = this.#fold === undefined ? `${trait}` : nameTraits(folded);
-    const known = this.#byName.get(name) ?? this.#traits.push({ traits: folded, trait }) - 1;
-    this.#byName.set(name, known);
-    return known;
+    const fold = this.#fold;
+    if (fold === undefined) return this.#traits.push({ traits, trait }) - 1;
+    if (!fold.wants(traits)) return -1;
+    // A report has many traits and few classes.
+    const open = (): number => this.#traits.push({ traits: keepTraits(traits, fold.keeps), trait }) - 1;
+    return this.#byName.getOrInsertComputed(nameTraits(traits, fold.keeps), open);
   }
 }
 
 /** Another name for other traits. Clients choose some of the texts, so their lengths are in it. */
-function nameTraits(traits: Traits): string {
-  const { key, group, channel, model, answeredBy, tool, label } = traits;
-  const sizes = `${key.length},${group.length},${channel.length},${model.length},${answeredBy.length},${tool?.length},${label?.length}`;
-  const names = `${key}${group}${channel}${model}${answeredBy}${tool}${label}`;
-  const { type, inferred, isNamed, basis, outcome, kinds, paidBy } = traits;
-  return `${sizes} ${names} ${type} ${inferred} ${isNamed} ${basis} ${outcome} ${kinds.join()} ${paidBy}`;
+function nameTraits(traits: Traits, keeps: readonly (keyof Traits)[]): string {
+  let name = "";
+  for (const each of keeps) {
+    const value = traits[each];
+    name += typeof value === "string" ? `${value.length} ${value}` : `${String(value)},`;
+  }
+  return name;
 }
 
 /** Each part of an amount of a cell is below 2^30, so that the sum of this many cells is below 2^53. */
@@ -214,7 +222,9 @@ export class ClassSums {
       const sums = this.#sums.subarray(at + CELL.sums, at + CELL.width);
       const known = this.#classes.get(own);
       if (known === undefined || (sums[SUM.requests] ?? 0) === 0) continue;
-      found.push({ ...known, first: this.#sums[at + CELL.first] ?? 0, ...readSums(sums, known.traits) });
+      const { traits, trait } = known;
+      // One spread that comes first is copied at once, and there are thousands of groups.
+      found.push({ ...readSums(sums, traits), traits, trait, first: this.#sums[at + CELL.first] ?? 0 });
     }
     this.#sums.fill(0);
     this.#cells = 0;

@@ -4,7 +4,16 @@
 
 import { ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
-import { type Cells, Classes, ClassSums, type Fold, readOdd, readSums, type Summed } from "./cells.ts";
+import {
+  type Cells,
+  Classes,
+  ClassSums,
+  type Fold,
+  keepTraits,
+  readOdd,
+  readSums,
+  type Summed,
+} from "./cells.ts";
 import type { IndexPart, LedgerIndex } from "./ledger-index.ts";
 import { CELL, SPAN_HOURS, SUM_COLUMNS } from "./schema.ts";
 import type { Sender, Traits } from "./traits.ts";
@@ -155,7 +164,7 @@ function listSummed(part: IndexPart, query: GroupQuery): Group[] {
     for (const hour of edges) sums.add(sumEdge(part, hour, period));
     return sums
       .take()
-      .map(({ trait, ...sum }) => ({ ...NOBODY, place: { part, trait, sender: 0 }, span: name, ...sum }));
+      .map((sum) => ({ ...sum, ...NOBODY, place: { part, trait: sum.trait, sender: 0 }, span: name }));
   });
 }
 
@@ -239,16 +248,16 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
     query.since ?? "",
     query.until ?? LAST,
   );
-  const { span, zone, sessions, fold = keep } = query;
+  const { span, zone, sessions, fold } = query;
   const hasSender = query.bySender || sessions !== undefined;
   return rows.flatMap(([trait, line, sender, time, odd]) => {
     const from = part.senderOf(sender);
     const own = part.traitsOf(trait);
-    const traits = hasSender ? own : fold(own);
-    if (traits === null || sessions?.includes(from.session) === false) return [];
+    const used = hasSender ? undefined : fold;
+    if (used?.wants(own) === false || sessions?.includes(from.session) === false) return [];
     return {
       place: { part, trait: Number(trait), sender: Number(sender) },
-      traits,
+      traits: used === undefined ? own : keepTraits(own, used.keeps),
       span: span === undefined ? "" : nameSpan(span, zone.toLocal(Date.parse(String(time)))),
       sender: hasSender ? from : null,
       first: Number(line),
@@ -261,10 +270,6 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
       ...readOdd(String(odd)),
     };
   });
-}
-
-function keep(traits: Traits): Traits {
-  return traits;
 }
 
 /** When each key was last used, corrections included. */

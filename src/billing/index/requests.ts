@@ -155,10 +155,8 @@ export function sumCharges({ parts }: LedgerIndex, query: RequestQuery): Usd {
 }
 
 function selectTraits(part: IndexPart, query: RequestQuery): Classes {
-  return new Classes(
-    (trait) => part.traitsOf(trait),
-    (traits) => (isWanted(traits, query) ? traits : null),
-  );
+  const wants = (traits: Traits): boolean => isWanted(traits, query);
+  return new Classes((trait) => part.traitsOf(trait), { wants, keeps: [] });
 }
 
 function listTraits(part: IndexPart, wanted: Classes): string {

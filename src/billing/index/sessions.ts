@@ -4,7 +4,7 @@
 import { z } from "zod";
 
 import { parseJson } from "../../lib/json/json.ts";
-import { addUsd, formatUsd, joinUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { addUsd, formatUsd, joinUsd, parseUsd, type Usd } from "../../lib/money.ts";
 import type { Entry } from "../ledger/sums/entry.ts";
 import {
   addEntry,
@@ -114,25 +114,33 @@ export interface SessionChoice extends TimeRange {
 
 interface Choice {
   readonly session: string;
-  readonly last: string;
-  readonly charge: Usd;
+  last: string;
+  charge: Usd;
 }
 
 /** The first ones in this order of the sessions that have such requests in a range. */
 export function chooseSessions({ parts }: LedgerIndex, { order, most, ...choice }: SessionChoice): string[] {
   const chosen = new Map<string, Choice>();
-  for (const { session, last, charge } of parts.flatMap((part) => listChoices(part, choice))) {
-    const own = chosen.get(session) ?? { last: "", charge: ZERO_USD };
-    const more = { last: last > own.last ? last : own.last, charge: addUsd(own.charge, charge) };
-    chosen.set(session, { session, ...more });
+  for (const each of parts.flatMap((part) => listChoices(part, choice))) {
+    const own = chosen.getOrInsert(each.session, each);
+    if (own === each) continue;
+    own.last = each.last > own.last ? each.last : own.last;
+    own.charge = addUsd(own.charge, each.charge);
   }
-  const byTime = [...chosen.values()].toSorted((a, b) => (a.last < b.last ? 1 : -1));
-  const sorted = order === "newest" ? byTime : byTime.toSorted(compareCharges);
-  return sorted.slice(0, most).map(({ session }) => session);
+  const compare = order === "newest" ? compareTimes : compareCharges;
+  return [...chosen.values()]
+    .sort(compare)
+    .slice(0, most)
+    .map(({ session }) => session);
 }
 
+function compareTimes(a: Choice, b: Choice): number {
+  return a.last === b.last ? 0 : a.last < b.last ? 1 : -1;
+}
+
+/** The newest first among equals. */
 function compareCharges(a: Choice, b: Choice): number {
-  return a.charge === b.charge ? 0 : a.charge > b.charge ? -1 : 1;
+  return a.charge === b.charge ? compareTimes(a, b) : a.charge > b.charge ? -1 : 1;
 }
 
 /** A share that is wholly in the range has its sums. Of the others, the requests are added up. */

@@ -30,6 +30,24 @@ export interface Traits {
   readonly paidBy?: string | undefined;
 }
 
+/** Traits that say nothing. */
+export const NO_TRAITS: Traits = {
+  type: "request",
+  key: "",
+  group: "",
+  channel: "",
+  model: "",
+  answeredBy: "",
+  tool: null,
+  label: null,
+  inferred: false,
+  isNamed: false,
+  basis: "",
+  outcome: "",
+  kinds: [],
+  paidBy: undefined,
+};
+
 /** A session and its agent; empty: none. */
 export interface Sender {
   readonly session: string;

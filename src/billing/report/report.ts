@@ -26,6 +26,7 @@ export const NAMES = [...ROUTE_NAMES, ...CLIENT_NAMES] as const;
 export const DIMENSIONS = [...SPANS, ...NAMES] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
+const TRAIT_NAMES = [...ROUTE_NAMES, "tool", "label"] as const;
 const FILTERED = [...NAMES, "outcome"] as const;
 /** Only requests with these names. */
 export type Filter = Readonly<Partial<Record<(typeof FILTERED)[number], string>>>;
@@ -124,26 +125,15 @@ function isSenderName(name: string): boolean {
   return name === "session" || name === "agent";
 }
 
-/** What no report tells apart without a name for it: basis, outcome, kinds of usage and who pays stay. */
+/** What every report tells apart. */
+const ALWAYS = ["type", "basis", "outcome", "kinds", "paidBy"] as const;
+
+/** A session and its agent are no traits. */
 function foldNames(by: readonly Dimension[], only: Filter): Fold {
-  const names = new Set<string>([...by, ...Object.keys(only)]);
-  const keep = <T>(name: string, value: T, none: T): T => (names.has(name) ? value : none);
   const { session, agent: _, ...others } = only;
-  return (traits) => {
-    const isWanted = isReported(traits) && canBeOf(traits, session);
-    if (!isWanted || !hasTraits(traits, others)) return null;
-    return {
-      ...traits,
-      answeredBy: "",
-      inferred: false,
-      isNamed: false,
-      key: keep("key", traits.key, ""),
-      group: keep("group", traits.group, ""),
-      channel: keep("channel", traits.channel, ""),
-      model: keep("model", traits.model, ""),
-      tool: keep("tool", traits.tool, null),
-      label: keep("label", traits.label, null),
-    };
+  return {
+    wants: (traits) => isReported(traits) && canBeOf(traits, session) && hasTraits(traits, others),
+    keeps: [...ALWAYS, ...TRAIT_NAMES.filter((name) => by.includes(name) || name in only)],
   };
 }
 
@@ -179,39 +169,16 @@ export function sumRows<T extends WithCharge, Item, Name extends string>(
   nameItem: (item: Item, dimension: Name) => string,
   summing: Summing<T, Item>,
 ): Pick<Report<T>, "rows" | "total"> {
-  const rows = new NestedRows(summing.open);
+  const rows = new Map<string, ReportRow<T>>();
   const total = summing.open();
-  for (const item of items)
-    summing.add(rows.totalsOf(by.map((dimension) => nameItem(item, dimension))), item);
-  const listed = rows.list();
+  for (const item of items) {
+    const names = by.map((dimension) => nameItem(item, dimension));
+    const open = (): ReportRow<T> => ({ names, totals: summing.open() });
+    summing.add(rows.getOrInsertComputed(JSON.stringify(names), open).totals, item);
+  }
+  const listed = [...rows.values()];
   for (const { totals } of listed) summing.addTotals(total, totals);
   return { rows: listed.sort(by.some(isSpan) ? byNames(by) : byCharge), total };
-}
-
-/** Totals by one name, or by two nested ones. */
-class NestedRows<T extends WithCharge> {
-  readonly #rows = new Map<string, { readonly row: ReportRow<T>; readonly inner: NestedRows<T> | null }>();
-  readonly #open: () => T;
-  readonly #depth: number;
-
-  constructor(open: () => T, depth = 0) {
-    this.#open = open;
-    this.#depth = depth;
-  }
-
-  totalsOf(names: readonly string[]): T {
-    const name = names[this.#depth] ?? "";
-    const found = this.#rows.getOrInsertComputed(name, () => {
-      const isLast = this.#depth >= names.length - 1;
-      const inner = isLast ? null : new NestedRows(this.#open, this.#depth + 1);
-      return { row: { names, totals: this.#open() }, inner };
-    });
-    return found.inner === null ? found.row.totals : found.inner.totalsOf(names);
-  }
-
-  list(): ReportRow<T>[] {
-    return [...this.#rows.values()].flatMap(({ row, inner }) => (inner === null ? [row] : inner.list()));
-  }
 }
 
 export function isSpan(dimension: string): dimension is TimeSpan {

@@ -8,16 +8,14 @@ import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { toIso } from "../../billing/report/period.ts";
 import {
   addGroup,
-  addTotals,
-  countInput,
-  countOutput,
   describeTotals,
   type Dimension,
   hasTraits,
   openTotals,
   selectGroups,
-  type Totals,
 } from "../../billing/report/report.ts";
+import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
+import { OUTPUT_KINDS, PROMPT_KINDS } from "../../billing/usage.ts";
 import { canBeOf, type Traits } from "../../billing/index/traits.ts";
 import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
@@ -75,6 +73,8 @@ export function sumOverview(
   const earlier = before === null ? null : select(before, names);
   const whole = select(range, ["label", "model"]);
   const unpriced = listUnpriced(whole);
+  const totals = openTotals();
+  for (const group of whole) addGroup(totals, group);
   const total = sumCells(whole);
   const measured = { index, range, span, clock, only };
   const series =
@@ -90,7 +90,7 @@ export function sumOverview(
     spans,
     periods: starts.map((start) => namePeriodOf(span, start, zone)),
     series,
-    total: describeTotals(total),
+    total: describeTotals(totals),
     sums: describeSums(total),
     before: past.requests === 0 ? null : describeSums(past),
     trend: {
@@ -99,7 +99,7 @@ export function sumOverview(
       saved: trend.map(({ saved }) => formatUsd(saved)),
     },
     saved_usd: formatUsd(total.saved),
-    missed_usd: formatUsd(total.missed),
+    missed_usd: formatUsd(totals.missed),
     ...sumMonth(index, only, clock),
     work: sumWork(measured, whole),
     unpriced,
@@ -108,14 +108,28 @@ export function sumOverview(
   };
 }
 
-function sumCells(cells: readonly Group[]): Totals {
-  const total = openTotals();
-  for (const cell of cells) addGroup(total, cell);
-  return total;
+/** What the page shows of a name in a span. There are thousands of these, so that they are few numbers. */
+type Sums = Record<"charge" | "saved", Usd> & Record<"requests" | "failed" | "tokens", number>;
+
+function sumCells(groups: readonly Group[]): Sums {
+  return joinSums(groups.map((group) => sumGroup(group)));
 }
 
+function sumGroup({ traits, charge, saved, requests, counts }: Group): Sums {
+  // A correction is not a request: it changes the amounts of one.
+  if (traits.type !== "request") return { charge, saved: ZERO_USD, requests: 0, failed: 0, tokens: 0 };
+  const failed = FAILED_OUTCOMES.has(traits.outcome) ? requests : 0;
+  const tokens = traits.kinds.reduce(
+    (sum, kind, at) => sum + (TOKEN_KINDS.has(kind) ? (counts[at] ?? 0) : 0),
+    0,
+  );
+  return { charge, saved, requests, failed, tokens };
+}
+
+const TOKEN_KINDS: ReadonlySet<string> = new Set([...PROMPT_KINDS, ...OUTPUT_KINDS]);
+
 /** Of each name, its totals by span. Each group is added up once, because a year by key has many. */
-type Cells = ReadonlyMap<string, ReadonlyMap<string, Totals>>;
+type Cells = ReadonlyMap<string, ReadonlyMap<string, Sums>>;
 
 function divideCells(groups: readonly Group[], by: Stack): Cells {
   const byName = Map.groupBy(groups, ({ traits }) => traits[by] ?? "");
@@ -126,39 +140,40 @@ function divideCells(groups: readonly Group[], by: Stack): Cells {
   return new Map(divided);
 }
 
-function joinTotals(parts: Iterable<Totals>): Totals {
-  const total = openTotals();
-  for (const part of parts) addTotals(total, part);
-  return total;
+function joinSums(parts: Iterable<Sums>): Sums {
+  const sum: Sums = { charge: ZERO_USD, saved: ZERO_USD, requests: 0, failed: 0, tokens: 0 };
+  for (const { charge, saved, requests, failed, tokens } of parts) {
+    sum.charge = addUsd(sum.charge, charge);
+    sum.saved = addUsd(sum.saved, saved);
+    sum.requests += requests;
+    sum.failed += failed;
+    sum.tokens += tokens;
+  }
+  return sum;
 }
 
-function sumSpan(parts: readonly ReadonlyMap<string, Totals>[], span: string): Totals {
-  return joinTotals(parts.flatMap((part) => part.get(span) ?? []));
+function sumSpan(parts: readonly ReadonlyMap<string, Sums>[], span: string): Sums {
+  return joinSums(parts.flatMap((part) => part.get(span) ?? []));
 }
 
-function countTokens(totals: Totals): number {
-  return countInput(totals) + countOutput(totals);
-}
-
-function describeSums(totals: Totals): PeriodSums {
-  const { charge, requests, failed } = totals;
-  return { charge_usd: formatUsd(charge), requests, tokens: countTokens(totals), failed };
+function describeSums({ charge, requests, tokens, failed }: Sums): PeriodSums {
+  return { charge_usd: formatUsd(charge), requests, tokens, failed };
 }
 
 type SummedMeasure = Exclude<Measure, "latency">;
 
-const READ: Readonly<Record<SummedMeasure, (totals: Totals) => bigint>> = {
+const READ: Readonly<Record<SummedMeasure, (sums: Sums) => bigint>> = {
   cost: ({ charge }) => charge,
-  tokens: (totals) => BigInt(countTokens(totals)),
+  tokens: ({ tokens }) => BigInt(tokens),
   requests: ({ requests }) => BigInt(requests),
   errors: ({ failed }) => BigInt(failed),
 };
 
-function writeMeasure(show: SummedMeasure, totals: Totals): string {
-  return show === "cost" ? formatUsd(totals.charge) : `${READ[show](totals)}`;
+function writeMeasure(show: SummedMeasure, sums: Sums): string {
+  return show === "cost" ? formatUsd(sums.charge) : `${READ[show](sums)}`;
 }
 
-interface Sums {
+interface SumsQuery {
   readonly cells: Cells;
   /** Null: there is no period before. */
   readonly earlier: readonly Group[] | null;
@@ -169,9 +184,9 @@ interface Sums {
   readonly unpriced: readonly Unpriced[];
 }
 
-function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums): Series[] {
+function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: SumsQuery): Series[] {
   const past = Map.groupBy(earlier ?? [], ({ traits }) => traits[by] ?? "");
-  const sorted = Array.from(cells, ([name, own]) => ({ name, parts: [own], sum: joinTotals(own.values()) }))
+  const sorted = Array.from(cells, ([name, own]) => ({ name, parts: [own], sum: joinSums(own.values()) }))
     .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
     .toSorted((a, b) => compareRows(a, b, show));
   const largest = sorted.filter(({ name }) => name !== OTHERS).slice(0, skip);
@@ -184,7 +199,7 @@ function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums):
   const others = {
     name: OTHERS,
     parts: rest.flatMap(({ parts }) => parts),
-    sum: joinTotals(rest.map((each) => each.sum)),
+    sum: joinSums(rest.map((each) => each.sum)),
   };
   const all = rest.length === 0 ? shown : [...shown, others];
   const isShown = new Set(shown.map(({ name }) => name));
@@ -207,7 +222,7 @@ function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: Sums):
 
 interface Row {
   readonly name: string;
-  readonly sum: Totals;
+  readonly sum: Sums;
 }
 
 function compareRows(a: Row, b: Row, show: SummedMeasure): number {
@@ -277,30 +292,11 @@ function measureLatencies(measured: Measured, by: Stack, spans: readonly string[
 /** Asks for the requests of a view. Of their names, only this one counts. */
 function askByName({ range, only, clock }: Measured, name: Stack | "label") {
   const { session, ...names } = only;
-  const fold = (traits: Traits): Traits | null => {
-    const isWanted = traits.type === "request" && canBeOf(traits, session);
-    if (!isWanted || !hasTraits(traits, names)) return null;
-    return { ...NO_TRAITS, [name]: traits[name] };
-  };
+  const wants = (traits: Traits): boolean =>
+    traits.type === "request" && canBeOf(traits, session) && hasTraits(traits, names);
   const sessions = session === undefined || session === "" ? undefined : [session];
-  return { ...describePeriod(range), zone: clock.zone, sessions, fold };
+  return { ...describePeriod(range), zone: clock.zone, sessions, fold: { wants, keeps: [name] } };
 }
-
-const NO_TRAITS: Traits = {
-  type: "request",
-  key: "",
-  group: "",
-  channel: "",
-  model: "",
-  answeredBy: "",
-  tool: null,
-  label: null,
-  inferred: false,
-  isNamed: false,
-  basis: "",
-  outcome: "",
-  kinds: [],
-};
 
 function countAll(histogram: Histogram): number {
   return [...histogram.values()].reduce((sum, count) => sum + count, 0);

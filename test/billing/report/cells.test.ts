@@ -94,9 +94,9 @@ test("traits are one class only if a report tells nothing of them apart, whateve
     { ...TRAITS, paidBy: "plan" },
   ];
   const known = [TRAITS, ...others, TRAITS];
-  const classes = new Classes(
-    (trait) => known[trait] ?? TRAITS,
-    (traits) => traits,
-  );
+  const classes = new Classes((trait) => known[trait] ?? TRAITS, {
+    wants: () => true,
+    keeps: ["key", "group", "model", "answeredBy", "tool", "label", "kinds", "paidBy"],
+  });
   expect(known.map((_, trait) => classes.of(trait))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 0]);
 });
