@@ -1,6 +1,9 @@
 // What differs between the systems, in one table. Other files ask it, and not for the name of the system.
 
-import { constants, readFileSync } from "node:fs";
+import { constants, readFileSync, readlinkSync } from "node:fs";
+import { setPriority } from "node:os";
+import { basename } from "node:path";
+
 import { quoteWord } from "../text/shell-word.ts";
 
 interface Platform {
@@ -48,6 +51,15 @@ export function readBootId(): string | null {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() || null;
   } catch {
     return null;
+  }
+}
+
+/** This thread runs when the others leave it a core. Only Linux gives a thread a priority of its own. */
+export function yieldToOthers(): void {
+  try {
+    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), 19);
+  } catch {
+    // It is slower for the others then.
   }
 }
 

@@ -2,7 +2,6 @@
 
 import { asBuffer } from "../../../lib/memory/bytes.ts";
 import { BoundedMap } from "../../../lib/memory/bounded-map.ts";
-import { sha256Hex } from "../../../lib/secret.ts";
 import type { SecretHolder } from "../../intake/known-secrets.ts";
 import { redactBody, redactPieces } from "../../upstream/redact.ts";
 
@@ -14,10 +13,16 @@ export interface KnownToGateway {
 
 /** Keys and logins of the last requests: each is removed from all of them. */
 const MAX_SENT = 32;
-/** Prompts repeat their words. */
-const MAX_PLAIN_WORDS = 50_000;
+const PLAIN_WORDS = 2 ** 16;
+const [MIN_WORD, MAX_WORD] = [8, 256];
+const [SPACE, BACKSLASH] = [0x20, 0x5c];
+const BETWEEN_WORDS = tabulate(/[\s,;:=&?/|"'`<>()[\]{}\\]/);
 /** After an escape of JSON, however often it is escaped itself, a word begins. */
-const WORD = /\\+[nrtbf"/]?|[^\s,;:=&?/|"'`<>()[\]{}\\]{8,256}/g;
+const ESCAPED = tabulate(/[nrtbf"/]/);
+
+function tabulate(characters: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, code) => Number(characters.test(String.fromCharCode(code))));
+}
 
 export class Cleaner {
   readonly #known: SecretHolder;
@@ -25,7 +30,8 @@ export class Cleaner {
   readonly #sent = new BoundedMap<string, true>(MAX_SENT);
   /** To find secrets takes tables that take milliseconds to build. */
   #senders: SecretHolder = holderOf([]);
-  readonly #plain = new Set<string>();
+  /** 52 bits of words that are no keys. Who does not know a key cannot find a word with the same ones. */
+  readonly #plain = new Float64Array(PLAIN_WORDS).fill(-1);
 
   constructor({ credentials, keys }: KnownToGateway) {
     this.#known = holderOf(credentials);
@@ -51,21 +57,44 @@ export class Cleaner {
   /** Of other keys only the hashes are known, so each word is compared. */
   #maskKeys(bytes: Uint8Array): Uint8Array {
     let clean: Buffer | null = null;
-    for (const { 0: word, index } of asBuffer(bytes).toString("latin1").matchAll(WORD)) {
-      if (!this.#isKey(word)) continue;
-      clean ??= Buffer.from(bytes);
-      clean.fill("*", index, index + word.length);
-    }
+    walkWords(bytes, (from, to) => {
+      if (this.#isKey(bytes, from, to)) (clean ??= Buffer.from(bytes)).fill("*", from, to);
+    });
     return clean ?? bytes;
   }
 
-  #isKey(word: string): boolean {
-    if (this.#plain.has(word)) return false;
-    if (this.#keys.has(sha256Hex(word))) return true;
-    if (this.#plain.size >= MAX_PLAIN_WORDS) this.#plain.clear();
-    this.#plain.add(word);
+  #isKey(bytes: Uint8Array, from: number, to: number): boolean {
+    const mark = markWord(bytes, from, to);
+    const place = mark % PLAIN_WORDS;
+    // Prompts repeat their words.
+    if (this.#plain[place] === mark) return false;
+    if (this.#keys.has(Bun.SHA256.hash(bytes.subarray(from, to), "hex"))) return true;
+    this.#plain[place] = mark;
     return false;
   }
+}
+
+/** A loop takes a fifth of the time of an expression. */
+function walkWords(bytes: Uint8Array, take: (from: number, to: number) => void): void {
+  let from = 0;
+  for (let at = 0; at <= bytes.length; at += 1) {
+    const byte = bytes[at] ?? SPACE;
+    const isBetween = BETWEEN_WORDS[byte] === 1;
+    if (!isBetween && at - from < MAX_WORD) continue;
+    if (at - from >= MIN_WORD) take(from, at);
+    if (byte === BACKSLASH) at += ESCAPED[bytes[at + 1] ?? SPACE] ?? 0;
+    from = isBetween ? at + 1 : at;
+  }
+}
+
+function markWord(bytes: Uint8Array, from: number, to: number): number {
+  let low = 0;
+  let high = 0;
+  for (let at = from; at < to; at += 1) {
+    low = Math.imul(low ^ (bytes[at] ?? 0), 0x01000193);
+    high = (Math.imul(high, 31) + (bytes[at] ?? 0)) | 0;
+  }
+  return (low >>> 0) * 2 ** 20 + (high & 0xf_ffff);
 }
 
 /** Names of fields are in lower case. */

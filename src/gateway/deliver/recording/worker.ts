@@ -1,6 +1,7 @@
 // The thread that writes recordings. It removes secrets, cuts bodies into pieces and hashes them, beside the requests.
 
 import { getErrorMessage } from "../../../lib/errors.ts";
+import { yieldToOthers } from "../../../lib/files/platform.ts";
 import { decodeBody } from "../../../lib/http1/encoding.ts";
 import { type FinishedExchange, RecordingFull, RecordingWriter } from "../../../recording/store.ts";
 import { Cleaner, type KnownToGateway } from "./clean.ts";
@@ -76,6 +77,7 @@ function post(message: Done): void {
   globalThis.postMessage(message);
 }
 
+yieldToOthers();
 let last = Promise.resolve();
 
 globalThis.addEventListener("message", ({ data }: MessageEvent<Settings | Job>) => {
