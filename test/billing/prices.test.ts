@@ -215,12 +215,7 @@ describe("the book agrees with the package that it is made from", () => {
           model,
           usage,
           off: Math.abs(Number(ours.official) - (theirs?.total_price ?? Number.NaN)) < 1e-9,
-        }).toEqual({
-          provider,
-          model,
-          usage,
-          off: true,
-        });
+        }).toEqual({ provider, model, usage, off: true });
         compared += 1;
       }
     }

@@ -67,12 +67,7 @@ export class IndexKeeper {
 
   get index(): LedgerIndex {
     const { part, follower } = (this.#opened ??= this.#open());
-    return {
-      path: this.#path,
-      parts: [part],
-      progress: follower.progress,
-      [Symbol.dispose]: () => {},
-    };
+    return { path: this.#path, parts: [part], progress: follower.progress, [Symbol.dispose]: () => {} };
   }
 
   /** After a question that found the file damaged. The next `advance` makes it again. */

@@ -44,11 +44,7 @@ const partSchema = z.lazy(() =>
 );
 
 const attemptSchema = z.lazy(() =>
-  z.looseObject({
-    channel: z.string(),
-    status: z.int().optional(),
-    error: z.string().optional(),
-  }),
+  z.looseObject({ channel: z.string(), status: z.int().optional(), error: z.string().optional() }),
 );
 
 /** Who sent a request, as far as the request shows it. A part that it does not show is absent. */

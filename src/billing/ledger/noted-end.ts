@@ -52,11 +52,7 @@ export interface FiledEnd {
 }
 
 const endSchema = z.lazy(() =>
-  z.object({
-    end: positionSchema,
-    synced: positionSchema.nullable(),
-    boot: z.string().nullable(),
-  }),
+  z.object({ end: positionSchema, synced: positionSchema.nullable(), boot: z.string().nullable() }),
 );
 
 /** Version 0.1 noted the end in its sums. Its first releases had no `synced`. */

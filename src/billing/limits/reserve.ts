@@ -292,11 +292,7 @@ function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
   const known = caps.filter((cap) => cap !== null);
   const isClear = known.length > 0 && known.length === caps.length;
   const answers = multiply(counts);
-  return {
-    cap: multiply([isClear ? Math.max(...known) : null, answers]),
-    answers,
-    members,
-  };
+  return { cap: multiply([isClear ? Math.max(...known) : null, answers]), answers, members };
 }
 
 /** Null if one of them is. */

@@ -56,11 +56,7 @@ const PREFIXES: readonly Rule[] = [
   { pattern: /^models\//, source: "https://ai.google.dev/api/models: the resource name of a model" },
   { pattern: /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\//, source: VERTEX },
   // Only Amazon's own price list has prices by region; elsewhere the name means the model.
-  {
-    pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/,
-    source: BEDROCK,
-    except: ["aws"],
-  },
+  { pattern: /^(?:us|eu|apac|jp|au|us-gov|global)\.(?=[a-z0-9-]+\.)/, source: BEDROCK, except: ["aws"] },
   {
     pattern: /^anthropic\./,
     source: "https://platform.claude.com/docs/en/build-with-claude/claude-in-amazon-bedrock",

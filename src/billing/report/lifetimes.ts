@@ -28,11 +28,7 @@ interface Policy {
 const POLICIES = {
   five_minutes: { lifetimeMs: 5 * MINUTE_MS, writes: "cache_write_5m", ping: null },
   one_hour: { lifetimeMs: 60 * MINUTE_MS, writes: "cache_write_1h", ping: null },
-  kept_alive: {
-    lifetimeMs: 5 * MINUTE_MS,
-    writes: "cache_write_5m",
-    ping: { everyMs: 280_000, most: 2 },
-  },
+  kept_alive: { lifetimeMs: 5 * MINUTE_MS, writes: "cache_write_5m", ping: { everyMs: 280_000, most: 2 } },
 } as const satisfies Readonly<Record<string, Policy>>;
 
 type PolicyName = keyof typeof POLICIES;

@@ -146,12 +146,7 @@ function compareLine(
   if (official === null || charge === null) return { because: "what it cost is not known", charge };
   const other = priceOtherwise(line, whatIf);
   if ("because" in other) return { ...other, charge };
-  return {
-    official,
-    charge,
-    ...other,
-    partial: line.basis === "partial",
-  };
+  return { official, charge, ...other, partial: line.basis === "partial" };
 }
 
 function priceOtherwise(

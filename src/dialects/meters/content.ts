@@ -5,7 +5,7 @@ import type { Meter, Tariff, Usage } from "../../billing/usage.ts";
 import { getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sumSizes, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 export function openContentMeter(contentType: string): Meter {
   return openMeter(contentType, new ContentReader());
@@ -200,8 +200,7 @@ const DETAILS = [
   "candidatesTokensDetails",
   "toolUsePromptTokensDetails",
 ];
-const COUNTS: ReadonlySet<string> = new Set([...TOTALS, "totalTokenCount", "cachedContentTokenCount"]);
-const KNOWN_COUNTS = { has: (name: string): boolean => COUNTS.has(name) || !name.endsWith("TokenCount") };
+const KNOWN_COUNTS = knowTokens([...TOTALS, "totalTokenCount", "cachedContentTokenCount"], "TokenCount");
 const KNOWN_MODALITIES: ReadonlySet<unknown> = new Set(["TEXT", "DOCUMENT", 1, 5]);
 
 function noteUnknown(snapshot: unknown, counts: CountReader): void {

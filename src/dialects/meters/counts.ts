@@ -96,6 +96,12 @@ export class CountReader {
   }
 }
 
+/** Only names with this ending count tokens. */
+export function knowTokens(known: Iterable<string>, ending: string): KnownNames {
+  const names = new Set(known);
+  return { has: (name) => names.has(name) || !name.endsWith(ending) };
+}
+
 /** Drops the kinds with a zero count, except input and output. */
 export function dropZeros(usage: Usage): Usage {
   const counted = Object.entries(usage).filter(

@@ -12,7 +12,7 @@ import {
 import { getCount, getField, isObject, getList, getName } from "../../lib/json/json.ts";
 import { CalledTools } from "../prompt/pieces.ts";
 import { openMeter, sizeOf, type UsageReader, type UsageReport } from "./meter.ts";
-import { CountReader, dropZeros } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 export function openMessagesMeter(contentType: string): Meter {
   return openMeter(contentType, new MessagesReader());
@@ -382,14 +382,14 @@ function noteUnknown(counters: Counters, counts: CountReader): void {
   for (const name in counters) {
     const known = KNOWN.get(name);
     if (known) counts.noteUnknown(counters, name, known);
-    else if (known === undefined && name.endsWith("_tokens")) counts.noteMember(counters, KNOWN_TOKENS, null);
   }
+  counts.noteMember(counters, KNOWN_TOKENS, null);
   const place = getName(counters["inference_geo"]) ?? "";
   if (!KNOWN_PLACES.test(place)) counts.note("unknown", `inference_geo (${place})`);
 }
 
 /** Some relays add the names of Chat Completions. */
-const KNOWN_TOKENS = { has: (name: string): boolean => KNOWN.has(name) || !name.endsWith("_tokens") };
+const KNOWN_TOKENS = knowTokens(KNOWN.keys(), "_tokens");
 
 function readTariff(counters: Counters): Tariff {
   const service_tier = getName(counters["service_tier"]);

@@ -2,7 +2,7 @@
 
 import type { CallKind, Usage } from "../../billing/usage.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { CountReader, dropZeros } from "./counts.ts";
+import { CountReader, dropZeros, knowTokens } from "./counts.ts";
 
 interface Names {
   readonly input: string;
@@ -56,11 +56,24 @@ const OUTPUT_DETAILS: ReadonlySet<string> = new Set([
   "rejected_prediction_tokens",
 ]);
 
+/** DeepSeek, Moonshot and LiteLLM have a name of their own for what was read from the cache, beside the totals. */
+const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"];
+const KNOWN_TOKENS = knowTokens(
+  [
+    ...Object.values(NAMES).flatMap(({ input, output }) => [input, output]),
+    ...CACHED,
+    "total_tokens",
+    "prompt_cache_miss_tokens",
+  ],
+  "_tokens",
+);
+
 /** The totals include cached, written and special tokens: they are subtracted here. */
 function readCounts(usage: unknown, names: Names, counts: CountReader): Usage {
   const total = counts.readTotal(usage, names.input);
   const produced = counts.readTotal(usage, names.output);
   noteMissing(usage, names, counts);
+  if (isObject(usage)) counts.noteMember(usage, KNOWN_TOKENS, null);
   const prompt = readPrompt(usage, `${names.input}_details`, total ?? 0, counts);
   const answer = readAnswer(usage, names, { prompt: total ?? 0, produced: produced ?? 0 }, counts);
   return dropZeros({ ...prompt, ...answer, ...readServerTools(usage, counts) });
@@ -112,17 +125,11 @@ function readAnswer(
   const made = produced + (all === prompt + produced + reasoning ? reasoning : 0);
   if (hasTotal === true) counts.compareTotal(usage, "total_tokens", [prompt, made]);
   if (Math.max(reasoning, audio + images) > made) counts.note("detail_too_large", name);
-  return {
-    output: Math.max(0, made - audio - images),
-    output_audio: audio,
-    output_image: images,
-    reasoning,
-  };
+  return { output: Math.max(0, made - audio - images), output_audio: audio, output_image: images, reasoning };
 }
 
-/** DeepSeek and Moonshot have a name of their own for it, beside the totals. */
 function findCached(usage: unknown, details: unknown): [from: unknown, name: string] {
-  const own = ["prompt_cache_hit_tokens", "cached_tokens"].find((name) => isCounted(usage, name));
+  const own = CACHED.find((name) => isCounted(usage, name));
   return own === undefined || isCounted(details, "cached_tokens") ? [details, "cached_tokens"] : [usage, own];
 }
 

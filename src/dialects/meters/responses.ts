@@ -36,13 +36,7 @@ const ITEM_SHAPE = {
   arguments: "size",
   input: "size",
 } as const;
-const CALL_SHAPE = {
-  ...ITEM_SHAPE,
-  action: true,
-  call_id: true,
-  arguments: true,
-  input: true,
-} as const;
+const CALL_SHAPE = { ...ITEM_SHAPE, action: true, call_id: true, arguments: true, input: true } as const;
 const RESPONSE_SHAPE = {
   id: true,
   object: true,

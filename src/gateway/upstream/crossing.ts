@@ -211,12 +211,7 @@ export function crossCount(
 
 function describeDestination(call: CrossingCall, { channel, model }: Candidate): Destination {
   const { dialect } = CHANNEL_ROWS[channel.platform];
-  return {
-    dialect: dialect.name,
-    model: model ?? "",
-    session: nameSession(call),
-    quirks: quirksOf(channel),
-  };
+  return { dialect: dialect.name, model: model ?? "", session: nameSession(call), quirks: quirksOf(channel) };
 }
 
 function renameCrossed({ bytes, modelSpan }: RequestBody, { model }: Candidate): Uint8Array {

@@ -139,17 +139,9 @@ const FAULT_RULES: Record<UpstreamFault["kind"], Rule> = {
   tls: { code: "upstream_failed", cause: "unreachable", because: "could not be verified (TLS)" },
   first_byte_timeout: { code: "upstream_timeout", cause: "timeout", because: "did not respond in time" },
   idle_timeout: { code: "upstream_timeout", cause: "timeout", because: "stopped sending" },
-  reset: {
-    code: "upstream_failed",
-    cause: "broken",
-    because: "closed the connection without a response",
-  },
+  reset: { code: "upstream_failed", cause: "broken", because: "closed the connection without a response" },
   cut: { code: "upstream_failed", cause: "broken", because: "broke off its response" },
-  malformed: {
-    code: "upstream_failed",
-    cause: "broken",
-    because: "sent something that is not HTTP",
-  },
+  malformed: { code: "upstream_failed", cause: "broken", because: "sent something that is not HTTP" },
   withdrawn: { code: "client_gone", cause: "broken", because: "was abandoned by the client" },
   cancelled: { code: "client_gone", cause: "broken", because: "was abandoned by the client" },
 };

@@ -105,13 +105,7 @@ function makeUsage({ platform }: Group): MadeUsage {
   }
   const hour = pick(5) === 0 ? written : 0;
   const searches = pick(40) === 0 ? 1 + pick(3) : 0;
-  const usage = {
-    input,
-    cache_read: cached,
-    cache_write_5m: written - hour,
-    cache_write_1h: hour,
-    output,
-  };
+  const usage = { input, cache_read: cached, cache_write_5m: written - hour, cache_write_1h: hour, output };
   return {
     usage: searches === 0 ? usage : { ...usage, web_search: searches },
     raw: {

@@ -18,18 +18,12 @@ const claude = (id: string, more: string, wanted: Wanted = { terms: CLAUDE, ...S
 claude(
   "a cache lifetime that is new is a write, and suspect",
   ',"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_24h_input_tokens":300}',
-  {
-    terms: [...CLAUDE, [300, "1.25"]],
-    ...SUSPECT,
-  },
+  { terms: [...CLAUDE, [300, "1.25"]], ...SUSPECT },
 );
 claude(
   "a new lifetime without a total is not dropped",
   ',"cache_creation":{"ephemeral_24h_input_tokens":300}',
-  {
-    terms: [...CLAUDE, [300, "1.25"]],
-    ...SUSPECT,
-  },
+  { terms: [...CLAUDE, [300, "1.25"]], ...SUSPECT },
 );
 claude("a new lifetime of zero tokens is nothing", ',"cache_creation":{"ephemeral_24h_input_tokens":0}', {
   terms: CLAUDE,
@@ -111,18 +105,12 @@ const READ: readonly Term[] = [...CLAUDE, [5000, "0.1"]];
 stream(
   "input that shrinks keeps its larger count",
   [start(STARTED), delta({ input_tokens: 0, output_tokens: 50 }), STOP],
-  {
-    terms: READ,
-    ...SUSPECT,
-  },
+  { terms: READ, ...SUSPECT },
 );
 stream(
   "a cache that shrinks keeps its larger count",
   [start(STARTED), delta({ cache_read_input_tokens: 0, output_tokens: 50 }), STOP],
-  {
-    terms: READ,
-    ...SUSPECT,
-  },
+  { terms: READ, ...SUSPECT },
 );
 stream(
   "input that moves into the cache is nothing",
@@ -208,10 +196,7 @@ gpt(
 gpt(
   "a lifetime of written tokens that is new",
   inside('{"cache_write_tokens":100,"cache_write_tokens_details":{"ttl_24h_tokens":100}}'),
-  {
-    terms: OPENAI,
-    ...SUSPECT,
-  },
+  { terms: OPENAI, ...SUSPECT },
 );
 gpt(
   "more tokens kept for half a day than were written",
@@ -246,12 +231,14 @@ gpt("pictures that are cached are counted once", inside('{"cached_tokens":950,"i
 gpt(
   "tokens that are both read and written are counted once",
   inside('{"cached_tokens":1000,"cache_write_tokens":1000}'),
-  {
-    terms: OPENAI,
-    ...SUSPECT,
-  },
+  { terms: OPENAI, ...SUSPECT },
 );
 gpt("more pictures than prompt", inside('{"image_tokens":1001}'), { terms: OPENAI, ...SUSPECT });
+
+const named = (more: string): string =>
+  writeResponse(GPT, `{"input_tokens":1000,"output_tokens":50,"total_tokens":1050${more}}`);
+gpt("tokens of a name that is new", "", { terms: OPENAI, ...SUSPECT }, named(',"storage_tokens":9'));
+gpt("no tokens of a name that is new", "", { terms: OPENAI }, named(',"storage_tokens":0,"queue_time":3'));
 
 const item = (type: string, more = ""): string => `"output":[{"type":"${type}","id":"x"${more}}]`;
 const respond = (more: string, top = ""): string => writeResponse(GPT, responsesUsage(1000, 50), more, top);
@@ -354,7 +341,7 @@ gpt("the same final twice is nothing", "", { terms: OPENAI }, streamed(completed
 
 const chunk = (more: object): object => ({ model: GPT, choices: [], ...more });
 const FINISH = { choices: [{ delta: { content: "hi" }, finish_reason: "stop" }] };
-const used = (output: number): object => ({ usage: { prompt_tokens: 1000, completion_tokens: output } });
+const used = (output: number) => ({ usage: { prompt_tokens: 1000, completion_tokens: output } });
 const chat = (id: string, body: string, wanted: Wanted): void => add("chat")(id, GPT, body, wanted);
 const DONE = "data: [DONE]\n\n";
 chat("usage after [DONE]", streamed(chunk(FINISH), chunk(used(50))) + DONE + streamed(chunk(used(60))), {
@@ -369,6 +356,17 @@ chat(
   streamed(chunk({ ...FINISH, ...used(40) }), chunk(used(50))) + DONE,
   { terms: OPENAI },
 );
+
+const counted = (more: object): string =>
+  streamed(chunk({ ...FINISH, usage: { ...used(50).usage, ...more } })) + DONE;
+chat("Chat's tokens of a name that is new", counted({ storage_tokens: 9 }), { terms: OPENAI, ...SUSPECT });
+chat("what LiteLLM read from the cache", counted({ cache_read_input_tokens: 900 }), {
+  terms: [
+    [900, "0.25"],
+    [100, "2.5"],
+    [50, "15"],
+  ],
+});
 
 const GEMINI = "gemini-2.5-flash";
 const GOOGLE: readonly Term[] = [

@@ -7,11 +7,7 @@ const text = z.string().catch("");
 const count = z.number().catch(0);
 
 const Logprob = z.lazy(() =>
-  z.looseObject({
-    token: text,
-    logprob: count,
-    bytes: z.array(z.number()).nullable().catch(null),
-  }),
+  z.looseObject({ token: text, logprob: count, bytes: z.array(z.number()).nullable().catch(null) }),
 );
 
 export const Logprobs = z.lazy(() =>
@@ -19,13 +15,7 @@ export const Logprobs = z.lazy(() =>
 );
 
 const Annotation = z.lazy(() =>
-  z.looseObject({
-    type: text,
-    start_index: count,
-    end_index: count,
-    title: text,
-    url: text,
-  }),
+  z.looseObject({ type: text, start_index: count, end_index: count, title: text, url: text }),
 );
 
 const Part = z.lazy(() =>

@@ -107,11 +107,7 @@ function emit(stream: StreamState, convert: () => string): AnswerOutput {
     }
   }
   const { phase, refusal } = stream;
-  return {
-    text,
-    phase,
-    refusal: refusal && { status: refusal.status, body: writeError(refusal.error) },
-  };
+  return { text, phase, refusal: refusal && { status: refusal.status, body: writeError(refusal.error) } };
 }
 
 function isOver(stream: StreamState): boolean {
