@@ -370,11 +370,7 @@ const group = z
   }));
 
 const plan = z
-  .strictObject({
-    groups: names,
-    active: flag.default(false),
-    until: moment.optional(),
-  })
+  .strictObject({ groups: names, active: flag.default(false), until: moment.optional() })
   // Null: it does not end.
   .transform((own) => ({ ...own, until: own.until ?? null }));
 

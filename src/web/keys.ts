@@ -32,12 +32,7 @@ const readLimitTexts = () =>
       isObject(value) && Object.values(value).every((each) => each === null || typeof each === "string"),
   );
 const newKeySchema = z.lazy(() =>
-  z.strictObject({
-    name: z.string(),
-    group: z.string(),
-    expires: z.string(),
-    limits: readLimitTexts(),
-  }),
+  z.strictObject({ name: z.string(), group: z.string(), expires: z.string(), limits: readLimitTexts() }),
 );
 const changeSchema = z.lazy(() =>
   z.strictObject({

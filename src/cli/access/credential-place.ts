@@ -1,11 +1,13 @@
 // Where the value of a channel's credential is, for messages and for the command that replaces it.
 
+import { z } from "zod";
 import { placeEnvFile, readEnvFile } from "../../config/file/env-file.ts";
 import { readConfigText } from "../../config/file/load.ts";
 import { listVariables } from "../../config/yaml/expand.ts";
 import { parseSource } from "../../config/yaml/source.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
 import { looksSecret } from "../../lib/secret.ts";
+import { tryGateway } from "./control.ts";
 
 export interface CredentialPlace {
   /** Null if the config has the secret itself. */
@@ -34,6 +36,17 @@ export function findCredential(configPath: string, channel: string): CredentialP
     isInEnvFile: readEnvFile(configPath)[variable] !== undefined,
     isShared: listVariables(others).includes(variable),
   };
+}
+
+/** Those of the variables that the running gateway's environment has. Nobody replies if none runs, or an older one. */
+export async function listExported(ledgerPath: string, names: readonly string[]): Promise<string[]> {
+  try {
+    const query = new URLSearchParams(names.map((name): [string, string] => ["name", name])).toString();
+    const reply = await tryGateway({ ledgerPath, timeoutMs: 2000 }, "GET", `/exported?${query}`);
+    return z.array(z.string()).parse(reply);
+  } catch {
+    return [];
+  }
 }
 
 /** "ANTHROPIC_API_KEY in /home/…/gateway.env". What a shell exports comes before the file. */

@@ -48,11 +48,7 @@ function listEntries(flags: ConfigFlags): Entry[] {
   return [
     {
       label: "API keys",
-      run: openMenu({
-        message: "API keys",
-        show: () => listKeys(flags),
-        entries: () => keyEntries(flags),
-      }),
+      run: openMenu({ message: "API keys", show: () => listKeys(flags), entries: () => keyEntries(flags) }),
     },
     {
       label: "Groups and plans",

@@ -142,12 +142,7 @@ export function askSome(
 ): Promise<string[]> {
   const question = { message: escapeLines(message), options: escapeLabels(choices) };
   return ask<string[]>((prompts) =>
-    prompts.multiselect<string>({
-      ...question,
-      initialValues: [...initial],
-      required,
-      ...PROMPT_OPTIONS,
-    }),
+    prompts.multiselect<string>({ ...question, initialValues: [...initial], required, ...PROMPT_OPTIONS }),
   );
 }
 

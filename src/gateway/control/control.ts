@@ -2,6 +2,7 @@
 // document, and cli/access/control.ts is its client.
 //   GET  /state                          everything, as one document; /state?look for somebody who looks at the channels
 //   GET  /status?session=ID&key=NAME     what a status line shows
+//   GET  /exported?name=NAME             which of these variables are in the gateway's environment
 //   POST /channels/NAME/disable|enable|probe
 //   POST /acceptance                     the owner accepts what starts have found in the ledger
 //   POST /corrections                    amounts that `gateway ledger reprice` has found, for the ledger
@@ -126,6 +127,10 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ["GET status", answerStatus],
+  [
+    "GET exported",
+    ({ url }) => Response.json(new URL(url).searchParams.getAll("name").filter((name) => process.env[name])),
+  ],
   [
     "POST channels",
     (_, [name = "", action = ""], { gateway }) => answerAction(decodeURIComponent(name), action, gateway),

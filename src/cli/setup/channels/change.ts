@@ -10,7 +10,7 @@ import { parseSource } from "../../../config/yaml/source.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig, type RemoveFlags } from "../../access/config.ts";
-import { type CredentialPlace, findCredential } from "../../access/credential-place.ts";
+import { type CredentialPlace, findCredential, listExported } from "../../access/credential-place.ts";
 import {
   type Change,
   describeChange,
@@ -63,8 +63,10 @@ export async function setChannel(
   const { catalog, path } = config;
   requireChannel(catalog, name);
   const changes = readChanges(words, listChannelSettings());
-  const place = findCredential(path, name);
-  const { variables, change } = await readCredential(name, changes, place, flags);
+  const found = findCredential(path, name);
+  const exported = await listExported(catalog.ledger.path, [found.variable ?? "", nameVariable(name)]);
+  const place = { ...found, isExported: found.isExported || exported.includes(found.variable ?? "") };
+  const { variables, change } = await readCredential(changes, chooseVariable(name, place, exported), flags);
   if (change !== null) changes.push(change);
   if (changes.length === 0) refuseUsage("Nothing to change. Give settings such as priority=2.");
   const edits = [
@@ -89,9 +91,8 @@ interface GivenCredential {
 }
 
 async function readCredential(
-  name: string,
   changes: readonly Change[],
-  place: CredentialPlace,
+  variable: string,
   { credential, secret: typed }: SetChannelFlags,
 ): Promise<GivenCredential> {
   const word = changes.find(({ path }) => path[0] === "credential")?.value;
@@ -100,17 +101,20 @@ async function readCredential(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
   if (credential === undefined && typed === undefined) return { change: null, variables: {} };
-  const variable = chooseVariable(name, place);
   const secret = typed ?? (await readGivenCredential(credential ?? ""));
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
 }
 
 /** The variable that the config refers to, where a new value in gateway.env reaches this channel and no other. */
-function chooseVariable(name: string, { variable, isExported, isShared }: CredentialPlace): string {
+function chooseVariable(
+  name: string,
+  { variable, isExported, isShared }: CredentialPlace,
+  exported: readonly string[],
+): string {
   if (variable !== null && !isExported && !isShared) return variable;
   const own = nameVariable(name);
-  // What a shell exports comes before gateway.env.
-  return (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
+  // What a shell exports comes before gateway.env, also for the gateway that was started there.
+  return (process.env[own] ?? "") === "" && !exported.includes(own) ? own : `GATEWAY_${own}`;
 }
 
 /** Some upstreams read the credential from a header, too. */

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { loadConfig } from "../../../../src/config/file/load.ts";
+import { startGateway } from "../../../harness/gateway.ts";
 import { startDemoUpstream } from "../../../harness/upstreams/demo-upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../../harness/temp.ts";
 import { type Outcome, run, runOnTerminal } from "../../driving.ts";
@@ -66,10 +67,7 @@ describe("gateway channels set", () => {
       (await channels("set", "second", "weight=3", "base_url=https://c.example", "--no-check")).status,
     ).toBe(0);
     expect(text()).toContain(
-      '  second: { platform: messages, base_url: https://c.example, credential: y, weight: "3" } # spare\n'.replace(
-        '"3"',
-        "3",
-      ),
+      "  second: { platform: messages, base_url: https://c.example, credential: y, weight: 3 } # spare\n",
     );
   });
 
@@ -166,6 +164,16 @@ describe("gateway channels set", () => {
         "new-secret-1",
         expect.stringContaining("Bearer new-secret-1"),
       ]);
+    });
+
+    test("a credential's variable that only the running gateway's environment has gives way, too", async () => {
+      const env = { MAIN_KEY: "old-secret-1", MAIN_API_KEY: "another" };
+      const gateway = await startGateway({ config: `listen: { port: 0 }\n${REFERRING}`, folder, env });
+      const { stderr } = await replace();
+      await gateway.stop();
+      expect(stderr).toContain("does not use the environment variable MAIN_KEY any more");
+      expect(text()).toContain("credential: ${GATEWAY_MAIN_API_KEY}");
+      expect(environment()).toEndWith("\nGATEWAY_MAIN_API_KEY=new-secret-1\n");
     });
   });
 
