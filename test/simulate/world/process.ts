@@ -268,6 +268,7 @@ export class SimProcess implements FileHost, SocketHost {
           userInfo: () => ({ uid: USER }),
           devNull: "/dev/null",
           hostname: () => "simulated",
+          setPriority: () => {},
           networkInterfaces: () => this.network.interfaces(),
         },
         "node:os",
