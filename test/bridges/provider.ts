@@ -111,11 +111,7 @@ const FORM: Readonly<Record<DialectName, Form>> = {
       add(
         item,
         { ...item, content: [] },
-        pieces(text).map((delta) => ({
-          type: "response.output_text.delta",
-          content_index: 0,
-          delta,
-        })),
+        pieces(text).map((delta) => ({ type: "response.output_text.delta", content_index: 0, delta })),
       );
     }
     for (const { id, name, args } of calls) {

@@ -12,7 +12,7 @@ import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
 import { describeModels } from "./foreign.ts";
-import { fetchModels } from "./model-names.ts";
+import { fetchModels, findPlatform } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
 import { type ConfigFlags, openConfigUnless } from "../access/config.ts";
@@ -183,16 +183,16 @@ function isKnown({ secret }: ToolFlags, { keysBySha256 }: Catalog): boolean {
   return given === "" || keysBySha256.has(sha256Hex(given));
 }
 
-/** The key is unknown here: this assumes that it is for the tool's own platform. */
+/** The key is unknown here: the gateway's lists say for which platform it is. */
 async function connectElsewhere(tool: Tool, flags: ToolFlags, label: string | null): Promise<ToolConnection> {
   const secret = flags.secret ?? process.env["GATEWAY_KEY"] ?? "";
-  const [platform] = tool.platforms;
-  if (secret === "" || platform === undefined || flags.new === true) {
+  if (secret === "" || flags.new === true)
     return refuseUsage("Without a config file, give the key's secret with --secret or GATEWAY_KEY.");
-  }
   const base = readUrl(flags.url) ?? fail("--url is missing.");
   const { cache = null } = flags;
-  const target = { base, relayPrefix: DEFAULT_RELAY_PREFIX, platform, secret, label, cache };
+  const place = { base, relayPrefix: DEFAULT_RELAY_PREFIX, secret, label, cache };
+  const platform = (await findPlatform(tool.platforms, place)) ?? fail(`${tool.title} has no platform.`);
+  const target = { ...place, platform };
   const listed = tool.needsModels === true ? await fetchModels(target) : null;
   const models = listed?.map(({ id }) => id) ?? [];
   return { tool, connection: { ...target, models, ...findOwnModel(tool) }, key: null, loaded: null };

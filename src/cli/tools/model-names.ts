@@ -3,9 +3,10 @@
 
 import { PLATFORM_ROWS, readPathPrefix } from "../../dialects/platforms.ts";
 import type { Group } from "../../config/catalog.ts";
+import type { Platform } from "../../config/schema.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
 import { originOf } from "../../lib/http1/client/dial.ts";
-import { getCount, getField, getList, parseJson } from "../../lib/json/json.ts";
+import { getCount, getField, getList, isObject, parseJson } from "../../lib/json/json.ts";
 import { isPrintable } from "../../lib/text/printable.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import type { Connection, ModelLimits } from "./programs/tool.ts";
@@ -19,6 +20,29 @@ export interface ListedModel extends ModelLimits {
 
 /** Null when the gateway does not answer with a list. */
 export async function fetchModels(connection: Omit<Connection, "models">): Promise<ListedModel[] | null> {
+  const list = await fetchList(connection);
+  return isObject(list) ? readModels(list) : null;
+}
+
+/** What only the lists of this platform's keys have. */
+const MARKS = { messages: "has_more", responses: "object", content: "models", relay: "data" } as const;
+
+/** The platform whose list the key gets; the first if it gets none, or if there is no other. */
+export async function findPlatform(
+  platforms: readonly Platform[],
+  connection: Omit<Connection, "models" | "platform">,
+): Promise<Platform | undefined> {
+  const [first, ...others] = platforms;
+  for (const platform of others.length === 0 ? [] : platforms) {
+    const list = await fetchList({ ...connection, platform });
+    if (list === undefined) break;
+    if (getField(list, MARKS[platform]) !== undefined) return platform;
+  }
+  return first;
+}
+
+/** Null: a refusal. Undefined: no answer, which the tool itself will report. */
+async function fetchList(connection: Omit<Connection, "models">): Promise<unknown> {
   const base = new URL(connection.base);
   // Not `fetch`: it would send the key to the proxy that HTTP_PROXY names.
   const client = createClient();
@@ -37,10 +61,9 @@ export async function fetchModels(connection: Omit<Connection, "models">): Promi
     };
     const { response, body, isCut } = await fetchWhole(client, request, MAX_LIST_BYTES);
     if (isCut || response.status !== 200) return null;
-    return readModels(parseJson(new TextDecoder().decode(body)));
+    return parseJson(new TextDecoder().decode(body)) ?? null;
   } catch {
-    // The tool itself will report that the gateway does not answer.
-    return null;
+    return undefined;
   } finally {
     client.close();
   }

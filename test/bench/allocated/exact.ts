@@ -45,12 +45,7 @@ export async function countAllocated(
     const events = await countEvents(alone, 502);
     // The gateway closes connections that are not used for a while, so these are opened when they are needed.
     const crowd = await openClients(CROWD, counted);
-    return {
-      ...few,
-      ...events,
-      ...(await countRequests(crowd)),
-      ...(await countEvents(crowd, 102)),
-    };
+    return { ...few, ...events, ...(await countRequests(crowd)), ...(await countEvents(crowd, 102)) };
   } finally {
     await child.stop();
     upstream.stop();

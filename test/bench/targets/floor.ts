@@ -117,13 +117,7 @@ type Priced = ReturnType<typeof price>;
 
 function price(asked: Asked, reading: ReturnType<ReturnType<typeof messages.openMeter>["read"]>) {
   const { estimatedInput, stream, model, time } = asked;
-  const assessment = assess({
-    outcome: "complete",
-    status: 200,
-    reading,
-    streamed: stream,
-    estimatedInput,
-  });
+  const assessment = assess({ outcome: "complete", status: 200, reading, streamed: stream, estimatedInput });
   const charge = computeCharge({
     parts: assessment.parts,
     tariff: reading.tariff,

@@ -15,12 +15,7 @@ test("Codex' counts are cumulative: each response is what they grew by", () => {
     { input: 100, output: 10 },
     { input: 60, cache_read: 90, output: 20 },
   ]);
-  expect(entries[0]).toMatchObject({
-    tool: "codex",
-    session: "t1",
-    model: "gpt-5.5",
-    project: PROJECT,
-  });
+  expect(entries[0]).toMatchObject({ tool: "codex", session: "t1", model: "gpt-5.5", project: PROJECT });
 });
 
 test("counts that come again without new usage are counted once, also beside an empty last response", () => {

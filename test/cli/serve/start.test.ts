@@ -53,11 +53,7 @@ test("a port that another gateway uses is named as that gateway's", async () => 
 test("damaged lines in the middle and models without a price are reported", async () => {
   const lines = ["req_1", "req_2", "req_3"].map((id) =>
     encodeLine(
-      draftOf(id, {
-        channel: "messages",
-        model: "nobody-sells-this",
-        upstream_model: "nobody-sells-this",
-      }),
+      draftOf(id, { channel: "messages", model: "nobody-sells-this", upstream_model: "nobody-sells-this" }),
       GENESIS,
     ),
   );

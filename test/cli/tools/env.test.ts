@@ -11,9 +11,11 @@ import { findTool } from "../../../src/cli/tools/connection.ts";
 import { prepare as prepareTool } from "../../../src/cli/tools/prepare.ts";
 import type { Connection } from "../../../src/cli/tools/programs/tool.ts";
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
-import type { Platform } from "../../../src/config/schema.ts";
+import { type Platform, PLATFORMS } from "../../../src/config/schema.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
+import { keyOf, makeConfig, startGatewayHere } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { KEYS, run, runOnTerminal } from "../driving.ts";
 
 const PROGRAMS: Readonly<Record<Shell, readonly string[]>> = {
@@ -107,7 +109,7 @@ describe("shells", () => {
 });
 
 function connectionOf(platform: Platform, more: Partial<Connection> = {}): Connection {
-  const target = { base: "http://gw:1", relayPrefix: "relay", platform, secret: "sk-s" };
+  const target = { base: "http://127.0.0.1:1", relayPrefix: "relay", platform, secret: "sk-s" };
   return { ...target, models: [], label: null, ...more };
 }
 
@@ -117,8 +119,11 @@ describe("tools", () => {
 
   test("Claude Code gets the address without a version", () => {
     const env = { ANTHROPIC_AUTH_TOKEN: "sk-s", CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1" };
-    expect(connect("claude", "messages")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://gw:1", ...env });
-    expect(connect("claude", "relay")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://gw:1/relay", ...env });
+    expect(connect("claude", "messages")?.env).toEqual({ ANTHROPIC_BASE_URL: "http://127.0.0.1:1", ...env });
+    expect(connect("claude", "relay")?.env).toEqual({
+      ANTHROPIC_BASE_URL: "http://127.0.0.1:1/relay",
+      ...env,
+    });
   });
 
   test("Codex gets its own provider through overrides without quotes", () => {
@@ -127,7 +132,7 @@ describe("tools", () => {
     expect(setting?.args.filter((arg) => arg !== "-c")).toEqual([
       "model_provider=gateway",
       "model_providers.gateway.name=gateway",
-      "model_providers.gateway.base_url=http://gw:1/v1",
+      "model_providers.gateway.base_url=http://127.0.0.1:1/v1",
       "model_providers.gateway.wire_api=responses",
       "model_providers.gateway.env_key=GATEWAY_CODEX_KEY",
     ]);
@@ -260,15 +265,17 @@ keys:
       small_model: "openai/fast",
       enabled_providers: ["openai"],
       disabled_providers: [],
-      provider: { openai: { options: { baseURL: "http://gw:1/v1", apiKey: "sk-s" }, models: { fast: {} } } },
+      provider: {
+        openai: { options: { baseURL: "http://127.0.0.1:1/v1", apiKey: "sk-s" }, models: { fast: {} } },
+      },
     });
     const relay = read("relay", ["fast", "my-gemini"]).provider;
     expect(relay.anthropic).toMatchObject({
-      options: { baseURL: "http://gw:1/relay/v1" },
+      options: { baseURL: "http://127.0.0.1:1/relay/v1" },
       models: { fast: {} },
     });
     expect(relay.google).toEqual({
-      options: { baseURL: "http://gw:1/relay/v1beta", apiKey: "sk-s" },
+      options: { baseURL: "http://127.0.0.1:1/relay/v1beta", apiKey: "sk-s" },
       models: { "my-gemini": {} },
     });
   });
@@ -306,16 +313,16 @@ keys:
 
   test("the SDKs get the variables that they read", () => {
     expect(connect("openai", "responses")?.env).toEqual({
-      OPENAI_BASE_URL: "http://gw:1/v1",
-      OPENAI_API_BASE: "http://gw:1/v1",
+      OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
+      OPENAI_API_BASE: "http://127.0.0.1:1/v1",
       OPENAI_API_KEY: "sk-s",
     });
     expect(connect("anthropic", "messages")?.env).toEqual({
-      ANTHROPIC_BASE_URL: "http://gw:1",
+      ANTHROPIC_BASE_URL: "http://127.0.0.1:1",
       ANTHROPIC_API_KEY: "sk-s",
     });
     expect(connect("google", "content")?.env).toEqual({
-      GOOGLE_GEMINI_BASE_URL: "http://gw:1",
+      GOOGLE_GEMINI_BASE_URL: "http://127.0.0.1:1",
       GOOGLE_API_KEY: "sk-s",
     });
   });
@@ -630,6 +637,26 @@ describe("where the gateway is", () => {
     });
   });
 
+  test("--url with a key that no config knows gets the settings of the key's own platform", async () => {
+    using folder = makeTempFolder();
+    const upstream = startDemoUpstream();
+    const gateway = startGatewayHere({ config: makeConfig(upstream) });
+    const printed = PLATFORMS.map(async (platform) => {
+      const flags = ["--url", gateway.url, "--secret", keyOf(platform), "--json"];
+      const { stdout } = await run({ folder: folder.path }, "env", "copilot", ...flags);
+      const { COPILOT_PROVIDER_TYPE: type, COPILOT_PROVIDER_BASE_URL: url } = JSON.parse(stdout).env;
+      return `${type} ${String(url).replace(gateway.url, "")}`;
+    });
+    expect(await Promise.all(printed)).toEqual([
+      "anthropic ",
+      "openai /v1",
+      "anthropic ",
+      "anthropic /relay",
+    ]);
+    await gateway.stop();
+    upstream.stop();
+  });
+
   test("a port that is not known yet is an error", async () => {
     using folder = prepare();
     writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("4999", "0"));
@@ -649,7 +676,7 @@ describe("where the gateway is", () => {
 test("the advice on Gemini CLI's settings file appears until the file is right", async () => {
   using folder = makeTempFolder();
   const env = { HOME: folder.path };
-  const words = ["env", "gemini", "--url", "http://gw:1", "--secret", "sk-s"];
+  const words = ["env", "gemini", "--url", "http://127.0.0.1:1", "--secret", "sk-s"];
   const first = await run({ folder: folder.path, env }, ...words, "--shell", "bash");
   expect(first.stdout).toContain("export GEMINI_API_KEY='sk-s'\n");
   expect(first.stderr).toContain('{"security":{"auth":{"selectedType":"gemini-api-key"}}}');

@@ -17,7 +17,7 @@ import { PROGRAM } from "../../harness/program.ts";
 /** What a run says before the tool starts. */
 const ROUTE =
   "The OpenAI SDK: key openai, group responses (127.0.0.1:9), billed by use at official prices.\n";
-const WHERE = ["--url", "http://gw:1", "--secret", "sk-s"];
+const WHERE = ["--url", "http://127.0.0.2:1", "--secret", "sk-s"];
 
 function write(folder: TempFolder, files: Readonly<Record<string, string | object>>): void {
   for (const [name, content] of Object.entries(files)) {
@@ -145,7 +145,7 @@ describe("the tool", () => {
     using folder = makeTempFolder();
     const words = ["openai", "app", "-x"] as const;
     const { stdout } = await start(folder, [...words], 'echo "$OPENAI_BASE_URL $1"', { program: "app" });
-    expect(stdout).toBe("http://gw:1/v1 -x\n");
+    expect(stdout).toBe("http://127.0.0.2:1/v1 -x\n");
   });
 
   const missing: ReadonlyArray<readonly [tool: string, args: string[], status: number, part: string]> = [
@@ -307,18 +307,14 @@ describe("Claude Code's settings", () => {
     expect(line).toMatch(/^--settings .+ -p hi$/);
     expect(line).not.toContain("sk-s");
     expect(JSON.parse(json).env).toMatchObject({
-      ANTHROPIC_BASE_URL: "http://gw:1",
+      ANTHROPIC_BASE_URL: "http://127.0.0.2:1",
       ANTHROPIC_AUTH_TOKEN: "sk-s",
       ANTHROPIC_API_KEY: "",
     });
     expect(existsSync(/--settings (.+) -p/.exec(line)?.[1] ?? "")).toBe(false);
     expect(readFileSync(folder.join(".claude/settings.json"), "utf8")).toBe(settings);
-    const reported = await run(
-      { folder: folder.path, env: { HOME: folder.path } },
-      "env",
-      "claude",
-      ...WHERE,
-    );
+    const home = { folder: folder.path, env: { HOME: folder.path } };
+    const reported = await run(home, "env", "claude", ...WHERE);
     expect(reported.stderr).toContain(
       `reads ANTHROPIC_BASE_URL from ${folder.join(".claude/settings.json")}`,
     );
@@ -330,8 +326,8 @@ describe("Claude Code's settings", () => {
     write(folder, { ".claude/settings.json": { env } });
     const { stdout } = await start(folder, ["claude"], show);
     expect(JSON.parse(stdout.split("\n")[1] ?? "").env).toMatchObject({
-      NO_PROXY: "corp.example,localhost,127.0.0.1,::1,gw",
-      no_proxy: "localhost,127.0.0.1,::1,gw",
+      NO_PROXY: "corp.example,localhost,127.0.0.1,::1,127.0.0.2",
+      no_proxy: "localhost,127.0.0.1,::1,127.0.0.2",
       CLAUDE_CODE_USE_MANTLE: "",
       ANTHROPIC_UNIX_SOCKET: "",
     });
@@ -449,7 +445,7 @@ describe("a running gateway", () => {
 });
 
 describe("a tool's own key", () => {
-  const words = ["run", "--url", "http://gw:1"];
+  const words = ["run", "--url", "http://127.0.0.2:1"];
   const secretOf = ({ stdout }: { stdout: string }): string => /key=(\S+)/.exec(stdout)?.[1] ?? "";
 
   test("a tool's own key is created once, stored for the user alone, found again and shown by keys list", async () => {
@@ -468,7 +464,7 @@ describe("a tool's own key", () => {
     });
     expect(readFileSync(setup.path("gateway.yaml"), "utf8")).toBe(config);
     expect((await setup.run("keys", "list")).stdout).toContain("\nopenai ");
-    const env = await setup.run("env", "openai", "--url", "http://gw:1", "--json");
+    const env = await setup.run("env", "openai", "--url", "http://127.0.0.2:1", "--json");
     expect(JSON.parse(env.stdout)).toMatchObject({ key: "openai", env: { OPENAI_API_KEY: secretOf(first) } });
   });
 

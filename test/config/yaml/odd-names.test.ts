@@ -60,11 +60,7 @@ const SECTIONS: Section[] = [
     write: (name) => withGroup(`prices: { ${name}: { input: "3" } }\n`),
     has: ({ prices }, name) => prices.get(name)?.["input"] === "3",
   },
-  {
-    name: "price kind",
-    write: (name) => withGroup(`prices: { m: { ${name}: "3" } }\n`),
-    has: () => false,
-  },
+  { name: "price kind", write: (name) => withGroup(`prices: { m: { ${name}: "3" } }\n`), has: () => false },
   {
     name: "alias",
     write: (name) => `channels: { a: ${CHANNEL.replace(" }", `, aliases: { ${name}: other } }`)} }\n`,

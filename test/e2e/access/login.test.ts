@@ -54,11 +54,7 @@ beforeAll(() => {
         relay: { platform: "relay", channels: ["relay"] },
       },
       keys: [
-        ...PLATFORMS.map((platform) => ({
-          name: platform,
-          group: platform,
-          secret: keyOf(platform),
-        })),
+        ...PLATFORMS.map((platform) => ({ name: platform, group: platform, secret: keyOf(platform) })),
         { name: "off", group: "relay", secret: "sk-test-off-0123456789", disabled: true },
         { name: "tight", group: "messages", secret: "sk-test-tight", limits: { usd_total: "0.0002" } },
       ],

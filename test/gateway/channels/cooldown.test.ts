@@ -282,12 +282,7 @@ describe("the cooldown that applies", () => {
     endCooldowns(memory);
     expect([memory.cooldown, admittanceOf(memory, "m", START)]).toEqual([null, "closed"]);
     const renewed = renewMemory(memory, "another");
-    expect(renewed).toMatchObject({
-      name: "a",
-      identity: "another",
-      disabled: true,
-      cooldown: null,
-    });
+    expect(renewed).toMatchObject({ name: "a", identity: "another", disabled: true, cooldown: null });
     memory.disabled = false;
     endCooldowns(memory);
     expect(admittanceOf(memory, "m", START)).toBe("open");

@@ -110,12 +110,7 @@ interface Setting {
 
 async function openSocket({ next, more = {}, pieceMs = 60_000 }: Setting = {}) {
   const target = "/v1/responses";
-  scripted = await openScripted({
-    platform: "responses",
-    target,
-    channels: { a: [], b: [] },
-    more,
-  });
+  scripted = await openScripted({ platform: "responses", target, channels: { a: [], b: [] }, more });
   const { gateway, request } = scripted;
   const upstream = openUpstream("a");
   const following = next === undefined ? null : openUpstream(next);

@@ -189,10 +189,5 @@ function addGates(plan: WirePlan, gates: Readonly<Record<number, Gate>>): WirePl
     }
     body.push(step);
   }
-  return {
-    ...plan,
-    before: [...plan.before, ...gateAt(-1)],
-    body,
-    tail: [...gateAt(piece), ...plan.tail],
-  };
+  return { ...plan, before: [...plan.before, ...gateAt(-1)], body, tail: [...gateAt(piece), ...plan.tail] };
 }

@@ -641,11 +641,7 @@ describe("failures", () => {
   test("a fault after the end changes nothing", () => {
     const chat = openChatStream(PLAIN);
     push(chat, created, end([]));
-    expect(chat.end({ status: 502, message: "" })).toEqual({
-      text: "",
-      phase: "done",
-      refusal: null,
-    });
+    expect(chat.end({ status: 502, message: "" })).toEqual({ text: "", phase: "done", refusal: null });
   });
 
   test("an event that never ends becomes an error", () => {
