@@ -24,7 +24,7 @@ test.each<[title: string, exclusive: boolean, plans: string, now: Date, open: bo
     true,
   ],
   ["while a plan of another group goes on", true, "q: { groups: [other], active: true }", at, false],
-])("%s", (_, exclusive, plans, now, open) => {
+])("whether a group may be used, %s", (_, exclusive, plans, now, open) => {
   const text = `
 channels: { a: { platform: messages, base_url: https://a.example, credential: x } }
 groups:

@@ -3,12 +3,16 @@ import { makeInstance } from "../../src/demo/instance.ts";
 
 const CASES: [says: string, schema: unknown, expected: unknown][] = [
   ["a constant is itself", { const: 7 }, 7],
-  ["of an enum the first", { enum: ["b", "a"] }, "b"],
+  ["the first of an enum counts", { enum: ["b", "a"] }, "b"],
   ["numbers keep to their bounds", { type: "integer", minimum: 10, maximum: 20, multipleOf: 4 }, 12],
   ["strings keep to their lengths", { type: "string", minLength: 12, maxLength: 12 }, "demo answer."],
   ["formats are honoured", { type: "string", format: "date" }, "2026-11-20"],
   ["nullable types are filled", { type: ["string", "null"] }, "demo answer"],
-  ["of alternatives the first that isn't null", { anyOf: [{ type: "null" }, { type: "boolean" }] }, true],
+  [
+    "the first of alternatives that is not null counts",
+    { anyOf: [{ type: "null" }, { type: "boolean" }] },
+    true,
+  ],
   [
     "all parts count",
     { allOf: [{ type: "object", properties: { a: { const: 1 } } }, { properties: { b: { const: 2 } } }] },
