@@ -18,6 +18,8 @@ export interface PlatformRow {
   readonly prefixed: boolean;
   /** The paths that messages to people name: the model list, and where models answer. */
   readonly listPath: string;
+  /** What the lists of its keys have, and others at this path have not. */
+  readonly listMark: string;
   readonly answerPaths: readonly string[];
   /** The tools of `gateway run` and `gateway env` that can use a key of this platform. */
   readonly tools: readonly ToolName[];
@@ -59,6 +61,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     spoken: ["messages"],
     prefixed: false,
     listPath: "/v1/models",
+    listMark: "has_more",
     answerPaths: ["/v1/messages"],
     tools: ["claude", "opencode", "qwen", "copilot", "pi", "continue", "cline", "anthropic"],
     demo: {
@@ -72,6 +75,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     spoken: ["responses"],
     prefixed: false,
     listPath: "/v1/models",
+    listMark: "object",
     answerPaths: ["/v1/responses", "/v1/chat/completions"],
     tools: ["codex", "opencode", "qwen", "copilot", "pi", "continue", "cline", "openai"],
     demo: {
@@ -88,6 +92,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     spoken: ["content"],
     prefixed: false,
     listPath: "/v1beta/models",
+    listMark: "models",
     answerPaths: ["/v1beta/models/{model}:streamGenerateContent"],
     tools: ["gemini", "opencode", "pi", "google"],
     demo: {
@@ -101,6 +106,7 @@ export const PLATFORM_ROWS: Readonly<Record<Platform, PlatformRow>> = {
     spoken: ["messages", "content"],
     prefixed: true,
     listPath: "/models",
+    listMark: "data",
     answerPaths: ["/v1/messages", "/v1beta/models/{model}:streamGenerateContent"],
     tools: [
       "claude",

@@ -24,9 +24,6 @@ export async function fetchModels(connection: Omit<Connection, "models">): Promi
   return isObject(list) ? readModels(list) : null;
 }
 
-/** What only the lists of this platform's keys have. */
-const MARKS = { messages: "has_more", responses: "object", content: "models", relay: "data" } as const;
-
 /** The platform whose list the key gets; the first if it gets none, or if there is no other. */
 export async function findPlatform(
   platforms: readonly Platform[],
@@ -36,7 +33,7 @@ export async function findPlatform(
   for (const platform of others.length === 0 ? [] : platforms) {
     const list = await fetchList({ ...connection, platform });
     if (list === undefined) break;
-    if (getField(list, MARKS[platform]) !== undefined) return platform;
+    if (getField(list, PLATFORM_ROWS[platform].listMark) !== undefined) return platform;
   }
   return first;
 }
