@@ -9,7 +9,11 @@ import { suggestValue } from "../../../config/yaml/problems.ts";
 import { type ChannelPlatform, CHANNEL_WORDS, CONVERTIBLE, groupPlatform } from "../../../config/schema.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../../dialects/platforms.ts";
 import { findGroup } from "../../../config/changes/names.ts";
+import { listVariables } from "../../../config/yaml/expand.ts";
+import { type LoadedConfig, readConfigText } from "../../../config/file/load.ts";
+import { parseSource } from "../../../config/yaml/source.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
+import { type CredentialPlace, listExported } from "../../access/credential-place.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
@@ -40,7 +44,7 @@ export async function addChannel(what: string, flags: AddChannelFlags): Promise<
   const config = openConfig(flags);
   const { catalog, path } = config;
   const preset = choosePlace(await describeTarget(what, flags), flags, catalog);
-  const provider = await chooseCredential(preset, path, flags);
+  const provider = await chooseCredential(preset, config, flags);
   const edits = (current: Catalog): Edit[] => {
     requireFree(preset, current, flags.group);
     return planEdits(provider, flags.group);
@@ -116,10 +120,15 @@ function choosePlace(preset: Preset, { name }: AddChannelFlags, { channels }: Ca
   return { ...preset, id: name, channel: name, group: name, variable };
 }
 
-async function chooseCredential(preset: Preset, path: string, flags: AddChannelFlags): Promise<Provider> {
+async function chooseCredential(
+  preset: Preset,
+  config: LoadedConfig,
+  flags: AddChannelFlags,
+): Promise<Provider> {
+  const { path } = config;
   if (flags.credential === undefined && !isGiven(preset) && canPrompt())
     return (await askProvider(preset, path)) ?? fail("Nothing was added.");
-  const provider = await readCredential(preset, flags);
+  const provider = await readCredential(preset, config, flags);
   if (!flags.check) return provider;
   const result = await checkProvider(provider, path);
   if (result.kind === "refused")
@@ -132,7 +141,11 @@ function isGiven({ variable, local, login }: Preset): boolean {
   return local !== undefined || login === true || (process.env[variable] ?? "") !== "";
 }
 
-async function readCredential(preset: Preset, { credential }: AddChannelFlags): Promise<Provider> {
+async function readCredential(
+  preset: Preset,
+  { catalog, path }: LoadedConfig,
+  { credential }: AddChannelFlags,
+): Promise<Provider> {
   const provider = referTo(preset);
   if (credential === undefined) {
     if (isGiven(preset)) return provider;
@@ -141,7 +154,28 @@ async function readCredential(preset: Preset, { credential }: AddChannelFlags): 
   if (preset.login === true)
     refuseUsage("--credential: this channel passes on the login of the tool itself.");
   const secret = await readGivenCredential(credential);
-  return { ...provider, credential: `\${${preset.variable}}`, variables: { [preset.variable]: secret } };
+  const { channel, variable: wanted } = preset;
+  const exported = await listExported(catalog.ledger.path, [wanted, nameVariable(channel)]);
+  const place = {
+    variable: wanted,
+    isExported: (process.env[wanted] ?? "") !== "" || exported.includes(wanted),
+    isShared: listVariables(parseSource(readConfigText(path)).tree).includes(wanted),
+  };
+  const variable = chooseVariable(channel, place, exported);
+  return { ...provider, credential: `\${${variable}}`, variables: { [variable]: secret } };
+}
+
+/** The variable that is wanted, or another one, where a new value in gateway.env reaches this channel and no other. */
+export function chooseVariable(
+  name: string,
+  { variable, isExported, isShared }: Omit<CredentialPlace, "isInEnvFile">,
+  exported: readonly string[],
+): string {
+  if (variable !== null && !isExported && !isShared) return variable;
+  const own = nameVariable(name);
+  // What a shell exports comes before gateway.env, also for the gateway that was started there.
+  const isTaken = own === variable || (process.env[own] ?? "") !== "" || exported.includes(own);
+  return isTaken ? `GATEWAY_${own}` : own;
 }
 
 /** The value of `--credential`. */

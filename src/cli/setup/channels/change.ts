@@ -21,7 +21,7 @@ import {
 import { confirmRemoval, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables, removeVariable } from "../env-file.ts";
-import { nameVariable, readGivenCredential } from "./add.ts";
+import { chooseVariable, nameVariable, readGivenCredential } from "./add.ts";
 
 /** What is no single word. */
 const FORMS: Settings = {
@@ -103,18 +103,6 @@ async function readCredential(
   if (credential === undefined && typed === undefined) return { change: null, variables: {} };
   const secret = typed ?? (await readGivenCredential(credential ?? ""));
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
-}
-
-/** The variable that the config refers to, where a new value in gateway.env reaches this channel and no other. */
-function chooseVariable(
-  name: string,
-  { variable, isExported, isShared }: CredentialPlace,
-  exported: readonly string[],
-): string {
-  if (variable !== null && !isExported && !isShared) return variable;
-  const own = nameVariable(name);
-  // What a shell exports comes before gateway.env, also for the gateway that was started there.
-  return (process.env[own] ?? "") === "" && !exported.includes(own) ? own : `GATEWAY_${own}`;
 }
 
 /** Some upstreams read the credential from a header, too. */

@@ -54,6 +54,20 @@ describe("gateway channels add", () => {
     expectKept();
   });
 
+  test.each([
+    ["that another channel reads", {}, "${DEEPSEEK_API_KEY}"],
+    ["that the shell exports", { DEEPSEEK_API_KEY: "sk-old-1" }, "x"],
+  ])("a credential does not go into a variable %s", async (_, env, other) => {
+    const [variables, place] = ["DEEPSEEK_API_KEY=sk-old-1\n", folder.join("gateway.env")];
+    writeFileSync(folder.join("gateway.yaml"), CONFIG.replace("credential: x", `credential: ${other}`), {
+      mode: 0o600,
+    });
+    writeFileSync(place, variables, { mode: 0o600 });
+    const words = ["channels", "add", "deepseek", "--credential", "-", "--no-check"];
+    await run({ folder: folder.path, stdin: "sk-new-1\n", env }, ...words);
+    expect(readFileSync(place, "utf8")).toBe(`${variables}GATEWAY_DEEPSEEK_API_KEY=sk-new-1\n`);
+  });
+
   test("adds a URL with a new group, and keeps the credential beside the config", async () => {
     const flags = ["--platform", "messages", "--name", "demo", "--credential", "-", "--json"];
     const { status, stdout, stderr } = await add("secret-12345\n", upstream.url, ...flags);
