@@ -67,6 +67,18 @@ test.each(DIRECTIONS)("%s: pieces of a text that arrive together reach the clien
   expect(count(events.map((event) => sse([event]))) - count([sse(events)])).toBe(2);
 });
 
+test.each(DIRECTIONS)("%s: two calls with the same id stay two, with two ids for the client", (direction) => {
+  const [, upstream] = readDirection(direction);
+  const calls = [1, 2].map((at) => ({ id: "c", name: "Read", args: { at } }));
+  const events = formAnswer(upstream, { ...TURN, calls }, COUNTS);
+  const { body } = whole(ask(direction), joinAnswer(upstream, events));
+  for (const answer of [stream(ask(direction), [sse(events)]).text, JSON.stringify(body)]) {
+    const ids = new Set(answer.match(/"(?:call_)?id":"(?:c|call_\w+)"/g));
+    const inputs = new Set(answer.match(/\{\\*"at\\*":[12]\}/g));
+    expect([ids.size, inputs.size]).toEqual([2, 2]);
+  }
+});
+
 describe("ends", () => {
   test.each([
     ["messages>chat", "stop", "end_turn"],
@@ -250,7 +262,8 @@ describe("failures", () => {
       for (const client of DIALECT_NAMES.filter((each) => each !== upstream)) {
         if (`${client}>${upstream}` === "chat>responses") continue;
         const converted = ask(`${client}>${upstream}`);
-        const early = stream(converted, [sse([event])]);
+        const before = upstream === "responses" ? [{ type: "response.created", response: {} }] : [];
+        const early = stream(converted, [sse([...before, event])]);
         expect([early.phase, early.text]).toEqual(["refused", ""]);
         expect(early.refusal?.status).toBeGreaterThanOrEqual(500);
         const begun = formAnswer(upstream, TURN, COUNTS).slice(0, -2);

@@ -892,8 +892,17 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       "other spellings",
-      { system_instruction: { parts: [{ text: "S" }] }, generation_config: { maxOutputTokens: 9 } },
-      { system: [{ text: "S" }], max_tokens: 9 },
+      {
+        system_instruction: { parts: [{ text: "S" }] },
+        generation_config: { max_output_tokens: 9, stop_sequences: ["a"] },
+        contents: [{ parts: [{ inline_data: { mime_type: "image/png", data: "AAAA" } }] }],
+      },
+      {
+        system: [{ text: "S" }],
+        max_tokens: 9,
+        stop_sequences: ["a"],
+        messages: [{ content: [{ type: "image", source: { media_type: "image/png", data: "AAAA" } }] }],
+      },
     ],
     [
       "a schema for the answer",
@@ -967,6 +976,12 @@ test.each([
   ["content>messages", "candidateCount", { generationConfig: { candidateCount: 2 } }],
   ["content>messages", "cachedContent", { cachedContent: "c" }],
   ["content>messages", "tools.codeExecution", { tools: [{ codeExecution: {} }] }],
+  ["content>messages", "contents", { contents: [] }],
+  [
+    "content>messages",
+    "contents.parts.fileData.fileUri",
+    { contents: [{ parts: [{ fileData: { fileUri: "gs://bucket/a.png" } }] }] },
+  ],
 ])("%s: %s is refused by its name", (direction, field, sent) => {
   const base = BASES[direction.split(">")[0] ?? ""];
   expect(refusal(direction, { ...base, ...sent })).toBe(`400 ${field}`);

@@ -55,8 +55,9 @@ export class ChatAnswerReader implements AnswerReader {
   }
 
   #readChoice(choice: unknown): void {
-    const delta = getField(choice, "delta") ?? getField(choice, "message");
-    if (isObject(delta)) this.#readDelta(delta);
+    const [delta, message] = [getField(choice, "delta"), getField(choice, "message")];
+    if (isObject(delta)) this.#readDelta(delta, false);
+    else if (isObject(message)) this.#readDelta(message, true);
     const reason = getField(choice, "finish_reason");
     if (typeof reason !== "string" || reason === "") return;
     this.#finish = lookUp(REASONS, reason) ?? null;
@@ -80,7 +81,7 @@ export class ChatAnswerReader implements AnswerReader {
     return this.#finish !== null && this.#hasUsage;
   }
 
-  #readDelta(delta: Readonly<Record<string, unknown>>): void {
+  #readDelta(delta: Readonly<Record<string, unknown>>, isWhole: boolean): void {
     const { content, refusal, reasoning_content: thoughts, reasoning } = delta;
     const details = getList(delta["reasoning_details"]).filter(isObject);
     for (const detail of details) {
@@ -92,8 +93,9 @@ export class ChatAnswerReader implements AnswerReader {
     else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);
     this.#say("text", readContent(content));
     this.#say("refusal", refusal);
-    for (const call of getList(delta["tool_calls"])) this.#readCall(call);
-    if (isObject(delta["function_call"])) this.#readCall({ index: 0, function: delta["function_call"] });
+    for (const [at, call] of getList(delta["tool_calls"]).entries())
+      this.#readCall(call, getField(call, "index") ?? (isWhole ? at : undefined));
+    if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
   #think(field: string, text: unknown): void {
@@ -123,11 +125,11 @@ export class ChatAnswerReader implements AnswerReader {
     return seal;
   }
 
-  #readCall(call: unknown): void {
+  #readCall(call: unknown, index: unknown): void {
     const declared = getField(call, "function") ?? getField(call, "custom");
     const [id, name] = [getField(call, "id"), getField(declared, "name")];
     const named = {
-      index: getField(call, "index"),
+      index,
       id: isFilled(id) ? id : "",
       name: isFilled(name) ? name : "",
     };
@@ -140,17 +142,21 @@ export class ChatAnswerReader implements AnswerReader {
 
   #openCall({ index, id, name }: CallName): StreamedCall {
     this.#close();
-    const call = { id, block: this.#to.open("call", id, name) };
+    const call = { id, index, block: this.#to.open("call", id, name) };
     this.#lastCall = call;
     this.#callsById.set(id, call);
     this.#callsByIndex.set(index, call);
     return call;
   }
 
-  /** Undefined for a new call. Some servers give each call the same index, and some repeat the id with each piece. */
+  /** Undefined for a new call. Some servers give each call the same index, some repeat the id with each piece, and some give
+   *  two calls the same id. */
   #findCall({ index, id, name }: CallName): StreamedCall | undefined {
-    if (id !== "") return this.#callsById.get(id);
     const last = index === undefined ? this.#lastCall : this.#callsByIndex.get(index);
+    if (id !== "") {
+      const known = last?.id === id ? last : this.#callsById.get(id);
+      return index !== undefined && known?.index !== index && name !== "" ? undefined : known;
+    }
     return name !== "" && last !== undefined && last.id === "" ? undefined : last;
   }
 }
@@ -164,6 +170,7 @@ interface CallName {
 
 interface StreamedCall {
   readonly id: string;
+  readonly index: unknown;
   readonly block: Block;
 }
 

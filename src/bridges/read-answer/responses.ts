@@ -12,10 +12,8 @@ type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 /** By far the most events: no table is asked. */
 const FREQUENT = "response.output_text.delta";
 
+/** Without those that only say that a response begins: it may fail before its first item, which then has a status. */
 const RULES: Readonly<Record<string, EventRule>> = {
-  "response.created": (reader) => reader.begin(),
-  "response.in_progress": (reader) => reader.begin(),
-  "response.queued": (reader) => reader.begin(),
   "response.output_item.added": (reader, event) => reader.openItem(event),
   "response.output_item.done": (reader, event) => reader.finishItem(event["item"], readKey(event)),
   "response.output_text.delta": (reader, event) => reader.grow("text", event),
@@ -76,10 +74,6 @@ export class ResponsesAnswerReader implements AnswerReader {
     return false;
   }
 
-  begin(): void {
-    this.#to.begin();
-  }
-
   openItem(event: Event): void {
     const { item } = event;
     if (isCall(getField(item, "type"))) this.#openCall(item, this.#find(readKey(event)));
@@ -106,10 +100,11 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   /** An item is whole: what no delta has brought is sent now. */
-  finishItem(item: unknown, key: unknown): void {
+  finishItem(item: unknown, key: unknown, isWhole = false): void {
     const blocks = this.#find(key);
     const call = getField(item, "call_id");
-    if (blocks.isDone === true || this.#called.has(call)) return;
+    const isRepeated = !isWhole && blocks.call === undefined && this.#called.has(call);
+    if (blocks.isDone === true || isRepeated) return;
     blocks.isDone = true;
     if (typeof call === "string") this.#called.set(call, true);
     const type = getField(item, "type");
@@ -128,7 +123,6 @@ export class ResponsesAnswerReader implements AnswerReader {
     const status = getField(response, "status");
     if (status === "failed" || status === "cancelled" || isObject(getField(response, "error")))
       return this.fail({ response });
-    this.begin();
     const reason = chooseReason(status, getField(getField(response, "incomplete_details"), "reason"));
     if (reason === null)
       return this.#to.fail(blameAnswer(`The upstream's response is ${String(status).slice(0, 20)}.`));
@@ -136,7 +130,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     const isWhole = this.#to.blocks.length === 0;
     for (const [index, item] of getList(getField(response, "output")).entries()) {
       const isOpen = this.#items.has(index) && this.#find(index).isDone !== true;
-      if (isWhole || isOpen || isCall(getField(item, "type"))) this.finishItem(item, index);
+      if (isWhole || isOpen || isCall(getField(item, "type"))) this.finishItem(item, index, isWhole);
     }
     this.#to.end(reason);
   }

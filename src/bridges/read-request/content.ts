@@ -41,30 +41,28 @@ export const CONTENT_CONFIG_FIELDS: FieldRules = {
   speechConfig: "refused",
 };
 
-/** Some clients write these names with underscores. */
-const SPELLINGS: Readonly<Record<string, string>> = {
-  system_instruction: "systemInstruction",
-  generation_config: "generationConfig",
-  tool_config: "toolConfig",
-  safety_settings: "safetySettings",
-  cached_content: "cachedContent",
-};
+/** An object with the names of its members as the API has them. It takes them with underscores, too, as Google's own examples
+ *  write them: https://protobuf.dev/programming-guides/json/ */
+function spell(value: unknown): Json {
+  if (!isObject(value)) return {};
+  if (!Object.keys(value).some((name) => name.includes("_"))) return value;
+  const renamed = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [renamed(name), each]));
+}
 
 export function readContentRequest(sent: Json, openSeal: OpenSeal): Conversation {
-  const body: Json = Object.fromEntries(
-    Object.entries(sent).map(([name, value]) => [lookUp(SPELLINGS, name) ?? name, value]),
-  );
+  const body = spell(sent);
   const { generationConfig, ...others } = body;
   const reading = new Reading(openSeal);
-  const config: Json = isObject(generationConfig) ? { ...generationConfig } : {};
+  const config = spell(generationConfig);
   checkFields(others, CONTENT_FIELDS, reading.notes);
   const isPlain = getList(config["responseModalities"]).every((each) => each === "TEXT");
   const checked = { ...config, ...(isPlain && { responseModalities: null }) };
   checkFields(checked, CONTENT_CONFIG_FIELDS, reading.notes, { candidateCount: 1 });
   readOptions(reading, config);
-  const calling = getField(body["toolConfig"], "functionCallingConfig");
-  setOption(reading.options, "choice", readChoice(calling));
-  for (const tool of getList(body["tools"])) addTools(reading, requireRecord(tool, "tools"));
+  const { functionCallingConfig } = spell(body["toolConfig"]);
+  setOption(reading.options, "choice", readChoice(spell(functionCallingConfig)));
+  for (const tool of getList(body["tools"])) addTools(reading, spell(requireRecord(tool, "tools")));
   const system = body["systemInstruction"];
   reading.say("system", typeof system === "string" ? readText(system) : readTexts(system));
   const calls = new CallIds();
@@ -83,10 +81,9 @@ function readOptions({ options }: Reading, config: Json): void {
   setNumbers(options, config, CONTENT_CONFIG_FIELDS);
   const stops = getList(config["stopSequences"]).filter((each) => typeof each === "string");
   if (stops.length > 0) options.stop = stops;
-  const thinking = config["thinkingConfig"];
-  const level = getField(thinking, "thinkingLevel") ?? getField(thinking, "thinkingBudget");
-  setOption(options, "effort", readEffort(level));
-  if (getField(thinking, "includeThoughts") === true) {
+  const { thinkingLevel, thinkingBudget, includeThoughts } = spell(config["thinkingConfig"]);
+  setOption(options, "effort", readEffort(thinkingLevel ?? thinkingBudget));
+  if (includeThoughts === true) {
     options.thoughts = true;
     options.effort ??= "medium";
   }
@@ -101,11 +98,11 @@ const MODES: Readonly<Record<string, Choice>> = {
   NONE: { kind: "none" },
 };
 
-function readChoice(config: unknown): Choice | undefined {
-  const names = getList(getField(config, "allowedFunctionNames"));
+function readChoice({ allowedFunctionNames, mode }: Json): Choice | undefined {
+  const names = getList(allowedFunctionNames);
   const [name] = names;
   if (names.length === 1 && typeof name === "string") return { kind: "tool", name };
-  return lookUp(MODES, getField(config, "mode"));
+  return lookUp(MODES, mode);
 }
 
 /** The provider's own schemas have types in capitals. */
@@ -129,20 +126,20 @@ function correctSchema(schema: unknown): Json {
 
 function addTools(reading: Reading, tool: Json): void {
   for (const kind of Object.keys(tool)) {
-    if (kind === "functionDeclarations" || kind === "function_declarations")
-      for (const declared of getList(tool[kind])) addFunction(reading, declared);
-    else if (kind === "googleSearch" || kind === "google_search")
+    if (kind === "functionDeclarations")
+      for (const declared of getList(tool[kind])) addFunction(reading, spell(declared));
+    else if (kind === "googleSearch")
       reading.tools.push({ kind: "search", name: "web_search", description: "", schema: {} });
     else refuseField(`tools.${kind}`, "the channels of this group do not have this tool.");
   }
 }
 
-function addFunction(reading: Reading, declared: unknown): void {
-  const schema = getField(declared, "parametersJsonSchema") ?? getField(declared, "parameters");
+function addFunction(reading: Reading, declared: Json): void {
+  const schema = declared["parametersJsonSchema"] ?? declared["parameters"];
   reading.tools.push({
     kind: "function",
-    name: readName(getField(declared, "name"), "tools.functionDeclarations.name"),
-    description: getText(getField(declared, "description")),
+    name: readName(declared["name"], "tools.functionDeclarations.name"),
+    description: getText(declared["description"]),
     schema: isObject(schema) ? correctSchema(schema) : { type: "object", properties: {} },
   });
 }
@@ -181,9 +178,9 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
     reading.say(role, said);
     said = [];
   };
-  for (const [at, part] of getList(getField(content, "parts")).entries()) {
-    const call = getField(part, "functionCall");
-    const response = getField(part, "functionResponse");
+  for (const [at, each] of getList(getField(content, "parts")).entries()) {
+    const part = spell(each);
+    const { functionCall: call, functionResponse: response } = part;
     const place = `${index}_${at}`;
     if (addThoughts(reading, part, flush)) continue;
     if (isObject(call)) {
@@ -207,8 +204,8 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
 }
 
 /** The thoughts before a part are in the envelope of its signature. True if there is nothing else in it. */
-function addThoughts(reading: Reading, part: unknown, flush: () => void): boolean {
-  const opened = reading.openSeal(getField(part, "thoughtSignature"));
+function addThoughts(reading: Reading, part: Json, flush: () => void): boolean {
+  const opened = reading.openSeal(part["thoughtSignature"]);
   for (const each of getList(opened?.["thoughts"])) {
     const seal = getField(each, "seal");
     flush();
@@ -218,7 +215,7 @@ function addThoughts(reading: Reading, part: unknown, flush: () => void): boolea
       seal: isObject(seal) ? { ...seal } : null,
     });
   }
-  return getField(part, "thought") === true;
+  return part["thought"] === true;
 }
 
 function addResult(reading: Reading, response: Readonly<Record<string, unknown>>, id: string): void {
@@ -226,19 +223,23 @@ function addResult(reading: Reading, response: Readonly<Record<string, unknown>>
   const failed = getField(body, "error") !== undefined;
   const only = isObject(body) && Object.keys(body).length === 1 ? Object.values(body)[0] : undefined;
   const text = typeof only === "string" ? only : JSON.stringify(body ?? {});
-  const media = getList(response["parts"]).flatMap((part) => readPart(reading, part));
+  const media = getList(response["parts"]).flatMap((part) => readPart(reading, spell(part)));
   reading.items.push({ type: "result", id, parts: [...readText(text), ...media], failed });
 }
 
-function readPart(reading: Reading, part: unknown): ContentPart[] {
-  const text = getField(part, "text");
+/** In Google's store of files. */
+const STORED = /^gs:|^https:\/\/generativelanguage\.googleapis\.com\//;
+
+function readPart(reading: Reading, part: Json): ContentPart[] {
+  const { text, inlineData, fileData } = part;
   if (typeof text === "string") return readText(text);
-  const data = getField(part, "inlineData");
-  const file = getField(part, "fileData");
-  const type = String(getField(data ?? file, "mimeType"));
+  const { mimeType, data, fileUri } = spell(inlineData ?? fileData);
+  const [type, address] = [String(mimeType), String(fileUri)];
   const kind = type.startsWith("image/") ? "image" : "file";
-  if (isObject(data)) return [{ kind, url: `data:${type};base64,${String(data["data"])}`, name: null }];
-  if (isObject(file)) return [{ kind, url: String(file["fileUri"]), name: null }];
-  reading.notes.add(`contents:${Object.keys(isObject(part) ? part : {}).join("+")}`);
+  if (isObject(inlineData)) return [{ kind, url: `data:${type};base64,${String(data)}`, name: null }];
+  if (STORED.test(address))
+    refuseField("contents.parts.fileData.fileUri", "this file is in another provider's store.");
+  if (isObject(fileData)) return [{ kind, url: address, name: null }];
+  reading.notes.add(`contents:${Object.keys(part).join("+")}`);
   return [];
 }

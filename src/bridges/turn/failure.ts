@@ -171,8 +171,8 @@ const ERROR_CODES: Readonly<Record<FailureKind, ErrorCode>> = {
   server: "upstream_failed",
 };
 
-/** Where clients look for what was too long. */
-const PROMPTS: Readonly<Record<DialectName, string>> = {
+/** The field that has a client's conversation. */
+export const PROMPTS: Readonly<Record<DialectName, string>> = {
   messages: "messages",
   responses: "input",
   chat: "messages",

@@ -62,11 +62,12 @@ export class Sequence {
   readonly #name: string;
   /** The listener sees this block. Those before it are closed. */
   #shown = 0;
+  readonly #callIds = new Set<string>();
   /** Text of that block that the listener has not got yet. */
   #pending = "";
   #held = 0;
 
-  /** `name`: of the answer. Calls without an id get one that is unique in their session. */
+  /** `name`: of the answer. Calls without an id of their own get one that is unique in their session. */
   constructor(name: string, listener: AnswerListener | null = null) {
     this.#listener = listener;
     this.#name = name;
@@ -86,12 +87,14 @@ export class Sequence {
   open(kind: BlockKind, id = "", name = ""): Block {
     this.begin();
     const index = this.blocks.length;
-    const own = id === "" && kind === "call" ? `call_${this.#name}_${index}` : id;
+    const isNamed = kind !== "call" || (id !== "" && !this.#callIds.has(id));
+    const own = isNamed ? id : `call_${this.#name}_${index}`;
     const block: Block = { kind, index, id: own, name, text: "", isClosed: false, seal: null, sources: [] };
     if (this.isOver) return block;
     this.hold(index < MAX_BLOCKS ? own.length + name.length : MAX_HELD_CHARACTERS);
     if (this.isOver) return block;
     this.blocks.push(block);
+    if (kind === "call") this.#callIds.add(own);
     if (index === this.#shown) this.#listener?.open(block);
     return block;
   }

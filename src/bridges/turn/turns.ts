@@ -2,6 +2,7 @@
 // of the calls. Every upstream refuses a call without a result and a result without a call.
 
 import type { Call, Conversation, Item, Message, Reasoning, Result } from "./conversation.ts";
+import { PROMPTS } from "./failure.ts";
 import { type Notes, refuseBody } from "./notes.ts";
 
 export type ModelItem = Reasoning | Call | Message;
@@ -56,7 +57,7 @@ export function arrange(items: readonly Item[], notes: Notes): Turns {
 /** Some upstreams answer nothing else. */
 export function requireUser({ turns }: Turns, { client }: Pick<Conversation, "client">): void {
   if (turns.length > 0) return;
-  refuseBody(client === "responses" ? "input" : "messages", "there is no message of the user.");
+  refuseBody(PROMPTS[client], "there is no message of the user.");
 }
 
 class Draft {
