@@ -111,12 +111,13 @@ export class ResponsesAnswerReader implements AnswerReader {
     if (type === "message") this.#finishMessage(item, blocks);
     else if (type === "reasoning") this.#finishThought(item, blocks);
     else if (type === "web_search_call") this.#addSearch(item);
-    else if (isCall(type)) {
-      const block = blocks.call ?? this.#openCall(item, blocks);
-      const input = getField(item, "arguments") ?? getField(item, "input");
-      if (typeof input === "string") this.#to.complete(block, input);
-      this.#to.close(block);
-    }
+    else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
+  }
+
+  #finishCall(item: unknown, block: Block): void {
+    const input = getField(item, "arguments") ?? getField(item, "input");
+    if (typeof input === "string") this.#to.complete(block, input);
+    this.#to.close(block);
   }
 
   end(response: unknown): void {
