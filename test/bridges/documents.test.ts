@@ -1,82 +1,10 @@
-// docs/bridges.md says what becomes of each field, for each direction. Its tables are those of the code.
+// The tables in docs/bridges.md are those of the code.
 
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { END_REASONS } from "../../src/bridges/turn/sequence.ts";
-import type { FieldRules, Support } from "../../src/bridges/turn/fields.ts";
-import { CHAT_FIELDS } from "../../src/bridges/read-request/chat.ts";
-import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS } from "../../src/bridges/read-request/content.ts";
-import { MESSAGES_FIELDS } from "../../src/bridges/read-request/messages.ts";
-import { RESPONSES_FIELDS } from "../../src/bridges/read-request/responses.ts";
-import { FINISH_REASONS } from "../../src/bridges/write-answer/chat.ts";
-import { CONTENT_REASONS } from "../../src/bridges/write-answer/content.ts";
-import { STOP_REASONS } from "../../src/bridges/write-answer/messages.ts";
-import { INCOMPLETE_REASONS } from "../../src/bridges/write-answer/responses.ts";
-import { CHAT_SUPPORT } from "../../src/bridges/write-request/chat.ts";
-import { CONTENT_SUPPORT } from "../../src/bridges/write-request/content.ts";
-import { MESSAGES_SUPPORT } from "../../src/bridges/write-request/messages.ts";
-import { RESPONSES_SUPPORT } from "../../src/bridges/write-request/responses.ts";
-import { DIALECT_NAMES, type DialectName } from "../../src/dialects/dialect.ts";
+import { fillTables } from "../../.ci/bridge-tables.ts";
 
-const FIELDS: Readonly<Record<DialectName, FieldRules>> = {
-  messages: MESSAGES_FIELDS,
-  responses: RESPONSES_FIELDS,
-  chat: CHAT_FIELDS,
-  content: { ...CONTENT_FIELDS, ...CONTENT_CONFIG_FIELDS },
-};
-
-const SUPPORTS: Readonly<Record<DialectName, Support>> = {
-  messages: MESSAGES_SUPPORT,
-  responses: RESPONSES_SUPPORT,
-  chat: CHAT_SUPPORT,
-  content: CONTENT_SUPPORT,
-};
-
-const WORDS = { kept: "same", changed: "nearest", "left out": "left out", refused: "refused" } as const;
-
-/** From the best to the worst. */
-const OUTCOMES = ["kept", "changed", "left out", "refused"] as const;
-
-/** What one dialect of upstreams makes of a field: of several options, the worst counts. */
-function describeField(rule: FieldRules[string], support: Support): string {
-  if (rule === "kept") return "same";
-  if (rule === "silent") return "no effect";
-  if (rule === "noted") return "left out";
-  if (rule === "refused") return "refused";
-  const worst = OUTCOMES.findLast((outcome) => rule?.some((option) => support[option] === outcome));
-  return WORDS[worst ?? "kept"];
-}
-
-function formTable(client: DialectName): string {
-  const upstreams = DIALECT_NAMES.filter(
-    (name) => name !== client && `${client}>${name}` !== "chat>responses",
-  );
-  const head = `| ${client} client | ${upstreams.join(" | ")} |\n|${" --- |".repeat(upstreams.length + 1)}`;
-  const rows = Object.entries(FIELDS[client]).map(
-    ([field, rule]) =>
-      `| \`${field}\` | ${upstreams.map((name) => describeField(rule, SUPPORTS[name])).join(" | ")} |`,
-  );
-  return [head, ...rows].join("\n");
-}
-
-function formEnds(): string {
-  const rows = END_REASONS.map((key) => {
-    const stop = STOP_REASONS[key];
-    const why = INCOMPLETE_REASONS[key];
-    return `| ${stop} | ${why === null ? "completed" : `incomplete: ${why}`} | ${FINISH_REASONS[key]} | ${CONTENT_REASONS[key]} |`;
-  });
-  return ["| messages | responses | chat | content |", "| --- | --- | --- | --- |", ...rows].join("\n");
-}
-
-const DOCUMENT = readFileSync(new URL("../../docs/bridges.md", import.meta.url), "utf8");
-
-test.each(DIALECT_NAMES)("docs/bridges.md shows what becomes of each field of a %s client", (client) => {
-  expect(DOCUMENT).toContain(`\n${formTable(client)}\n`);
+test("docs/bridges.md has the tables that `npm run tables` writes from the code", () => {
+  const document = readFileSync(new URL("../../docs/bridges.md", import.meta.url), "utf8");
+  expect(document).toBe(fillTables(document));
 });
-
-test("docs/bridges.md shows how an answer's end is said in each dialect", () => {
-  expect(DOCUMENT).toContain(`\n${formEnds()}\n`);
-});
-
-if (process.env["SHOW"] !== undefined)
-  console.log([...DIALECT_NAMES.map(formTable), formEnds()].join("\n\n"));

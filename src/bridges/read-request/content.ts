@@ -187,13 +187,8 @@ function addContent(reading: Reading, content: unknown, calls: CallIds, index: n
       flush();
       const name = readName(call["name"], "contents.parts.functionCall.name");
       const id = calls.call(call["id"], name, place);
-      reading.items.push({
-        type: "call",
-        id,
-        name,
-        custom: false,
-        input: JSON.stringify(call["args"] ?? {}),
-      });
+      const input = JSON.stringify(call["args"] ?? {});
+      reading.items.push({ type: "call", id, name, custom: false, input });
     } else if (isObject(response)) {
       flush();
       const name = readName(response["name"], "contents.parts.functionResponse.name");
