@@ -1,6 +1,6 @@
 // A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
 
-import { type Reading, sumUsage, type Usage } from "../../billing/usage.ts";
+import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http1/fields.ts";
 import type { UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
@@ -87,7 +87,8 @@ export function meterChunk(r: Request, chunk: Uint8Array): void {
 /** For the client's view of the usage. What the upstream did not report is estimated: no text costs nothing. */
 export function countUsage(r: Request): Usage {
   const reading = r.meter?.read();
-  if (reading === undefined || reading.parts.length > 0) return sumUsage(reading?.parts ?? []);
+  const usage = sumUsage(reading?.parts ?? []);
+  if (reading === undefined || countTokens(usage, USAGE_KINDS) > 0) return usage;
   return { input: r.estimatedInput, output: reading.estimatedOutput };
 }
 

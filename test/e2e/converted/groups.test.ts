@@ -212,6 +212,30 @@ test.each<[string, () => Response]>([
   expect(count).toBeGreaterThan(0);
 });
 
+test.each([0, "100", null])(
+  "a count of %j in an answer is an estimate, the same one in the line",
+  async (count) => {
+    const far = openUpstream("chat");
+    const gateway = open(
+      { far: { ...channelOf("chat", far), free: true } },
+      { g: { platform: "messages", channels: ["far"], convert: true } },
+    );
+    const message = { role: "assistant", content: "An answer of some length." };
+    const usage = { prompt_tokens: count, completion_tokens: count, total_tokens: count };
+    far.next = () => Response.json({ choices: [{ index: 0, message, finish_reason: "stop" }], usage });
+    const answer: Any = await (
+      await post(gateway, "g", "/v1/messages", { model: "m", max_tokens: 9, messages: HELLO })
+    ).json();
+    await gateway.recorded(1);
+    const [line]: Any = gateway.ledger();
+    expect([line.basis, line.usage.input > 0]).toEqual(["partial", true]);
+    expect([answer.usage.input_tokens, answer.usage.output_tokens]).toEqual([
+      line.usage.input,
+      line.usage.output,
+    ]);
+  },
+);
+
 test("a long prompt whose tokens are counted leaves no memory taken", async () => {
   const [far, near] = [openUpstream("responses"), openUpstream("chat")];
   const gateway = open(
