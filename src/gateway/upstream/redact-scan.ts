@@ -163,16 +163,21 @@ function markBytes(codes: Iterable<number>): Uint8Array {
   return marks;
 }
 
-function pairOf(first: number, second: number): number {
-  return first * 256 + second;
+/** A bit for each pair of bytes. */
+function markPairs(patterns: readonly Pattern[]): Uint8Array {
+  const marks = new Uint8Array(256 * 32);
+  for (const start of ESCAPE_STARTS) marks.fill(255, start * 32, start * 32 + 32);
+  for (const [first = [], second = BYTES] of patterns)
+    for (const code of first)
+      for (const next of [...second, ...ESCAPE_STARTS]) {
+        const place = code * 32 + (next >> 3);
+        marks[place] = (marks[place] ?? 0) | (1 << (next & 7));
+      }
+  return marks;
 }
 
-function markPairs(patterns: readonly Pattern[]): Uint8Array {
-  const marks = new Uint8Array(256 * 256);
-  for (const start of ESCAPE_STARTS) marks.fill(1, pairOf(start, 0), pairOf(start + 1, 0));
-  for (const [first = [], second = BYTES] of patterns)
-    for (const code of first) for (const next of [...second, ...ESCAPE_STARTS]) marks[pairOf(code, next)] = 1;
-  return marks;
+function isMarked(marks: Uint8Array, first: number, second: number): boolean {
+  return (((marks[first * 32 + (second >> 3)] ?? 0) >> (second & 7)) & 1) === 1;
 }
 
 /** False: the text, which may be several joined ones, holds none of them. */
@@ -208,7 +213,7 @@ function tryAll({ start, end }: ByteRange, found: ByteRange[], bytes: Buffer, pa
   const { pairs, signs } = patterns;
   for (let at = start; at < end; at += 1) {
     // Hardly any two bytes of a text are also side by side in a secret.
-    if (signs === null && pairs[pairOf(bytes[at] ?? 0, bytes[at + 1] ?? 0)] === 0) continue;
+    if (signs === null && !isMarked(pairs, bytes[at] ?? 0, bytes[at + 1] ?? 0)) continue;
     const hit = findAt(bytes, at, patterns);
     if (hit.end === 0) continue;
     note(found, at, hit.end);

@@ -246,11 +246,6 @@ export class RequestRecorder implements Recorder {
 
 /** In memory of its own, which is given to the thread. */
 function copy(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
+  const bytes = Buffer.concat(chunks);
+  return new Uint8Array(bytes.length === bytes.buffer.byteLength ? bytes.buffer : bytes);
 }
