@@ -32,7 +32,7 @@ function isChat({ platform }: Channel): boolean {
   return platform === CHAT;
 }
 
-/** Null: the tool will find models that it knows, or it gets their names in any case. */
+/** Null: the tool finds models that it knows, on channels that can do the same, or it gets their names in any case. */
 export function describeForeign(
   { ownModels }: Tool,
   group: Group,
@@ -40,7 +40,8 @@ export function describeForeign(
 ): Foreign | null {
   // `anthropic/claude-…` is the name of a reseller, for which no tool asks by itself.
   const isOwn = (model: string): boolean => ownModels?.pattern.test(model) === true && !model.includes("/");
-  if (!group.convert || ownModels === undefined || models.some(isOwn)) return null;
+  const hasOwn = models.some(isOwn) && !group.channels.every(isChat);
+  if (!group.convert || ownModels === undefined || hasOwn) return null;
   return {
     hasEffort: group.channels.some((channel) => !isChat(channel) || quirksOf(channel).reasoning !== "none"),
     canSearch: !group.channels.some(isChat),

@@ -65,7 +65,7 @@ describe("whether a tool runs on models that are not its own", () => {
     ["claude", "both", ["gpt-5.1", "claude-haiku-4-5"], false],
     ["claude", "groq", ["anthropic/claude-opus-5-5"], true],
     ["codex", "codex", ["gpt-oss:20b"], true],
-    ["codex", "codex", ["gpt-5.1"], false],
+    ["codex", "codex", ["gpt-5.1"], true],
     ["opencode", "local", ["qwen3"], false],
   ])("%s in the group %s with the models %p: %p", (tool, group, models, isForeign) => {
     expect(describeForeign(findTool(tool), groupOf(group), models) !== null).toBe(isForeign);
