@@ -75,8 +75,8 @@ export class ResponsesAnswerReader implements AnswerReader {
   }
 
   openItem(event: Event): void {
-    const { item } = event;
-    if (isCall(getField(item, "type"))) this.#openCall(item, this.#find(readKey(event)));
+    this.#to.begin();
+    if (isCall(getField(event["item"], "type"))) this.#openCall(event["item"], this.#find(readKey(event)));
   }
 
   /** A delta of a call whose item was not announced has no name. */

@@ -57,11 +57,14 @@ test("its client hears something every fifteen seconds, also while the upstream 
   try {
     const channel = { platform: "responses", base_url: "http://127.0.0.1:1", credential: "x".repeat(20) };
     const groups = { g: { platform: "messages", channels: ["a"], convert: true } };
-    const channels = { a: [{ fields: SSE, chunks: EVENTS.slice(0, 1), isEndless: true }] };
+    // A thought that the client does not see.
+    const item = { type: "response.output_item.added", output_index: 0, item: { type: "reasoning" } };
+    const channels = { a: [{ fields: SSE, chunks: [write(item)], isEndless: true }] };
     scripted = await openScripted({ channels, stream: true, more: { channels: { a: channel }, groups } });
     const { exchange, responses, run } = scripted;
     const done = run();
-    while (exchange.text === "") await Promise.resolve();
+    for (let turn = 0; exchange.text === "" && turn < 1000; turn += 1) await Promise.resolve();
+    expect(exchange.text).toStartWith("event: message_start");
     const sent = exchange.text.length;
     for (let second = 1; second < 15; second += 1) {
       responses[0]?.send(write({ type: "response.in_progress" }));
