@@ -47,14 +47,9 @@ const { values: flags } = parseArgs({
   },
 });
 
-if (flags.help) {
-  console.log(HELP);
-  process.exit(0);
-}
-
-if (flags.recorded && !hasFixtures) {
-  console.error("--recorded needs the recordings in ../shared/fixtures");
-  process.exit(2);
+if (flags.help || (flags.recorded && !hasFixtures)) {
+  console.log(flags.help ? HELP : "--recorded needs the recordings in ../shared/fixtures");
+  process.exit(flags.help ? 0 : 2);
 }
 
 const make: Program = compileProgram(await bundleProgram());
@@ -117,14 +112,7 @@ function add(outcome: Outcome): void {
 }
 
 function note(seed: number, { check, text }: Accusation): void {
-  const list = failures.get(check) ?? [];
-  failures.set(check, list);
-  list.push({ seed, text });
-}
-
-function listener(): ((line: string) => void) | null {
-  if (flags.raw) return (line) => console.log(line);
-  return flags.story ? printEvent : null;
+  failures.getOrInsertComputed(check, () => []).push({ seed, text });
 }
 
 async function replayRegressions(): Promise<void> {
@@ -135,24 +123,14 @@ async function replayRegressions(): Promise<void> {
     }
     const outcome = await runPlan(plan, make);
     add(outcome);
-    const found =
-      outcome.accusations.find((accusation) => accusation.check === check) ?? outcome.accusations[0];
+    const found = outcome.accusations.find((each) => each.check === check) ?? outcome.accusations[0];
     if (found === undefined) continue;
     console.log(`\nAGAIN (${why}): ${found.text}`);
     note(plan.seed, found);
   }
 }
 
-function counts(accusation: Accusation): boolean {
-  return flags.check === undefined || accusation.check === flags.check;
-}
-
-function firstOfEach(outcome: Outcome): Accusation[] {
-  const accusations = outcome.accusations.filter(counts);
-  return accusations.filter(
-    ({ check }, index) => accusations.findIndex((other) => other.check === check) === index,
-  );
-}
+const listener = flags.raw ? console.log : flags.story ? printEvent : null;
 
 async function runSeeds(): Promise<void> {
   const [from, to] = readSeeds();
@@ -160,13 +138,16 @@ async function runSeeds(): Promise<void> {
   for (let seed = from; seed <= to && performance.now() < until; seed++) {
     const plan = flags.recorded ? addRecordings(makePlan(seed)) : makePlan(seed);
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
-    const outcome = await runPlan(plan, make, listener());
+    const outcome = await runPlan(plan, make, listener);
     add(outcome);
     seeded++;
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
-    const first = outcome.accusations.find(counts);
+    const byCheck = Map.groupBy(outcome.accusations, ({ check }) => check);
+    const [first, ...others] = [...byCheck].flatMap(([check, [accusation]]) =>
+      flags.check === undefined || check === flags.check ? (accusation ?? []) : [],
+    );
     if (first === undefined) continue;
-    for (const accusation of firstOfEach(outcome)) note(seed, accusation);
+    for (const accusation of [first, ...others]) note(seed, accusation);
     if (flags.all) {
       console.log(`seed ${seed} fails: ${first.check}: ${first.text.slice(0, 200)}`);
       continue;

@@ -233,19 +233,11 @@ export class World implements Machine {
 
   wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void {
     if (!path.endsWith(".jsonl")) return;
-    const text = Buffer.from(bytes).toString();
-    for (const line of text.split("\n")) {
-      const match = /^\{"v":1,"id":"([^"]+)".*?"model":"([^"]*)".*\}$/.exec(line);
-      if (match?.[1] !== undefined)
-        this.written.push({
-          id: match[1],
-          number: numberOf(match[2] ?? ""),
-          at: this.scheduler.now,
-          process,
-          inode,
-          made: inode.made,
-        });
-    }
+    const place = { at: this.scheduler.now, process, inode, made: inode.made };
+    const lines = Buffer.from(bytes)
+      .toString()
+      .matchAll(/^\{"v":1,"id":"([^"]+)".*?"model":"([^"]*)".*\}$/gm);
+    for (const [, id = "", model = ""] of lines) this.written.push({ id, number: numberOf(model), ...place });
   }
 
   beginSync(process: SimProcess, inode: Inode): () => void {

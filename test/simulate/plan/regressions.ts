@@ -1,6 +1,6 @@
 // The plans that have ever failed, one JSON document on each line. A line has only a seed if no shorter plan fails.
 
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeHttpPlan } from "./make.ts";
 import type { Plan } from "./plan.ts";
@@ -18,7 +18,6 @@ export interface Regression {
 type Kept = Omit<Regression, "plan"> & ({ readonly plan: Plan } | { readonly seed: number });
 
 export function readRegressions(): Regression[] {
-  if (!existsSync(PATH)) return [];
   const lines = readFileSync(PATH, "utf8")
     .split("\n")
     .filter((line) => line !== "");
