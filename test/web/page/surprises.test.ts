@@ -2,13 +2,13 @@
 // clipboard, long names. In a real browser; skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core";
+import type { Browser, Page, Request } from "playwright-core";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
-import { createPageTest, hasBrowser, makeLink, openBrowser, openSignedIn, type Visit } from "../browser.ts";
+import { createPageTests, hasBrowser, makeLink, openBrowser, openSignedIn } from "../browser.ts";
 
 setDefaultTimeout(120_000);
 
@@ -28,9 +28,7 @@ afterAll(async () => {
   upstream.stop();
 });
 
-const signIn = (options: BrowserContextOptions = {}): Promise<Visit> =>
-  openSignedIn(browser, gateway, options);
-const onPage = createPageTest(signIn);
+const { onPage, onOwnPage } = createPageTests(() => openSignedIn(browser, gateway));
 const shell = (...args: string[]) => run({ folder: gateway.folder.path }, ...args);
 const isLive = (page: Page): Promise<void> => page.getByText("live", { exact: true }).waitFor();
 
@@ -47,7 +45,7 @@ const ask = (model: string) =>
     body: body(model),
   });
 
-onPage("a gateway that stands still is not called live, until it goes on", async ({ page }) => {
+onOwnPage("a gateway that stands still is not called live, until it goes on", async ({ page }) => {
   await page.clock.install();
   await page.reload();
   await isLive(page);
@@ -118,7 +116,7 @@ describe("the address of a request", () => {
 });
 
 describe("many windows of one browser", () => {
-  onPage(
+  onOwnPage(
     "share one event stream, and the next one reads it when that is closed",
     async ({ context, page: first }) => {
       await isLive(first);
@@ -143,7 +141,7 @@ describe("many windows of one browser", () => {
     },
   );
 
-  onPage("need no window that hangs", async ({ context, page: first }) => {
+  onOwnPage("need no window that hangs", async ({ context, page: first }) => {
     await isLive(first);
     let feeds = 0;
     const isFeed = (request: Request): boolean => request.url().endsWith("/console/api/live");
@@ -166,7 +164,7 @@ describe("many windows of one browser", () => {
     expect(feeds).toBe(0);
   });
 
-  onPage("leave the feed to one where nothing happens", async ({ context, page: first }) => {
+  onOwnPage("leave the feed to one where nothing happens", async ({ context, page: first }) => {
     await first.clock.install();
     await first.addInitScript(`const say = BroadcastChannel.prototype.postMessage;
       BroadcastChannel.prototype.postMessage = function (message) {
@@ -274,7 +272,7 @@ const makeKey = async (page: Page, name: string): Promise<string> => {
   return (await secret.textContent()) ?? "";
 };
 
-onPage(
+onOwnPage(
   "a new secret is selected where there is no clipboard, and Escape does not lose it at once",
   async ({ page }) => {
     await page.addInitScript(`Object.defineProperty(navigator, "clipboard", { value: undefined });`);
@@ -291,10 +289,9 @@ onPage(
   },
 );
 
-test.skipIf(!hasBrowser)("a long name hides no other column", async () => {
+onPage("a long name hides no other column", async ({ page }) => {
   const model = `claude-haiku-4-5-${"x".repeat(180)}`;
   await ask(model);
-  const { page, context } = await signIn();
   for (const view of ["/live", "?period=today&by=model"]) {
     await page.goto(`${gateway.url}/console${view}`);
     await isLive(page);
@@ -311,5 +308,4 @@ test.skipIf(!hasBrowser)("a long name hides no other column", async () => {
             .evaluate((each) => each.clientWidth <= 240);
     expect([view, fits]).toEqual([view, true]);
   }
-  await context.close();
 });

@@ -1,7 +1,7 @@
 // What the page makes of the live feed, in a real browser: late frames, late answers, and a page that nobody sees.
 
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page, Route } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, BrowserContext, Page, Route } from "playwright-core";
 import type { ChannelView } from "../../../../src/web/api.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../../../harness/gateway.ts";
 import { hasBrowser, openBrowser } from "../../browser.ts";
@@ -10,16 +10,23 @@ setDefaultTimeout(120_000);
 const PATIENCE_MS = 60_000;
 
 let browser: Browser;
+let context: BrowserContext;
 let gateway: InsideGateway;
 beforeAll(async () => {
   if (!hasBrowser) return;
   browser = await openBrowser();
+  context = await browser.newContext();
+  context.setDefaultTimeout(PATIENCE_MS);
   gateway = startGatewayHere({ config: makeConfig({ url: "http://127.0.0.1:9" }), console: true });
 });
 afterAll(async () => {
   if (!hasBrowser) return;
   await browser.close();
   await gateway.stop();
+});
+
+afterEach(async () => {
+  if (hasBrowser) for (const page of context.pages()) await page.close();
 });
 
 /** `script` runs before the page's own. `answer` gets each request of the page for the live feed. */
@@ -30,8 +37,6 @@ async function openPage({
   readonly script?: string;
   readonly answer?: (route: Route) => void;
 }): Promise<Page> {
-  const context = await browser.newContext();
-  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   await page.addInitScript(script);
   if (answer !== undefined) await page.route("**/console/api/live", answer);
@@ -92,7 +97,6 @@ test.skipIf(!hasBrowser)("a change before the first frame of the live view is sh
   await page.evaluate("window.sendFirst({ websockets: 3 })");
   await page.evaluate("window.letGo()");
   await page.getByText("3 open WebSockets").waitFor();
-  await page.context().close();
 });
 
 test.skipIf(!hasBrowser)("a page that is seen again says that it is connecting until it is", async () => {
@@ -112,7 +116,6 @@ test.skipIf(!hasBrowser)("a page that is seen again says that it is connecting u
   holds = false;
   for (const route of held) await route.continue();
   await page.getByText("live", { exact: true }).waitFor();
-  await page.context().close();
 });
 
 test.skipIf(!hasBrowser)("a page that is opened where nobody sees it connects when it is seen", async () => {
@@ -129,7 +132,6 @@ test.skipIf(!hasBrowser)("a page that is opened where nobody sees it connects wh
   expect([connections, await readState(page)]).toEqual([0, "connecting"]);
   await setHidden(page, false);
   await page.getByText("live", { exact: true }).waitFor();
-  await page.context().close();
 });
 
 test.skipIf(!hasBrowser)("a late refusal of a connection that was given up does not sign out", async () => {
@@ -141,7 +143,6 @@ test.skipIf(!hasBrowser)("a late refusal of a connection that was given up does 
   await page.evaluate("window.refuseFirst()");
   expect(await readState(page)).toBe("live");
   expect(await page.evaluate(`localStorage.getItem("gateway-console")`)).toBeString();
-  await page.context().close();
 });
 
 test.skipIf(!hasBrowser)("a late event of a connection that was given up changes nothing", async () => {
@@ -150,18 +151,16 @@ test.skipIf(!hasBrowser)("a late event of a connection that was given up changes
   await setHidden(page, true);
   await page.evaluate("window.sendFirst({ streams: [], requests: [] })");
   expect(await readState(page)).toBe("connecting");
-  await page.context().close();
 });
 
 test.skipIf(!hasBrowser)("the refusal of an older sign-in does not end that of another tab", async () => {
   const page = await openPage({ script: FIRST_IS_OURS });
   await page.evaluate("window.firstBegun");
-  const other = await page.context().newPage();
+  const other = await context.newPage();
   await other.goto(gateway.running.console?.createLink() ?? "");
   await other.getByRole("navigation").waitFor();
   await page.evaluate("window.refuseFirst()");
   for (const each of [page, other]) await each.getByText("live", { exact: true }).waitFor();
-  await page.context().close();
 });
 
 /** A row of the channel that `makeConfig` has for this platform. */
@@ -192,7 +191,7 @@ test.skipIf(!hasBrowser)(
     const events = (event: object): Promise<void> =>
       first.evaluate(`window.sendFirst(${JSON.stringify(event)})`);
     await events({ channels: [CHANNEL] });
-    const second = await first.context().newPage();
+    const second = await context.newPage();
     for (const page of [first, second]) {
       if (page === second) await page.goto(`${gateway.url}/console/channels`);
       else await page.getByRole("navigation").getByRole("link", { name: "Channels" }).click();
@@ -203,7 +202,6 @@ test.skipIf(!hasBrowser)(
     await events({ streams: [stream] });
     await second.getByText("1 open stream").waitFor();
     expect(await second.getByRole("button", { name: "Enable messages" }).count()).toBe(1);
-    await first.context().close();
   },
 );
 
@@ -213,7 +211,7 @@ const NO_STORAGE_EVENTS = `const listen = window.addEventListener;
 
 test.skipIf(!hasBrowser)("a page that is signed out takes nothing from the others", async () => {
   const page = await openPage({ script: NO_STORAGE_EVENTS });
-  const other = await page.context().newPage();
+  const other = await context.newPage();
   await other.goto(`${gateway.url}/console`);
   await other.getByText("live", { exact: true }).waitFor();
   await other.getByRole("button", { name: "Sign out" }).click();
@@ -221,9 +219,8 @@ test.skipIf(!hasBrowser)("a page that is signed out takes nothing from the other
   await other.goto(gateway.running.console?.createLink() ?? "");
   await other.getByText("live", { exact: true }).waitFor();
   // It reads the feed, and whatever it tells the others, it has told them before this.
-  const third = await page.context().newPage();
+  const third = await context.newPage();
   await third.goto(`${gateway.url}/console`);
   await third.getByText("live", { exact: true }).waitFor();
   expect(await page.getByRole("navigation").count()).toBe(0);
-  await page.context().close();
 });
