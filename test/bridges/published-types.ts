@@ -28,7 +28,15 @@ export interface Body {
 };
 
 const OPTIONS = ["--noEmit", "--strict", "--skipLibCheck", "--target", "esnext", "--module", "esnext"];
-const MORE_OPTIONS = ["--moduleResolution", "bundler", "--lib", "esnext,dom", "--types", ""];
+const MORE_OPTIONS = [
+  "--moduleResolution",
+  "bundler",
+  "--lib",
+  "esnext,dom",
+  "--types",
+  "",
+  "--singleThreaded",
+];
 const MAX_TEXT = 80;
 
 /** What the compiler says about the bodies; empty if all of them fit. */
