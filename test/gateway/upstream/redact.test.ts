@@ -374,20 +374,22 @@ describe("the work grows in proportion to the size", () => {
     ["numbers", "&#0"],
     ["ordinary text", "The quick brown fox "],
   ])("%s", (_name, part) => {
-    const measure = (size: number): number => {
-      const bytes = Buffer.from(part.repeat(Math.ceil(size / part.length)));
-      const times = Array.from({ length: 5 }, () => {
-        const before = process.cpuUsage();
-        redactError(bytes, CHANNEL);
-        redactBody(bytes, CHANNEL);
-        const { user, system } = process.cpuUsage(before);
-        return user + system;
-      });
-      return Math.min(...times);
+    const make = (size: number): Buffer => Buffer.from(part.repeat(Math.ceil(size / part.length)));
+    const measure = (bytes: Buffer): number => {
+      const before = process.cpuUsage();
+      redactError(bytes, CHANNEL);
+      redactBody(bytes, CHANNEL);
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
     };
-    measure(unit);
+    const [small, large] = [make(unit), make(4 * unit)];
     // Four times the size: a quadratic search would need sixteen times the work, this one needs four.
-    const ratio = measure(4 * unit) / Math.max(2000, measure(unit));
+    let [least, most, ratio] = [Infinity, Infinity, Infinity];
+    for (let attempt = 0; attempt < 6 && ratio >= 10; attempt += 1) {
+      least = Math.min(least, measure(small));
+      most = Math.min(most, measure(large));
+      ratio = most / Math.max(2000, least);
+    }
     expect(ratio).toBeLessThan(10);
   });
 });
