@@ -372,8 +372,8 @@ const NAMES: readonly Case[] = [
 
 const CONFIG_TEXTS: readonly (readonly [name: string, size: number, write: (size: number) => string])[] = [
   ["keys", 300, (size) => `keys:\n${many(size, (index) => `  - { name: k${index}, group: g }\n`)}`],
-  ["unknown settings", 2000, (size) => many(size, (index) => `a${index}: b\n`)],
-  ["names on one line", 2000, (size) => `{${many(size, (index) => `a${index}: b, `)}}`],
+  ["unknown settings", 1000, (size) => many(size, (index) => `a${index}: b\n`)],
+  ["names on one line", 1000, (size) => `{${many(size, (index) => `a${index}: b, `)}}`],
   ["equal names", 2000, (size) => "a: b\n".repeat(size)],
   ["nested lists", 2000, (size) => "[".repeat(size)],
   ["nested lists that are closed", 2000, (size) => "[".repeat(size) + "]".repeat(size)],
@@ -534,14 +534,14 @@ const CONVERSIONS: readonly Case[] = [
   ...["messages>responses", "responses>messages", "chat>content", "content>chat"].map((direction) =>
     on(
       `calls and their results, ${direction}`,
-      10_000,
+      3000,
       (size) => formHistory(readDirection(direction)[0], size),
       (body) => convert(direction, body),
     ),
   ),
   on(
     "calls in an answer",
-    20_000,
+    5000,
     (size) => joinAnswer("chat", answerWith("chat", listCalls(size))),
     (answer) => whole(convert("messages>chat", formHistory("messages", 1)), answer),
   ),
