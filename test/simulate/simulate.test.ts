@@ -18,6 +18,7 @@ import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
 
 const bundle = await bundleProgram();
+const make = compileProgram(bundle);
 const MAIN = join(import.meta.dir, "main.ts");
 
 async function digests(seeds: string, zone: string): Promise<string[]> {
@@ -52,11 +53,8 @@ function call(owner: unknown, name: string): unknown {
 
 describe("a seed", () => {
   test("decides everything: the traces of two processes are the same, byte for byte, in every time zone", async () => {
-    const [first, second] = await Promise.all([
-      digests("11..12", "UTC"),
-      digests("11..12", "Asia/Kathmandu"),
-    ]);
-    expect(first).toHaveLength(2);
+    const [first, second] = await Promise.all([digests("11", "UTC"), digests("11", "Asia/Kathmandu")]);
+    expect(first).toHaveLength(1);
     expect(second).toEqual(first);
   }, 120_000);
 
@@ -66,7 +64,6 @@ describe("a seed", () => {
   });
 
   test("has the same trace after other runs in the same process, and not that of another seed", async () => {
-    const make = compileProgram(bundle);
     const alone = (await runPlan(makePlan(3), make)).digest;
     expect((await runPlan(makePlan(4), make)).digest).not.toBe(alone);
     expect((await runPlan(makePlan(3), make)).digest).toBe(alone);
@@ -77,7 +74,6 @@ describe("recorded answers", () => {
   test.skipIf(!hasFixtures)(
     "leave the same trace again, and no failure",
     async () => {
-      const make = compileProgram(bundle);
       const plan = addRecordings(makePlan(2));
       const first = await runPlan(plan, make);
       expect(first.accusations).toEqual([]);
