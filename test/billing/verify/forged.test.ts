@@ -55,7 +55,7 @@ async function makeSample(how: "stopped" | "killed"): Promise<string> {
   const isNoted = (): boolean =>
     readWholeLedger(path).lines.length === 3 &&
     readFileSync(`${path}.open`, "utf8").includes(`"prev":"${prevOf(path)}"`);
-  while (!isNoted()) await new Promise<void>((resolve) => setImmediate(resolve));
+  while (!isNoted()) await Bun.sleep(1);
   const killed = copy(path);
   ledger.discard("req_4");
   await ledger.close();

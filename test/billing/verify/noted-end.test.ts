@@ -40,7 +40,7 @@ function cutTo(path: string, count: number): void {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise<void>((resolve) => setImmediate(resolve));
+  while (!condition()) await Bun.sleep(1);
 }
 
 interface Samples {

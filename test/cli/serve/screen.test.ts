@@ -264,7 +264,7 @@ test("gateway serve continues when the reader of its log has left", async () => 
   });
   let address = "";
   while (address === "") {
-    await new Promise((resolve) => setImmediate(resolve));
+    await Bun.sleep(5);
     if (existsSync(folder.join("address"))) address = addressOf(readFileSync(folder.join("address"), "utf8"));
   }
   for (let count = 0; count < 3; count += 1) expect((await ask(address)).status).toBe(200);
@@ -302,6 +302,7 @@ async function untilAnswers(ledger: string): Promise<unknown> {
   for (;;) {
     const state = await tryGateway({ ledgerPath: ledger }, "GET", "/state");
     if (state !== null) return state;
+    await Bun.sleep(5);
   }
 }
 

@@ -123,7 +123,7 @@ describe("not counted against a channel", () => {
       const received = await a.received(count);
       // The client can leave in the middle only after something has arrived.
       const least = fault === "stall" ? 1000 : 0;
-      while (received.sentBytes() < least) await new Promise(setImmediate);
+      while (received.sentBytes() < least) await Bun.sleep(1);
       socket.end();
       await gateway.recorded(ended + 1);
     }
@@ -219,7 +219,7 @@ test("a probe checks a channel without calling a model", async () => {
   });
   const { channels, catalog } = gateway.running.gateway;
   const states = () => channels.view(catalog, Date.now()).map(({ state }) => state);
-  while (states().includes("unknown")) await new Promise(setImmediate);
+  while (states().includes("unknown")) await Bun.sleep(1);
   expect(states()).toEqual(["available", "unavailable"]);
   expect([upstream.listRequests.length, upstream.requests.length]).toEqual([2, 0]);
   await gateway.stop();

@@ -126,7 +126,7 @@ test.skipIf(process.platform === "win32")(
       await Promise.all(clients.map((client) => client.ended));
       const later = await openRaw(gateway.port);
       const asked = ask(later, makeRequest("messages"));
-      while (waiting.length === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (waiting.length === 0) await Bun.sleep(1);
       waiting.splice(0).forEach(reply);
       expect((await asked).status).toBe(200);
       later.close();

@@ -64,7 +64,7 @@ test("a changed channel, group and price are in force when the command has retur
   await command("prices", "set", MESSAGE.model, "input=1000", "output=1000");
   await command("groups", "set", "messages", "multiplier=2");
   expect(await ask(secret)).toBe(200);
-  while (gateway.ledger().length === 0) await new Promise(setImmediate);
+  while (gateway.ledger().length === 0) await Bun.sleep(1);
   const [line] = gateway.ledger();
   expect(line).toMatchObject({ price_source: "config", multiplier: "2" });
   await command("channels", "set", "messages", "disabled=true");
@@ -92,7 +92,7 @@ test("a gateway that stands still: the command says that it may follow later, an
   expect(stderr).toContain(
     "has not confirmed that it uses the change: no answer in 2 s. It may follow later.",
   );
-  while (gateway.stderr().split("the changes are applied").length < 3) await new Promise(setImmediate);
+  while (gateway.stderr().split("the changes are applied").length < 3) await Bun.sleep(1);
   expect(await ask(secret)).toBe(401);
 });
 

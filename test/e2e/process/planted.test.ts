@@ -204,7 +204,7 @@ describe.skipIf(WINDOWS)("whatever is planted", () => {
       symlinkSync(readlinkSync(folder.join("elsewhere")), folder.join(`ledger.jsonl${tail}`));
     }
     // It looks at its files once a second: the requests after that are refused.
-    while ((await ask(gateway.url)) === 200) await new Promise((resolve) => setImmediate(resolve));
+    while ((await ask(gateway.url)) === 200) await Bun.sleep(1);
     await gateway.stop();
     expect(planted.victim()).toBe(VICTIM);
   });

@@ -39,7 +39,7 @@ async function withGateway(
     const text = typeof next === "string" ? next : JSON.stringify({ listen: { port: 0 }, ...next });
     writeFileSync(`${gateway.configPath}.new`, text, { mode: 0o600 });
     renameSync(`${gateway.configPath}.new`, gateway.configPath);
-    while (reports() === before) await new Promise(setImmediate);
+    while (reports() === before) await Bun.sleep(1);
   };
   try {
     await use({ upstream, gateway, config, change });

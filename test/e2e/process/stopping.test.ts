@@ -35,7 +35,7 @@ async function begin({ gateway }: Served, request: RequestLines) {
 /** The gateway reports that it has received the signal. */
 async function signal(gateway: ChildGateway, name: "SIGINT" | "SIGTERM"): Promise<void> {
   gateway.signal(name);
-  while (!gateway.stderr().includes("stopping")) await new Promise(setImmediate);
+  while (!gateway.stderr().includes("stopping")) await Bun.sleep(1);
 }
 
 describe.each(["SIGINT", "SIGTERM"] as const)("%s", (name) => {

@@ -77,7 +77,7 @@ test("a socket that is removed, for example at logout, is opened again", async (
   expect(await tryGateway({ ledgerPath }, "GET", "/state")).toBeNull();
   let state: unknown = null;
   while (state === null) {
-    await new Promise((resolve) => setImmediate(resolve));
+    await Bun.sleep(5);
     state = await tryGateway({ ledgerPath }, "GET", "/state");
   }
   expect(state).toMatchObject({ pid: process.pid });
