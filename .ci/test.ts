@@ -16,7 +16,7 @@ const isFast = words[0] === "--fast";
 const TIMEOUT_MS = isFast ? 20_000 : 60_000;
 const ignored = isFast ? SLOW.map((pattern) => `--path-ignore-patterns=${pattern}`) : [];
 /** Tests wait for sockets, files and a browser for half of their time. */
-const workers = Math.max(6, availableParallelism());
+const workers = Math.max(4, availableParallelism());
 const flags = [
   `--parallel=${workers}`,
   // To load and compile the source again for each file takes a seventh of the whole time.
