@@ -5,9 +5,23 @@ import { subtractDecimals, subtractUsd, ZERO_DECIMAL, ZERO_USD } from "../../lib
 import type { LedgerIndex } from "../index/ledger-index.ts";
 import { openIndexFile } from "../index/open.ts";
 import { holdLedgerFiles } from "../ledger/rotation.ts";
-import { rowOf } from "../ledger/row.ts";
+import { type Row, rowOf } from "../ledger/row.ts";
 import { sumLedger } from "../report/report.ts";
 import { INDEX_DIFFERS, type Problem } from "./finding.ts";
+
+const NAMES = ["day", "key", "group", "channel", "model", "tool", "label"] as const;
+
+function nameRow({ time, key, group, channel, model, client }: Row): string {
+  return JSON.stringify([
+    time.slice(0, 10),
+    key,
+    group,
+    channel,
+    model,
+    client?.tool ?? "",
+    client?.label ?? "",
+  ]);
+}
 
 interface Sum {
   requests: number;
@@ -32,9 +46,8 @@ export class IndexSums {
     this.#left -= 1;
     const row = rowOf(line);
     if (row === null || row.line["mark"] !== undefined) return;
-    const name = JSON.stringify([row.key, row.model]);
     const open = (): Sum => ({ requests: 0, official: ZERO_DECIMAL, charge: ZERO_USD });
-    const sum = this.#sums.getOrInsertComputed(name, open);
+    const sum = this.#sums.getOrInsertComputed(nameRow(row), open);
     if (row.was === null) sum.requests += 1;
     const official = addDecimals(sum.official, row.official ?? ZERO_DECIMAL);
     sum.official = subtractDecimals(official, row.was?.official ?? ZERO_DECIMAL);
@@ -56,7 +69,7 @@ export class IndexSums {
 /** Null: the index is damaged. */
 function listRows(index: LedgerIndex): ReturnType<typeof sumLedger>["rows"] | null {
   try {
-    return sumLedger(index, { by: ["key", "model"], since: null, until: null }).rows;
+    return sumLedger(index, { by: NAMES, since: null, until: null }).rows;
   } catch {
     return null;
   }
