@@ -17,6 +17,7 @@ const BREAKING = new Set([
   "ledger removed",
   "ledger moved",
   "reprice",
+  "correction forged",
   "upstream down",
   "idle connections closed",
 ]);
