@@ -32,7 +32,7 @@ const FILTERED = [...NAMES, "outcome"] as const;
 export type Filter = Readonly<Partial<Record<(typeof FILTERED)[number], string>>>;
 
 export interface ReportQuery {
-  /** One or two. */
+  /** Commands and the page ask for one or two. */
   readonly by: readonly Dimension[];
   /** Requests that came at this ISO time or later; null: all. */
   readonly since: string | null;

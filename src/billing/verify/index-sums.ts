@@ -12,15 +12,8 @@ import { INDEX_DIFFERS, type Problem } from "./finding.ts";
 const NAMES = ["day", "key", "group", "channel", "model", "tool", "label"] as const;
 
 function nameRow({ time, key, group, channel, model, client }: Row): string {
-  return JSON.stringify([
-    time.slice(0, 10),
-    key,
-    group,
-    channel,
-    model,
-    client?.tool ?? "",
-    client?.label ?? "",
-  ]);
+  const names = [time.slice(0, 10), key, group, channel, model, client?.tool, client?.label];
+  return JSON.stringify(names.map((name) => name ?? ""));
 }
 
 interface Sum {
