@@ -49,6 +49,28 @@ export async function listExported(ledgerPath: string, names: readonly string[])
   }
 }
 
+/** The variable for the credential of a channel or provider of this name. */
+export function nameVariable(name: string): string {
+  const word = name
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, "_")
+    .replace(/^(\d)/, "_$1");
+  return `${word}_API_KEY`;
+}
+
+/** The variable that is wanted, or another one, where a new value in gateway.env reaches this channel and no other. */
+export function chooseVariable(
+  name: string,
+  { variable, isExported, isShared }: Omit<CredentialPlace, "isInEnvFile">,
+  exported: readonly string[],
+): string {
+  if (variable !== null && !isExported && !isShared) return variable;
+  const own = nameVariable(name);
+  // What a shell exports comes before gateway.env, also for the gateway that was started there.
+  const isTaken = own === variable || (process.env[own] ?? "") !== "" || exported.includes(own);
+  return isTaken ? `GATEWAY_${own}` : own;
+}
+
 /** "ANTHROPIC_API_KEY in /home/…/gateway.env". What a shell exports comes before the file. */
 export function describePlace(
   { variable, isExported, isInEnvFile }: CredentialPlace,

@@ -13,7 +13,7 @@ import { listVariables } from "../../../config/yaml/expand.ts";
 import { type LoadedConfig, readConfigText } from "../../../config/file/load.ts";
 import { parseSource } from "../../../config/yaml/source.ts";
 import { type ConfigFlags, openConfig } from "../../access/config.ts";
-import { type CredentialPlace, listExported } from "../../access/credential-place.ts";
+import { chooseVariable, listExported, nameVariable } from "../../access/credential-place.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
 import {
   askOne,
@@ -165,34 +165,12 @@ async function readCredential(
   return { ...provider, credential: `\${${variable}}`, variables: { [variable]: secret } };
 }
 
-/** The variable that is wanted, or another one, where a new value in gateway.env reaches this channel and no other. */
-export function chooseVariable(
-  name: string,
-  { variable, isExported, isShared }: Omit<CredentialPlace, "isInEnvFile">,
-  exported: readonly string[],
-): string {
-  if (variable !== null && !isExported && !isShared) return variable;
-  const own = nameVariable(name);
-  // What a shell exports comes before gateway.env, also for the gateway that was started there.
-  const isTaken = own === variable || (process.env[own] ?? "") !== "" || exported.includes(own);
-  return isTaken ? `GATEWAY_${own}` : own;
-}
-
 /** The value of `--credential`. */
 export async function readGivenCredential(credential: string): Promise<string> {
   if (credential !== "-")
     refuseUsage("--credential accepts only `-` and reads stdin: other users can see arguments.");
   const secret = (await readAll()).trim();
   return readGiven(() => readSecretText(secret), "The credential cannot be used");
-}
-
-/** The variable for the credential of a channel or provider of this name. */
-export function nameVariable(name: string): string {
-  const word = name
-    .toUpperCase()
-    .replaceAll(/[^A-Z0-9]+/g, "_")
-    .replace(/^(\d)/, "_$1");
-  return `${word}_API_KEY`;
 }
 
 function requireFree(preset: Preset, catalog: Catalog, groupName: string | undefined): void {

@@ -10,7 +10,13 @@ import { parseSource } from "../../../config/yaml/source.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { refuseUnknown } from "../../../config/changes/names.ts";
 import { type ConfigFlags, openConfig, type RemoveFlags } from "../../access/config.ts";
-import { type CredentialPlace, findCredential, listExported } from "../../access/credential-place.ts";
+import {
+  chooseVariable,
+  type CredentialPlace,
+  findCredential,
+  listExported,
+  nameVariable,
+} from "../../access/credential-place.ts";
 import {
   type Change,
   describeChange,
@@ -21,7 +27,7 @@ import {
 import { confirmRemoval, fail, printNote, refuseUsage } from "../../terminal/terminal.ts";
 import { checkCredential, describeCheck } from "../credential-check.ts";
 import { addVariables, removeVariable } from "../env-file.ts";
-import { chooseVariable, nameVariable, readGivenCredential } from "./add.ts";
+import { readGivenCredential } from "./add.ts";
 
 /** What is no single word. */
 const FORMS: Settings = {

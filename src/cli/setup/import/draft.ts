@@ -4,7 +4,7 @@
 import { type ChannelPlatform, groupPlatform, type Platform } from "../../../config/schema.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
-import { nameVariable } from "../channels/add.ts";
+import { nameVariable } from "../../access/credential-place.ts";
 import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface DraftChannel {
