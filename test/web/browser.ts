@@ -31,12 +31,7 @@ const UNUSED = [
 
 export function openBrowser(): Promise<Browser> {
   // The pages are this gateway's own, and in a container Chromium's own walls do not work.
-  const args = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--in-process-gpu",
-    `--disable-features=${UNUSED.join(",")}`,
-  ];
+  const args = ["--no-sandbox", "--disable-gpu", `--disable-features=${UNUSED.join(",")}`];
   return chromium.launch({ executablePath: browserProgram ?? "", args });
 }
 
