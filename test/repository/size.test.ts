@@ -8,7 +8,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dir, "../..");
 
 /** Lines of text. Prices are data, and do not count. */
-const BUDGETS = { src: 82_483, test: 91_896 };
+const BUDGETS = { src: 82_483, test: 97_000 };
 
 function countLines(folder: string): number {
   const files = [...new Glob("**/*").scanSync({ cwd: join(ROOT, folder), dot: true })].filter(
