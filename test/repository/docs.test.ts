@@ -9,7 +9,6 @@ import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
 import { type CommandRow, listFlags } from "../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
-import { PROGRAM } from "../harness/program.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -117,14 +116,6 @@ function readTree(row: CommandRow, path: readonly string[] = []): void {
 }
 readTree(GATEWAY);
 
-/** What the contract promises and the program does not have yet, by the contract's own list. */
-const [, planned = ""] = /\n## Not built yet\n([\s\S]*)/.exec(read("docs/contract.md")) ?? [];
-
-function listPlanned(kind: string): string[] {
-  const [, line = ""] = new RegExp(`\n${kind}: (.*)`).exec(planned) ?? [];
-  return [...line.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
-}
-
 /** `gateway keys add|list` → ["keys", "add"] and ["keys", "list"], with the words that follow. */
 function listUses(code: string): string[][] {
   const bare = code.replace(/(?:^|\s)#.*$/, "");
@@ -163,13 +154,6 @@ function findFault(words: readonly string[]): string | null {
 }
 
 describe("commands", () => {
-  const plannedUses = [...planned.matchAll(/`gateway ([^`]+)`/g)].map(([, words = ""]) => words);
-  const isPlanned = (words: readonly string[]): boolean =>
-    plannedUses.some((use) => {
-      const [first, ...others] = use.split(" ");
-      return words[0] === first && others.every((other) => words.includes(other));
-    });
-
   test("were read from the program", () => {
     expect(tree.get("")?.subcommands).toContain("serve");
     expect(tree.get("keys")?.subcommands).toContain("add");
@@ -190,25 +174,9 @@ describe("commands", () => {
   test.each(present)("that %s names exist", (file) => {
     const uses = listCode(read(file)).flatMap(listUses);
     const faults = uses
-      .filter((words) => !isPlanned(words))
       .map((words) => ({ words: words.join(" "), fault: findFault(words) }))
       .filter(({ fault }) => fault !== null);
     expect(faults).toEqual([]);
-  });
-
-  test.each(plannedUses)("`gateway %s` is not built yet, as the contract says", (use) => {
-    expect(findFault(use.split(" "))).not.toBeNull();
-  });
-
-  test.each([
-    ["config", "Settings of the config file"],
-    ["ledger", "Fields of a ledger line"],
-  ])("what the contract lists as not built is not in the schema of the %s", (document, kind) => {
-    const { stdout } = Bun.spawnSync([...PROGRAM, "schema", document]);
-    const names = new Set([...stdout.toString().matchAll(/"(\w+)":/g)].map(([, name]) => name));
-    expect(names.size).toBeGreaterThan(10);
-    expect(listPlanned(kind).filter((name) => names.has(name))).toEqual([]);
-    expect(listPlanned(kind).length > 0).toBe(planned.includes(kind));
   });
 });
 
