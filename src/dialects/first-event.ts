@@ -58,13 +58,18 @@ export class FirstEventSearch {
   }
 }
 
-const BLANKS = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const BYTE_ORDER_MARK = new Set([0xef, 0xbb, 0xbf]);
+/** Blanks, and a byte order mark. */
+const SKIPPED = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 
+/** Where a body begins: OpenRouter writes blanks before it while its model works, thousands of them. -1: not in this chunk. */
+export function findStart(chunk: Uint8Array): number {
+  return chunk.findIndex((byte) => !SKIPPED.has(byte));
+}
+
 function readForm(chunk: Uint8Array): "unknown" | "events" | "json" {
-  const first = chunk.find((byte) => !BLANKS.has(byte) && !BYTE_ORDER_MARK.has(byte));
+  const first = chunk[findStart(chunk)];
   if (first === undefined) return "unknown";
   return first === OPEN_BRACE || first === OPEN_BRACKET ? "json" : "events";
 }

@@ -2,7 +2,7 @@
 // with an error, and a proxy may send a page. The beginning is held until that is clear; attempt.ts says for how long.
 
 import type { Dialect } from "../../dialects/dialect.ts";
-import { FirstEventSearch } from "../../dialects/first-event.ts";
+import { findStart, FirstEventSearch } from "../../dialects/first-event.ts";
 import { blamesChannel } from "./failure-rules.ts";
 
 /** What the beginning of a response says. */
@@ -29,8 +29,6 @@ const OPEN_BRACE = 0x7b;
 const MAX_START_BYTES = 64;
 /** A body with more blanks before its beginning is passed on. */
 const MAX_BLANK_BYTES = 64 * 1024;
-/** A byte order mark, as latin-1. */
-const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/;
 /** JSON begins with a bracket, and an event stream with a field or a comment. */
 const STARTS = ["{", "[", "data:", "event:", "id:", "retry:", ":"];
 
@@ -85,8 +83,8 @@ export class StreamBeginning implements Beginning {
 /** The first characters that are not blank. They stay few, so that each chunk costs the same. */
 function extendStart(before: string, chunk: Buffer): string {
   if (before.length >= MAX_START_BYTES) return before;
-  const text = before + chunk.toString("latin1", 0, MAX_START_BYTES);
-  return text.trimStart().replace(BYTE_ORDER_MARK, "").trimStart();
+  const from = before === "" ? findStart(chunk) : 0;
+  return from < 0 ? before : before + chunk.toString("latin1", from, from + MAX_START_BYTES);
 }
 
 /** Null: too little has come. `isAll`: the body has ended. */
