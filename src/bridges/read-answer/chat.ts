@@ -38,6 +38,8 @@ export class ChatAnswerReader implements AnswerReader {
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
+  /** Of a whole answer. Perplexity sends it next to deltas too: then it has all of the text so far. */
+  #message: Json | null = null;
 
   constructor(to: Sequence) {
     this.#to = to;
@@ -57,7 +59,7 @@ export class ChatAnswerReader implements AnswerReader {
   #readChoice(choice: unknown): void {
     const [delta, message] = [getField(choice, "delta"), getField(choice, "message")];
     if (isObject(delta)) this.#readDelta(delta, false);
-    else if (isObject(message)) this.#readDelta(message, true);
+    if (isObject(message)) this.#message = message;
     const reason = getField(choice, "finish_reason");
     if (typeof reason !== "string" || reason === "") return;
     this.#finish = lookUp(REASONS, reason) ?? null;
@@ -73,6 +75,7 @@ export class ChatAnswerReader implements AnswerReader {
   finish(): void {
     if (this.#unknown !== null) return this.#to.fail(blameEnd(this.#unknown));
     if (this.#finish === null) return this.#to.fail(blameAnswer(CUT));
+    if (this.#message !== null && this.#to.blocks.length === 0) this.#readDelta(this.#message, true);
     this.#close();
     this.#to.end(this.#finish);
   }

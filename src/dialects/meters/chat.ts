@@ -54,8 +54,7 @@ class ChatReader implements UsageReader {
     if (usage !== null) this.#learnUsage(usage);
     this.#awaitsUsage &&= usage === null;
     for (const choice of getList(getField(chunk, "choices"))) {
-      for (const call of listCalls(getField(choice, "delta") ?? getField(choice, "message")))
-        this.#called.add(call);
+      for (const said of listSaid(choice)) for (const call of listCalls(said)) this.#called.add(call);
       if (getName(getField(choice, "finish_reason")) === undefined) continue;
       this.#finished = true;
       this.#awaitsUsage = usage === null;
@@ -75,13 +74,10 @@ class ChatReader implements UsageReader {
   measureText(chunk: unknown): number {
     let bytes = 0;
     for (const choice of getList(getField(chunk, "choices"))) {
-      const delta = getField(choice, "delta") ?? getField(choice, "message");
-      const texts = [
-        ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(delta, name)),
-        ...getList(getField(delta, "content")).map((part) => getField(part, "text")),
-        ...listCalls(delta).flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
-      ];
-      bytes += sumSizes(texts);
+      bytes +=
+        listSaid(choice)
+          .map(measureSaid)
+          .find((size) => size > 0) ?? 0;
     }
     return bytes;
   }
@@ -105,6 +101,19 @@ class ChatReader implements UsageReader {
       called: this.#called.list(),
     };
   }
+}
+
+/** A piece of a stream, and a whole answer. Perplexity sends both, and leaves the first one empty if the answer is whole. */
+function listSaid(choice: unknown): unknown[] {
+  return [getField(choice, "delta"), getField(choice, "message")];
+}
+
+function measureSaid(said: unknown): number {
+  return sumSizes([
+    ...["content", "refusal", "reasoning_content", "reasoning"].map((name) => getField(said, name)),
+    ...getList(getField(said, "content")).map((part) => getField(part, "text")),
+    ...listCalls(said).flatMap((call) => [getField(call, "name"), getField(call, "arguments")]),
+  ]);
 }
 
 function listCalls(delta: unknown): unknown[] {

@@ -56,8 +56,8 @@ const OUTPUT_DETAILS: ReadonlySet<string> = new Set([
   "rejected_prediction_tokens",
 ]);
 
-/** DeepSeek, Moonshot and LiteLLM have a name of their own for what was read from the cache, beside the totals. */
-const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"];
+/** DeepSeek, Moonshot, LiteLLM and Mistral have a name of their own for what was read from the cache, beside the totals. */
+const CACHED = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens", "num_cached_tokens"];
 const KNOWN_TOKENS = knowTokens(
   [
     ...Object.values(NAMES).flatMap(({ input, output }) => [input, output]),
