@@ -83,9 +83,14 @@ function countAt(path: string): CountSide {
   return { path: () => path, form, field: "input_tokens" };
 }
 
+/** Clients may send half of a character, which no path can have. */
+function nameModel(model: string): string {
+  return `/v1beta/models/${encodeURIComponent(model.toWellFormed())}`;
+}
+
 /** https://ai.google.dev/api/tokens */
 const CONTENT_COUNT: CountSide = {
-  path: (model) => `/v1beta/models/${encodeURIComponent(model)}:countTokens`,
+  path: (model) => `${nameModel(model)}:countTokens`,
   form: (body, model) => ({ generateContentRequest: { model: `models/${model}`, ...body } }),
   field: "totalTokens",
 };
@@ -110,7 +115,7 @@ const UPSTREAMS: Readonly<Record<DialectName, UpstreamSide>> = {
     count: CONTENT_COUNT,
     path(model, stream) {
       const verb = stream ? "streamGenerateContent?alt=sse" : "generateContent";
-      return `/v1beta/models/${encodeURIComponent(model)}:${verb}`;
+      return `${nameModel(model)}:${verb}`;
     },
   },
 };

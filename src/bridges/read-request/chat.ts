@@ -209,7 +209,7 @@ function readPart(reading: Reading, part: unknown, path: string): ContentPart[] 
     case "input_audio":
       return refuseField(path, "the channels of this group take no sound.");
     default:
-      reading.notes.add(`content:${String(type)}`);
+      reading.notes.add(`content:${getText(type)}`);
       return [];
   }
 }

@@ -229,9 +229,9 @@ function readPart(reading: Reading, part: Json): ContentPart[] {
   const { text, inlineData, fileData } = part;
   if (typeof text === "string") return readText(text);
   const { mimeType, data, fileUri } = spell(inlineData ?? fileData);
-  const [type, address] = [String(mimeType), String(fileUri)];
+  const [type, address] = [getText(mimeType), getText(fileUri)];
   const kind = type.startsWith("image/") ? "image" : "file";
-  if (isObject(inlineData)) return [{ kind, url: `data:${type};base64,${String(data)}`, name: null }];
+  if (isObject(inlineData)) return [{ kind, url: `data:${type};base64,${getText(data)}`, name: null }];
   if (STORED.test(address))
     refuseField("contents.parts.fileData.fileUri", "this file is in another provider's store.");
   if (isObject(fileData)) return [{ kind, url: address, name: null }];

@@ -6,7 +6,7 @@ import { isAbsent, type Json, requireList, requireRecord } from "../common/stric
 import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
-import { refuseBody, refuseField } from "../turn/notes.ts";
+import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
 import { type OpenSeal, Reading, readName, readSchema, readText, setNumbers, setOption } from "./reading.ts";
 
 export const MESSAGES_FIELDS: FieldRules = {
@@ -33,6 +33,7 @@ export const MESSAGES_FIELDS: FieldRules = {
   safeguards: "silent",
   inference_geo: "noted",
   fallbacks: "noted",
+  thread: "noted",
   diagnostics: "silent",
   cache_control: "silent",
   mcp_servers: "refused",
@@ -44,6 +45,8 @@ const ATTRIBUTION = "x-anthropic-billing-header:";
 
 export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversation {
   const reading = new Reading(openSeal);
+  if (getField(body["thread"], "type") === "continue")
+    refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
   checkFields(body, MESSAGES_FIELDS, reading.notes);
   readContextEdits(body["context_management"]);
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
@@ -65,7 +68,7 @@ export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversatio
 
 function readContextEdits(value: unknown): void {
   const compacts = getList(getField(value, "edits")).some((edit) =>
-    String(getField(edit, "type")).startsWith("compact_"),
+    getText(getField(edit, "type")).startsWith("compact_"),
   );
   if (compacts)
     refuseField("context_management", "the channels of this group cannot compact a conversation.");
@@ -74,7 +77,7 @@ function readContextEdits(value: unknown): void {
 function readSystem(system: unknown): ContentPart[] {
   if (typeof system === "string") return readText(system);
   return getList(system)
-    .filter((block) => !String(getField(block, "text")).startsWith(ATTRIBUTION))
+    .filter((block) => !getText(getField(block, "text")).startsWith(ATTRIBUTION))
     .flatMap((block) => readText(getField(block, "text"), isMarked(block)));
 }
 
@@ -219,7 +222,7 @@ function addSystem(reading: Reading, content: unknown): void {
     }
     if (type === "tool_removal") {
       const name = getField(block, "tool_name") ?? getField(block, "name");
-      return readText(`Tool ${String(name)} is no longer available.`);
+      return readText(`Tool ${getText(name)} is no longer available.`);
     }
     return readText(getField(block, "text"), isMarked(block));
   });
@@ -284,11 +287,11 @@ function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
     case "compaction":
       return readText(block["content"], cache);
     case "tool_reference":
-      return readText(`Tool loaded: ${String(block["tool_name"])}`);
+      return readText(`Tool loaded: ${getText(block["tool_name"])}`);
     case "container_upload":
       return refuseField(path, "the channels of this group have no container.");
     case "server_tool_use":
-      return readText(`[${String(block["name"])}: ${JSON.stringify(block["input"] ?? {})}]`);
+      return readText(`[${getText(block["name"])}: ${JSON.stringify(block["input"] ?? {})}]`);
     default:
       return readServerResult(reading, block);
   }
@@ -296,7 +299,7 @@ function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
 
 /** What the provider's own tools returned becomes text: no other provider takes it. */
 function readServerResult(reading: Reading, block: Json): ContentPart[] {
-  const type = String(block["type"]);
+  const type = getText(block["type"]);
   if (!type.endsWith("_tool_result")) {
     reading.notes.add(`content:${type}`);
     return [];
@@ -319,7 +322,10 @@ function readMedia(reading: Reading, block: Json, path: string): ContentPart[] {
   const title = block["title"];
   const part: MediaPart = {
     kind: block["type"] === "image" ? "image" : "file",
-    url: type === "url" ? String(url) : `data:${String(media)};base64,${String(data)}`,
+    url:
+      type === "url"
+        ? readName(url, `${path}.source.url`)
+        : `data:${readName(media, `${path}.source.media_type`)};base64,${getText(data)}`,
     name: typeof title === "string" ? title : null,
     ...(isMarked(block) && { cache: true }),
   };

@@ -6,7 +6,7 @@ import { isAbsent, type Json, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
 import { checkFields, type FieldRules } from "../turn/fields.ts";
-import { refuseBody, refuseField } from "../turn/notes.ts";
+import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
 import {
   CHOICES,
   type OpenSeal,
@@ -64,7 +64,7 @@ export function readResponsesRequest(body: Json, openSeal: OpenSeal): Conversati
     refuseField(
       "previous_response_id",
       "this group keeps no conversations. Send the whole conversation as `input`.",
-      "previous_response_not_found",
+      NOT_KEPT,
     );
   checkFields(body, RESPONSES_FIELDS, reading.notes, { truncation: "disabled" });
   readOptions(reading, body);
@@ -158,7 +158,7 @@ function readType({ type }: Json, fallback: string): string {
 }
 
 function addSpecial({ tools, notes }: Reading, type: string, tool: Json): void {
-  const description = String(tool["description"]);
+  const description = getText(tool["description"]);
   if (type === "local_shell" || (type === "tool_search" && tool["execution"] === "client")) {
     const schema = type === "local_shell" ? SHELL : readSchema(tool["parameters"]);
     tools.push({ kind: "function", name: type, form: type, description, schema });
@@ -199,7 +199,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
   local_shell_call_output: addResult,
   tool_search_output(reading, item, path) {
     addTools(reading, getList(item["tools"]), `${path}.tools`);
-    const names = getList(item["tools"]).map((tool) => String(getField(tool, "name")));
+    const names = getList(item["tools"]).map((tool) => getText(getField(tool, "name")));
     addResult(reading, { ...item, output: `Tools loaded: ${names.join(", ")}` }, path);
   },
   additional_tools: (reading, item, path) => addTools(reading, getList(item["tools"]), `${path}.tools`),
@@ -210,7 +210,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
     reading.items.push({ type: "reasoning", text: text.join("\n\n"), seal });
   },
   web_search_call: (reading, item) =>
-    reading.say("assistant", readText(`[web search: ${String(getField(item["action"], "query"))}]`)),
+    reading.say("assistant", readText(`[web search: ${getText(getField(item["action"], "query"))}]`)),
   item_reference: (_reading, _item, path) =>
     refuseField(path, "this group keeps no items. Send the items themselves."),
   compaction: (_reading, _item, path) =>
@@ -293,7 +293,7 @@ function readPart(reading: Reading, part: unknown, path: string): ContentPart[] 
     case "input_file":
       return [readMedia(requireRecord(part, path), path)];
     default:
-      reading.notes.add(`content:${String(type)}`);
+      reading.notes.add(`content:${getText(type)}`);
       return [];
   }
 }

@@ -21,6 +21,9 @@ export class Notes {
   }
 }
 
+/** The code of a refusal after which clients send the conversation again, and all of it. */
+export const NOT_KEPT = "previous_response_not_found";
+
 /** The answer would not be what the client asks for. */
 export function refuseField(param: string, why: string, wireCode = "unsupported_parameter"): never {
   throw new GatewayError("unsupported", `${param}: ${why}`, { param, wireCode });

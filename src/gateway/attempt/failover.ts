@@ -1,6 +1,7 @@
 // Tries the channels in their order until one responds. This ends before the first byte of a response reaches the
 // client; attempt.ts judges each response, and the files of deliver/ do the rest.
 
+import { NOT_KEPT } from "../../bridges/turn/notes.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Choice, Wait } from "../channels/channels.ts";
 import type { Gateway } from "../gateway.ts";
@@ -96,7 +97,10 @@ export class Failover {
       return true;
     } catch (error) {
       if (!(error instanceof GatewayError) || error.status >= 500) throw error;
-      this.#outcome ??= { failure: null, answer: null, misfit: error };
+      const misfit = { failure: null, answer: null, misfit: error };
+      // The client sends again, and then this channel serves it.
+      if (error.wireCode === NOT_KEPT) this.#outcome = misfit;
+      this.#outcome ??= misfit;
       return false;
     }
   }

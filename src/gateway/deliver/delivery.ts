@@ -126,6 +126,13 @@ export function answerFields(r: Request): Fields {
   const fields = redactFields(responseFields(response.fields), secrets, response.status);
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
+  // Claude Code writes it into its own log.
+  if (
+    r.bridge !== null &&
+    r.target.endpoint.dialect.name === "messages" &&
+    answer.get("request-id") === undefined
+  )
+    answer.add("request-id", r.upstreamRequestId ?? r.id);
   const between = r.bridge?.between;
   if (between !== undefined) answer.add("x-gateway-converted", `${between.client}->${between.upstream}`);
   const adjusted = r.bridge?.adjusted ?? [];

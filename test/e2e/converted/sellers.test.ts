@@ -1,0 +1,254 @@
+// Answers as sellers really send them, and requests that only one provider can serve, through the executable.
+
+import { afterAll, describe, expect, test } from "bun:test";
+import type { Any } from "../../bridges/calls.ts";
+import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import {
+  type PieceAnswer,
+  type PieceUpstream,
+  startPieceUpstream,
+} from "../../harness/upstreams/piece-upstream.ts";
+
+const stops: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const stop of stops) await stop();
+});
+
+const serve = (answer: () => PieceAnswer): PieceUpstream => {
+  const server = startPieceUpstream(answer);
+  stops.push(() => server.stop());
+  return server;
+};
+
+const channelOf = (platform: string, { url }: PieceUpstream, more: Any = {}): Any => ({
+  platform,
+  base_url: url,
+  credential: `credential-of-${platform}`,
+  free: true,
+  ...more,
+});
+
+async function open(channels: Any, groups: Any, more: Any = {}, folder?: TempFolder): Promise<ChildGateway> {
+  const keys = Object.keys(groups).map((name) => ({ name, group: name, secret: `sk-test-${name}` }));
+  const gateway = await startGateway({
+    config: { channels, groups, keys, ...more },
+    ...(folder && { folder }),
+  });
+  stops.push(() => gateway.stop());
+  return gateway;
+}
+
+function post({ url }: ChildGateway, key: string, path: string, body: Any): Promise<Response> {
+  const headers = { authorization: `Bearer sk-test-${key}`, "content-type": "application/json" };
+  return fetch(url + path, { method: "POST", body: JSON.stringify(body), headers });
+}
+
+const ASKED = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hello" }] };
+const ITEM = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] };
+const COUNTS = { input_tokens: 1, output_tokens: 1 };
+const ANSWERS: Readonly<Record<string, Any>> = {
+  chat: {
+    choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  },
+  messages: {
+    type: "message",
+    role: "assistant",
+    content: [{ type: "text", text: "Hi" }],
+    stop_reason: "end_turn",
+    usage: COUNTS,
+  },
+  responses: {
+    object: "response",
+    status: "completed",
+    output: [ITEM],
+    usage: { ...COUNTS, total_tokens: 2 },
+  },
+};
+const PATHS: Readonly<Record<string, string>> = {
+  chat: "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+/** A sign of life before an answer that is not a stream, as OpenRouter writes it. */
+const SIGN = "\n         \n";
+
+describe.each(Object.keys(ANSWERS))("blanks before the JSON answer of a %s channel", (dialect) => {
+  const text = JSON.stringify(ANSWERS[dialect]);
+  const blanks = SIGN.repeat(300);
+
+  test.each([
+    ["in one read with the answer", [blanks + text]],
+    ["in reads of their own", [blanks.slice(0, 40), blanks, text.slice(0, 30), text.slice(30)]],
+    ["in one read with the answer's beginning", [blanks + text.slice(0, 20), text.slice(20)]],
+  ])("%s are not an empty body, and no other channel is asked", async (_name, pieces) => {
+    const first = serve(() => ({ pieces }));
+    const second = serve(() => ({ pieces: [text] }));
+    const gateway = await open(
+      { first: channelOf(dialect, first), second: channelOf(dialect, second, { priority: 2 }) },
+      { g: { platform: dialect === "chat" ? "responses" : dialect, channels: ["first", "second"] } },
+    );
+    const answer = await post(gateway, "g", PATHS[dialect]!, { ...ASKED, input: "Hello" });
+    expect([answer.status, (await answer.text()).trim()]).toEqual([200, text]);
+    expect([first.bodies.length, second.bodies.length]).toEqual([1, 0]);
+  });
+});
+
+/** Perplexity's whole answers have an empty delta next to their message. */
+const WITH_DELTA = {
+  ...ANSWERS["chat"],
+  choices: [
+    {
+      index: 0,
+      finish_reason: "stop",
+      message: { role: "assistant", content: "Paris" },
+      delta: { role: "assistant", content: "" },
+    },
+  ],
+};
+
+test.each([
+  ["messages", "/v1/messages", "messages"],
+  ["responses", "/v1/responses", "responses"],
+  ["content", "/v1beta/models/m:generateContent", "content"],
+])(
+  "a %s client gets the text of a whole answer that has an empty delta too",
+  async (client, path, platform) => {
+    const upstream = serve(() => ({ pieces: [JSON.stringify(WITH_DELTA)] }));
+    const gateway = await open(
+      { far: channelOf("chat", upstream) },
+      { g: { platform, channels: ["far"], convert: true } },
+    );
+    const body =
+      client === "content" ? { contents: [{ parts: [{ text: "Hello" }] }] } : { ...ASKED, input: "Hello" };
+    const answer = await post(gateway, "g", path, body);
+    expect([answer.status, (await answer.text()).includes("Paris")]).toEqual([200, true]);
+  },
+);
+
+test("the tokens that Mistral read from its cache are billed as such", async () => {
+  using folder = makeTempFolder();
+  const usage = { prompt_tokens: 77, completion_tokens: 1, total_tokens: 78, num_cached_tokens: 76 };
+  const upstream = serve(() => ({ pieces: [JSON.stringify({ ...ANSWERS["chat"], usage })] }));
+  const gateway = await open(
+    { far: channelOf("chat", upstream, { free: undefined }) },
+    { g: { platform: "responses", channels: ["far"] } },
+    { prices: { m: { input: "1", cache_read: "0.1", output: "10" } } },
+    folder,
+  );
+  await post(gateway, "g", PATHS["chat"]!, ASKED);
+  await gateway.recorded(1);
+  await gateway.stop();
+  const [line]: Any = gateway.ledger();
+  expect([line.usage, line.basis, line.charge_usd]).toEqual([
+    { input: 1, cache_read: 76, output: 1 },
+    "exact",
+    "0.0000186",
+  ]);
+});
+
+describe("a thread that its provider keeps", () => {
+  const CONTINUED = { ...ASKED, thread: { type: "continue", previous_message_id: "msg_1" } };
+  const groups = { g: { platform: "messages", channels: ["own", "far"], convert: true } };
+
+  test("continues on a channel of its own dialect, byte for byte", async () => {
+    const own = serve(() => ({ pieces: [JSON.stringify(ANSWERS["messages"])] }));
+    const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
+    const gateway = await open({ own: channelOf("messages", own), far: channelOf("chat", far) }, groups);
+    expect((await post(gateway, "g", "/v1/messages", CONTINUED)).status).toBe(200);
+    expect([own.bodies, far.bodies.length]).toEqual([[JSON.stringify(CONTINUED)], 0]);
+  });
+
+  test.each([
+    ["in a group whose channels all convert", ["far"]],
+    ["where it would be converted by failover", ["own", "far"]],
+  ])("is refused by name %s, and the whole conversation then passes", async (_name, channels) => {
+    const busy = '{"type":"error","error":{"type":"overloaded_error","message":"Busy"}}';
+    const own = serve(() => ({ status: 529, pieces: [busy] }));
+    const far = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
+    const all = { own: channelOf("messages", own), far: channelOf("chat", far) };
+    const gateway = await open(all, { g: { ...groups.g, channels } });
+    const answer = await post(gateway, "g", "/v1/messages", CONTINUED);
+    const { error }: Any = await answer.json();
+    expect([answer.status, error.type]).toEqual([400, "invalid_request_error"]);
+    expect(error.message).toStartWith("thread:");
+    expect(far.bodies.length).toBe(0);
+    const again = await post(gateway, "g", "/v1/messages", { ...ASKED, thread: { type: "create" } });
+    expect([again.status, again.headers.get("x-gateway-adjusted"), far.bodies.length]).toEqual([
+      200,
+      "thread",
+      1,
+    ]);
+  });
+});
+
+test("a converted answer has the upstream's request id for messages clients, or else the gateway's", async () => {
+  const fields: Record<string, string> = { "x-request-id": "req_of_upstream" };
+  const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])], fields }));
+  const gateway = await open(
+    { far: channelOf("chat", upstream) },
+    { g: { platform: "messages", channels: ["far"], convert: true } },
+  );
+  const named = await post(gateway, "g", "/v1/messages", ASKED);
+  expect(named.headers.get("request-id")).toBe("req_of_upstream");
+  delete fields["x-request-id"];
+  const unnamed = await post(gateway, "g", "/v1/messages", ASKED);
+  expect(unnamed.headers.get("request-id")).toBe(unnamed.headers.get("x-request-id"));
+});
+
+describe("a value of the wrong kind is a 400 and not a fault of the gateway", () => {
+  const HUGE = 9007199254740993n;
+  const write = (body: Any): string =>
+    JSON.stringify(body, (_, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value));
+  const source = (media_type: Any): Any => ({
+    type: "image",
+    source: { type: "base64", media_type, data: "AA" },
+  });
+
+  test.each<[string, string, string, Any, number]>([
+    [
+      "a part's type",
+      "messages",
+      "/v1/messages",
+      { ...ASKED, messages: [{ role: "user", content: [{ type: HUGE }, { type: "text", text: "a" }] }] },
+      200,
+    ],
+    [
+      "a media type",
+      "messages",
+      "/v1/messages",
+      { ...ASKED, messages: [{ role: "user", content: [source(HUGE)] }] },
+      400,
+    ],
+    [
+      "a part's type",
+      "responses",
+      "/v1/responses",
+      { model: "m", input: [{ role: "user", content: [{ type: HUGE }, { type: "input_text", text: "a" }] }] },
+      200,
+    ],
+  ])("%s of a %s client", async (_name, platform, path, body, status) => {
+    const upstream = serve(() => ({ pieces: [JSON.stringify(ANSWERS["chat"])] }));
+    const gateway = await open(
+      { far: channelOf("chat", upstream) },
+      { g: { platform, channels: ["far"], convert: true } },
+    );
+    const headers = { authorization: "Bearer sk-test-g", "content-type": "application/json" };
+    const answer = await fetch(gateway.url + path, { method: "POST", body: write(body), headers });
+    expect(answer.status).toBe(status);
+  });
+
+  test("half of a character in the name of a model, for a content channel", async () => {
+    const upstream = serve(() => ({
+      status: 404,
+      pieces: ['{"error":{"code":404,"message":"no such model"}}'],
+    }));
+    const gateway = await open(
+      { far: channelOf("content", upstream) },
+      { g: { platform: "messages", channels: ["far"], convert: true } },
+    );
+    const answer = await post(gateway, "g", "/v1/messages", { ...ASKED, model: "\ud800" });
+    expect([answer.status, upstream.bodies.length]).toEqual([404, 1]);
+  });
+});
