@@ -5,8 +5,10 @@ import { rmSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkConfigText, loadConfig } from "../../../src/config/file/load.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
+import { startGateway } from "../../harness/gateway.ts";
 import { expectMode, makeTempFolder, type TempFolder } from "../../harness/temp.ts";
-import { run } from "../driving.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { run, runProcess } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
 /** Theirs and ours, three times. */
@@ -98,15 +100,12 @@ test("what has no counterpart is listed, and the rest is imported", async () => 
       "Providers deepseek: transformer",
       "Providers odd: what odd.example speaks is not known",
       "Router.think",
-      "Router.background: another provider for some models of one group",
+      "Router.background: another provider. Its requests go where the default's go",
       "CUSTOM_ROUTER_PATH",
     ],
   });
   const { channels, groups } = load();
-  // The channel of the default route is the first one.
-  expect(groups.get("claude")?.listed).toEqual(["own", "deepseek", "other"]);
-  // Its requests are converted for the one that speaks Chat Completions.
-  expect(groups.get("claude")?.convert).toBe(true);
+  expect(groups.get("claude")).toMatchObject({ listed: ["own"], convert: false });
   expect(channels.get("other")).toMatchObject({
     platform: "chat",
     baseUrl: new URL("https://o.example/api/v4"),
@@ -134,7 +133,7 @@ test("servers of Chat Completions become channels, in a group of what their clie
     credential: "${GPU}",
     aliases: new Map([["qwen", "qwen3-coder"]]),
   });
-  expect(load().groups.get("codex")).toMatchObject({ platform: "responses", convert: false });
+  expect(load().groups.get("gpu.example")).toMatchObject({ platform: "responses", convert: true });
   rmSync(folder.join("gateway.yaml"));
   const entry = {
     name: "gpu",
@@ -166,4 +165,184 @@ test.each([
   expect(stderr).toContain(problem);
   expect(stderr).not.toContain("hush");
   expect(existsSync(folder.join("gateway.yaml"))).toBe(what === "a config is there");
+});
+
+const MESSAGE = JSON.stringify({
+  model: "claude-sonnet-5",
+  max_tokens: 50,
+  messages: [{ role: "user", content: "hello" }],
+});
+
+test.each(["ccr", "litellm"])(
+  "a prompt for a local server goes nowhere else when that server is off, after an import of %s",
+  async (kind) => {
+    const [local, cloud] = [startDemoUpstream(), startDemoUpstream()];
+    const addresses = [local, cloud].map(({ port }) => `http://localhost:${port}/v1`);
+    const [here, there] = addresses;
+    const documents: Record<string, object> = {
+      ccr: {
+        APIKEY: "sk-the-clients-own",
+        Providers: [
+          { name: "ollama", api_base_url: `${here}/chat/completions`, models: ["qwen3-coder"] },
+          { name: "cloud", api_base_url: `${there}/chat/completions`, api_key: "sk-cloud" },
+        ],
+        Router: { default: "ollama,qwen3-coder", think: "cloud,big" },
+      },
+      litellm: {
+        model_list: [
+          {
+            model_name: "claude-sonnet-5",
+            litellm_params: { model: "ollama_chat/qwen3-coder", api_base: here },
+          },
+          { model_name: "*", litellm_params: { model: "openai/*", api_base: there, api_key: "sk-cloud" } },
+        ],
+        general_settings: { master_key: "sk-the-clients-own" },
+      },
+    };
+    // Credentials for the local server are in neither file.
+    expect((await importText(kind, JSON.stringify(documents[kind]))).status).toBe(0);
+    const config = `${readFileSync(folder.join("gateway.yaml"), "utf8")}listen: { port: 0 }\n`;
+    const gateway = await startGateway({ config, folder });
+    const ask = async () => {
+      const path = kind === "ccr" ? "/v1/messages" : "/v1/chat/completions";
+      const headers = { authorization: "Bearer sk-the-clients-own", "content-type": "application/json" };
+      const answer = await fetch(`${gateway.url}${path}`, { method: "POST", headers, body: MESSAGE });
+      await answer.text();
+      return answer.status;
+    };
+    expect(await ask()).toBe(200);
+    expect(local.requests.map(({ body }) => body.toString())).toEqual([
+      expect.stringContaining('"qwen3-coder"'),
+    ]);
+    local.stop();
+    expect(await ask()).toBeGreaterThanOrEqual(500);
+    expect(cloud.requests).toEqual([]);
+    await gateway.stop();
+    cloud.stop();
+  },
+);
+
+test("text of the imported file reads no variable, but its credential does", async () => {
+  const upstream = startDemoUpstream();
+  const document = {
+    APIKEY: "sk-the-clients-own",
+    Providers: [
+      {
+        name: "odd",
+        api_base_url: `http://127.0.0.1:${upstream.port}/\${HIDDEN}/v1/chat/completions`,
+        api_key: "$NAMED",
+        models: ["${HIDDEN}"],
+      },
+    ],
+    Router: { default: "odd,a-${HIDDEN}" },
+  };
+  await importText("ccr", JSON.stringify(document));
+  const config = `${readFileSync(folder.join("gateway.yaml"), "utf8")}listen: { port: 0 }\n`;
+  const env = { HIDDEN: "value-of-hidden", NAMED: "value-of-named" };
+  const gateway = await startGateway({ config, folder, env });
+  const headers = { "x-api-key": "sk-the-clients-own", "content-type": "application/json" };
+  await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body: MESSAGE });
+  const [request] = upstream.requests;
+  expect(request?.field("authorization")).toBe("Bearer value-of-named");
+  expect(`${request?.target}${request?.body}`).not.toContain("value-of-hidden");
+  expect(request?.body.toString()).toContain('"a-${HIDDEN}"');
+  await gateway.stop();
+  upstream.stop();
+});
+
+test("import shows each destination and each variable before it names a command that asks the network", async () => {
+  const document = {
+    APIKEY: "$CLIENTS",
+    HOST: "0.0.0.0",
+    PROXY_URL: "http://user:hush@p.example:1",
+    Providers: [
+      { name: "ollama", api_base_url: "http://localhost:11434/v1/chat/completions", models: ["qwen"] },
+      { name: "other", api_base_url: "https://evil.example/v1/chat/completions", api_key: "$AWS_KEY" },
+      { name: "deepseek", api_base_url: "https://api.deepseek.com/v1", api_key: "sk-hush" },
+    ],
+    Router: { default: "ollama,qwen" },
+  };
+  const { stderr } = await importText("ccr", JSON.stringify(document));
+  const [shown = "", after] = stderr.split("doctor");
+  expect(after).toBeDefined();
+  expect(shown).not.toContain("hush");
+  expect(shown.split("\n").map((line) => line.trim().split(/ {2,}/))).toEqual(
+    expect.arrayContaining([
+      ["CHANNEL", "SENDS PROMPTS TO", "WITH THE CREDENTIAL", "GROUP"],
+      ["ollama", "http://127.0.0.1:11434/v1", "none", "claude"],
+      [
+        "other",
+        "https://evil.example/v1 through http://user:…@p.example:1",
+        "AWS_KEY of your environment (not set)",
+        "none",
+      ],
+      [
+        "deepseek",
+        "https://api.deepseek.com/anthropic through http://user:…@p.example:1",
+        "DEEPSEEK_API_KEY of gateway.env (was in the file)",
+        "none",
+      ],
+      ['Whoever has the key "ccr" (its secret: CLIENTS of your environment) can use the group claude.'],
+      ["It listens on 0.0.0.0: other machines can reach it."],
+      ["Not in a group, so no request goes there. Add them with:"],
+    ]),
+  );
+  // The commands shown work as they are.
+  const commands = [...shown.matchAll(/^ {2}\S.* (groups add .*)$/gm)].map(([, words = ""]) =>
+    words.split(" "),
+  );
+  for (const words of commands) expect((await run({ folder: folder.path }, ...words)).status).toBe(0);
+  const groups = [...load().groups.values()].map(({ name, platform, listed }) => [name, platform, ...listed]);
+  expect(groups).toEqual([
+    ["claude", "messages", "ollama"],
+    ["other", "messages", "other"],
+    ["deepseek", "messages", "deepseek"],
+  ]);
+});
+
+test("servers on this machine need no invented credential, and their prompts use no proxy", async () => {
+  const deployments = [
+    ["ollama_chat/qwen", "http://localhost:11434"],
+    ["hosted_vllm/coder", "http://localhost:9123/v1"],
+    ["anthropic/claude-sonnet-5", "https://proxy.example/anthropic/v1/messages"],
+  ];
+  const model_list = deployments.map(([model, api_base]) => ({
+    model_name: model?.split("/")[1],
+    litellm_params: { model, api_base },
+  }));
+  await importText("litellm", JSON.stringify({ model_list }));
+  const { channels, groups } = load();
+  const shown = [...channels.values()].map((each) => [each.platform, each.baseUrl.href, each.free]);
+  expect(shown).toEqual([
+    ["chat", "http://127.0.0.1:11434/v1", true],
+    ["chat", "http://127.0.0.1:9123/v1", true],
+    ["messages", "https://proxy.example/anthropic", false],
+  ]);
+  expect([...groups.values()].map(({ platform, listed }) => [platform, listed.length])).toEqual([
+    ["responses", 1],
+    ["responses", 1],
+    ["messages", 1],
+  ]);
+  const credentials = [...channels.values()].map(({ credential }) => credential.startsWith("${"));
+  expect(credentials).toEqual([false, false, true]);
+  rmSync(folder.join("gateway.yaml"));
+  const document = {
+    PROXY_URL: "http://p.example:1",
+    Providers: [{ name: "own", api_base_url: "http://localhost:9123/v1/chat/completions" }],
+    Router: { default: "own,qwen" },
+  };
+  await importText("ccr", JSON.stringify(document));
+  expect(load().channels.get("own")).toMatchObject({ proxy: null, free: false, credential: "none" });
+});
+
+test.skipIf(process.platform === "win32").each([
+  ["a pipe that nobody writes to", "pipe", "theirs cannot be read: it is not a regular file."],
+  ["a file without an end", "endless", "/dev/zero cannot be read: it is not a regular file."],
+  ["a file of more than 1 MiB", "large", "theirs has more than 1 MiB"],
+])("import refuses %s at once", async (_, what, problem) => {
+  if (what === "pipe") Bun.spawnSync(["mkfifo", folder.join("theirs")]);
+  if (what === "large") writeFileSync(folder.join("theirs"), " ".repeat(1024 * 1024 + 1));
+  const file = what === "endless" ? "/dev/zero" : "theirs";
+  const { status, stderr } = await runProcess({ folder: folder.path }, "import", "ccr", file);
+  expect([status, stderr]).toEqual([1, expect.stringContaining(problem)]);
 });

@@ -4,6 +4,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import {
   addChannel,
   addKey,
+  addToGroup,
   describeChatServer,
   type Draft,
   type DraftChannel,
@@ -30,12 +31,9 @@ export function readCliproxy(document: unknown, draft: Draft): void {
       const address = readText(entry, "base-url");
       const place = address === null ? preset : { ...preset, baseUrl: address };
       const more = readSettings(entry, readText(document, "proxy-url"));
-      addChannel(draft, {
-        name: preset.channel,
-        preset: place,
-        credential: getField(entry, "api-key"),
-        more,
-      });
+      const credential = getField(entry, "api-key");
+      const channel = addChannel(draft, { name: preset.channel, place, credential, more });
+      addToGroup(draft, preset.group, channel);
       noteOthers(draft, entry, KNOWN, `${section}: `);
     }
   }
@@ -67,12 +65,9 @@ function readServer(entry: unknown, document: unknown, draft: Draft): void {
   for (const own of entries.length > 0 ? entries : [{}]) {
     const proxy = readText(own, "proxy-url") ?? readText(document, "proxy-url");
     const more = { ...readSettings(entry, proxy) };
-    addChannel(draft, {
-      name,
-      preset: describeChatServer(address),
-      credential: getField(own, "api-key"),
-      more,
-    });
+    const place = describeChatServer(address, name);
+    const channel = addChannel(draft, { name, place, credential: getField(own, "api-key"), more });
+    addToGroup(draft, "codex", channel);
   }
   noteOthers(
     draft,

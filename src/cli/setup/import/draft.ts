@@ -1,7 +1,13 @@
-// The config that an import makes, and what each import does alike: find a provider, store a credential, add a channel
-// to the group of its platform.
+// The config that an import makes, and what each import does alike: find a provider, store a credential, add a channel.
 
-import { type ChannelPlatform, groupPlatform, type Platform } from "../../../config/schema.ts";
+import { isLoopback } from "../../../config/proxy.ts";
+import {
+  CHAT,
+  type ChannelPlatform,
+  CONVERTIBLE,
+  groupPlatform,
+  type Platform,
+} from "../../../config/schema.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
 import { nameVariable } from "../../access/credential-place.ts";
@@ -10,6 +16,7 @@ import { needsAddress, type Preset, PRESETS } from "../presets.ts";
 export interface DraftChannel {
   readonly platform: ChannelPlatform;
   readonly base_url: string;
+  /** A reference, or a local server's placeholder. */
   readonly credential: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly proxy?: string;
@@ -24,17 +31,16 @@ interface DraftGroup {
   readonly platform: Platform;
   readonly channels: string[];
   convert?: true;
-  default_model?: string;
 }
 
 export interface Draft {
   listen: { host?: string; port?: number };
   readonly channels: Record<string, DraftChannel>;
   readonly groups: Record<string, DraftGroup>;
-  readonly keys: object[];
+  readonly keys: Array<{ readonly name: string; readonly group: string; readonly secret?: string }>;
   /** Credentials that the other config holds itself: they go into gateway.env. */
   readonly variables: Record<string, string>;
-  /** What has no counterpart: a setting, and why. */
+  /** Each setting without a counterpart, and why. */
   readonly lost: string[];
 }
 
@@ -42,62 +48,88 @@ export function createDraft(): Draft {
   return { listen: {}, channels: {}, groups: {}, keys: [], variables: {}, lost: [] };
 }
 
+/** Only credentials and keys refer to variables: the other file decides which. All other text of it stays as it is. */
 export function describeDraft({ listen, channels, groups, keys }: Draft): object {
-  const address = Object.keys(listen).length === 0 ? {} : { listen };
-  return { ...address, channels, groups, keys };
+  const escaped = Object.entries(channels).map(([name, { credential, headers, ...rest }]) => {
+    const isBearer = headers?.["authorization"] === bearerOf(credential);
+    const fields = headers === undefined ? {} : { headers: isBearer ? headers : escapeReferences(headers) };
+    return [name, { ...escapeAll(rest), credential, ...fields }];
+  });
+  const address = Object.keys(listen).length === 0 ? {} : { listen: escapeReferences(listen) };
+  return { ...address, channels: Object.fromEntries(escaped), groups, keys };
 }
+
+function escapeReferences(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll("${", () => "$${");
+  if (Array.isArray(value)) return value.map(escapeReferences);
+  return isObject(value) ? escapeAll(value) : value;
+}
+
+function escapeAll(values: object): object {
+  return Object.fromEntries(Object.entries(values).map(([name, item]) => [name, escapeReferences(item)]));
+}
+
+const bearerOf = (credential: string) => `Bearer ${credential}`;
 
 interface Upstream {
   readonly name: string;
-  readonly preset: Pick<Preset, "platform" | "baseUrl" | "bearer" | "local">;
+  readonly place: Place;
   /** A reference, or a secret. */
   readonly credential: unknown;
-  /** What the clients of its group speak; absent: what the channel speaks. */
-  readonly clients?: Platform;
   readonly more?: Partial<DraftChannel>;
 }
 
-/** Returns the channel's name in the config. */
-export function addChannel(draft: Draft, upstream: Upstream): string {
-  const { name: wanted, preset, credential, more = {} } = upstream;
-  const name = findFreeName(
-    wanted.replaceAll(/[^A-Za-z0-9._-]+/g, "-").replace(/^\W+/, "") || "channel",
-    draft,
-  );
-  const { platform, baseUrl, bearer, local } = preset;
-  const reference = storeCredential(draft, name, credential ?? local?.credential);
+export type Place = Pick<Preset, "platform" | "baseUrl" | "bearer" | "local">;
+
+/** Returns the channel's name in the config. It is in no group yet. */
+export function addChannel(draft: Draft, { name: wanted, place, credential, more = {} }: Upstream): string {
+  const word =
+    wanted
+      .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
+      .replace(/^[^A-Za-z0-9]+/, "")
+      .slice(0, 60) || "channel";
+  const name = findFreeName(word, draft.channels);
+  const { platform, baseUrl, bearer, local } = place;
+  const reference = storeCredential(draft, name, credential, place);
+  const { proxy, ...settings } = more;
   draft.channels[name] = {
     platform,
     base_url: baseUrl,
     credential: reference,
-    ...(bearer === true && { headers: { authorization: `Bearer ${reference}` } }),
+    ...(bearer === true && { headers: { authorization: bearerOf(reference) } }),
     ...(local !== undefined && { free: true as const }),
-    ...more,
+    ...settings,
+    // A prompt for this machine stays on it.
+    ...(proxy !== undefined && !isLocal(baseUrl) && { proxy }),
   };
-  const own = groupPlatform(platform);
-  const clients = upstream.clients ?? own;
-  // The group of the platform's first provider.
-  const found = PRESETS.find((each) => each.platform === clients)?.group ?? clients;
-  const group = (draft.groups[found] ??= { platform: clients, channels: [] });
-  group.channels.push(name);
-  if (clients !== own) group.convert = true;
   return name;
 }
 
-function findFreeName(wanted: string, { channels }: Draft): string {
+/** The group's clients speak what the channel speaks, or `clients`. */
+export function addToGroup(draft: Draft, group: string, channel: string, clients?: Platform): void {
+  const { platform } = draft.channels[channel] ?? { platform: CHAT };
+  const spoken = clients ?? groupPlatform(platform);
+  const own = (draft.groups[group] ??= { platform: spoken, channels: [] });
+  own.channels.push(channel);
+  if (platform !== spoken && CONVERTIBLE.has(platform)) own.convert = true;
+}
+
+export function findFreeName(wanted: string, taken: Readonly<Record<string, unknown>>): string {
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? wanted : `${wanted}-${number}`;
-    if (!(name in channels)) return name;
+    if (!(name in taken)) return name;
   }
 }
 
 const REFERENCE = /^(?:os\.environ\/|\$)\{?([A-Za-z_]\w*)\}?$/;
 
 /** `$NAME`, `${NAME}` and `os.environ/NAME` stay references. A secret goes into gateway.env. */
-function storeCredential(draft: Draft, name: string, credential: unknown): string {
+function storeCredential(draft: Draft, name: string, credential: unknown, place: Place): string {
   const text = typeof credential === "string" ? credential.trim() : "";
   const [, reference] = REFERENCE.exec(text) ?? [];
   if (reference !== undefined) return `\${${reference}}`;
+  // A server on this machine needs no credential, but the config does.
+  if (text === "" && isLocal(place.baseUrl)) return place.local?.credential ?? "none";
   const own = nameVariable(name);
   // What a shell exports comes before gateway.env.
   const variable = (process.env[own] ?? "") === "" ? own : `GATEWAY_${own}`;
@@ -106,38 +138,60 @@ function storeCredential(draft: Draft, name: string, credential: unknown): strin
 }
 
 /** A key of the clients: they need not notice the move. Only its hash is written. */
-export function addKey(draft: Draft, name: string, secret: unknown, place: string): void {
+export function addKey(draft: Draft, name: string, secret: unknown, setting: string): void {
   const [group, ...others] = Object.keys(draft.groups);
-  if (typeof secret !== "string" || secret === "" || group === undefined) return;
+  if (typeof secret !== "string" || secret === "") return;
+  if (group === undefined) {
+    draft.lost.push(`${setting}: there is no group to bind this key to`);
+    return;
+  }
   const [, reference] = REFERENCE.exec(secret) ?? [];
   const own = reference === undefined ? { secret_sha256: sha256Hex(secret) } : { secret: `\${${reference}}` };
   draft.keys.push({ name, group, ...own });
   if (others.length > 0)
     draft.lost.push(
-      `${place}: one key for all platforms. It is bound to the group ${group}; \`gateway keys add\` makes one for ${others.join(" and ")}`,
+      `${setting}: one key for all platforms. It is bound to the group ${group}; \`gateway keys add\` makes one for ${others.join(" and ")}`,
     );
+}
+
+/** An address as the config has it: local servers often listen on 127.0.0.1 alone. */
+export function readAddress(value: unknown, name: string): string | null {
+  return readText(value, name)?.replace(/^(https?:\/\/)localhost(?=[:/]|$)/i, "$1127.0.0.1") ?? null;
 }
 
 /** By its address, or by the name that other gateways give it. */
 export function findProvider(address: string | null, name: string): Preset | null {
   const host = address === null ? null : (URL.parse(address)?.host ?? null);
-  const known = PRESETS.filter((each) => !needsAddress(each));
   return (
-    known.find(({ baseUrl }) => host !== null && new URL(baseUrl).host === host) ??
-    (address === null ? (known.find(({ id }) => id === (NAMES[name] ?? name)) ?? null) : null)
+    KNOWN.find(({ baseUrl }) => host !== null && new URL(baseUrl).host === host) ??
+    (address === null ? findNamed(name) : null)
   );
+}
+
+const KNOWN = PRESETS.filter((preset) => !needsAddress(preset));
+
+function findNamed(name: string): Preset | null {
+  return KNOWN.find(({ id }) => id === (NAMES[name] ?? name)) ?? null;
 }
 
 const NAMES: Readonly<Record<string, string>> = {
   gemini: "google",
+  hosted_vllm: "vllm",
   ollama_chat: "ollama",
   lm_studio: "lmstudio",
+  llamafile: "llamacpp",
   together_ai: "together",
 };
 
-/** A server of Chat Completions that no preset knows. */
-export function describeChatServer(baseUrl: string): Upstream["preset"] {
-  return { platform: "chat", baseUrl };
+/** A server of Chat Completions that no preset has at this address. One on this machine costs nothing, if its name is that
+ *  of a local server. */
+export function describeChatServer(baseUrl: string, name: string): Place {
+  const local = isLocal(baseUrl) ? findNamed(name)?.local : undefined;
+  return { platform: CHAT, baseUrl, ...(local !== undefined && { local }) };
+}
+
+function isLocal(address: string): boolean {
+  return isLoopback(URL.parse(address)?.hostname ?? "");
 }
 
 export function readText(value: unknown, name: string): string | null {

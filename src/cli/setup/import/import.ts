@@ -1,14 +1,20 @@
-// `gateway import`: writes a config from that of another gateway, and says what has no counterpart.
+// `gateway import`: writes a config from that of another gateway. Before anything goes to the network, it shows where
+// prompts and credentials will go, and it lists settings without a counterpart.
 
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, readSync } from "node:fs";
 import { stringify } from "yaml";
+import type { Catalog } from "../../../config/catalog.ts";
 import { placeConfig } from "../../../config/file/find.ts";
 import { checkConfigText } from "../../../config/file/load.ts";
+import { listVariables } from "../../../config/yaml/expand.ts";
+import { isLoopback } from "../../../config/proxy.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
+import { ForeignFile, openPlain } from "../../../lib/files/own-file.ts";
 import { quoteWord } from "../../../lib/text/shell-word.ts";
 import { escapeUnprintable } from "../../../lib/text/printable.ts";
 import type { ListFlags } from "../../access/config.ts";
 import { nameOwnCommand } from "../../terminal/own-command.ts";
+import { createTable } from "../../terminal/table.ts";
 import { fail, printJson, printNote, readGiven } from "../../terminal/terminal.ts";
 import { addVariables, requireWritable } from "../env-file.ts";
 import { refuseOverwrite, writeNew } from "../init/init.ts";
@@ -56,16 +62,16 @@ export async function importConfig(
     });
   printNote(`Wrote ${path} from the config of ${title}.${listLost(draft)}`);
   const config = path === placeConfig(undefined, process.env) ? "" : ` --config ${quoteWord(path)}`;
-  printNote(`Next: ${nameOwnCommand()} doctor${config}`);
+  for (const line of describeReach(draft, catalog, config)) printNote(line);
+  printNote(
+    `Check these addresses first: \`${nameOwnCommand()} doctor${config}\` and \`serve\` send the credentials there.`,
+  );
 }
 
+const MAX_BYTES = 1024 * 1024;
+
 function parseFile(file: string, parse: Reader["parse"]): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    return fail(`${file} cannot be read: ${getErrorMessage(error)}.`);
-  }
+  const text = readText(file);
   // The parser's message may repeat the text, which holds secrets.
   return readGiven(() => {
     try {
@@ -76,7 +82,73 @@ function parseFile(file: string, parse: Reader["parse"]): unknown {
   }, file);
 }
 
+function readText(file: string): string {
+  const bytes = Buffer.alloc(MAX_BYTES + 1);
+  let size = 0;
+  try {
+    const handle = openPlain(file);
+    try {
+      for (let count = -1; count !== 0; size += count)
+        count = readSync(handle, bytes, size, bytes.length - size, null);
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    const reason = error instanceof ForeignFile ? "it is not a regular file" : getErrorMessage(error);
+    return fail(`${file} cannot be read: ${reason}.`);
+  }
+  if (size > MAX_BYTES) fail(`${file} has more than 1 MiB, so it is not a config of another gateway.`);
+  return bytes.toString("utf8", 0, size);
+}
+
 function listLost({ lost }: Draft): string {
   if (lost.length === 0) return "";
   return ` No counterpart:${lost.map((each) => `\n  ${escapeUnprintable(each)}`).join("")}`;
+}
+
+/** Where each prompt and each secret goes. */
+function describeReach(draft: Draft, catalog: Catalog, config: string): string[] {
+  const groups = [...catalog.groups.values()];
+  const rows = Object.entries(draft.channels).map(([name, { base_url, proxy, credential, platform }]) => {
+    const through = proxy === undefined ? "" : ` through ${hidePassword(proxy)}`;
+    const serving = groups.filter(({ listed }) => listed.includes(name)).map((group) => group.name);
+    const [variable] = listVariables(credential);
+    return { name, to: `${base_url}${through}`, secret: describeSecret(draft, variable), serving, platform };
+  });
+  const table = createTable<(typeof rows)[number]>([
+    { title: "CHANNEL", read: ({ name }) => name },
+    { title: "SENDS PROMPTS TO", read: ({ to }) => to },
+    { title: "WITH THE CREDENTIAL", read: ({ secret }) => secret },
+    { title: "GROUP", read: ({ serving }) => serving.join(", ") || "none" },
+  ]).draw(rows, Number.POSITIVE_INFINITY);
+  const add = (group: string, channel: string, converts: boolean) =>
+    `  ${nameOwnCommand()} groups add ${group} --channel ${channel}${converts ? " --convert messages" : ""}${config}`;
+  const idle = rows.filter(({ serving }) => serving.length === 0);
+  const hasClaude = groups.some(({ platform }) => platform === "messages");
+  const other = rows.find(({ serving }) => serving.length > 0);
+  const { host } = catalog.listen;
+  return [
+    ...table.map((line) => `  ${line}`),
+    ...draft.keys.map(({ name, group, secret }) => {
+      const from =
+        secret === undefined ? "" : ` (its secret: ${listVariables(secret).join()} of your environment)`;
+      return `Whoever has the key "${name}"${from} can use the group ${group}.`;
+    }),
+    ...(isLoopback(host) ? [] : [`It listens on ${host}: other machines can reach it.`]),
+    ...(idle.length === 0 ? [] : ["Not in a group, so no request goes there. Add them with:"]),
+    ...idle.map(({ name, platform }) => add(name, name, platform !== "messages")),
+    ...(hasClaude || other === undefined ? [] : ["No group is for Claude Code. Add one, for example with:"]),
+    ...(hasClaude || other === undefined ? [] : [add(`claude-${other.name}`, other.name, true)]),
+  ];
+}
+
+function describeSecret({ variables }: Draft, variable: string | undefined): string {
+  if (variable === undefined) return "none";
+  if (Object.hasOwn(variables, variable)) return `${variable} of gateway.env (was in the file)`;
+  return `${variable} of your environment${(process.env[variable] ?? "") === "" ? " (not set)" : ""}`;
+}
+
+/** The password in `http://user:password@host`. */
+function hidePassword(url: string): string {
+  return url.replace(/^([a-z]+:\/\/[^/@:]*):[^/@]*@/i, "$1:…@");
 }
