@@ -5,7 +5,7 @@ import type { ClientTools } from "../billing/limits/client-tools.ts";
 import type { CallListener, Meter } from "../billing/usage.ts";
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import type { GatewayError } from "../lib/errors.ts";
-import type { Field } from "../lib/http1/types.ts";
+import type { Field } from "../lib/http/fields.ts";
 import type { Layout } from "./prompt/layouts.ts";
 
 export const DIALECT_NAMES = ["messages", "responses", "chat", "content"] as const;

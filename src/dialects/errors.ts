@@ -1,7 +1,7 @@
 // The name of each gateway error in each dialect, and the headers of an error. The body's shape is in each dialect's file.
 
 import type { ErrorCode, GatewayError } from "../lib/errors.ts";
-import type { Field } from "../lib/http1/types.ts";
+import type { Field } from "../lib/http/fields.ts";
 
 interface ErrorNames {
   readonly messages: string;

@@ -3,7 +3,7 @@
 
 import type { ChannelPlatform, Platform } from "../config/schema.ts";
 import { GatewayError } from "../lib/errors.ts";
-import type { Exchange } from "../lib/http1/types.ts";
+import type { Exchange } from "../lib/http/exchange.ts";
 import { content } from "./formats/content.ts";
 import type { Dialect, Endpoint, Target } from "./dialect.ts";
 import {

@@ -10,7 +10,7 @@ import type { Gate } from "../billing/limits/limits.ts";
 import type { WaitingRequests } from "../billing/limits/waiting.ts";
 import type { PriceBook } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
-import type { Client } from "../lib/http1/client/client.ts";
+import type { Upstream } from "../lib/http/upstream.ts";
 import type { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import type { FinishQueue } from "./observe/finish-queue.ts";
 import type { Allowances } from "./channels/allowances.ts";
@@ -45,7 +45,7 @@ export interface Gateway {
   catalog: Catalog;
   /** The config has, or had since the start, a group that converts. Its envelopes may be in any client's history. */
   converts: boolean;
-  readonly client: Client;
+  readonly client: Upstream;
   /** For bodies above a size, of all requests together. */
   readonly memory: MemoryBudget;
   readonly ledger: Ledger;

@@ -4,10 +4,14 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { recognise } from "../dialects/index.ts";
 import { getErrorCode, GatewayError, getErrorMessage } from "../lib/errors.ts";
-import { listen, type Server, type ServerOptions } from "../lib/http1/server/server.ts";
-import type { RequestRefusal } from "../lib/http1/server/refusal.ts";
-import { Shortage } from "../lib/http1/shortage.ts";
-import type { Exchange } from "../lib/http1/types.ts";
+import {
+  type Exchange,
+  type Listen,
+  type RequestRefusal,
+  type Server,
+  type ServerOptions,
+  Shortage,
+} from "../lib/http/exchange.ts";
 import { type UnroutedCall, createIdSource } from "./intake/call.ts";
 import { admitOrigin, answerPreflight, isPreflight, refuseOrigin } from "./intake/cors.ts";
 import type { Gateway } from "./gateway.ts";
@@ -39,7 +43,7 @@ interface Address {
 export function startServer(
   gateway: Gateway,
   address: Address,
-  console: Console | null = null,
+  { listen, console }: { readonly listen: Listen; readonly console: Console | null },
 ): RunningServer {
   const newId = createIdSource(gateway.now);
   const onError = (error: unknown): void => reportFault(error, gateway.observer);
@@ -54,7 +58,7 @@ export function startServer(
     if (refusal instanceof Shortage) gateway.raiseShortage(refusal.message);
     answerError(admit(exchange), toRefusalError(refusal), dialect, gateway);
   };
-  const listener = listenOn(address, { onExchange, onRefusal, onError });
+  const listener = listenOn(address, listen, { onExchange, onRefusal, onError });
   return {
     port: listener.port,
     drain: async () => {
@@ -65,7 +69,7 @@ export function startServer(
   };
 }
 
-function listenOn({ host, port }: Address, handlers: ServerOptions): Server {
+function listenOn({ host, port }: Address, listen: Listen, handlers: ServerOptions): Server {
   try {
     return listen({ hostname: host, port, ...handlers });
   } catch (error) {

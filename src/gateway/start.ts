@@ -9,7 +9,10 @@ import { WaitingRequests } from "../billing/limits/waiting.ts";
 import { refuseOpenLogins } from "./intake/login.ts";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../billing/prices.ts";
 import type { Catalog } from "../config/catalog.ts";
+import type { Listen } from "../lib/http/exchange.ts";
+import type { Upstream } from "../lib/http/upstream.ts";
 import { createClient } from "../lib/http1/client/client.ts";
+import { listen } from "../lib/http1/server/server.ts";
 import { MemoryBudget } from "../lib/memory/memory-budget.ts";
 import { createActivity } from "./observe/activity.ts";
 import { Allowances } from "./channels/allowances.ts";
@@ -53,6 +56,14 @@ export interface RunningGateway {
   stopNow(): void;
 }
 
+/** How clients reach the gateway, and how it reaches upstreams. The simulator has its own. */
+export interface Network {
+  readonly listen: Listen;
+  readonly createClient: () => Upstream;
+}
+
+const HTTP: Network = { listen, createClient };
+
 export interface StartOptions {
   /** Shown on the control path. Null if there is no file (a demo). */
   readonly configPath?: string | null;
@@ -64,6 +75,7 @@ export interface StartOptions {
   readonly createRecorder?: CreateRecorder;
   /** Without it, there is no page. */
   readonly openConsole?: OpenConsole;
+  readonly network?: Network;
 }
 
 type CreateRecorder = (gateway: Gateway) => Recorder;
@@ -80,15 +92,16 @@ export async function loadRecorder(): Promise<CreateRecorder> {
 export function startGateway(
   catalog: Catalog,
   observers: readonly Observer[],
-  { configPath = null, openConsole, contexts, createRecorder, follow = FOLLOWS_NOTHING }: StartOptions = {},
+  options: StartOptions = {},
 ): RunningGateway {
+  const { configPath = null, createRecorder, follow = FOLLOWS_NOTHING, network = HTTP } = options;
   const prices = loadPriceBook(configPath);
   refuseFaults(catalog, catalog.listen.port, prices);
   const metrics = createMetrics();
   const activity = createActivity(Date.now);
   const listeners: Observer[] = [metrics.observer, activity.observer, ...observers];
   const observer = joinObservers(listeners);
-  const client = createClient();
+  const client = network.createClient();
   const ledger = openCatalogLedger(catalog, observer);
   const halt = new AbortController();
   const gateway: Gateway = {
@@ -100,7 +113,7 @@ export function startGateway(
     ...openGate(ledger, () => gateway.alerts),
     guard: createGuard({ report: (warning) => gateway.alerts.reached(warning), now: Date.now }),
     chains: new CallChains(),
-    contexts: contexts ?? null,
+    contexts: options.contexts ?? null,
     sealing: createSealing(configPath, (text) => observer.notice("warning", text)),
     recorder: null,
     alerts: openAlerts(catalog, observer, () => gateway),
@@ -125,9 +138,10 @@ export function startGateway(
     now: Date.now,
     metrics: (detail) => metrics.render(readGauges(gateway), detail),
   };
-  const console = openConsole?.({ gateway, activity, port: () => server.port, configPath, follow }) ?? null;
+  const console =
+    options.openConsole?.({ gateway, activity, port: () => server.port, configPath, follow }) ?? null;
   if (console !== null) listeners.push(console.observer);
-  const server: RunningServer = startServer(gateway, catalog.listen, console);
+  const server: RunningServer = startServer(gateway, catalog.listen, { listen: network.listen, console });
   const address = { port: server.port, config: configPath };
   const open = (): Promise<Recorder> => openRecorder(gateway);
   const control = openControl({ gateway, activity, address, console, follow, openRecorder: open });

@@ -1,7 +1,8 @@
 // The files of the page: a shell without data, one script, one style sheet, and the icon.
 
 import { gunzipSync } from "node:zlib";
-import type { Exchange, Field } from "../lib/http1/types.ts";
+import type { Exchange } from "../lib/http/exchange.ts";
+import type { Field } from "../lib/http/fields.ts";
 import { type BundledFile, bundlePage } from "./bundle.ts" with { type: "macro" };
 import { NOT_CACHED, SAFE_FIELDS } from "./guard.ts";
 

@@ -13,7 +13,8 @@ import type { UnroutedCall } from "../gateway/intake/call.ts";
 import { isLoopback } from "../config/proxy.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { reportFault } from "../gateway/observe/observer.ts";
-import { BodyTooLarge, ClientGone, type Exchange, type Field, InvalidBody } from "../lib/http1/types.ts";
+import { BodyTooLarge, ClientGone, type Exchange, InvalidBody } from "../lib/http/exchange.ts";
+import type { Field } from "../lib/http/fields.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { Refusal, refuseUsage } from "../lib/refusal.ts";
 import {

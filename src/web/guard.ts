@@ -3,7 +3,8 @@
 
 import type { Catalog } from "../config/catalog.ts";
 import { isConsoleHost } from "../gateway/intake/own-host.ts";
-import type { Exchange, Field } from "../lib/http1/types.ts";
+import type { Exchange } from "../lib/http/exchange.ts";
+import type { Field } from "../lib/http/fields.ts";
 
 /** Null if the request may come in; otherwise why not. */
 export function refuseForeign(exchange: Exchange, catalog: Catalog, isShell: boolean): string | null {

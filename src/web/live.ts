@@ -6,7 +6,7 @@ import type { ConsoleParts } from "../gateway/control/console.ts";
 import { describeBaseUrl } from "../gateway/intake/own-host.ts";
 import { FAILED_OUTCOMES } from "../billing/ledger/line.ts";
 import type { Observer, RequestRecord } from "../gateway/observe/observer.ts";
-import type { Exchange } from "../lib/http1/types.ts";
+import type { Exchange } from "../lib/http/exchange.ts";
 import { formatUsd } from "../lib/money.ts";
 import { VERSION } from "../lib/version.ts";
 import type { About, HourCounts, LastProblem, LiveEvent, Notice } from "./api.ts";

@@ -7,8 +7,8 @@ import { handle } from "../../src/gateway/pipeline.ts";
 import { FinishQueue } from "../../src/gateway/observe/finish-queue.ts";
 import { recordBill } from "../../src/gateway/bill/settle.ts";
 import { Request } from "../../src/gateway/request.ts";
-import type { Client } from "../../src/lib/http1/client/client.ts";
-import type { Field, ResponseListener } from "../../src/lib/http1/types.ts";
+import type { ResponseListener, Upstream } from "../../src/lib/http/upstream.ts";
+import type { Field } from "../../src/lib/http/fields.ts";
 import { keyOf } from "../harness/gateway.ts";
 import { openScripted, RecordedExchange, type Scripted, ScriptedResponse } from "./scripted.ts";
 
@@ -49,7 +49,7 @@ async function pass(
     used.reading = memory.usedBytes;
     return body;
   };
-  const send: Client["send"] = (_request, listener) => {
+  const send: Upstream["send"] = (_request, listener) => {
     used.sending = memory.usedBytes;
     const watched: ResponseListener = {
       begin: (response) => listener.begin(response),

@@ -15,16 +15,15 @@ import { watchClient } from "../../src/gateway/deliver/client-left.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
 import { Request } from "../../src/gateway/request.ts";
 import type { GatewayError } from "../../src/lib/errors.ts";
-import { Fields, type SentFields } from "../../src/lib/http1/fields.ts";
+import { type Field, Fields, type SentFields } from "../../src/lib/http/fields.ts";
+import type { Exchange } from "../../src/lib/http/exchange.ts";
 import {
-  type Exchange,
-  type Field,
   type ResponseListener,
   type SentRequest,
   UpstreamFault,
   type UpstreamRequest,
   type UpstreamResponse,
-} from "../../src/lib/http1/types.ts";
+} from "../../src/lib/http/upstream.ts";
 import { keyOf, type Platform, startGatewayHere } from "../harness/gateway.ts";
 
 /** The chunks of a body. A fault ends it early. */
@@ -185,8 +184,8 @@ export class RecordedExchange implements Exchange {
   reset(): void {
     this.ended = "reset";
   }
-  upgrade(): void {
-    throw new Error("no script has an upgrade");
+  acceptWebSocket(): void {
+    throw new Error("no script has a WebSocket");
   }
   onGone(listener: () => void): void {
     this.#onGone.push(listener);

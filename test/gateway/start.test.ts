@@ -4,6 +4,7 @@ import { afterEach, expect, test } from "bun:test";
 import { tryGateway } from "../../src/cli/access/control.ts";
 import { checkConfigText } from "../../src/config/file/load.ts";
 import { startServer } from "../../src/gateway/server.ts";
+import { listen } from "../../src/lib/http1/server/server.ts";
 import { draftOf, intentOf } from "../billing/ledger/ledger-samples.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
 
@@ -86,7 +87,11 @@ test("a call that fails inside does not keep the gateway from stopping", async (
     },
     notice: (_: string, text: string) => void notices.push(text),
   };
-  const server = startServer({ ...inside.running.gateway, observer }, { host: "127.0.0.1", port: 0 });
+  const server = startServer(
+    { ...inside.running.gateway, observer },
+    { host: "127.0.0.1", port: 0 },
+    { listen, console: null },
+  );
   const response = await fetch(`http://127.0.0.1:${server.port}/v1/messages`, { method: "POST", body: "{}" });
   expect(response.status).toBe(401);
   await response.text();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Fields } from "../../src/lib/http1/fields.ts";
+import { Fields } from "../../src/lib/http/fields.ts";
 import { readCookies } from "../../src/web/guard.ts";
 
 test.each([

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { FOLLOWS_NOTHING } from "../../src/gateway/control/console.ts";
 import { createActivity } from "../../src/gateway/observe/activity.ts";
 import type { RequestRecord } from "../../src/gateway/observe/observer.ts";
-import { Fields } from "../../src/lib/http1/fields.ts";
-import type { Exchange } from "../../src/lib/http1/types.ts";
+import { Fields } from "../../src/lib/http/fields.ts";
+import type { Exchange } from "../../src/lib/http/exchange.ts";
 import type { LiveEvent } from "../../src/web/api.ts";
 import { createLive, type Live } from "../../src/web/live.ts";
 import { type InsideGateway, makeConfig, startGatewayHere } from "../harness/gateway.ts";
@@ -82,7 +82,7 @@ function openPage(leaving: Leaving = null): OpenPage {
       ended = true;
     },
     reset: () => {},
-    upgrade: () => {},
+    acceptWebSocket: () => {},
     begun: true,
     get gone() {
       return gone;

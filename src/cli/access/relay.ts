@@ -2,16 +2,16 @@
 
 import type { Dialect } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
 import type {
-  Exchange,
   Origin,
   ResponseListener,
   SentRequest,
+  Upstream,
   UpstreamFault,
   UpstreamResponse,
-} from "../../lib/http1/types.ts";
+} from "../../lib/http/upstream.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 
 /** Longer bodies are the gateway's to refuse. */
 export const MAX_BODY_BYTES = 256 * 1024 * 1024;
@@ -45,7 +45,7 @@ export interface RelayOptions {
 }
 
 /** If the client leaves, the request is cancelled. */
-export function relay(client: Client, exchange: Exchange, options: RelayOptions): void {
+export function relay(client: Upstream, exchange: Exchange, options: RelayOptions): void {
   const { origin, fields, body } = options;
   const listener = new Relay(exchange, options);
   listener.sent = client.send(

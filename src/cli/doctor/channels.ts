@@ -5,8 +5,8 @@ import { getErrorMessage } from "../../lib/errors.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { matchesGlob } from "../../lib/text/glob.ts";
-import { type Client, createClient } from "../../lib/http1/client/client.ts";
-import { type FaultKind, UpstreamFault } from "../../lib/http1/types.ts";
+import { type FaultKind, type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
+import { createClient } from "../../lib/http1/client/client.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import { fetchListPage, type ListPage } from "../../gateway/channels/model-list.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
@@ -31,7 +31,7 @@ interface ChannelCheck {
   readonly skewMs: number | null;
 }
 
-async function checkChannel(channel: Channel, client: Client, configPath: string): Promise<ChannelCheck> {
+async function checkChannel(channel: Channel, client: Upstream, configPath: string): Promise<ChannelCheck> {
   const check = `channel ${channel.name}`;
   if (channel.lack !== null)
     return { finding: bad(check, channel.lack, "gateway credentials list"), skewMs: null };

@@ -15,16 +15,17 @@ import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
 import { refuse } from "../../gateway/intake/refuse.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
 import { createClient } from "../../lib/http1/client/client.ts";
-import { decodeBody } from "../../lib/http1/encoding.ts";
+import { decodeBody } from "../../lib/http/encoding.ts";
 import { listen } from "../../lib/http1/server/server.ts";
-import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
+import type { Origin } from "../../lib/http/upstream.ts";
 import { MemoryBudget } from "../../lib/memory/memory-budget.ts";
-import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
-import { WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { findHandshakeFault } from "../../lib/http1/websocket/handshake.ts";
+import type { Message, WebSocketPeer } from "../../lib/http/web-socket.ts";
 import { type Asked, Replay } from "../../recording/replay.ts";
 import type { RecordedExchange } from "../../recording/exchange.ts";
 import type { Recording } from "../../recording/store.ts";
-import type { Message } from "../../lib/websocket/frames.ts";
 import type { LogForm } from "../live/request-log.ts";
 import { openConfig } from "../access/config.ts";
 import { MAX_BODY_BYTES, passedFields, relay } from "../access/relay.ts";
@@ -245,18 +246,17 @@ class ReplayServer {
         "A replay that goes on at a gateway has no WebSocket. Send the request over HTTP.",
       );
     const { target } = exchange;
-    exchange.upgrade([...acceptHandshake(exchange), ["x-request-id", id]], (wire) => {
+    const limits = { maxMessageBytes: MAX_BODY_BYTES, memory: this.#memory };
+    exchange.acceptWebSocket([["x-request-id", id]], limits, (peer) => {
       let last = Promise.resolve();
-      const options = { side: "server", maxMessageBytes: MAX_BODY_BYTES, memory: this.#memory } as const;
-      const peer: WebSocketPeer = new WebSocketPeer(wire, options, {
+      return {
         message: (message, memory) => {
           last = last.then(() => this.#answerTurn(peer, target, message)).finally(() => memory?.free());
         },
         drained: () => {},
         closed: () => {},
         stopping: () => {},
-      });
-      return peer;
+      };
     });
   }
 

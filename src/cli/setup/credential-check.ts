@@ -1,7 +1,7 @@
 // Checks a channel's credential against its upstream, free of charge: it asks for the models, and where there is no
 // such list, sends a request without content, which the upstream refuses before any model works on it.
 
-import { Fields } from "../../lib/http1/fields.ts";
+import { Fields } from "../../lib/http/fields.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import type { Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
@@ -12,7 +12,8 @@ import { overrideFields } from "../../gateway/upstream/headers.ts";
 import { fetchWhole } from "../../gateway/upstream/fetch.ts";
 import { addressOf, joinPath } from "../../gateway/upstream/origin.ts";
 import { redactText } from "../../gateway/upstream/redact.ts";
-import { type Client, createClient } from "../../lib/http1/client/client.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
+import { createClient } from "../../lib/http1/client/client.ts";
 
 export type CheckResult =
   /** `models`: how many the upstream lists; null when it has no list. */
@@ -62,7 +63,7 @@ function judgeStatus(status: number, body: string): CheckResult {
 
 const CHECK_WAIT_MS = 10_000;
 
-async function sendEmpty(client: Client, channel: Channel): Promise<number> {
+async function sendEmpty(client: Upstream, channel: Channel): Promise<number> {
   const { origin, deadlines } = addressOf(channel);
   const [path = ""] = CHANNEL_ROWS[channel.platform].answerPaths;
   // A path with a model in it would need a model to check.

@@ -1,7 +1,7 @@
 // What the responses and chat dialects share: the credential's header, errors, model lists.
 
 import type { GatewayError } from "../../lib/errors.ts";
-import type { Field } from "../../lib/http1/types.ts";
+import type { Field } from "../../lib/http/fields.ts";
 import { isObject } from "../../lib/json/json.ts";
 import type { Dialect, ModelEntry } from "../dialect.ts";
 import { ERROR_NAMES } from "../errors.ts";

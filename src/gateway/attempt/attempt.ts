@@ -8,7 +8,7 @@ import {
   type ResponseListener,
   UpstreamFault,
   type UpstreamResponse,
-} from "../../lib/http1/types.ts";
+} from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { failRequest } from "../bill/fail.ts";
 import { ConvertedStream } from "../deliver/converted-stream.ts";

@@ -5,14 +5,9 @@ import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import type { Channel } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
-import {
-  ClientGone,
-  type Deadlines,
-  type Exchange,
-  type ResponseListener,
-  type SentRequest,
-} from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import { ClientGone, type Exchange } from "../../lib/http/exchange.ts";
+import type { Deadlines, ResponseListener, SentRequest } from "../../lib/http/upstream.ts";
 import {
   findFirstElements,
   readString,

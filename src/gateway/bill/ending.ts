@@ -3,7 +3,7 @@
 
 import type { Outcome } from "../../billing/ledger/line.ts";
 import type { Reading } from "../../billing/usage.ts";
-import type { UpstreamFault } from "../../lib/http1/types.ts";
+import type { UpstreamFault } from "../../lib/http/upstream.ts";
 
 export interface EndingSigns {
   readonly status: number;

@@ -6,8 +6,8 @@
 import type { Alerts } from "../../billing/limits/alerts.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
+import type { Fields } from "../../lib/http/fields.ts";
 import { formatUsd, parseUsd, subtractUsd, ZERO_USD, computePercent } from "../../lib/money.ts";
 import { findRenewal, type Zone } from "../../lib/text/zone.ts";
 import { readReset } from "../upstream/retry-after.ts";
@@ -21,7 +21,7 @@ export interface SpentQuery {
 }
 
 interface AllowanceParts {
-  readonly client: Client;
+  readonly client: Upstream;
   readonly alerts: () => Pick<Alerts, "checkShare">;
   readonly now: () => number;
   /** What reads the ledger; null: nothing does. */

@@ -2,8 +2,8 @@
 // the channel's own address only.
 
 import type { Channel } from "../../config/catalog.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
-import { Fields } from "../../lib/http1/fields.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
+import { Fields } from "../../lib/http/fields.ts";
 import { getField, getList } from "../../lib/json/json.ts";
 import { fetchWhole, hurry } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
@@ -66,7 +66,7 @@ export function findSource({ baseUrl, balance, usesLogin, disabled }: Channel): 
 export async function askBalance(
   channel: Channel,
   { path, read }: Source,
-  client: Client,
+  client: Upstream,
 ): Promise<Balance | null> {
   const { origin, deadlines } = addressOf(channel);
   const fields = Fields.of([

@@ -4,9 +4,8 @@ import type { Channel, Group } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Dialect, ModelEntry } from "../../dialects/dialect.ts";
 import { GatewayError, getErrorMessage } from "../../lib/errors.ts";
-import { Fields } from "../../lib/http1/fields.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
-import { UpstreamFault } from "../../lib/http1/types.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
 import { fetchWhole } from "../upstream/fetch.ts";
 import { overrideFields } from "../upstream/headers.ts";
@@ -57,7 +56,7 @@ function describeFiltered(models: readonly ModelEntry[]): ChannelModels {
 const MAX_PAGES = 20;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 
-export function createModelLists(client: Client): KnownLists {
+export function createModelLists(client: Upstream): KnownLists {
   const lastKnown = new Map<string, readonly ModelEntry[]>();
   const listedIds = new Map<string, ReadonlySet<string>>();
   const pendingLists = new Map<string, Promise<ChannelModels>>();
@@ -150,7 +149,7 @@ function namesInConfig(channel: Channel): ModelEntry[] {
 
 /** If an upstream has no list of its own, the lists of the dialects that it serves are requested, each as that dialect's
  *  own client does. Throws if it gives none of them. */
-async function fetchModels(client: Client, source: ListSource): Promise<ModelEntry[]> {
+async function fetchModels(client: Upstream, source: ListSource): Promise<ModelEntry[]> {
   const { listFallbacks } = source.dialect;
   if (listFallbacks.length === 0) return await fetchPages(client, source);
   try {
@@ -168,7 +167,7 @@ async function fetchModels(client: Client, source: ListSource): Promise<ModelEnt
   return [...new Map(models.map((entry) => [entry.id, entry])).values()];
 }
 
-async function fetchPages(client: Client, source: ListSource): Promise<ModelEntry[]> {
+async function fetchPages(client: Upstream, source: ListSource): Promise<ModelEntry[]> {
   const models: ModelEntry[] = [];
   let query: string | null = "";
   for (let page = 0; query !== null && page < MAX_PAGES; page += 1) {
@@ -190,12 +189,12 @@ export interface ListPage {
 }
 
 /** Fetches a page of an upstream's own list. The body can be anything if the status is not 200. */
-export async function fetchListPage(client: Client, channel: Channel, query: string): Promise<ListPage> {
+export async function fetchListPage(client: Upstream, channel: Channel, query: string): Promise<ListPage> {
   return requestPage(client, { channel, dialect: dialectOf(channel.platform), isWhole: true }, query);
 }
 
 async function requestPage(
-  client: Client,
+  client: Upstream,
   { channel, dialect }: ListSource,
   query: string,
 ): Promise<ListPage> {

@@ -3,8 +3,7 @@
 
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { dialectOf } from "../../dialects/index.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
-import { UpstreamFault } from "../../lib/http1/types.ts";
+import { type Upstream, UpstreamFault } from "../../lib/http/upstream.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
 import { type Failure, isShortage, judgeRefusal } from "../upstream/failure-rules.ts";
 import { redactFailure, redactText } from "../upstream/redact.ts";
@@ -13,7 +12,7 @@ import { fetchListPage } from "./model-list.ts";
 
 /** The parts of the gateway that a probe uses. */
 export interface ProbeContext {
-  readonly client: Client;
+  readonly client: Upstream;
   readonly channels: Channels;
   readonly observer: Observer;
   readonly now: () => number;

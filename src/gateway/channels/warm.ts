@@ -2,7 +2,7 @@
 
 import { type PriceBook, readPrices, sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
-import type { Client } from "../../lib/http1/client/client.ts";
+import type { Upstream } from "../../lib/http/upstream.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { addressOf } from "../upstream/origin.ts";
 import { prepareRedaction } from "../upstream/redact.ts";
@@ -12,7 +12,7 @@ import type { ChannelView } from "./view.ts";
 /** The parts of the gateway that this uses. */
 interface WarmContext {
   readonly catalog: Catalog;
-  readonly client: Client;
+  readonly client: Upstream;
   readonly channels: Pick<Channels, "lastAnswer">;
   readonly prices: PriceBook;
   readonly now: () => number;

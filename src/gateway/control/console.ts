@@ -3,7 +3,7 @@
 
 import type { SeenModel } from "../../billing/report/seen-models.ts";
 import type { ConfigOutcome } from "../../config/file/watch.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import type { SpentQuery } from "../channels/allowances.ts";
 import type { Gateway } from "../gateway.ts";
 import type { UnroutedCall } from "../intake/call.ts";

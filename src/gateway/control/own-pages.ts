@@ -4,7 +4,8 @@
 import type { Catalog, Key } from "../../config/catalog.ts";
 import type { OwnPage } from "../../dialects/endpoints.ts";
 import { CONSOLE_PATH } from "../../dialects/index.ts";
-import type { Exchange, Field } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { VERSION } from "../../lib/version.ts";
 import { findKey } from "../intake/authenticate.ts";

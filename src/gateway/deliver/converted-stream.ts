@@ -2,7 +2,7 @@
 // held until the bridge knows that there is a response.
 
 import type { AnswerOutput, AnswerStream } from "../../bridges/common/answer-stream.ts";
-import type { UpstreamFault } from "../../lib/http1/types.ts";
+import type { UpstreamFault } from "../../lib/http/upstream.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";

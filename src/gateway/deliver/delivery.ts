@@ -2,8 +2,8 @@
 
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
-import type { UpstreamFault, UpstreamResponse } from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import type { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { NO_BODY } from "../intake/body.ts";
 import { holdPrompt } from "../bill/miss.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";

@@ -2,7 +2,7 @@
 // Large ones wait for memory, and long work on them takes turns with everything else.
 
 import { GatewayError } from "../../lib/errors.ts";
-import type { BodyListener, UpstreamFault } from "../../lib/http1/types.ts";
+import type { BodyListener, UpstreamFault } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { LARGE_BYTES, type Reservation } from "../../lib/memory/memory-budget.ts";
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";

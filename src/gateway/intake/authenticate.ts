@@ -8,7 +8,7 @@ import { describeOther, isForwarded, type OtherPath } from "../../dialects/other
 import { readKeyParameter, queryOf } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
 import { isCrossSite } from "./cors.ts";
 import { explainPlan, requireLogin } from "./login.ts";

@@ -1,7 +1,7 @@
 // Reads a request's body once and finds the model and the stream flag in it.
 
 import type { Catalog } from "../../config/catalog.ts";
-import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http1/encoding.ts";
+import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import {
   type ModelReading,
@@ -16,7 +16,7 @@ import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memo
 import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
 
 export interface RequestBody {

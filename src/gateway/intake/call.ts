@@ -3,7 +3,7 @@
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Key } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 
 export interface UnroutedCall {
   /** The id of its ledger line. The client gets it as x-request-id. */

@@ -2,7 +2,8 @@
 
 import type { Catalog } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange, Field } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
 import type { UnroutedCall } from "./call.ts";
 
 /** If the origin is allowed, each reply carries the fields that let its pages read it. */

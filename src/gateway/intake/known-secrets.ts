@@ -5,8 +5,8 @@
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import { queryOf, readKeyParameter } from "../../dialects/path.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { type Field, Fields } from "../../lib/http1/fields.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import { type Field, Fields } from "../../lib/http/fields.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { decodePercents } from "../../lib/text/escapes.ts";
 import { REMOVED } from "../../lib/text/printable.ts";

@@ -3,11 +3,17 @@
 import type { Dialect } from "../../dialects/dialect.ts";
 import { errorFields } from "../../dialects/errors.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import type { RequestRefusal } from "../../lib/http1/server/refusal.ts";
-import { Shortage } from "../../lib/http1/shortage.ts";
+import {
+  BodyTooLarge,
+  ClientGone,
+  type Exchange,
+  InvalidBody,
+  type RequestRefusal,
+  Shortage,
+} from "../../lib/http/exchange.ts";
 import { type Observer, reportFault } from "../observe/observer.ts";
 import { cleanError } from "./known-secrets.ts";
-import { InvalidBody, BodyTooLarge, ClientGone, type Exchange, type Field } from "../../lib/http1/types.ts";
+import type { Field } from "../../lib/http/fields.ts";
 
 /** Reports a fault of the gateway's own. */
 export function toGatewayError(error: unknown, exchange: Exchange, observer: Observer): GatewayError {

@@ -1,7 +1,7 @@
 // A response that a channel gave, and what its head says.
 
-import { Fields } from "../../lib/http1/fields.ts";
-import { UpstreamResponse } from "../../lib/http1/types.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { storeId } from "../intake/client.ts";
 import type { Candidate } from "../intake/match.ts";
 import type { SecretHolder } from "../intake/known-secrets.ts";

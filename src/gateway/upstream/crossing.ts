@@ -15,7 +15,7 @@ import { convertRequest } from "../../bridges/responses-to-chat/request/request.
 import { openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
 import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
 import { replaceSpan } from "../../lib/json/json-spans.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";

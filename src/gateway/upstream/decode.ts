@@ -10,13 +10,13 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { MAX_CODINGS, readCodings } from "../../lib/http1/encoding.ts";
+import { MAX_CODINGS, readCodings } from "../../lib/http/encoding.ts";
 import {
   type BodyListener,
   type SentRequest,
   UpstreamFault,
   UpstreamResponse,
-} from "../../lib/http1/types.ts";
+} from "../../lib/http/upstream.ts";
 
 /** With Z_SYNC_FLUSH, decoded bytes come out at once, and a missing end is still an error. */
 const ZLIB = { flush: constants.Z_SYNC_FLUSH };

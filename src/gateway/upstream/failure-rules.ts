@@ -3,8 +3,8 @@
 
 import type { Dialect, DialectName } from "../../dialects/dialect.ts";
 import { type ErrorCode, GatewayError } from "../../lib/errors.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
-import { type UpstreamResponse, UpstreamFault } from "../../lib/http1/types.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import { type UpstreamResponse, UpstreamFault } from "../../lib/http/upstream.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readHiddenWait, readRetryAfter } from "./retry-after.ts";
 

@@ -1,15 +1,15 @@
 // The gateway's own small requests: the whole response as a promise.
 
-import type { Client } from "../../lib/http1/client/client.ts";
 import type {
   BodyListener,
   Deadlines,
   ResponseListener,
   SentRequest,
+  Upstream,
   UpstreamFault,
   UpstreamRequest,
   UpstreamResponse,
-} from "../../lib/http1/types.ts";
+} from "../../lib/http/upstream.ts";
 import { joinChunks } from "./answer.ts";
 import { type BodyDecoder, openDecoder } from "./decode.ts";
 
@@ -27,7 +27,7 @@ export interface Fetched {
 }
 
 /** Rejects with UpstreamFault. `maxBytes` 0: the body is not needed. */
-export function fetchWhole(client: Client, request: UpstreamRequest, maxBytes: number): Promise<Fetched> {
+export function fetchWhole(client: Upstream, request: UpstreamRequest, maxBytes: number): Promise<Fetched> {
   return new Fetch(client, request, maxBytes).fetched;
 }
 
@@ -40,7 +40,7 @@ class Fetch implements ResponseListener {
   readonly #chunks: Uint8Array[] = [];
   #size = 0;
 
-  constructor(client: Client, request: UpstreamRequest, maxBytes: number) {
+  constructor(client: Upstream, request: UpstreamRequest, maxBytes: number) {
     this.#maxBytes = maxBytes;
     this.#sent = client.send(request, this);
   }

@@ -1,8 +1,7 @@
 // Which header fields are forwarded, in each direction: all of them, known or not, except those that a list here names.
 // docs/contract.md has the same lists. Pure.
 
-import type { Fields } from "../../lib/http1/fields.ts";
-import type { Field } from "../../lib/http1/types.ts";
+import type { Field, Fields } from "../../lib/http/fields.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { KnownSecrets } from "../intake/known-secrets.ts";
 

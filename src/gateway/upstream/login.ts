@@ -4,8 +4,8 @@
 import type { Payer } from "../../billing/ledger/line.ts";
 import type { Group } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Fields } from "../../lib/http1/fields.ts";
-import type { Field, UpstreamResponse } from "../../lib/http1/types.ts";
+import type { Field, Fields } from "../../lib/http/fields.ts";
+import type { UpstreamResponse } from "../../lib/http/upstream.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import type { ClientCall } from "../intake/call.ts";
 import { omit } from "../intake/client.ts";

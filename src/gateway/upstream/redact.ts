@@ -4,7 +4,7 @@
 
 import type { Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { Fields } from "../../lib/http1/fields.ts";
+import { Fields } from "../../lib/http/fields.ts";
 import { parseWithAmounts } from "../../lib/json/exact-json.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isUnmistakable, listSecrets, type SecretHolder } from "../intake/known-secrets.ts";

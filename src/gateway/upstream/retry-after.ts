@@ -1,6 +1,6 @@
 // How long an upstream asks us to wait, from its headers or its body. Each platform has its own way to say it. Pure.
 
-import type { UpstreamResponse } from "../../lib/http1/types.ts";
+import type { UpstreamResponse } from "../../lib/http/upstream.ts";
 
 type Head = Pick<UpstreamResponse, "field" | "fields">;
 

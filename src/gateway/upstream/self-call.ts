@@ -9,7 +9,9 @@ import { hostname, networkInterfaces } from "node:os";
 import type { Catalog } from "../../config/catalog.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Exchange, Field, Origin } from "../../lib/http1/types.ts";
+import type { Exchange } from "../../lib/http/exchange.ts";
+import type { Field } from "../../lib/http/fields.ts";
+import type { Origin } from "../../lib/http/upstream.ts";
 import { isLoopback } from "../../config/proxy.ts";
 import { addressOf } from "./origin.ts";
 

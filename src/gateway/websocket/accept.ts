@@ -2,9 +2,8 @@
 
 import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { Fields } from "../../lib/http1/fields.ts";
-import { acceptHandshake, findHandshakeFault } from "../../lib/websocket/handshake.ts";
-import { WebSocketPeer } from "../../lib/websocket/peer.ts";
+import { Fields } from "../../lib/http/fields.ts";
+import { findHandshakeFault } from "../../lib/http1/websocket/handshake.ts";
 import { endUnbilled, failRequest } from "../bill/fail.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
@@ -84,29 +83,20 @@ interface Upgrade {
 function run({ call, key, newId }: Upgrade, upstream: OpenConnection, gateway: Gateway): Promise<void> {
   const ended = Promise.withResolvers<void>();
   const { catalog, observer, sockets } = gateway;
-  const { maxBodyBytes } = catalog;
-  const fields = Fields.of([
-    ...acceptHandshake(call.exchange),
-    ...upstream.fields,
-    ["x-request-id", call.id],
-  ]);
+  const limits = { maxMessageBytes: catalog.maxBodyBytes, memory: gateway.memory };
+  const fields = Fields.of(upstream.fields).add("x-request-id", call.id);
   const name = `WebSocket of the key "${key.name}"`;
   sockets.open += 1;
   observer.notice("note", `${name} opened on the channel "${upstream.candidate.channel.name}"`);
-  call.exchange.upgrade(fields, (wire) => {
+  call.exchange.acceptWebSocket(fields, limits, (client) => {
     const end = (responses: number): void => {
       sockets.open -= 1;
       observer.notice("note", `${name} closed, responses on it: ${responses}`);
       ended.resolve();
     };
     const connection = new SocketConnection({ call, gateway, newId, openUpstream, ended: end }, upstream);
-    const client = new WebSocketPeer(
-      wire,
-      { side: "server", maxMessageBytes: maxBodyBytes, memory: gateway.memory },
-      connection.clientListener,
-    );
     connection.start(client, upstream);
-    return client;
+    return connection.clientListener;
   });
   return ended.promise;
 }

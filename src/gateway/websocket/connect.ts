@@ -1,10 +1,8 @@
 // Opens a WebSocket to the upstream of one channel.
 
-import type { Fields } from "../../lib/http1/fields.ts";
-import { UpstreamFault } from "../../lib/http1/types.ts";
-import type { UpgradeReply } from "../../lib/http1/client/upgrade.ts";
-import { findAcceptFault, startHandshake } from "../../lib/websocket/handshake.ts";
-import { type PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import type { Fields } from "../../lib/http/fields.ts";
+import { type SocketReply, UpstreamFault } from "../../lib/http/upstream.ts";
+import type { OpenPeer } from "../../lib/http/web-socket.ts";
 import { signFields } from "../attempt/forward.ts";
 import { dialectOf } from "../../dialects/index.ts";
 import type { Gateway } from "../gateway.ts";
@@ -12,7 +10,7 @@ import type { Request } from "../request.ts";
 import { secretsOf } from "../intake/known-secrets.ts";
 import { findOwnLogin } from "../intake/login.ts";
 import type { Candidate, Match } from "../intake/match.ts";
-import { blame, type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
+import { type Failure, judgeRefusal } from "../upstream/failure-rules.ts";
 import { requestFields, responseFields } from "../upstream/headers.ts";
 import { fieldsBesideLogin } from "../upstream/login.ts";
 import { addressOf } from "../upstream/origin.ts";
@@ -24,8 +22,7 @@ export interface OpenConnection {
   readonly candidate: Candidate;
   /** The fields of the upstream's 101, for the client. */
   readonly fields: Fields;
-  /** `taken` gets the peer before the listener gets anything: messages may have come together with the 101. */
-  start(listener: PeerListener, taken: (peer: WebSocketPeer) => void): void;
+  start(open: OpenPeer): void;
   discard(): void;
 }
 
@@ -48,18 +45,17 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 export async function connect(call: Request, candidate: Candidate, gateway: Gateway): Promise<Connecting> {
   const { channel } = candidate;
   const { origin, basePath, deadlines } = addressOf(channel);
-  const { key, fields } = startHandshake();
   call.login = findOwnLogin(call, gateway.catalog);
   const own = requestFields(fieldsBesideLogin(call), false, secretsOf(gateway.catalog));
-  const started = gateway.client.upgrade({
+  const started = gateway.client.openWebSocket({
     origin,
     target: basePath + call.target.path + call.query,
-    fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect).addAll(fields),
+    fields: signFields(own, call.exchange, channel, call.target.endpoint.dialect),
     deadlines,
   });
   call.exchange.onGone(() => started.cancel());
   try {
-    return judge(await started.reply, { candidate, key, gateway, cancel: () => started.cancel() });
+    return judge(await started.reply, { candidate, gateway, cancel: () => started.cancel() });
   } catch (fault) {
     if (!(fault instanceof UpstreamFault)) throw fault;
     if (fault.kind === "cancelled" || fault.kind === "withdrawn") return { kind: "refused" };
@@ -69,35 +65,17 @@ export async function connect(call: Request, candidate: Candidate, gateway: Gate
 
 interface Handshake {
   readonly candidate: Candidate;
-  readonly key: string;
   readonly gateway: Gateway;
   readonly cancel: () => void;
 }
 
-function judge(reply: UpgradeReply, { candidate, key, gateway, cancel }: Handshake): Connecting {
+function judge(reply: SocketReply, { candidate, gateway, cancel }: Handshake): Connecting {
   const { channel } = candidate;
   const { accept, status } = reply;
   if (accept !== null) {
-    const fault = findAcceptFault(reply, key);
-    if (fault === null) {
-      const fields = redactFields(responseFields(reply.fields), channel, status).copy(keepForClient);
-      return {
-        kind: "open",
-        candidate,
-        fields,
-        start: (listener, taken) =>
-          accept((wire) => {
-            const { memory } = gateway;
-            const options = { side: "client", maxMessageBytes: MAX_MESSAGE_BYTES, memory } as const;
-            const peer = new WebSocketPeer(wire, options, listener);
-            taken(peer);
-            return peer;
-          }),
-        discard: cancel,
-      };
-    }
-    cancel();
-    return { kind: "failed", failure: blame(channel.name, 502, `an invalid WebSocket handshake: ${fault}`) };
+    const fields = redactFields(responseFields(reply.fields), channel, status).copy(keepForClient);
+    const limits = { maxMessageBytes: MAX_MESSAGE_BYTES, memory: gateway.memory };
+    return { kind: "open", candidate, fields, start: (open) => accept(limits, open), discard: cancel };
   }
   const text = new TextDecoder().decode(reply.body);
   const failure = judgeRefusal(channel.name, status, text, dialectOf(channel.platform));

@@ -10,8 +10,14 @@ import {
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { findDifferences } from "../../lib/json/json-differences.ts";
-import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../lib/websocket/frames.ts";
-import type { PeerListener, WebSocketPeer } from "../../lib/websocket/peer.ts";
+import {
+  CLOSE_CODES,
+  type Closing,
+  isSendable,
+  type Message,
+  type PeerListener,
+  type WebSocketPeer,
+} from "../../lib/http/web-socket.ts";
 import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
@@ -112,18 +118,16 @@ export class SocketConnection {
       if (this.#upstream === own) handle();
     };
     let own: WebSocketPeer | null = null;
-    connection.start(
-      {
+    connection.start((peer) => {
+      own = peer;
+      this.#upstream = peer;
+      return {
         message: (message, memory) => onlyIf(() => this.#pass(message, memory)),
         drained: () => onlyIf(() => this.#advance()),
         closed: (closing) => onlyIf(() => this.#lose(closing)),
         stopping: () => {},
-      },
-      (peer) => {
-        own = peer;
-        this.#upstream = peer;
-      },
-    );
+      };
+    });
   }
 
   // From the client.

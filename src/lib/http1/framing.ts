@@ -3,8 +3,7 @@
 
 import { cutBytes } from "../memory/bytes.ts";
 import { hasToken } from "./head.ts";
-import type { Fields } from "./fields.ts";
-import { Malformed } from "./types.ts";
+import { type Fields, Malformed } from "../http/fields.ts";
 
 export interface BodyDecoder {
   /** True once the last byte of the body was decoded. */

@@ -1,8 +1,7 @@
 // The head of a message: request line, status line and fields, parsed and written. It is strict. What another reader
 // could read differently is refused, so that no two readers disagree about where a message ends.
 
-import { Fields } from "./fields.ts";
-import { Malformed } from "./types.ts";
+import { Fields, Malformed } from "../http/fields.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
 

@@ -6,12 +6,6 @@ import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { getErrorCode } from "../errors.ts";
 
-/** A temporary condition. The same request may work later. */
-export class Shortage extends Error {
-  override readonly name = "Shortage";
-  readonly status = 503;
-}
-
 /** Descriptors that client connections leave free, so that accepted clients can be served. */
 export const FILES_RESERVED_FROM_CLIENTS = 16;
 /** Descriptors that all connections leave free: for the ledger, the config, name lookups and commands. */

@@ -17,15 +17,15 @@ import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
-import type { Fields } from "../../../src/lib/http1/fields.ts";
+import type { Fields } from "../../../src/lib/http/fields.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
+import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import type {
-  Exchange,
   ResponseListener,
   SentRequest,
   UpstreamFault,
   UpstreamResponse,
-} from "../../../src/lib/http1/types.ts";
+} from "../../../src/lib/http/upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { LAYERS } from "./layer-list.ts";
 

@@ -9,8 +9,8 @@ import { type Forwarder, openForwarder } from "../../../src/cli/tools/transparen
 import { isWithoutInference } from "../../../src/cli/tools/transparent/paths.ts";
 import { openProxy, type RunProxy } from "../../../src/cli/tools/transparent/proxy.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
-import { listen, type Server } from "../../../src/lib/http1/server/server.ts";
-import type { Exchange } from "../../../src/lib/http1/types.ts";
+import { listen } from "../../../src/lib/http1/server/server.ts";
+import type { Exchange, Server } from "../../../src/lib/http/exchange.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { run } from "../driving.ts";
 

@@ -1,6 +1,6 @@
 // Errors as the platforms word them, with the headers that they send. `message` is what a user should see.
 
-import type { Field } from "../../../src/lib/http1/types.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 
 export type Maker = "anthropic" | "openai" | "google";
 

@@ -1,8 +1,8 @@
 // WebSockets of a client or an upstream that means harm: nothing leaks, nothing hangs, and memory stays bounded.
 
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
-import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
-import { writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { writeMessage } from "../../../src/lib/http1/websocket/frames.ts";
+import { FramedPeer } from "../../../src/lib/http1/websocket/peer.ts";
 import { type InsideGateway, keyOf, startGatewayHere } from "../../harness/gateway.ts";
 import {
   closeFrame,
@@ -111,7 +111,7 @@ test("a channel that was left says nothing to the client any more", async () => 
 test("a client is served again after an upstream that read nothing has gone", async () => {
   const upstream = keep(startRawSocketUpstream({ opened: (socket) => socket.pause() }));
   const gateway = startGateway({ main: upstream });
-  const spy = spyOn(WebSocketPeer.prototype, "pause");
+  const spy = spyOn(FramedPeer.prototype, "pause");
   const client = await openSocket(gateway.port, KEY);
   client.send({ type: "response.inject", input: "x".repeat(16 * 1024 * 1024) });
   await until(() => spy.mock.calls.length > 0);
@@ -124,11 +124,8 @@ test("a client is served again after an upstream that read nothing has gone", as
 /** Counts the messages that the gateway sends, and the bytes that wait. */
 function watchSends(): { count(): number; most(): number; stop(): void } {
   let most = 0;
-  const { send } = Object.getOwnPropertyDescriptors(WebSocketPeer.prototype);
-  const spy = spyOn(WebSocketPeer.prototype, "send").mockImplementation(function (
-    this: WebSocketPeer,
-    message,
-  ) {
+  const { send } = Object.getOwnPropertyDescriptors(FramedPeer.prototype);
+  const spy = spyOn(FramedPeer.prototype, "send").mockImplementation(function (this: FramedPeer, message) {
     const isRead = send.value?.call(this, message) ?? false;
     most = Math.max(most, this.unsentBytes);
     return isRead;

@@ -10,7 +10,7 @@ import {
 } from "../../harness/gateway.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 import { getField } from "../../../src/lib/json/json.ts";
-import { writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { writeMessage } from "../../../src/lib/http1/websocket/frames.ts";
 import { openCounter, rawRequest, writeRequest } from "../../harness/raw.ts";
 import {
   openSocket,

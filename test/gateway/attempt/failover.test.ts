@@ -1,7 +1,7 @@
 // Which channels are tried, and what the client gets if none of them succeeds.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { type FaultKind, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import { openScripted, type Scripted, type ScriptedOptions, type Step } from "../scripted.ts";
 
 let scripted: Scripted;

@@ -8,9 +8,8 @@ import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
 import { FinishQueue } from "../../../src/gateway/observe/finish-queue.ts";
 import { recordBill } from "../../../src/gateway/bill/settle.ts";
 import { Request } from "../../../src/gateway/request.ts";
-import type { Client } from "../../../src/lib/http1/client/client.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import { type ResponseListener, UpstreamResponse } from "../../../src/lib/http1/types.ts";
+import { type ResponseListener, type Upstream, UpstreamResponse } from "../../../src/lib/http/upstream.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
 import { keyOf } from "../../harness/gateway.ts";
 
 let scripted: Scripted;
@@ -32,7 +31,7 @@ test("the bodies of requests are released while their streams still run, but for
   const megabyte = new Uint8Array(1024 * 1024);
   for (let count = 0; count < 64; count += 1) gateway.prompts.hold(megabyte, MESSAGES_LAYOUT);
   const responses: ResponseListener[] = [];
-  const send: Client["send"] = (_, listener) => {
+  const send: Upstream["send"] = (_, listener) => {
     queueMicrotask(() => {
       listener.begin(new UpstreamResponse(200, Fields.of(fields), null));
       listener.receive(Buffer.from(EVENT));

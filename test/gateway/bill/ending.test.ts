@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import type { Outcome } from "../../../src/billing/ledger/line.ts";
 import type { Reading } from "../../../src/billing/usage.ts";
 import { describeLeaving, judgeEnding, type EndingSigns } from "../../../src/gateway/bill/ending.ts";
-import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
 
 const readTo = (end: Reading["end"]): Reading => ({
   model: null,

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { readJournal } from "../../../src/billing/ledger/journal.ts";
-import { type FaultKind, UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { type FaultKind, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import { openScripted, type Scripted, type ScriptedOptions, type Step } from "../scripted.ts";
 
 let scripted: Scripted;

@@ -14,8 +14,8 @@ import {
 import { writeAllowance } from "../../../src/lib/text/allowance.ts";
 import { findSource } from "../../../src/gateway/channels/balance.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import type { Exchange } from "../../../src/lib/http1/types.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
+import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import { UTC } from "../../../src/lib/text/zone.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 

@@ -5,7 +5,7 @@ import { checkConfigText } from "../../../src/config/file/load.ts";
 import { type Channels, createChannels, type RequestEnd } from "../../../src/gateway/channels/channels.ts";
 import { findMatch, type Match } from "../../../src/gateway/intake/match.ts";
 import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
-import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 
 const START = Date.parse("2026-11-20T10:00:00Z");

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { createModelLists, fetchListPage } from "../../../src/gateway/channels/model-list.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
-import type { Deadlines } from "../../../src/lib/http1/types.ts";
+import type { Deadlines } from "../../../src/lib/http/upstream.ts";
 
 test("a model list that stalls is given up as soon as one that never begins", async () => {
   const config = {

@@ -4,8 +4,8 @@ import { afterAll, afterEach, expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { createChannels } from "../../../src/gateway/channels/channels.ts";
 import { probeChannel, startProbes } from "../../../src/gateway/channels/probe.ts";
-import { type Client, createClient } from "../../../src/lib/http1/client/client.ts";
-import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { type Upstream, UpstreamFault } from "../../../src/lib/http/upstream.ts";
+import { createClient } from "../../../src/lib/http1/client/client.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
@@ -75,7 +75,7 @@ test("the gateway's own shortage is no failure of a probed channel", async () =>
   const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
   const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
   const shortage = new UpstreamFault("shortage", "no files", false);
-  const send: Client["send"] = (_, listener) => {
+  const send: Upstream["send"] = (_, listener) => {
     queueMicrotask(() => listener.fail(shortage));
     return { reused: false, pause: () => {}, resume: () => {}, cancel: () => {} };
   };

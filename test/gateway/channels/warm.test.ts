@@ -8,7 +8,7 @@ import type { Channels } from "../../../src/gateway/channels/channels.ts";
 import { describeWithoutGateway } from "../../../src/gateway/channels/view.ts";
 import { fetchWhole } from "../../../src/gateway/upstream/fetch.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
-import type { Origin } from "../../../src/lib/http1/types.ts";
+import type { Origin } from "../../../src/lib/http/upstream.ts";
 
 const DAY = 24 * 3_600_000;
 const NOW = 100 * DAY;

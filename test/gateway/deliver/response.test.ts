@@ -1,7 +1,7 @@
 // What a client gets of an upstream's response, and how the request is judged, for each way in which it can end.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import {
   type Chunks,
   openScripted,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { recognise } from "../../../src/dialects/index.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { admit } from "../../../src/gateway/intake/authenticate.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 import { RecordedExchange } from "../scripted.ts";
 
 const SECRET = "sk-0123456789abcdef";

@@ -6,8 +6,7 @@ import { KnownSecrets, secretsOf } from "../../../src/gateway/intake/known-secre
 import { handle } from "../../../src/gateway/pipeline.ts";
 import { Request } from "../../../src/gateway/request.ts";
 import { convertedFields } from "../../../src/gateway/upstream/headers.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { type Field, Fields } from "../../../src/lib/http/fields.ts";
 import { keyOf } from "../../harness/gateway.ts";
 import { openScripted, RecordedExchange, type Scripted } from "../scripted.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { repeatResponse } from "../../../src/gateway/upstream/answer.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
 
 test("a repeated error has the remaining time in whole seconds, and at least one", () => {
   const refused = {

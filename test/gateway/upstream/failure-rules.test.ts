@@ -20,8 +20,8 @@ import {
   toRetryAfter,
 } from "../../../src/gateway/upstream/failure-rules.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import { type FaultKind, UpstreamFault, UpstreamResponse } from "../../../src/lib/http1/types.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
+import { type FaultKind, UpstreamFault, UpstreamResponse } from "../../../src/lib/http/upstream.ts";
 
 const saying = (message: string): string => JSON.stringify({ error: { message } });
 

@@ -3,8 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { type Field, Fields } from "../../../src/lib/http/fields.ts";
 
 const NO_SECRETS = new KnownSecrets({ channels: new Map(), keysBySha256: new Map() });
 const OWN: ReadonlySet<string> = new Set(["accept-encoding", "x-content-type-options"]);

@@ -9,8 +9,7 @@ import {
   redactText,
   StreamRedactor,
 } from "../../../src/gateway/upstream/redact.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { type Field, Fields } from "../../../src/lib/http/fields.ts";
 import { encodeWithin, ESCAPES, expectSafe, unescapeAll } from "./escapes.ts";
 
 const PREFIX = "sk-ant-api03-";

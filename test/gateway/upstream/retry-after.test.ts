@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Fields } from "../../../src/lib/http1/fields.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
 import { readHiddenWait, readRetryAfter } from "../../../src/gateway/upstream/retry-after.ts";
 
 const NOW = Date.parse("2026-11-20T10:00:00Z");

@@ -3,11 +3,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { OpenConnection } from "../../../src/gateway/websocket/connect.ts";
 import { SocketConnection } from "../../../src/gateway/websocket/connection.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import type { Wire } from "../../../src/lib/http1/types.ts";
-import { FrameReader, writeClose, writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { Fields } from "../../../src/lib/http/fields.ts";
+import type { Wire } from "../../../src/lib/http1/wire.ts";
+import { FrameReader, writeClose, writeMessage } from "../../../src/lib/http1/websocket/frames.ts";
 import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
-import { WebSocketPeer } from "../../../src/lib/websocket/peer.ts";
+import { FramedPeer } from "../../../src/lib/http1/websocket/peer.ts";
 import { Deadline } from "../../../src/lib/time/deadline.ts";
 import { responseEvents } from "../../harness/web-socket.ts";
 import { openScripted, type Scripted } from "../scripted.ts";
@@ -86,10 +86,9 @@ interface Upstream {
 function openUpstream(channel: string): Upstream {
   const wire = new RecordedWire(true);
   const candidate = { channel: scripted.gateway.catalog.channels.get(channel)!, model: "m" };
-  let peer: WebSocketPeer | null = null;
-  const start: OpenConnection["start"] = (listener, taken) => {
-    peer = new WebSocketPeer(wire, { side: "client", ...LIMITS }, listener);
-    taken(peer);
+  let peer: FramedPeer | null = null;
+  const start: OpenConnection["start"] = (open) => {
+    peer = new FramedPeer(wire, { side: "client", ...LIMITS }, open);
   };
   return {
     wire,
@@ -130,8 +129,10 @@ async function openSocket({ next, more = {}, pieceMs = 60_000 }: Setting = {}) {
     upstream.connection,
   );
   const wire = new RecordedWire(false);
-  const client = new WebSocketPeer(wire, { side: "server", ...LIMITS, pieceMs }, connection.clientListener);
-  connection.start(client, upstream.connection);
+  const client = new FramedPeer(wire, { side: "server", ...LIMITS, pieceMs }, (peer) => {
+    connection.start(peer, upstream.connection);
+    return connection.clientListener;
+  });
   return {
     upstream,
     following,

@@ -1,8 +1,8 @@
 // An upstream whose WebSocket frames are written by hand, for what no proper server sends.
 
 import type { Socket } from "bun";
-import { acceptHandshake } from "../../../src/lib/websocket/handshake.ts";
-import { writeClose, writeMessage } from "../../../src/lib/websocket/frames.ts";
+import { acceptHandshake } from "../../../src/lib/http1/websocket/handshake.ts";
+import { writeClose, writeMessage } from "../../../src/lib/http1/websocket/frames.ts";
 
 export interface RawSocketUpstream {
   readonly url: string;

@@ -5,10 +5,10 @@ import { writeFileSync } from "node:fs";
 import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
 import { openProxy } from "../../../src/cli/tools/transparent/proxy.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
-import { decodeBody } from "../../../src/lib/http1/encoding.ts";
-import type { Exchange, Field } from "../../../src/lib/http1/types.ts";
-import { FrameReader, writeMessage, writePong } from "../../../src/lib/websocket/frames.ts";
-import { acceptHandshake } from "../../../src/lib/websocket/handshake.ts";
+import { decodeBody } from "../../../src/lib/http/encoding.ts";
+import type { Exchange } from "../../../src/lib/http/exchange.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
+import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { readEvents } from "../raw.ts";
 import { startDemoUpstream } from "./demo-upstream.ts";
 
@@ -109,18 +109,21 @@ async function readText(exchange: Exchange): Promise<string> {
 
 /** Answers each message with what `answer` makes of it. */
 function serveSocket(exchange: Exchange, answer: (text: string) => Promise<string[]>): void {
-  exchange.upgrade(acceptHandshake(exchange), (wire) => {
-    const send = (event: string): void =>
-      void wire.write(writeMessage({ kind: "text", bytes: Buffer.from(event) }, false));
-    const limits = { masked: true, maxMessageBytes: MAX_BYTES };
-    const reader = new FrameReader(limits, {
-      message: ({ bytes }) =>
-        void answer(Buffer.from(bytes).toString()).then((events) => events.forEach(send)),
-      ping: (payload) => void wire.write(writePong(payload, false)),
-      closing: () => wire.end(),
-    });
-    return { receive: (chunk) => reader.feed(chunk), drain() {}, closed() {}, stopping() {} };
-  });
+  exchange.acceptWebSocket(
+    [],
+    { maxMessageBytes: MAX_BYTES, memory: new MemoryBudget(MAX_BYTES) },
+    (peer) => ({
+      message: ({ bytes }, memory) => {
+        memory?.free();
+        void answer(Buffer.from(bytes).toString()).then((events) => {
+          for (const event of events) peer.send({ kind: "text", bytes: Buffer.from(event) });
+        });
+      },
+      drained() {},
+      closed() {},
+      stopping() {},
+    }),
+  );
 }
 
 /** The events of the response to the same request over HTTP. */

@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { ByteCollector, Outbox } from "../../../src/lib/http1/packets.ts";
 import { openDecoder, readBodyLength, staysOpen, type BodyDecoder } from "../../../src/lib/http1/framing.ts";
-import { Fields } from "../../../src/lib/http1/fields.ts";
-import { Malformed, type Field } from "../../../src/lib/http1/types.ts";
+import { type Field, Fields, Malformed } from "../../../src/lib/http/fields.ts";
 
 /** Feeds `wire`, cut at the offsets, as a socket would: each piece a buffer of its own. */
 function decode(decoder: BodyDecoder, wire: Buffer, cuts: readonly number[]): { body: Buffer; rest: Buffer } {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { Fields, writeFields } from "../../../src/lib/http1/fields.ts";
+import { Fields, Malformed, writeFields } from "../../../src/lib/http/fields.ts";
 import {
   findHeadEnd,
   hasToken,
@@ -10,7 +10,6 @@ import {
   writeRequestLine,
   writeStatusLine,
 } from "../../../src/lib/http1/head.ts";
-import { Malformed } from "../../../src/lib/http1/types.ts";
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
 const name = fc

@@ -2,8 +2,8 @@
 // nothing of our code: an upstream that follows a script, and a bare client.
 
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
-import type { Exchange, Origin } from "../../../src/lib/http1/types.ts";
-import { UpstreamFault } from "../../../src/lib/http1/types.ts";
+import type { Exchange } from "../../../src/lib/http/exchange.ts";
+import { type Origin, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import type { PulledResponse, PullRequest } from "./pull.ts";
 
 export interface SeenRequest {

@@ -1,15 +1,15 @@
 // Reads what the HTTP client pushes, piece by piece: tests wait for what they expect.
 
-import type { Client } from "../../../src/lib/http1/client/client.ts";
-import { RunningRequest } from "../../../src/lib/http1/client/running-request.ts";
-import type { Fields } from "../../../src/lib/http1/fields.ts";
 import type {
   ResponseListener,
   SentRequest,
+  Upstream,
   UpstreamFault,
   UpstreamRequest,
   UpstreamResponse,
-} from "../../../src/lib/http1/types.ts";
+} from "../../../src/lib/http/upstream.ts";
+import { RunningRequest } from "../../../src/lib/http1/client/running-request.ts";
+import type { Fields } from "../../../src/lib/http/fields.ts";
 
 /** A response whose body waits here until it is read. */
 export class PulledResponse implements UpstreamResponse {
@@ -119,18 +119,18 @@ export interface PullRequest extends UpstreamRequest {
   readonly onResend?: () => void;
 }
 
-export interface PullClient extends Omit<Client, "send"> {
+export interface PullClient extends Omit<Upstream, "send"> {
   send(request: PullRequest): PulledRequest;
 }
 
-export function pullFrom(client: Client): PullClient {
+export function pullFrom(client: Upstream): PullClient {
   return {
     send: (request) => {
       const pulled = new PulledRequest(request.onResend);
       pulled.sent = client.send(request, pulled);
       return pulled;
     },
-    upgrade: (request) => client.upgrade(request),
+    openWebSocket: (request) => client.openWebSocket(request),
     keepWarm: (origins, expected) => client.keepWarm(origins, expected),
     close: () => client.close(),
     stats: () => client.stats(),

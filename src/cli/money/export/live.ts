@@ -4,7 +4,8 @@ import type { LineDraft } from "../../../billing/ledger/line.ts";
 import { sellerOf } from "../../../billing/prices.ts";
 import type { Catalog } from "../../../config/catalog.ts";
 import { addressOf } from "../../../gateway/upstream/origin.ts";
-import { type Client, createClient } from "../../../lib/http1/client/client.ts";
+import type { Upstream } from "../../../lib/http/upstream.ts";
+import { createClient } from "../../../lib/http1/client/client.ts";
 import { sendSpans } from "./send.ts";
 import { type ChannelPlace, describeSpan, type ExportedLine, type Span } from "./spans.ts";
 
@@ -36,7 +37,7 @@ export function createLiveExport(options: LiveOptions): LiveExport {
 
 class SpanQueue implements LiveExport {
   readonly #options: LiveOptions;
-  readonly #client: Client = createClient();
+  readonly #client: Upstream = createClient();
   #waiting: Span[] = [];
   #dropped = 0;
   /** Why the receiver is away; null: it is not. */

@@ -5,8 +5,8 @@ import type { TraceSettings } from "../../../config/catalog.ts";
 import { fetchWhole } from "../../../gateway/upstream/fetch.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
 import { originOf } from "../../../lib/http1/client/dial.ts";
-import { Fields } from "../../../lib/http1/fields.ts";
-import type { Client } from "../../../lib/http1/client/client.ts";
+import { Fields } from "../../../lib/http/fields.ts";
+import type { Upstream } from "../../../lib/http/upstream.ts";
 import { getField, parseJson } from "../../../lib/json/json.ts";
 import { encodeSpans, type Span } from "./spans.ts";
 
@@ -24,7 +24,7 @@ const MAX_SHOWN = 200;
 const BUSY = new Set([429, 502, 503, 504]);
 
 export async function sendSpans(
-  client: Client,
+  client: Upstream,
   { url, headers }: TraceSettings,
   spans: readonly Span[],
 ): Promise<Sent> {

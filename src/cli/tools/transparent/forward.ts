@@ -5,15 +5,10 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import type { Dialect } from "../../../dialects/dialect.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
-import type { Fields } from "../../../lib/http1/fields.ts";
+import type { Field, Fields } from "../../../lib/http/fields.ts";
 import { createClient } from "../../../lib/http1/client/client.ts";
-import {
-  BodyTooLarge,
-  type Exchange,
-  type Field,
-  type Origin,
-  type UpstreamFault,
-} from "../../../lib/http1/types.ts";
+import { BodyTooLarge, type Exchange } from "../../../lib/http/exchange.ts";
+import type { Origin, UpstreamFault } from "../../../lib/http/upstream.ts";
 import { answerFault, MAX_BODY_BYTES, passedFields, relay } from "../../access/relay.ts";
 import { isWithoutInference } from "./paths.ts";
 

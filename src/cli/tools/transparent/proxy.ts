@@ -10,7 +10,7 @@ import { Dial, hostToDial, type SocketListener } from "../../../lib/http1/client
 import { findHeadEnd } from "../../../lib/http1/head.ts";
 import { ByteCollector } from "../../../lib/http1/packets.ts";
 import { ConnectionServer } from "../../../lib/http1/server/server.ts";
-import type { Exchange } from "../../../lib/http1/types.ts";
+import type { Exchange } from "../../../lib/http/exchange.ts";
 import { randomHex } from "../../../lib/secret.ts";
 import { Deadline } from "../../../lib/time/deadline.ts";
 import type { Identity } from "./authority.ts";

@@ -1,8 +1,9 @@
 // What is kept of a request that is recorded, until it has ended: its body, and the answer as the client gets it.
 
 import type { LineDraft } from "../../../billing/ledger/line.ts";
-import type { Field, Fields, SentFields } from "../../../lib/http1/fields.ts";
-import type { Exchange, Wire, WireListener } from "../../../lib/http1/types.ts";
+import type { Field, Fields, SentFields } from "../../../lib/http/fields.ts";
+import type { Exchange } from "../../../lib/http/exchange.ts";
+import type { MessageLimits, OpenPeer } from "../../../lib/http/web-socket.ts";
 import type { RecordedExchange } from "../../../recording/exchange.ts";
 import type { Recorded } from "../../request.ts";
 
@@ -162,8 +163,8 @@ export class TappedExchange implements Exchange {
     if (!gone) this.#tap.close("reset");
   }
 
-  upgrade(fields: SentFields, listen: (wire: Wire) => WireListener): void {
-    this.#inner.upgrade(fields, listen);
+  acceptWebSocket(fields: SentFields, limits: MessageLimits, open: OpenPeer): void {
+    this.#inner.acceptWebSocket(fields, limits, open);
   }
 
   onGone(listener: () => void): void {

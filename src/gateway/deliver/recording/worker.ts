@@ -2,7 +2,7 @@
 
 import { getErrorMessage } from "../../../lib/errors.ts";
 import { yieldToOthers } from "../../../lib/files/platform.ts";
-import { decodeBody } from "../../../lib/http1/encoding.ts";
+import { decodeBody } from "../../../lib/http/encoding.ts";
 import { type FinishedExchange, RecordingFull, RecordingWriter } from "../../../recording/store.ts";
 import { Cleaner, type KnownToGateway } from "./clean.ts";
 

@@ -4,36 +4,22 @@
 import { RunningRequest } from "./running-request.ts";
 import { MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { proxyAuthorization } from "./dial.ts";
-import { writeFields } from "../fields.ts";
+import { Fields, writeFields } from "../../http/fields.ts";
 import { writeRequestLine } from "../head.ts";
 import { Pool } from "./pool.ts";
-import type { Origin, ResponseListener, SentRequest, UpstreamRequest } from "../types.ts";
-import { openUpgrade, type StartedUpgrade, type UpgradeRequest } from "./upgrade.ts";
+import type {
+  ClientStats,
+  Origin,
+  ResponseListener,
+  SentRequest,
+  SocketRequest,
+  StartedSocket,
+  Upstream,
+  UpstreamRequest,
+} from "../../http/upstream.ts";
+import { startHandshake } from "../websocket/handshake.ts";
+import { openUpgrade } from "./upgrade.ts";
 import { Upkeep } from "./upkeep.ts";
-
-export interface ClientStats {
-  /** All connections, idle ones included. */
-  readonly open: number;
-  readonly idle: number;
-  readonly dialled: number;
-  readonly reused: number;
-  /** Requests that were moved from a kept-alive connection to a new one. */
-  readonly retried: number;
-}
-
-export interface Client {
-  /** Throws Malformed if a field or the target would break the framing. The listener is not called before this returns. */
-  send(request: UpstreamRequest, listener: ResponseListener): SentRequest;
-  /** Asks for another protocol on a connection of its own. */
-  upgrade(request: UpgradeRequest): StartedUpgrade;
-  /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
-   *  connections now, as many as may be spare: the first requests may be several at once. Replaces what earlier calls said. */
-  keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
-  /** Closes idle connections. Running requests continue to their end. */
-  close(): void;
-  stats(): ClientStats;
-  statsOf(origin: Origin): ClientStats;
-}
 
 /** The part of the head that all requests to an origin share. */
 interface OriginHead {
@@ -43,7 +29,7 @@ interface OriginHead {
   readonly fields: string;
 }
 
-class PoolingClient implements Client {
+class PoolingClient implements Upstream {
   /** Origins that are equal share their connections, also after a configuration was reloaded. */
   readonly #pools = new Map<string, Pool>();
   readonly #originHeads = new WeakMap<Origin, OriginHead>();
@@ -58,11 +44,17 @@ class PoolingClient implements Client {
     return running;
   }
 
-  upgrade(request: UpgradeRequest): StartedUpgrade {
+  openWebSocket(request: SocketRequest): StartedSocket {
     const originHead = this.#findOrigin(request.origin);
-    const head = writeRequest({ ...request, method: "GET", body: null }, originHead);
+    const { key, fields } = startHandshake();
+    const asked = { ...request, method: "GET", fields: Fields.of(request.fields).addAll(fields), body: null };
+    const head = writeRequest(asked, originHead);
     this.#upkeep.noteRequest();
-    return openUpgrade(request, `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`, originHead.pool);
+    return openUpgrade(
+      request,
+      { head: `${head.slice(0, -2)}connection: Upgrade\r\n\r\n`, key },
+      originHead.pool,
+    );
   }
 
   keepWarm(origins: Iterable<Origin>, expected: Iterable<Origin> = []): void {
@@ -129,6 +121,6 @@ function writeRequest({ method, target, fields, body }: UpstreamRequest, originH
   return `${line}${originHead.fields}${writeFields(fields)}${length}\r\n`;
 }
 
-export function createClient(): Client {
+export function createClient(): Upstream {
   return new PoolingClient();
 }

@@ -11,7 +11,8 @@ import type { Addresses } from "./addresses.ts";
 import { Race } from "./race.ts";
 import { HeadSearch, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
 import { explainShortage, hasFilesLeft, TOO_MANY_FILES } from "../shortage.ts";
-import { Malformed, type FaultKind, type Origin } from "../types.ts";
+import { Malformed } from "../../http/fields.ts";
+import type { FaultKind, Origin } from "../../http/upstream.ts";
 
 /** Receives the events of a socket. */
 export interface SocketListener {

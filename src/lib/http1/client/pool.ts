@@ -3,7 +3,7 @@
 // A warm pool also opens connections before they are needed, and keeps them for as long as the upstream does.
 
 import { FILES_RESERVED_FROM_CLIENTS, RESERVED_FILES } from "../shortage.ts";
-import type { FaultKind, Origin } from "../types.ts";
+import type { FaultKind, Origin } from "../../http/upstream.ts";
 import { Addresses } from "./addresses.ts";
 import { Demand, MAX_SPARE_CONNECTIONS } from "./demand.ts";
 import { Dial, type DialOptions, hostToDial } from "./dial.ts";

@@ -9,7 +9,7 @@ import {
   type SentRequest,
   type UpstreamRequest,
   type UpstreamResponse,
-} from "../types.ts";
+} from "../../http/upstream.ts";
 
 /** What a request asks of its connection, or of the dial for one. */
 export interface RequestConnection {

@@ -1,47 +1,29 @@
-// Asks an upstream for another protocol (101 Switching Protocols), on a connection that serves nothing else.
+// Opens a WebSocket to an upstream, on a connection that serves nothing else.
 
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
 import { openDecoder, readBodyLength, type BodyDecoder } from "../framing.ts";
-import type { Fields, SentFields } from "../fields.ts";
 import { HeadSearch, MAX_HEAD_BYTES, parseResponse, type ResponseHead } from "../head.ts";
 import { ByteCollector, Outbox } from "../packets.ts";
 import {
   type Deadlines,
   type FaultKind,
-  Malformed,
-  type Origin,
+  type SocketReply,
+  type SocketRequest,
+  type StartedSocket,
   UpstreamFault,
-  type Wire,
-  type WireListener,
-} from "../types.ts";
+} from "../../http/upstream.ts";
+import { findAcceptFault } from "../websocket/handshake.ts";
+import { FramedPeer } from "../websocket/peer.ts";
+import { Malformed } from "../../http/fields.ts";
+import type { Wire, WireListener } from "../wire.ts";
 import type { Dial, SocketListener } from "./dial.ts";
 import type { Pool } from "./pool.ts";
 
-export interface UpgradeRequest {
-  readonly origin: Origin;
-  /** Path and query. */
-  readonly target: string;
-  /** With the fields that ask for the protocol. */
-  readonly fields: SentFields;
-  readonly deadlines: Deadlines;
-}
-
-export interface UpgradeReply {
-  readonly status: number;
-  readonly fields: Fields;
-  field(name: string): string | undefined;
-  /** The beginning of the body of a refusal. */
-  readonly body: Uint8Array;
-  /** After a 101: gives the connection to a listener. Call it at once, or `cancel`. Null after any other status. */
-  readonly accept: ((listen: (wire: Wire) => WireListener) => void) | null;
-}
-
-export interface StartedUpgrade {
-  /** Rejects with UpstreamFault. */
-  readonly reply: Promise<UpgradeReply>;
-  /** Closes the connection, also after the reply. */
-  cancel(): void;
+/** What the handshake needs: the head of its request, and the key in it. */
+interface Handshake {
+  readonly head: string;
+  readonly key: string;
 }
 
 /** This much of a refusal's body is read. */
@@ -50,17 +32,17 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 const CLOSE_WAIT_MS = 2_000;
 const MAX_INTERIM_RESPONSES = 32;
 
-export function openUpgrade(request: UpgradeRequest, head: string, pool: Pool): StartedUpgrade {
-  return new UpgradingConnection(request, head, pool);
+export function openUpgrade(request: SocketRequest, handshake: Handshake, pool: Pool): StartedSocket {
+  return new UpgradingConnection(request, handshake, pool);
 }
 
 /** `waiting`: for the reply. `refusal`: its body arrives. `held`: a 101 has come, but no listener yet. */
 type Phase = "waiting" | "refusal" | "held" | "open" | "ending" | "closed";
 
-class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
-  readonly #head: string;
+class UpgradingConnection implements StartedSocket, SocketListener, Wire {
+  readonly #handshake: Handshake;
   readonly #deadlines: Deadlines;
-  readonly #reply = Promise.withResolvers<UpgradeReply>();
+  readonly #reply = Promise.withResolvers<SocketReply>();
   readonly #received = new ByteCollector();
   readonly #search = new HeadSearch();
   readonly #deadline = new Deadline(() => this.#expire());
@@ -76,8 +58,8 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
   #paused = false;
   #interimResponses = 0;
 
-  constructor({ deadlines }: UpgradeRequest, head: string, pool: Pool) {
-    this.#head = head;
+  constructor({ deadlines }: SocketRequest, handshake: Handshake, pool: Pool) {
+    this.#handshake = handshake;
     this.#deadlines = deadlines;
     this.#dial = pool.dialAlone(deadlines.connectMs, {
       connected: (socket) => this.#start(socket),
@@ -85,7 +67,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     });
   }
 
-  get reply(): Promise<UpgradeReply> {
+  get reply(): Promise<SocketReply> {
     return this.#reply.promise;
   }
 
@@ -175,7 +157,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
 
   #start(socket: Socket<SocketListener>): SocketListener {
     this.#socket = socket;
-    this.#outbox.send(socket, this.#head, new Uint8Array(0), "");
+    this.#outbox.send(socket, this.#handshake.head, new Uint8Array(0), "");
     this.#deadline.arm(this.#deadlines.firstByteMs);
     return this;
   }
@@ -202,14 +184,18 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     if (rest.length > 0) this.#readHead(rest);
   }
 
-  #hold(head: ResponseHead, rest: Buffer): void {
+  #hold({ status, fields }: ResponseHead, rest: Buffer): void {
     this.#deadline.disarm();
+    const fault = findAcceptFault(fields, this.#handshake.key);
+    if (fault !== null) throw new Malformed(`an invalid WebSocket handshake: ${fault}`);
     this.#phase = "held";
     if (rest.length > 0) this.#received.add(rest);
     this.#reply.resolve({
-      ...describeHead(head),
+      status,
+      fields,
       body: new Uint8Array(0),
-      accept: (listen) => this.#accept(listen),
+      accept: (limits, open) =>
+        this.#accept((wire) => new FramedPeer(wire, { side: "client", ...limits }, open)),
     });
   }
 
@@ -248,7 +234,7 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     const head = this.#refused;
     if (head === null) return;
     const body = Buffer.concat(this.#body).subarray(0, MAX_REFUSAL_BYTES);
-    this.#reply.resolve({ ...describeHead(head), body, accept: null });
+    this.#reply.resolve({ status: head.status, fields: head.fields, body, accept: null });
   }
 
   #expire(): void {
@@ -261,8 +247,4 @@ class UpgradingConnection implements StartedUpgrade, SocketListener, Wire {
     this.#reply.promise.catch(() => {}); // nobody may be waiting
     this.#reply.reject(new UpstreamFault(kind, message, this.#phase !== "waiting", cause));
   }
-}
-
-function describeHead({ status, fields }: ResponseHead): Pick<UpgradeReply, "status" | "fields" | "field"> {
-  return { status, fields, field: (name) => fields.get(name) };
 }

@@ -10,7 +10,8 @@ import { openDecoder, readBodyLength, staysOpen, type BodyDecoder, type BodyLeng
 import { HeadSearch, MAX_HEAD_BYTES, canStartResponse, parseResponse, type ResponseHead } from "../head.ts";
 import { SocketFlow } from "../socket-flow.ts";
 import { findUnread } from "./idle-state.ts";
-import { Malformed, UpstreamResponse, type FaultKind } from "../types.ts";
+import { Malformed } from "../../http/fields.ts";
+import { UpstreamResponse, type FaultKind } from "../../http/upstream.ts";
 
 /** The pool that a connection belongs to. */
 export interface ConnectionOwner {

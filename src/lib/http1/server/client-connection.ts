@@ -1,7 +1,8 @@
 // One connection of a client: its requests, one after another, its unsent bytes, and its end. A client that closes its
 // side while a reply is pending, even only its sending half, counts as gone.
 
-import { Malformed, type Wire, type WireListener } from "../types.ts";
+import { Malformed } from "../../http/fields.ts";
+import type { Wire, WireListener } from "../wire.ts";
 import type { Socket } from "bun";
 import { Deadline } from "../../time/deadline.ts";
 import { atTurnEnd } from "../../time/next-turn.ts";
@@ -9,7 +10,8 @@ import { ByteCollector, Outbox } from "../packets.ts";
 import { ServerExchange, type ReplyConnection } from "./exchange.ts";
 import { readBodyLength, staysOpen } from "../framing.ts";
 import { HeadSearch, parseRequest, requireRequestStart, skipEmptyLines, type RequestHead } from "../head.ts";
-import { guessRequest, isRefusal, type RequestRefusal, explainHeadRefusal } from "./refusal.ts";
+import { guessRequest, isRefusal, explainHeadRefusal } from "./refusal.ts";
+import type { RequestRefusal } from "../../http/exchange.ts";
 import { IncomingBody } from "./request-body.ts";
 import { hasFilesLeft, FILES_RESERVED_FROM_CLIENTS } from "../shortage.ts";
 import { SocketFlow } from "../socket-flow.ts";

@@ -1,9 +1,13 @@
 // One request of a client, and the framing of the reply to it.
 
-import { writeFields, type Fields, type SentFields } from "../fields.ts";
+import { writeFields, type Field, type Fields, type SentFields } from "../../http/fields.ts";
 import { writeStatusLine, type RequestHead } from "../head.ts";
 import type { IncomingBody } from "./request-body.ts";
-import { ClientGone, type Exchange, type Field, type Wire, type WireListener } from "../types.ts";
+import { ClientGone, type Exchange } from "../../http/exchange.ts";
+import type { MessageLimits, OpenPeer } from "../../http/web-socket.ts";
+import { acceptHandshake } from "../websocket/handshake.ts";
+import { FramedPeer } from "../websocket/peer.ts";
+import type { Wire, WireListener } from "../wire.ts";
 
 /** What an exchange requests from its connection. */
 export interface ReplyConnection {
@@ -160,17 +164,15 @@ export class ServerExchange implements Exchange {
     this.#connection.resetReply();
   }
 
-  upgrade(fields: SentFields, listen: (wire: Wire) => WireListener): void {
+  acceptWebSocket(fields: SentFields, limits: MessageLimits, open: OpenPeer): void {
     if (this.begun) throw new Error("the reply has already begun");
     if (this.gone) return;
     this.#framing = "none";
     this.#ended = true;
-    this.#connection.send(
-      `${writeStatusLine(101)}${writeFields(fields)}${writeFields(this.#replyFields)}connection: Upgrade\r\n\r\n`,
-      EMPTY,
-      "",
-    );
-    this.#connection.upgrade(listen);
+    const accepted =
+      writeFields(acceptHandshake(this)) + writeFields(fields) + writeFields(this.#replyFields);
+    this.#connection.send(`${writeStatusLine(101)}${accepted}connection: Upgrade\r\n\r\n`, EMPTY, "");
+    this.#connection.upgrade((wire) => new FramedPeer(wire, { side: "server", ...limits }, open));
   }
 
   onGone(listener: () => void): void {

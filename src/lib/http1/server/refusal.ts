@@ -1,13 +1,10 @@
 // Refuses what never becomes a request. It guesses as much of the head as it can, only so that the refusal has the
 // format that this client expects. Nothing else may rely on the guess.
 
-import { Fields } from "../fields.ts";
+import { type Field, Fields, Malformed } from "../../http/fields.ts";
 import { findHeadEnd, skipEmptyLines, type RequestHead } from "../head.ts";
-import { Shortage, TOO_MANY_FILES } from "../shortage.ts";
-import { Malformed, type Field } from "../types.ts";
-
-/** The client broke the protocol, or the process lacks files to serve it. */
-export type RequestRefusal = Malformed | Shortage;
+import { type RequestRefusal, Shortage } from "../../http/exchange.ts";
+import { TOO_MANY_FILES } from "../shortage.ts";
 
 export function isRefusal(error: unknown): error is RequestRefusal {
   return error instanceof Malformed || error instanceof Shortage;

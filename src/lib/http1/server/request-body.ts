@@ -2,7 +2,7 @@
 
 import { ByteCollector } from "../packets.ts";
 import { openDecoder, type BodyDecoder, type BodyLength } from "../framing.ts";
-import { InvalidBody, BodyTooLarge } from "../types.ts";
+import { InvalidBody, BodyTooLarge } from "../../http/exchange.ts";
 
 /** This much of a body may arrive before anyone reads it. */
 const MAX_UNREQUESTED_BYTES = 64 * 1024;

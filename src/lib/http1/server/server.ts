@@ -2,42 +2,9 @@
 
 import type { Socket, SocketHandler } from "bun";
 import { ClientConnection, type ServerContext } from "./client-connection.ts";
-import type { RequestRefusal } from "./refusal.ts";
 import { MAX_HEAD_BYTES } from "../head.ts";
 import { hasFilesLeft, RESERVED_FILES } from "../shortage.ts";
-import type { Exchange } from "../types.ts";
-
-/** A TCP address (port 0 picks a free one), or the path of a unix socket. */
-export type ListenAddress = { readonly hostname: string; readonly port: number } | { readonly unix: string };
-
-export interface ServerOptions {
-  /** Called for each request. If it throws, the connection is reset and `onError` gets the error. */
-  readonly onExchange: (exchange: Exchange) => void;
-  /** Called for bytes that cannot be accepted as a request. It must answer at once. The exchange has the readable part
-   *  of the head and no body, and the connection ends with it. The default answers in plain text. */
-  readonly onRefusal?: (exchange: Exchange, refusal: RequestRefusal) => void;
-  readonly onError?: (error: unknown) => void;
-  readonly maxHeadBytes?: number;
-  /** How long a connection may wait between requests. */
-  readonly idleMs?: number;
-  /** How long a head may take, and the longest pause inside a body that is awaited. */
-  readonly headMs?: number;
-  /** How long a client may leave its reply unread. */
-  readonly stallMs?: number;
-}
-
-export type ListenOptions = ListenAddress & ServerOptions;
-
-export interface Server {
-  /** 0 for a unix socket. */
-  readonly port: number;
-  /** All connections, idle ones included. */
-  readonly open: number;
-  /** Accepts no new connections, closes idle ones and lets exchanges finish. Resolves when the last connection has ended. */
-  stop(): Promise<void>;
-  /** Ends everything at once. Running replies are reset. */
-  stopNow(): void;
-}
+import type { Exchange, ListenOptions, RequestRefusal, Server, ServerOptions } from "../../http/exchange.ts";
 
 const IDLE_MS = 90_000;
 const HEAD_MS = 60_000;

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { Socket } from "node:net";
 import { createClient } from "../../../../src/lib/http1/client/client.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
-import type { ResponseListener } from "../../../../src/lib/http1/types.ts";
+import type { ResponseListener } from "../../../../src/lib/http/upstream.ts";
 import { type PullClient, type PulledRequest, pullFrom } from "../pull.ts";
 
 const clients: PullClient[] = [];

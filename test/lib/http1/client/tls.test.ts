@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import { createClient } from "../../../../src/lib/http1/client/client.ts";
-import type { Origin } from "../../../../src/lib/http1/types.ts";
+import type { Origin } from "../../../../src/lib/http/upstream.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { faultOf, outbound, readAll, startUpstream, type Upstream } from "../peers.ts";
 import { type PullClient, pullFrom } from "../pull.ts";

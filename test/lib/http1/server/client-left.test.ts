@@ -2,8 +2,8 @@
 // readers that stall, a server that stops.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { listen, type Server } from "../../../../src/lib/http1/server/server.ts";
-import { ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
+import { listen } from "../../../../src/lib/http1/server/server.ts";
+import { ClientGone, type Exchange, type Server } from "../../../../src/lib/http/exchange.ts";
 import { drained, openClient, readFailing, type BareClient } from "../peers.ts";
 
 const running: Server[] = [];

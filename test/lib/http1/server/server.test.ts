@@ -2,8 +2,15 @@ import { afterEach, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { request } from "node:http";
 import { connect } from "node:net";
-import { listen, type ListenOptions, type Server } from "../../../../src/lib/http1/server/server.ts";
-import { InvalidBody, BodyTooLarge, ClientGone, type Exchange } from "../../../../src/lib/http1/types.ts";
+import { listen } from "../../../../src/lib/http1/server/server.ts";
+import {
+  BodyTooLarge,
+  ClientGone,
+  type Exchange,
+  InvalidBody,
+  type ListenOptions,
+  type Server,
+} from "../../../../src/lib/http/exchange.ts";
 import { makeTempFolder } from "../../../harness/temp.ts";
 import { openClient, readFailing } from "../peers.ts";
 

@@ -1,7 +1,7 @@
 // The opening handshake of RFC 6455, on both sides. No extension and no subprotocol is negotiated. Pure.
 
-import { hasToken } from "../http1/head.ts";
-import type { Field } from "../http1/types.ts";
+import { hasToken } from "../head.ts";
+import type { Field, Fields } from "../../http/fields.ts";
 
 const VERSION = "13";
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -49,13 +49,13 @@ export function startHandshake(): ClientHandshake {
 }
 
 /** What is wrong with a server's 101; null if nothing is. */
-export function findAcceptFault(response: Head, key: string): string | null {
-  if (!names(response, "upgrade", "websocket")) return "`Upgrade` does not name websocket";
-  if (!names(response, "connection", "upgrade")) return "`Connection` does not name upgrade";
-  if (response.field("sec-websocket-accept")?.trim() !== computeAccept(key))
+export function findAcceptFault(fields: Fields, key: string): string | null {
+  if (!names({ fields }, "upgrade", "websocket")) return "`Upgrade` does not name websocket";
+  if (!names({ fields }, "connection", "upgrade")) return "`Connection` does not name upgrade";
+  if (fields.get("sec-websocket-accept")?.trim() !== computeAccept(key))
     return "`Sec-WebSocket-Accept` does not fit the key";
-  if (response.field("sec-websocket-extensions") !== undefined) return "an extension that nobody offered";
-  if (response.field("sec-websocket-protocol") !== undefined) return "a subprotocol that nobody offered";
+  if (fields.get("sec-websocket-extensions") !== undefined) return "an extension that nobody offered";
+  if (fields.get("sec-websocket-protocol") !== undefined) return "a subprotocol that nobody offered";
   return null;
 }
 
@@ -68,10 +68,10 @@ function isKey(key: string): boolean {
 }
 
 /** True if a field, which may be repeated, contains the token. */
-function names(head: Head, name: string, token: string): boolean {
+function names(head: Pick<Head, "fields">, name: string, token: string): boolean {
   return listValues(head, name).some((value) => hasToken(value, token));
 }
 
-function listValues({ fields }: Head, name: string): string[] {
+function listValues({ fields }: Pick<Head, "fields">, name: string): string[] {
   return [...fields].filter(([other]) => other === name).map(([, value]) => value);
 }

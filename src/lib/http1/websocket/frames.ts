@@ -2,7 +2,8 @@
 // Everything that the RFC forbids ends the connection with a close code.
 
 import { isUtf8 } from "node:buffer";
-import { LARGE_BYTES } from "../memory/memory-budget.ts";
+import { CLOSE_CODES, type Closing, isSendable, type Message } from "../../http/web-socket.ts";
+import { LARGE_BYTES } from "../../memory/memory-budget.ts";
 
 const CONTINUATION = 0x0;
 const TEXT = 0x1;
@@ -18,20 +19,6 @@ const MAX_CONTROL_BYTES = 125;
 /** A message in more fragments than this is refused: each fragment costs memory. */
 const MAX_FRAGMENTS = 65_536;
 
-export const CLOSE_CODES = {
-  normal: 1000,
-  goingAway: 1001,
-  protocolError: 1002,
-  /** Stands for a close frame without a code. It is never sent. */
-  none: 1005,
-  /** Stands for a connection that ended without a close frame. It is never sent. */
-  lost: 1006,
-  invalidText: 1007,
-  tooSlow: 1008,
-  tooBig: 1009,
-  internal: 1011,
-} as const;
-
 /** The peer broke the protocol. The connection ends with this close code. */
 export class FrameError extends Error {
   override readonly name = "FrameError";
@@ -40,17 +27,6 @@ export class FrameError extends Error {
     super(message);
     this.code = code;
   }
-}
-
-export interface Message {
-  readonly kind: "text" | "binary";
-  readonly bytes: Uint8Array;
-}
-
-export interface Closing {
-  /** 1005 without a code, 1006 without a close frame. */
-  readonly code: number;
-  readonly reason: string;
 }
 
 export interface FrameListener {
@@ -236,14 +212,6 @@ export class FrameReader {
     if (!isUtf8(reason)) throw new FrameError(CLOSE_CODES.invalidText, "a close reason is not UTF-8");
     this.#listener.closing({ code, reason: new TextDecoder().decode(reason) });
   }
-}
-
-/** Codes that may be in a close frame (RFC 6455, section 7.4, and the registry that it opened). */
-export function isSendable(code: number): boolean {
-  if (code >= 3000) return code <= 4999;
-  return (
-    code >= 1000 && code <= 1014 && code !== 1004 && code !== CLOSE_CODES.none && code !== CLOSE_CODES.lost
-  );
 }
 
 export function writeMessage({ kind, bytes }: Message, masked: boolean): Uint8Array {

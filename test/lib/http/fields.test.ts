@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { Fields, writeFields } from "../../../src/lib/http1/fields.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+import { type Field, Fields, writeFields } from "../../../src/lib/http/fields.ts";
 
 const name = fc.stringMatching(/^[A-Za-z0-9-]{1,12}$/);
 const value = fc.stringMatching(/^(?:[!-~](?:[ -~\xff]{0,20}[!-~])?)?$/);

@@ -2,7 +2,7 @@
 // are decoded in gateway/upstream/decode.ts.
 
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
-import { BodyTooLarge } from "./types.ts";
+import { BodyTooLarge } from "./exchange.ts";
 
 /** The gateway does not support this content coding, so it cannot read the model from the body. */
 export class UnsupportedEncoding extends Error {

@@ -1,71 +1,8 @@
-// The types that both sides of HTTP/1.1 share: the exchange with a client, and the request to an upstream.
+// The seam towards upstreams: a request, its response as it arrives, and what went wrong. The gateway knows nothing of what is
+// below.
 
-import type { Field, Fields, SentFields } from "./fields.ts";
-
-export { type Field, Malformed } from "./fields.ts";
-
-/** One request of a client and the reply to it. Reply either with `answer`, or with `begin`, any number of `write`, then
- *  `end` or `reset`. */
-export interface Exchange {
-  readonly method: string;
-  /** The request target as it arrived: path and query, not decoded. */
-  readonly target: string;
-  readonly fields: Fields;
-  /** The first value of a field, by its lower-case name. */
-  field(name: string): string | undefined;
-  /** Reads the whole body. Rejects with BodyTooLarge, BodyBroken or ClientGone. Sends 100-continue if the client waits for it. */
-  readBody(limit: number): Uint8Array | Promise<Uint8Array>;
-
-  /** Every reply carries these fields too. */
-  addReplyFields(fields: readonly Field[]): void;
-  /** Sends a whole reply with content-length, in one write. HEAD, 204 and 304 are framed correctly. */
-  answer(status: number, fields: SentFields, body: Uint8Array | string): void;
-  /** Starts a streamed reply, with content-length if `length` is given, otherwise chunked (HTTP/1.0: until close).
-   *  The head is held until the first write or `flush()`, so that both leave in one packet. */
-  begin(status: number, fields: SentFields, length?: number): void;
-  /** False: the client reads slowly. Use `onceSent` before the next write. */
-  write(chunk: Uint8Array): boolean;
-  /** Sends the held head now. */
-  flush(): void;
-  /** Calls `listener` once: when the client has taken everything written, or has left. */
-  onceSent(listener: () => void): void;
-  /** Ends the reply. `last` and the end of the framing leave in one packet. */
-  end(last?: Uint8Array): void;
-  /** Resets the TCP connection, so that no client can mistake the reply for a complete one. */
-  reset(): void;
-  /** Replies 101 and gives the connection to another protocol. `listen` gets the connection and returns its listener. */
-  upgrade(fields: SentFields, listen: (wire: Wire) => WireListener): void;
-
-  /** True after `answer` or `begin`. No other reply is possible then. */
-  readonly begun: boolean;
-  /** True as soon as the client has left before `end` or `answer`. */
-  readonly gone: boolean;
-  /** Calls `listener` once if the client leaves before the reply has ended, at once if it already has. */
-  onGone(listener: () => void): void;
-}
-
-/** A connection after an upgrade: bytes of another protocol, in both directions. */
-export interface Wire {
-  /** False: the other side reads slowly. The listener's `drain` is called when everything has left. */
-  write(bytes: Uint8Array): boolean;
-  readonly unsentBytes: number;
-  pause(): void;
-  resume(): void;
-  /** Sends what is unsent, then closes our side, and the connection soon after. */
-  end(): void;
-  /** Closes the connection at once. */
-  reset(): void;
-}
-
-export interface WireListener {
-  /** The bytes belong to the listener, which may change them. */
-  receive(chunk: Buffer): void;
-  drain(): void;
-  /** Called once, also after `end` and `reset`. */
-  closed(): void;
-  /** The server stops accepting, and the connection should end soon. */
-  stopping(): void;
-}
+import type { Fields, SentFields } from "./fields.ts";
+import type { MessageLimits, OpenPeer } from "./web-socket.ts";
 
 /** Where a channel's requests are sent. */
 export interface Origin {
@@ -174,15 +111,52 @@ export interface SentRequest {
   cancel(): void;
 }
 
-export class BodyTooLarge extends Error {
-  override readonly name = "BodyTooLarge";
+export interface ClientStats {
+  /** All connections, idle ones included. */
+  readonly open: number;
+  readonly idle: number;
+  readonly dialled: number;
+  readonly reused: number;
+  /** Requests that were moved from a kept-alive connection to a new one. */
+  readonly retried: number;
 }
 
-/** The framing of the request's body is invalid. */
-export class InvalidBody extends Error {
-  override readonly name = "BodyBroken";
+export interface SocketRequest {
+  readonly origin: Origin;
+  /** Path and query. */
+  readonly target: string;
+  /** Without those of the handshake. */
+  readonly fields: SentFields;
+  readonly deadlines: Deadlines;
 }
 
-export class ClientGone extends Error {
-  override readonly name = "ClientGone";
+export interface SocketReply {
+  readonly status: number;
+  readonly fields: Fields;
+  /** The beginning of the body of a refusal. */
+  readonly body: Uint8Array;
+  /** After a valid 101. Call it at once, or `cancel`. Null after any other status. */
+  readonly accept: ((limits: MessageLimits, open: OpenPeer) => void) | null;
+}
+
+export interface StartedSocket {
+  /** Rejects with UpstreamFault. */
+  readonly reply: Promise<SocketReply>;
+  /** Closes the connection, also after the reply. */
+  cancel(): void;
+}
+
+/** All upstreams. It does not follow redirects, keep cookies or decode bodies. */
+export interface Upstream {
+  /** Throws Malformed if a field or the target would break the framing. The listener is not called before this returns. */
+  send(request: UpstreamRequest, listener: ResponseListener): SentRequest;
+  /** Opens a WebSocket, on a connection of its own. */
+  openWebSocket(request: SocketRequest): StartedSocket;
+  /** Keeps connections to these origins open between requests, from their first request on. Those of `expected` get
+   *  connections now, as many as may be spare: the first requests may be several at once. Replaces what earlier calls said. */
+  keepWarm(origins: Iterable<Origin>, expected?: Iterable<Origin>): void;
+  /** Closes idle connections. Running requests continue to their end. */
+  close(): void;
+  stats(): ClientStats;
+  statsOf(origin: Origin): ClientStats;
 }

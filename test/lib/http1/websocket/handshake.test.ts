@@ -4,8 +4,8 @@ import {
   findAcceptFault,
   findHandshakeFault,
   startHandshake,
-} from "../../../src/lib/websocket/handshake.ts";
-import type { Field } from "../../../src/lib/http1/types.ts";
+} from "../../../../src/lib/http1/websocket/handshake.ts";
+import { type Field, Fields } from "../../../../src/lib/http/fields.ts";
 
 const head = (fields: readonly Field[]) => ({
   fields,
@@ -70,7 +70,7 @@ describe("a server's 101", () => {
   ];
 
   test("is accepted if it fits the key", () => {
-    expect(findAcceptFault(head(REPLY), KEY)).toBeNull();
+    expect(findAcceptFault(Fields.of(REPLY), KEY)).toBeNull();
   });
 
   test.each([
@@ -81,7 +81,7 @@ describe("a server's 101", () => {
     ["an extension", [...REPLY, ["sec-websocket-extensions", "permessage-deflate"] as const]],
     ["a subprotocol", [...REPLY, ["sec-websocket-protocol", "chat"] as const]],
   ])("with %s is refused", (_, fields) => {
-    expect(findAcceptFault(head(fields), KEY)).not.toBeNull();
+    expect(findAcceptFault(Fields.of(fields), KEY)).not.toBeNull();
   });
 });
 

@@ -1,36 +1,22 @@
 // One side of a WebSocket, on a connection that has been upgraded. It answers pings, and performs the closing handshake.
 
-import { Deadline } from "../time/deadline.ts";
-import type { Wire, WireListener } from "../http1/types.ts";
-import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../memory/memory-budget.ts";
+import { Deadline } from "../../time/deadline.ts";
+import type { Wire, WireListener } from "../wire.ts";
+import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../memory/memory-budget.ts";
 import {
   CLOSE_CODES,
   type Closing,
-  FrameError,
-  FrameReader,
   type Message,
-  writeClose,
-  writeMessage,
-  writePong,
-} from "./frames.ts";
+  type MessageLimits,
+  type OpenPeer,
+  type PeerListener,
+  type WebSocketPeer,
+} from "../../http/web-socket.ts";
+import { FrameError, FrameReader, writeClose, writeMessage, writePong } from "./frames.ts";
 
-export interface PeerListener {
-  /** `memory`: what a large message holds. The listener frees it. */
-  message(message: Message, memory: Reservation | null): void;
-  /** Everything that was sent has left. */
-  drained(): void;
-  /** Called once. `code` is 1006 if the connection ended without a close frame. */
-  closed(closing: Closing): void;
-  /** The server stops accepting. Only on a server's side. */
-  stopping(): void;
-}
-
-export interface PeerOptions {
+interface PeerOptions extends MessageLimits {
   /** The side that this peer has. A client masks its frames. */
   readonly side: "server" | "client";
-  readonly maxMessageBytes: number;
-  /** For large messages. */
-  readonly memory: MemoryBudget;
   /** A message that has begun must bring 256 KiB, or its end, in this time. */
   readonly pieceMs?: number;
 }
@@ -45,7 +31,7 @@ const CLOSE_WAIT_MS = 5_000;
 /** Pongs wait behind unsent bytes. With more than this, pings are not answered, so that a flood of them costs nothing. */
 const MAX_UNSENT_FOR_PONG = 64 * 1024;
 
-export class WebSocketPeer implements WireListener {
+export class FramedPeer implements WebSocketPeer, WireListener {
   readonly #wire: Wire;
   readonly #listener: PeerListener;
   readonly #masks: boolean;
@@ -63,12 +49,11 @@ export class WebSocketPeer implements WireListener {
   #closeSent = false;
   #ended = false;
 
-  constructor(wire: Wire, options: PeerOptions, listener: PeerListener) {
+  constructor(wire: Wire, options: PeerOptions, open: OpenPeer) {
     const { side, maxMessageBytes, memory, pieceMs = PIECE_MS } = options;
     this.#wire = wire;
     this.#budget = memory;
     this.#pieceMs = pieceMs;
-    this.#listener = listener;
     this.#masks = side === "client";
     this.#reader = new FrameReader(
       { masked: side === "server", maxMessageBytes },
@@ -83,9 +68,9 @@ export class WebSocketPeer implements WireListener {
         closing: (closing) => this.#answerClose(closing),
       },
     );
+    this.#listener = open(this);
   }
 
-  /** False once a close frame has been sent or the connection has ended. */
   get open(): boolean {
     return !this.#closeSent && !this.#ended;
   }
@@ -94,7 +79,6 @@ export class WebSocketPeer implements WireListener {
     return this.#wire.unsentBytes;
   }
 
-  /** False: the other side reads slowly. `drained` is called when everything has left. */
   send(message: Message): boolean {
     return !this.open || this.#wire.write(writeMessage(message, this.#masks));
   }
@@ -117,7 +101,6 @@ export class WebSocketPeer implements WireListener {
     this.#watchMessage();
   }
 
-  /** Starts the closing handshake. `closed` is called when the other side has answered, or after a limit. */
   close(closing: Closing): void {
     if (!this.open) return;
     this.#closeSent = true;
@@ -126,7 +109,6 @@ export class WebSocketPeer implements WireListener {
     this.#deadline.arm(CLOSE_WAIT_MS);
   }
 
-  /** Ends the connection without a closing handshake: the other side sees code 1006. */
   reset(): void {
     this.#wire.reset();
     this.#end({ code: CLOSE_CODES.lost, reason: "" });

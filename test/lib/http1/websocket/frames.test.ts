@@ -1,16 +1,14 @@
 // Frames of RFC 6455, in the style of the Autobahn suite: every kind of frame, every violation, cut anywhere.
 
 import { describe, expect, test } from "bun:test";
+import { type Closing, isSendable, type Message } from "../../../../src/lib/http/web-socket.ts";
 import {
-  type Closing,
   FrameError,
   FrameReader,
-  isSendable,
-  type Message,
   writeClose,
   writeMessage,
   writePong,
-} from "../../../src/lib/websocket/frames.ts";
+} from "../../../../src/lib/http1/websocket/frames.ts";
 
 interface Read {
   readonly messages: { kind: Message["kind"]; text: string }[];

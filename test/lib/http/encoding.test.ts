@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../../src/lib/http1/encoding.ts";
-import { BodyTooLarge } from "../../../src/lib/http1/types.ts";
+import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../../src/lib/http/encoding.ts";
+import { BodyTooLarge } from "../../../src/lib/http/exchange.ts";
 
 const readFailure = (promise: Promise<unknown>) =>
   promise.then(

@@ -1,0 +1,71 @@
+// A WebSocket as the gateway sees it, on either side: messages, back-pressure and a closing. Frames, pings and the handshake
+// are below.
+
+import type { MemoryBudget, Reservation } from "../memory/memory-budget.ts";
+
+export interface Message {
+  readonly kind: "text" | "binary";
+  readonly bytes: Uint8Array;
+}
+
+export interface Closing {
+  /** 1005 without a code, 1006 without a close frame. */
+  readonly code: number;
+  readonly reason: string;
+}
+
+export const CLOSE_CODES = {
+  normal: 1000,
+  goingAway: 1001,
+  protocolError: 1002,
+  /** Stands for a close frame without a code. It is never sent. */
+  none: 1005,
+  /** Stands for a connection that ended without a close frame. It is never sent. */
+  lost: 1006,
+  invalidText: 1007,
+  tooSlow: 1008,
+  tooBig: 1009,
+  internal: 1011,
+} as const;
+
+/** Codes that may be in a close frame (RFC 6455, section 7.4, and the registry that it opened). */
+export function isSendable(code: number): boolean {
+  if (code >= 3000) return code <= 4999;
+  return (
+    code >= 1000 && code <= 1014 && code !== 1004 && code !== CLOSE_CODES.none && code !== CLOSE_CODES.lost
+  );
+}
+
+export interface MessageLimits {
+  readonly maxMessageBytes: number;
+  /** For large messages. */
+  readonly memory: MemoryBudget;
+}
+
+export interface WebSocketPeer {
+  /** False once a close frame has been sent or the connection has ended. */
+  readonly open: boolean;
+  readonly unsentBytes: number;
+  /** False: the other side reads slowly. `drained` is called when everything has left. */
+  send(message: Message): boolean;
+  pause(): void;
+  resume(): void;
+  /** Starts the closing handshake. `closed` is called when the other side has answered, or after a limit. */
+  close(closing: Closing): void;
+  /** Ends the connection without a closing handshake: the other side sees code 1006. */
+  reset(): void;
+}
+
+export interface PeerListener {
+  /** `memory`: what a large message holds. The listener frees it. */
+  message(message: Message, memory: Reservation | null): void;
+  /** Everything that was sent has left. */
+  drained(): void;
+  /** Called once. `code` is 1006 if the connection ended without a close frame. */
+  closed(closing: Closing): void;
+  /** The server stops accepting. Only on a server's side. */
+  stopping(): void;
+}
+
+/** Gets the peer, and returns its listener. The listener gets nothing before this has returned. */
+export type OpenPeer = (peer: WebSocketPeer) => PeerListener;
