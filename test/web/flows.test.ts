@@ -362,6 +362,95 @@ test.skipIf(!hasBrowser)(
   },
 );
 
+/** Everything but the menu. */
+const HIDE_OTHERS = "* { visibility: hidden } .menu-body, .menu-body * { visibility: visible }";
+
+/** How many pixels of two pictures differ by more than the smoothing of a text's edge. */
+const countDifferent = (one: Buffer, other: Buffer): string => `(async () => {
+  const read = async (text) => {
+    const image = new Image();
+    image.src = "data:image/png;base64," + text;
+    await image.decode();
+    const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    context.drawImage(image, 0, 0);
+    return context.getImageData(0, 0, image.width, image.height).data;
+  };
+  const [one, other] = [await read("${one.toString("base64")}"), await read("${other.toString("base64")}")];
+  return one.filter((value, index) => Math.abs(value - other[index]) > 24).length;
+})()`;
+
+test.skipIf(!hasBrowser).each([1280, 390])(
+  "the open filter menu is inside the window and covered by nothing, %i pixels wide",
+  async (width) => {
+    const { page, context } = await signIn({ viewport: { width, height: 860 }, bypassCSP: true });
+    for (const view of ["?period=7d", "/requests?period=7d"]) {
+      await page.goto(`${gateway.url}/console${view}`);
+      await page.getByText("Filter", { exact: true }).click();
+      const menu = page.locator(".menu-body");
+      await menu.locator("select:enabled").first().waitFor();
+      const box = (await menu.boundingBox()) ?? { x: -1, y: 0, width: 0, height: 0 };
+      expect([view, box.x >= 0, box.x + box.width <= width]).toEqual([view, true, true]);
+      // Its corners are round.
+      const clip = { x: box.x + 10, y: box.y + 10, width: box.width - 20, height: box.height - 20 };
+      const picture = () => page.screenshot({ clip, animations: "disabled" });
+      const seen = await picture();
+      await page.addStyleTag({ content: HIDE_OTHERS });
+      const alone = await picture();
+      const different = await page.evaluate<number>(countDifferent(seen, alone));
+      expect([view, different]).toEqual([view, 0]);
+    }
+    await context.close();
+  },
+);
+
+test.skipIf(!hasBrowser)("a day of the chart shows its own shares, and no change of the period", async () => {
+  const own = makeTempFolder();
+  const days = [
+    { ago: 1, model: "claude-sonnet-4-5", charge_usd: "3" },
+    { ago: 1, model: "claude-opus-4-5", charge_usd: "1" },
+    { ago: 0, model: "claude-opus-4-5", charge_usd: "4" },
+    // The period before has something to compare with.
+    { ago: 8, model: "claude-opus-4-5", charge_usd: "2" },
+  ];
+  let prev = GENESIS;
+  const lines = days
+    .toSorted((a, b) => b.ago - a.ago)
+    .map(({ ago, ...more }, index) => {
+      const time = new Date(Date.now() - ago * 86_400_000 - 1000).toISOString();
+      const line = encodeLine(draftOf(`req_day_${index}`, { time, ...more }), prev);
+      prev = hashLine(line);
+      return `${line}\n`;
+    });
+  writeFileSync(own.join("ledger.jsonl"), lines.join(""), { mode: 0o600 });
+  const other = await startGateway({ config: writeConfig(), folder: own });
+  const { page, context } = await signIn({}, other);
+  await page.goto(`${other.url}/console?period=7d&by=model`);
+  const legend = page.getByRole("table", { name: "Names", exact: true }).first();
+  const read = () => legend.getByRole("row").allInnerTexts();
+  const readCells = async () => (await read()).map((row) => row.split("\t").map((cell) => cell.trim()));
+  await legend.getByText("Whole period").waitFor();
+  expect((await readCells()).slice(1)).toEqual([
+    ["claude-opus-4-5", "$5.00", "62 %", "+150 %"],
+    ["claude-sonnet-4-5", "$3.00", "37 %", "–"],
+    ["All together", "$8.00", "100 %", "+300 %"],
+  ]);
+  await page
+    .getByRole("img", { name: /arrow keys/ })
+    .first()
+    .focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  await legend.getByText("$4.00").waitFor();
+  expect((await readCells()).slice(1)).toEqual([
+    ["claude-opus-4-5", "$1.00", "25 %", "–"],
+    ["claude-sonnet-4-5", "$3.00", "75 %", "–"],
+    ["All together", "$4.00", "100 %", "–"],
+  ]);
+  await context.close();
+  await other.stop();
+  own.remove();
+});
+
 /** What has an animation or takes time for a change. */
 const MOVING = `[...document.querySelectorAll("*")].filter((each) => {
   const { animationName, transitionDuration } = getComputedStyle(each);

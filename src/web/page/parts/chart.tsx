@@ -111,14 +111,16 @@ function valueOf(
   return unpriced === true ? "no price" : value === null ? "–" : write(value);
 }
 
-/** The names with their amounts: of one span, or of the whole period with what it was before. */
+/** The names with their amounts and shares: of one span, or of the whole period with the change since the one before. */
 function Legend({ bars, at, linkTo }: Pick<ChartProps, "bars" | "linkTo"> & { readonly at: number | null }) {
   const { by, spans, series, show } = bars;
   const lines = listLines(bars);
   const names = series.map(({ name }) => name);
   const colours = new Map(colourNames(by, names).map((colour, index) => [names[index], colour]));
   const isAdded = show !== "latency";
-  const all = Number(lines.at(-1)?.total ?? 0);
+  const amountOf = ({ total, values }: Line) => Number((at === null ? total : values[at]) ?? 0);
+  const sumLine = lines.at(-1);
+  const all = sumLine === undefined ? 0 : amountOf(sumLine);
   const span = at === null ? undefined : spans[at];
   const columns: readonly Column<Line>[] = [
     [
@@ -137,20 +139,18 @@ function Legend({ bars, at, linkTo }: Pick<ChartProps, "bars" | "linkTo"> & { re
       (line) => valueOf(line, at, (value) => formatMeasure(show, value)),
     ],
     isAdded
-      ? ["Share", "number", ({ total }) => (all === 0 ? null : formatRate(Number(total) / all))]
+      ? ["Share", "number", (line) => (all === 0 ? null : formatRate(amountOf(line) / all))]
       : ["95 %", "number", ({ p95 }) => formatMeasure(show, `${p95 ?? 0}`)],
-    ...(isAdded ? [CHANGE] : []),
+    ...(isAdded ? [[...CHANGE, at === null ? readChange : () => null] as const] : []),
   ];
   return (
     <Table name="Names" columns={columns} rows={lines} keyOf={keyOfLine} describe={describeLine} small />
   );
 }
 
-const CHANGE: Column<Line> = [
-  "Change",
-  "number more",
-  ({ before, total }) => before && formatChange(total, before),
-];
+const CHANGE = ["Change", "number more"] as const;
+
+const readChange = ({ before, total }: Line) => before && formatChange(total, before);
 
 function keyOfLine({ name }: Line): string {
   return name === null ? "all" : `=${name}`;
