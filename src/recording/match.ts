@@ -2,14 +2,14 @@
 // differs has a name.
 
 import { isObject, parseJson } from "../lib/json/json.ts";
-import { VOLATILE_MEMBERS, VOLATILE_TEXTS, WORKING_FOLDERS } from "./rules.ts";
+import { VOLATILE_MEMBERS, VOLATILE_TEXTS, OWN_FOLDERS } from "./rules.ts";
 
 /** A body that is compared with others. */
 export interface Comparable {
   readonly text: string;
   /** Undefined: it is not JSON. */
   readonly value: unknown;
-  /** The working folders that it names, the longest first. */
+  /** The agent's working folders and homes that it names, the longest first. */
   readonly folders: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface Difference {
 
 export function readComparable(bytes: Uint8Array): Comparable {
   const text = new TextDecoder().decode(bytes);
-  const found = WORKING_FOLDERS.flatMap((rule) =>
+  const found = OWN_FOLDERS.flatMap((rule) =>
     [...text.matchAll(rule)].map(([, folder = ""]) => folder.replace(/\.$/, "")),
   );
   const folders = [...new Set(found)].toSorted((a, b) => b.length - a.length);
@@ -66,7 +66,8 @@ const VOLATILE = "…";
 function removeVolatile(value: unknown, folders: readonly string[]): unknown {
   if (typeof value !== "string") return value;
   let stable = value;
-  for (const folder of folders) stable = stable.replaceAll(folder, VOLATILE);
+  for (const folder of folders)
+    stable = stable.replace(new RegExp(`${RegExp.escape(folder)}(?![\\w-])`, "g"), VOLATILE);
   for (const rule of VOLATILE_TEXTS) stable = stable.replace(rule, VOLATILE);
   return stable;
 }

@@ -30,7 +30,7 @@ interface Entry {
 }
 
 export class Replay {
-  readonly #recording: Recording;
+  readonly recording: Recording;
   readonly #entries: readonly Entry[];
   readonly #until: number;
   misses = 0;
@@ -38,7 +38,7 @@ export class Replay {
 
   /** `until`: the place of the last request that is answered. */
   constructor(recording: Recording, until = Number.POSITIVE_INFINITY) {
-    this.#recording = recording;
+    this.recording = recording;
     this.#until = until;
     this.#entries = recording.exchanges.map((exchange, index) => ({
       exchange,
@@ -82,7 +82,7 @@ export class Replay {
     const sent = readComparable(body);
     const used = all.filter(({ isUsed }) => isUsed).toReversed();
     for (const entry of [...all.filter(({ isUsed }) => !isUsed), ...used]) {
-      const recorded = readComparable(this.#recording.readBody(entry.exchange.request.body));
+      const recorded = readComparable(this.recording.readBody(entry.exchange.request.body));
       const difference = findDifference(recorded, sent);
       if (difference === null) return entry;
       differences.set(entry, difference);
@@ -91,7 +91,7 @@ export class Replay {
   }
 
   readAnswer({ response }: RecordedExchange): Buffer[] {
-    const body = this.#recording.readBody(response.body);
+    const body = this.recording.readBody(response.body);
     const chunks: Buffer[] = [];
     let at = 0;
     for (const [, size] of response.chunks) {

@@ -29,8 +29,10 @@ export const VOLATILE_TEXTS: readonly RegExp[] = [
   /\bOS Version: [^\n]*/g,
 ];
 
-/** Where prompts name the folder in which the agent works. It counts as equal wherever the prompt names it. */
-export const WORKING_FOLDERS: readonly RegExp[] = [
+/** Where prompts name the folder in which the agent works, or the home in which it keeps its files. They count as equal
+ *  wherever the prompt names them. */
+export const OWN_FOLDERS: readonly RegExp[] = [
+  /((?:\/[^\s\\/`'"<>()[\],:;]{1,100}){1,12})\/\.(?:claude|codex|gemini|config|cache|local)\b/g,
   /(?:working directory|current directory|working in the directory)(?: is)?: ?`?([^\s`<"\\]{2,})/gi,
   /<cwd>([^<\s]{2,})<\/cwd>/g,
   // Gemini CLI lists them, in the text of a body.

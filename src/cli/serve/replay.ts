@@ -8,7 +8,8 @@ import { GENESIS, type LineDraft, lineSchema } from "../../billing/ledger/line.t
 import { DEFAULT_RELAY_PREFIX } from "../../config/schema.ts";
 import { writeErrorEvent } from "../../dialects/formats/responses-websocket.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
-import { recognise } from "../../dialects/index.ts";
+import { listDialect, recognise, type Recognition } from "../../dialects/index.ts";
+import { LISTS } from "../../gateway/intake/match.ts";
 import { createIdSource } from "../../gateway/intake/call.ts";
 import { isOfOtherOrigin } from "../../gateway/intake/cors.ts";
 import { describeBaseUrl, OwnHosts } from "../../gateway/intake/own-host.ts";
@@ -30,6 +31,7 @@ import type { LogForm } from "../live/request-log.ts";
 import { openConfig } from "../access/config.ts";
 import { MAX_BODY_BYTES, passedFields, relay } from "../access/relay.ts";
 import { findRunning, formatBaseUrl } from "../access/running.ts";
+import { LIST_AGENT } from "../tools/model-names.ts";
 import { findRecording } from "../money/recordings/recordings.ts";
 import { fail, print, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { formatCount } from "../terminal/text.ts";
@@ -160,6 +162,7 @@ class ReplayServer {
       requireLocal(exchange);
       if (recognised.kind === "own") return answerOwn(exchange, id);
       if (recognised.kind === "upgrade") return this.#upgrade(exchange, id);
+      if (exchange.field("user-agent") === LIST_AGENT) return this.#answerRun(exchange, id, recognised);
       const body = await exchange.readBody(MAX_BODY_BYTES);
       const plain = await decodeBody(body, exchange.field("content-encoding"), MAX_BODY_BYTES);
       const recorded = this.#find({ method, target, body: plain });
@@ -234,6 +237,30 @@ class ReplayServer {
     const ms = Math.min(at - (performance.now() - started), MAX_WAIT_MS);
     // The end of the program does not wait for it.
     if (this.#options.pace === "recorded" && ms > 0) await setTimeout(ms, undefined, { ref: false });
+  }
+
+  /** `gateway run` itself asks for models before the tool starts. They are those of the recording. */
+  #answerRun(exchange: Exchange, id: string, recognised: Recognition): void {
+    const { exchanges } = this.#replay.recording;
+    const recorded = exchanges.flatMap(({ request: { method, target } }) => {
+      const found = recognise({ method, target, field: () => undefined }, NAMING);
+      return found.kind === "target" && !LISTS.has(found.target.endpoint.purpose)
+        ? found.target.endpoint.platforms
+        : [];
+    });
+    const asked = recognised.kind === "target" ? recognised.target.endpoint : null;
+    const platform = asked?.platforms.find((each) => recorded.includes(each));
+    if (asked === null || platform === undefined)
+      throw new GatewayError("unknown_path", "The recording has no request of this platform.");
+    const names = exchanges.flatMap(({ line }) =>
+      typeof line?.["model"] === "string" ? [line["model"]] : [],
+    );
+    const models = [...new Set(names)].map((name) => ({ id: name, raw: null }));
+    const fields: Field[] = [
+      ["content-type", "application/json"],
+      ["x-request-id", id],
+    ];
+    exchange.answer(200, fields, listDialect(asked, platform).listBody(models, new URLSearchParams()));
   }
 
   #upgrade(exchange: Exchange, id: string): void {

@@ -13,6 +13,8 @@ import type { Connection, ModelLimits } from "./programs/tool.ts";
 
 const LIST_WAIT_MS = 5000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
+/** Who asks: a replay knows that the tool did not. */
+export const LIST_AGENT = "gateway-run";
 
 export interface ListedModel extends ModelLimits {
   readonly id: string;
@@ -51,6 +53,7 @@ async function fetchList(connection: Omit<Connection, "models">): Promise<unknow
       fields: [
         ["accept", "application/json"],
         ["accept-encoding", "identity"],
+        ["user-agent", LIST_AGENT],
         ["authorization", `Bearer ${connection.secret}`],
       ] as const,
       body: null,

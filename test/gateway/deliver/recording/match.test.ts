@@ -24,6 +24,11 @@ describe("two runs of a script send the same request, although they differ in", 
     ["a moment", prompt("at 2026-11-23T21:00:00.123Z"), prompt("at 2026-11-24T07:10:09Z")],
     ["a duration", prompt("12ms, 3.5 seconds, duration_ms: 7"), prompt("345ms, 10 seconds, duration_ms: 99")],
     ["a temporary folder", prompt("ls /tmp/run-a1b2/src"), prompt("ls /tmp/run-zzz/src")],
+    [
+      "the agent's home",
+      prompt("see /srv/ann/.codex/x and /srv/ann/app"),
+      prompt("see /ci/.codex/x and /ci/app"),
+    ],
     ["the user's folder", prompt("/home/ann/app/x.ts"), prompt("/home/runner/app/x.ts")],
     [
       "the working folder, wherever it is named",

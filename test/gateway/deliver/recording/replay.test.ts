@@ -352,3 +352,66 @@ test.each([
     expected === 0 ? '"type":"message"' : "not in the recording",
   );
 });
+
+/** Records one request whose prompt names the agent's home, and replays it for the home of another machine. */
+async function recordInHome(
+  platform: "messages" | "responses",
+  path: string,
+  bodyIn: (home: string) => object,
+) {
+  const place = makeTempFolder();
+  const upstream = startDemoUpstream();
+  const config = makeConfig(upstream);
+  for (const key of config.keys) key["record"] = "home";
+  const gateway = await startGateway({ config, folder: place });
+  const send = async (url: string, home: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${keyOf(platform)}` };
+    const body = JSON.stringify(bodyIn(home));
+    const response = await fetch(url + path, { method: "POST", headers, body });
+    await response.text();
+    return response.status;
+  };
+  expect(await send(gateway.url, "/tmp/a")).toBe(200);
+  await gateway.stop();
+  upstream.stop();
+  const replay = await startReplay(place.join("ledger.jsonl.recordings/home"));
+  return { place, send, replay };
+}
+
+const messageIn = (home: string): object => ({
+  model: "claude-haiku-4-5",
+  max_tokens: 20,
+  system: `Your memory is in ${home}/.claude/projects/-work/memory/. Plans go to ${home}/plans.`,
+  messages: [{ role: "user", content: "Hello" }],
+});
+
+test.each(["/github/home", "/workspace", "/tmp/a/b", "/root"])(
+  "a script that was recorded in the home /tmp/a is replayed in the home %s",
+  async (home) => {
+    const { place, send, replay } = await recordInHome("messages", "/v1/messages", messageIn);
+    expect(await send(replay.url, home)).toBe(200);
+    expect(await replay.stop()).toMatchObject({ status: 0 });
+    place.remove();
+  },
+);
+
+test.each([
+  ["messages", "/v1/messages", messageIn, "anthropic", "ANTHROPIC_BASE_URL"],
+  ["responses", "/v1/responses", () => ({ model: "gpt-5.4", input: "Hello" }), "openai", "OPENAI_BASE_URL"],
+] as const)(
+  "a replay of %s requests counts nothing that `gateway run --url` asks for itself",
+  async (platform, path, bodyIn, tool, variable) => {
+    const { place, replay } = await recordInHome(platform, path, bodyIn);
+    const secret = { folder: place.path, stdin: "sk-any", env: { GATEWAY_CONFIG: "" } };
+    const where = ["--url", replay.url, "--secret", "-"];
+    const command = ["sh", "-c", `echo "$${variable}"`];
+    const ran = await runProcess(secret, "run", ...where, tool, ...command);
+    expect(ran).toMatchObject({ status: 0, stdout: expect.stringContaining(replay.url) });
+    const shown = await runProcess(secret, "env", "opencode", ...where, "--json");
+    expect(JSON.parse(shown.stdout)).toMatchObject({ platform });
+    const { status, printed } = await replay.stop();
+    expect(printed).toContain("replayed 0 of 1 request; not in the recording: 0");
+    expect(status).toBe(0);
+    place.remove();
+  },
+);
