@@ -129,8 +129,7 @@ function findKeyOfSecret(
 
 function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
   const { group } = key;
-  if (group.usesLogin && tool.login === undefined)
-    fail(`The key "${key.name}" does not fit: its group ${group.name} passes on the login of another tool.`);
+  requireLogin(tool, group);
   requireResponses(tool, group);
   if (!tool.platforms.includes(group.platform)) {
     fail(
@@ -143,6 +142,13 @@ function requireUsable(key: Key, tool: Tool, context: KeyContext): void {
     fail(`The key "${key.name}" has expired: \`${adviseRotation(key)}\` gives it a new secret.`);
   }
   if (!isGroupOpen(group, context.now)) requireSelectable(context.catalog, group.name, context.now);
+}
+
+function requireLogin({ login, title }: Tool, { name, usesLogin }: Group): void {
+  if (!usesLogin || login !== undefined) return;
+  fail(
+    `The group ${name} passes on the login of another tool, which ${title} does not have. Use a group that is billed by use.`,
+  );
 }
 
 function requireResponses(tool: Tool, group: Group): void {
@@ -240,6 +246,7 @@ async function chooseFittingGroup(
   const names = groups.map((group) => group.name).join(", ");
   if (flag !== undefined) {
     const group = requireSelectable(catalog, flag, now);
+    requireLogin(tool, group);
     requireResponses(tool, group);
     if (tool.platforms.includes(group.platform)) return group;
     const others = names === "" ? "" : ` Groups that fit: ${names}.`;

@@ -142,6 +142,10 @@ describe("gateway run", () => {
     const { status, stderr } = await run(home.around, "run", "opencode");
     expect(status).toBe(1);
     expect(stderr).toContain("config has no such group");
+    const named = await run(home.around, "run", "--group", "claude-plan", "opencode");
+    expect([named.status, named.stdout]).toEqual([1, ""]);
+    expect(named.stderr).toContain("passes on the login of another tool, which opencode does not have");
+    expect([...loadConfig(home.config, {}).catalog.keys.keys()]).toEqual(["claude-plan"]);
   });
 
   test("without a config and without a terminal names the command that writes one", async () => {
