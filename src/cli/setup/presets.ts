@@ -17,7 +17,7 @@ export interface Preset {
   readonly description: string;
   /** The environment variable with the credential. */
   readonly variable: string;
-  /** For a server on this machine: it costs nothing (`free: true`). It needs no credential, but the config does. Every tool
+  /** For a server on this machine: it costs nothing (`free: true`), and may read a long prompt for many minutes. It needs no credential, but the config does. Every tool
    *  may use it: its groups convert. */
   readonly local?: { readonly credential: string };
   /** The upstream reads the credential from `Authorization`, which its platform's own clients do not send. */
@@ -201,6 +201,9 @@ export const PRESETS: readonly Preset[] = [
     tool: "claude",
   }),
 ];
+
+/** Of a server on this machine. */
+export const LOCAL_TIMEOUTS = { first_byte: "30m", idle: "30m" };
 
 /** The relay's address differs for every user. */
 export function needsAddress({ id }: Preset): boolean {

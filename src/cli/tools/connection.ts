@@ -11,7 +11,7 @@ import { PER_1K } from "../../billing/tariff.ts";
 import { SEARCH_PRICE } from "../../dialects/meters/calls.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Address, findRunning, formatBaseUrl } from "../access/running.ts";
-import { describeModels } from "./foreign.ts";
+import { describeModels, findNewestSmall } from "./foreign.ts";
 import { fetchModels, findPlatform } from "./model-names.ts";
 import { chooseKey, type ToolKey, type KeyFlags } from "./key-secret.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
@@ -24,6 +24,7 @@ import { TOOLS } from "./programs/tools.ts";
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly cache?: CacheLifetime;
   readonly url?: string;
+  readonly transparent?: true;
 }
 
 export interface ToolConnection {
@@ -87,12 +88,17 @@ export async function connect(
   await metered.after(key.group);
   const { relayPrefix } = catalog;
   const target = { base, relayPrefix, platform, secret: key.secret, label: ascii, usesLogin };
-  const listed = tool.needsModels === true || key.group.convert ? await fetchModels(target) : null;
+  const upstream = describeUpstream(key, catalog, flags);
+  const isAsked =
+    tool.needsModels === true ||
+    (tool.smallModels !== undefined && upstream.isDirect && flags.transparent !== true);
+  const listed = isAsked || key.group.convert ? await fetchModels(target) : null;
   const models = describeModels(tool, key.group, listed, path);
   const connection = {
     ...target,
     ...models,
-    ...describeUpstream(key, catalog, flags),
+    ...upstream,
+    ...(upstream.isDirect && { smallModel: findNewestSmall(tool, key.group, models.models, path) }),
     ...findOwnModel(tool),
   };
   return { tool, connection, key, loaded };
@@ -109,13 +115,24 @@ function findOwnModel(tool: Tool): Pick<Connection, "ownModel"> {
 
 function describeUpstream(key: ToolKey, catalog: Catalog, flags: ToolFlags) {
   const { channels, platform, cache } = key.group;
+  const isDirect = isAllAt(key.group, mainMakerOf(platform));
   return {
-    isDirect: isAllAt(key.group, mainMakerOf(platform)),
+    isDirect,
+    ...(!isDirect && { patienceMs: findPatience(key.group) }),
     searchRefusal: explainSearchRefusal(key, catalog),
     websocket: channels.some(({ websocket }) => websocket),
     cache: flags.cache ?? cache,
     hasTraces: catalog.otlp !== null,
   };
+}
+
+/** An answer ends by the gateway's own limit, which says why, and not by the tool's, which would ask again. */
+const MORE_PATIENCE_MS = 60_000;
+const NO_LIMIT_MS = 86_400_000;
+
+function findPatience({ channels }: Group): number {
+  const limits = channels.flatMap(({ timeouts: { firstByteMs, idleMs } }) => [firstByteMs, idleMs]);
+  return Math.max(...limits.map((limit) => (limit === 0 ? NO_LIMIT_MS : limit)), 0) + MORE_PATIENCE_MS;
 }
 
 /** Where a group passes on the tool's login, the choice of the key decides whether there is something to ask. */

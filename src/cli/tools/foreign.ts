@@ -1,14 +1,23 @@
 // A tool on models that are not those of its maker: what the group's channels offer, and how long the models' windows are.
 
-import { findModel, loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { findModel, listBookedModels, loadPriceBook, sellerOf } from "../../billing/prices.ts";
+import { ALL_MAKERS } from "../../billing/prices/sellers.ts";
 import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import { findOutputCap } from "../../bridges/turn/effort.ts";
 import type { Channel, Group } from "../../config/catalog.ts";
 import { CHAT, CHAT_GROUP } from "../../config/schema.ts";
 import { resolveModel } from "../../gateway/intake/match.ts";
 import { listConfiguredModels, type ListedModel } from "./model-names.ts";
-import type { Connection, Foreign, ModelLimits, Tool } from "./programs/tool.ts";
-import { chooseMainModel } from "./programs/model-choice.ts";
+import {
+  type Connection,
+  type Foreign,
+  mainMakerOf,
+  type ModelLimits,
+  type OwnModels,
+  type Tool,
+} from "./programs/tool.ts";
+import { findFirstModel, findSmallModel, mainModelOf } from "./programs/model-choice.ts";
+import type { Environment } from "../../config/yaml/expand.ts";
 
 /** `listed`: by the gateway; null: not known. */
 export function describeModels(
@@ -45,7 +54,42 @@ export function describeForeign(
   return {
     hasEffort: group.channels.some((channel) => !isChat(channel) || quirksOf(channel).reasoning !== "none"),
     canSearch: !group.channels.some(isChat),
+    main:
+      ownModels.asked.main.map((asked) => findAlias(group, asked)).find(Boolean) ??
+      chooseDefault(group, models),
+    small: findAlias(group, ownModels.asked.small),
   };
+}
+
+/** What the config has a channel make of this name; null: nothing that the tool could name itself. */
+function findAlias({ channels }: Group, asked: string): string | null {
+  for (const channel of channels) {
+    const model = resolveModel(channel, asked);
+    if (model !== undefined && model !== asked && resolveModel(channel, model) !== undefined) return model;
+  }
+  return null;
+}
+
+function chooseDefault({ defaultModel, channels }: Group, models: readonly string[]): string | null {
+  const isMakers = channels.every((channel) => ALL_MAKERS.includes(sellerOf(channel).provider ?? ""));
+  return defaultModel ?? (isMakers ? null : findFirstModel(models));
+}
+
+/** The newest of the models for the tool's small requests that the group has. With a login, there is no list to ask for: the
+ *  price book knows the maker's models then. */
+export function findNewestSmall(
+  { smallModels }: Tool,
+  group: Group,
+  listed: readonly string[],
+  configPath: string,
+): string | null {
+  if (smallModels === undefined) return null;
+  const booked = () =>
+    listBookedModels(loadPriceBook(configPath), [mainMakerOf(group.platform)])
+      .map(({ id }) => id)
+      .filter((id) => group.channels.some((channel) => resolveModel(channel, id) !== undefined));
+  const models = group.usesLogin ? booked() : listed;
+  return findSmallModel(models.filter((model) => smallModels.test(model)));
 }
 
 /** What the upstream says of each model, or else what the price book does. A server of one's own has the window that it was
@@ -69,10 +113,13 @@ export function findLimits(
 
 /** One line: the model that a tool runs on, and its context window or how the user can set it. */
 export function describeForeignModel(
-  { title, name, windowAdvice }: Tool,
+  { title, name, windowAdvice, ownModels }: Tool,
   connection: Connection,
+  words: readonly string[],
+  env: Environment,
 ): string | null {
-  const model = chooseMainModel(connection.models, connection.ownModel);
+  const named = ownModels === undefined ? null : findNamedModel(ownModels, words, env);
+  const model = named ?? mainModelOf(connection);
   if (connection.foreign === undefined || model === null) return null;
   const context = connection.limits?.get(model)?.context ?? null;
   const start = `Requests are converted. ${title} runs on ${model}`;
@@ -82,4 +129,18 @@ export function describeForeignModel(
       ? ""
       : ` Name it if it is smaller than the tool assumes: ${windowAdvice.replace("#", `gateway run ${name}`)}`;
   return `${start}, whose context window is not known.${advice}`;
+}
+
+/** The model that the user names for this run; null: none. */
+export function findNamedModel(
+  { variable, flags }: OwnModels,
+  words: readonly string[],
+  env: Environment,
+): string | null {
+  for (const [index, word] of words.entries())
+    for (const flag of flags) {
+      if (word === flag) return words[index + 1] ?? null;
+      if (word.startsWith(`${flag}=`)) return word.slice(flag.length + 1);
+    }
+  return (variable === null ? "" : env[variable]) || null;
 }

@@ -5,6 +5,7 @@ import { sellerOf } from "../../billing/prices.ts";
 import type { Catalog, Channel, Group } from "../../config/catalog.ts";
 import { listSelectableGroups } from "../../config/changes/keys.ts";
 import type { Environment } from "../../config/yaml/expand.ts";
+import { findNamedModel } from "./foreign.ts";
 import { fetchModels, listConfiguredModels } from "./model-names.ts";
 import { type Connection, lacksResponses, type OwnModels, type Tool } from "./programs/tool.ts";
 
@@ -54,7 +55,7 @@ export async function explainModels(
   { words, env }: { readonly words: readonly string[]; readonly env: Environment },
 ): Promise<string | null> {
   const { ownModels } = tool;
-  if (ownModels !== undefined && namesModel(ownModels, words, env)) return null;
+  if (ownModels !== undefined && findNamedModel(ownModels, words, env) !== null) return null;
   if (lacksNames(tool, connection)) return adviseNames(tool, group);
   if (ownModels === undefined || findsModels(ownModels, connection, group)) return null;
   const models = (await fetchModels(connection))?.map(({ id }) => id) ?? listConfiguredModels(group);
@@ -99,11 +100,6 @@ function replacesModels({ pattern }: OwnModels, { defaultModel, channels }: Grou
   return (
     defaultModel !== null || channels.some((each) => each.aliasGlobs.some(([glob]) => pattern.test(glob)))
   );
-}
-
-function namesModel({ variable, flags }: OwnModels, words: readonly string[], env: Environment): boolean {
-  const isSet = variable !== null && (env[variable] ?? "") !== "";
-  return isSet || words.some((word) => flags.some((flag) => word === flag || word.startsWith(`${flag}=`)));
 }
 
 /** The maker's own API has its models. */

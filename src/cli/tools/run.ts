@@ -17,7 +17,7 @@ import { describeRoute, explainModels } from "./route.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
 import { openTransparent } from "./transparent/transparent.ts";
-import { chooseMainModel } from "./programs/model-choice.ts";
+import { mainModelOf } from "./programs/model-choice.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
 import { findStart } from "./environment/shim.ts";
@@ -26,7 +26,6 @@ export interface RunFlags extends ToolFlags {
   readonly yes?: true;
   readonly list?: true;
   readonly statusline?: true;
-  readonly transparent?: true;
   readonly record?: string;
   readonly json?: true;
 }
@@ -108,7 +107,7 @@ async function explainRun(
   if (key !== null && loaded !== null) {
     const isChosen = [flags.group, flags.key, flags.secret].some((given) => given !== undefined);
     printNote(describeRoute(tool, key, loaded.catalog, isChosen), "dim");
-    const model = describeForeignModel(tool, connection);
+    const model = describeForeignModel(tool, connection, words, process.env);
     if (model !== null) printNote(model, "dim");
     const lacking = await explainModels(tool, connection, key.group, { words, env: process.env });
     if (lacking !== null) printNote(lacking, "yellow");
@@ -118,12 +117,12 @@ async function explainRun(
 /** The argument that names the model, unless the user names one. */
 function nameModel(
   { modelFlags, foreignFlags = [] }: Tool,
-  { models, ownModel = null, foreign }: Connection,
+  connection: Connection,
   words: readonly string[],
 ): readonly string[] {
-  const flags = modelFlags ?? (foreign === undefined ? [] : foreignFlags);
+  const flags = modelFlags ?? (connection.foreign === undefined ? [] : foreignFlags);
   const [flag] = flags;
-  const model = chooseMainModel(models, ownModel);
+  const model = mainModelOf(connection);
   const isNamed = words.some((word) => flags.some((each) => word === each || word.startsWith(`${each}=`)));
   return flag === undefined || model === null || isNamed ? [] : [flag, model];
 }

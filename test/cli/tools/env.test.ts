@@ -475,6 +475,8 @@ describe("which key", () => {
       expect(exports.join("\n")).toBe(
         "export ANTHROPIC_BASE_URL='http://127.0.0.1:4999'\nexport ANTHROPIC_AUTH_TOKEN='sk-laptop'\n" +
           "export CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY='1'\n" +
+          "export API_TIMEOUT_MS='960000'\nexport CLAUDE_STREAM_IDLE_TIMEOUT_MS='960000'\n" +
+          "export API_FORCE_IDLE_TIMEOUT='0'\n" +
           "export NO_PROXY='localhost,127.0.0.1,::1'\nexport no_proxy='localhost,127.0.0.1,::1'\n",
       );
     });

@@ -73,13 +73,16 @@ describe("whether a tool runs on models that are not its own", () => {
 
   test("its channels decide whether there is effort, and whether they search", () => {
     const describeFor = (group: string) => describeForeign(findTool("claude"), groupOf(group), []);
-    expect(describeFor("gpt")).toEqual({ hasEffort: true, canSearch: true });
-    expect(describeFor("groq")).toEqual({ hasEffort: true, canSearch: false });
+    expect(describeFor("gpt")).toMatchObject({ hasEffort: true, canSearch: true });
+    expect(describeFor("groq")).toMatchObject({ hasEffort: true, canSearch: false });
     const quiet = {
       ...groupOf("local"),
       channels: [{ ...groupOf("local").channels[0]!, chat: { reasoning: "none" as const } }],
     };
-    expect(describeForeign(findTool("claude"), quiet, [])).toEqual({ hasEffort: false, canSearch: false });
+    expect(describeForeign(findTool("claude"), quiet, [])).toMatchObject({
+      hasEffort: false,
+      canSearch: false,
+    });
   });
 });
 
@@ -276,7 +279,7 @@ describe("Chat Completions", () => {
 
 describe("what `gateway run` says", () => {
   const describeOn = (tool: string, more: Partial<Connection>) =>
-    describeForeignModel(findTool(tool), connectionOf(more));
+    describeForeignModel(findTool(tool), connectionOf(more), [], {});
 
   test("the line before the tool starts names the model and its window, or how to name the window", () => {
     expect(describeOn("claude", {})).toBe(
@@ -289,7 +292,7 @@ describe("what `gateway run` says", () => {
       "gateway run codex -c model_context_window=N",
     );
     const { foreign: _, ...own } = connectionOf({});
-    expect(describeForeignModel(findTool("claude"), own)).toBeNull();
+    expect(describeForeignModel(findTool("claude"), own, [], {})).toBeNull();
   });
 
   test.each([

@@ -48,6 +48,8 @@ const CODEX = ["exec", "--skip-git-repo-check", "hello"];
 /** Its default model depends on the list that it gets. */
 const OPENCODE = (model: string): string[] => ["run", "-m", model, "hello"];
 const QWEN = ["-p", "hello"];
+/** Since 1.0, `gateway run` has to name one, and takes the newest of the list. */
+const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
   { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"], flags: ["--transparent"] },
@@ -93,9 +95,9 @@ const CASES: readonly Case[] = [
     keys: ["OPENAI_API_KEY"],
     own: ({ plainUrl }) => ({ OPENAI_BASE_URL: `${plainUrl}/v1`, OPENAI_MODEL: "gpt-5.4" }),
   },
-  { tool: "pi", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
-  { tool: "pi", args: HELLO, group: "responses", keys: ["OPENAI_API_KEY"] },
-  { tool: "pi", args: HELLO, group: "content", keys: ["GEMINI_API_KEY"] },
+  { tool: "pi", args: PI("claude-opus-5"), group: "messages", keys: ["ANTHROPIC_API_KEY"] },
+  { tool: "pi", args: PI("gpt-5.5"), group: "responses", keys: ["OPENAI_API_KEY"] },
+  { tool: "pi", args: PI("gemini-3.1-pro-preview"), group: "content", keys: ["GEMINI_API_KEY"] },
 ];
 
 /** As Codex keeps it. Nobody has signed the token. */

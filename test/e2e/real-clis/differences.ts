@@ -54,6 +54,12 @@ export const DIFFERENCES: readonly Difference[] = [
       "the gateway passes on no login over a WebSocket, and Codex adds the field for its built-in provider only",
   },
   {
+    tools: ["pi"],
+    part: /^(?:beta message-threads\S*|body thread\S*)$/,
+    what: "no message threads: each request has the conversation in full",
+    because: "pi uses them at Anthropic's own address only",
+  },
+  {
     tools: ["qwen"],
     part: /^request POST \/v1\/(?:chat\/completions|responses)$/,
     what: "Chat Completions arrive as Responses in a group of the platform responses",

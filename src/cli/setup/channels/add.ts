@@ -28,7 +28,7 @@ import {
 import { describeCheck } from "../credential-check.ts";
 import { addVariables } from "../env-file.ts";
 import { askProvider, checkProvider, type Provider, referTo } from "../init/init.ts";
-import { listGroups, needsAddress, type Preset, PRESETS } from "../presets.ts";
+import { listGroups, LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface AddChannelFlags extends ConfigFlags {
   readonly name?: string;
@@ -195,7 +195,7 @@ function planEdits({ preset, baseUrl, credential }: Provider, group: string | un
     base_url: baseUrl,
     credential,
     ...(bearer === true && { headers: { authorization: `Bearer ${credential}` } }),
-    ...(local !== undefined && { free: "true" }),
+    ...(local !== undefined && { free: "true", timeouts: LOCAL_TIMEOUTS }),
   };
   const addition: Edit = { kind: "set", path: ["channels", channel], value: settings };
   if (group !== undefined)

@@ -2,7 +2,7 @@
 
 import { stringify } from "yaml";
 import type { ChannelPlatform } from "../../../config/schema.ts";
-import type { PresetGroup } from "../presets.ts";
+import { LOCAL_TIMEOUTS, type PresetGroup } from "../presets.ts";
 
 export interface Start {
   readonly channel: string;
@@ -68,7 +68,12 @@ function writeChannel({ channel, platform, baseUrl, credential, bearer, local }:
     `  base_url: ${quote(baseUrl)}`,
     `  credential: ${quote(credential)}`,
     ...(bearer === true ? [`  headers: { authorization: ${quote(`Bearer ${credential}`)} }`] : []),
-    ...(local === undefined ? [] : ["  free: true"]),
+    ...(local === undefined
+      ? []
+      : [
+          "  free: true",
+          `  timeouts: { first_byte: ${LOCAL_TIMEOUTS.first_byte}, idle: ${LOCAL_TIMEOUTS.idle} }`,
+        ]),
   ];
 }
 

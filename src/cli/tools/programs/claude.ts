@@ -7,7 +7,7 @@ import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
 import { addEntries, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
-import { chooseMainModel, chooseSmallModel } from "./model-choice.ts";
+import { mainModelOf, smallModelOf } from "./model-choice.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
@@ -101,8 +101,9 @@ const LEAST_COMPACTED = 100_000;
 
 /** Its requests for titles, summaries and subagents name models of Anthropic by themselves.
  *  https://code.claude.com/docs/en/llm-gateway, https://code.claude.com/docs/en/model-config */
-function nameForeignModels({ foreign, models, ownModel, limits }: Connection): Record<string, string> {
-  const [main, small] = [chooseMainModel(models, ownModel), chooseSmallModel(models)];
+function nameForeignModels(connection: Connection): Record<string, string> {
+  const { foreign, limits } = connection;
+  const [main, small] = [mainModelOf(connection), smallModelOf(connection)];
   if (foreign === undefined) return {};
   return {
     ...(main !== null && small !== null && listModelNames(main, small)),
@@ -145,6 +146,9 @@ function listWindow(
   };
 }
 
+/** Its variable for the small model in versions before 2. */
+const OLD_SMALL = "ANTHROPIC_SMALL_FAST_MODEL";
+
 export const claude: Tool = {
   name: "claude",
   title: "Claude Code",
@@ -153,7 +157,14 @@ export const claude: Tool = {
   misleading: MISLEADING.claude,
   overlay: () => overlay,
   hasStatusline: true,
-  ownModels: { pattern: /claude/i, shown: "claude-…", variable: "ANTHROPIC_MODEL", flags: ["--model"] },
+  ownModels: {
+    pattern: /claude/i,
+    shown: "claude-…",
+    variable: "ANTHROPIC_MODEL",
+    flags: ["--model"],
+    asked: { main: ["claude-sonnet-5-5", "claude-opus-5-5"], small: "claude-haiku-5-5" },
+  },
+  smallModels: /haiku/i,
   headers: () => ANTHROPIC_HEADERS,
   // A login in the environment is a login, too.
   login: {
@@ -183,9 +194,18 @@ export const claude: Tool = {
     "1h": { ENABLE_PROMPT_CACHING_1H: "1", FORCE_PROMPT_CACHING_5M: "" },
     "5m": { ENABLE_PROMPT_CACHING_1H: "", FORCE_PROMPT_CACHING_5M: "1" },
   },
-  equalise: ({ isDirect, hasTraces }, env) => {
+  equalise: ({ isDirect, hasTraces, smallModel = null, patienceMs }, env) => {
     const own = { ...env, ...readAllVariables(env) };
     const wanted = {
+      // It takes the main model behind a base URL, which costs many times as much.
+      ...(smallModel !== null &&
+        own[OLD_SMALL] === undefined && { ANTHROPIC_DEFAULT_HAIKU_MODEL: smallModel }),
+      // By itself it drops a request after five minutes without a byte, and asks again.
+      ...(patienceMs !== undefined && {
+        API_TIMEOUT_MS: String(patienceMs),
+        CLAUDE_STREAM_IDLE_TIMEOUT_MS: String(patienceMs),
+        API_FORCE_IDLE_TIMEOUT: "0",
+      }),
       // Up to 2.1.278 it sends all definitions of MCP tools behind a base URL, and searches them without one.
       ...(isDirect === true && { ENABLE_TOOL_SEARCH: "true" }),
       // Behind a base URL it names its own trace only if it is told to.

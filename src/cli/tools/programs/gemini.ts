@@ -96,6 +96,7 @@ export const gemini: Tool = {
     pattern: /gemini/i,
     shown: "gemini-…",
     variable: "GEMINI_MODEL",
+    asked: { main: ["gemini-3-pro-preview"], small: "gemini-3-flash-preview" },
     flags: ["--model", "-m"],
     isFixed: true,
   },

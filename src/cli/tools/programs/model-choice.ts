@@ -1,5 +1,7 @@
 // Which of a group's models a tool starts with, for tools that must name one. The user can choose another in the tool.
 
+import type { Connection } from "./tool.ts";
+
 interface Family {
   readonly names: RegExp;
   /** The best first. A name that matches none comes last. */
@@ -20,6 +22,23 @@ const SMALL = [/haiku/i, /-mini/i, /-nano/i, /-luna/i, /flash-lite/i, /flash/i];
 const UNFIT =
   /embed|image|tts|audio|realtime|moderation|whisper|dall-e|imagen|veo|sora|transcribe|search|aqa/i;
 
+type Choice = Pick<Connection, "models" | "ownModel" | "foreign">;
+
+/** What the user's settings name comes first, then what the config does. */
+export function mainModelOf({ models, ownModel = null, foreign }: Choice): string | null {
+  const isKept = ownModel !== null && models.includes(ownModel);
+  return isKept ? ownModel : (foreign?.main ?? chooseMainModel(models));
+}
+
+export function smallModelOf(choice: Choice): string | null {
+  return choice.foreign?.small ?? findSmallModel(choice.models) ?? mainModelOf(choice);
+}
+
+/** The first that can hold a conversation: in a list that is not a maker's own, its order says more than names. */
+export function findFirstModel(models: readonly string[]): string | null {
+  return models.find((model) => !UNFIT.test(model)) ?? models[0] ?? null;
+}
+
 /** The user's own choice if the gateway lists it, and otherwise the newest of the best family. Null when no model is
  *  known. */
 export function chooseMainModel(models: readonly string[], own: string | null = null): string | null {
@@ -36,6 +55,10 @@ export function chooseMainModel(models: readonly string[], own: string | null = 
 
 /** For titles and summaries. */
 export function chooseSmallModel(models: readonly string[]): string | null {
+  return findSmallModel(models) ?? chooseMainModel(models);
+}
+
+export function findSmallModel(models: readonly string[]): string | null {
   const fit = models.filter((model) => !UNFIT.test(model));
   for (const small of SMALL) {
     const [newest] = fit
@@ -43,7 +66,7 @@ export function chooseSmallModel(models: readonly string[]): string | null {
       .toSorted(compareIn({ names: small, kinds: [] }));
     if (newest !== undefined) return newest;
   }
-  return chooseMainModel(models);
+  return null;
 }
 
 function compareIn({ kinds, kindFirst }: Family): (a: string, b: string) => number {

@@ -83,6 +83,7 @@ function writeConfig(connection: Connection): string {
         options: {
           baseURL: `${rootOf(connection)}/${version}`,
           apiKey: connection.secret,
+          ...(connection.patienceMs !== undefined && { timeout: connection.patienceMs }),
           ...writeFields({ ...(connection.isDirect === true && BETAS[id]), ...own }),
         },
         models: Object.fromEntries(models.map((model) => [model, describeModel(model, connection)])),

@@ -63,12 +63,10 @@ export const pi: Tool = {
   }),
 };
 
-/** pi's own provider starts with the default that it has for it. */
+/** Since 1.0, pi takes no provider without a model. One of the user's comes later, and counts. */
 function nameModel(connection: Connection, own: string | null): string[] {
   const { ownModel = null, platform } = connection;
-  const models = listModelsOf(mainMakerOf(platform), connection);
-  const isKept = ownModel !== null && models.includes(ownModel);
-  const model = own === null ? chooseMainModel(models, ownModel) : isKept ? ownModel : null;
+  const model = chooseMainModel(listModelsOf(mainMakerOf(platform), connection), ownModel);
   return ["--provider", own ?? PROVIDER, ...(model === null ? [] : ["--model", model])];
 }
 

@@ -21,6 +21,9 @@ export interface ModelLimits {
 export interface Foreign {
   readonly hasEffort: boolean;
   readonly canSearch: boolean;
+  /** What the config says of the models that the tool asks for by itself; absent: nothing. */
+  readonly main?: string | null;
+  readonly small?: string | null;
 }
 
 export interface Connection {
@@ -44,10 +47,14 @@ export interface Connection {
   readonly searchRefusal?: string | null;
   /** The model that the user's own settings of the tool name; null: none. */
   readonly ownModel?: string | null;
+  /** The newest of the tool's models for small requests; null: none, or not to be named. */
+  readonly smallModel?: string | null;
   /** A channel of the group offers a WebSocket. */
   readonly websocket?: boolean;
   /** The lifetime of prompt caches that the tool should ask for; null: its own. */
   readonly cache?: CacheLifetime | null;
+  /** How long the gateway waits for the upstream; absent: the tool's own limits are right. */
+  readonly patienceMs?: number;
   /** Each request becomes a span of a trace. */
   readonly hasTraces?: boolean;
   /** The group's channel passes on the tool's own login: the secret goes beside it. */
@@ -95,6 +102,8 @@ export interface OwnModels {
   readonly shown: string;
   readonly variable: string | null;
   readonly flags: readonly string[];
+  /** Models that it asks for: for its work, and for titles and summaries. */
+  readonly asked: { readonly main: readonly string[]; readonly small: string };
   /** Nothing makes it ask for other models in the background. */
   readonly isFixed?: true;
 }
@@ -123,6 +132,8 @@ export interface Tool {
   readonly ignoresNoProxy?: true;
   /** Whether its settings must name the models. */
   readonly needsModels?: true;
+  /** The models for its small requests. Behind a base URL, it takes the main model for them unless its settings name one. */
+  readonly smallModels?: RegExp;
   /** The model that the user's own settings name; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
   /** How an argument names the model, for a tool whose settings overrule its variable. */

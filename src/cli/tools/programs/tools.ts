@@ -6,7 +6,7 @@ import { cline } from "./cline.ts";
 import { continueCli } from "./continue.ts";
 import { copilot } from "./copilot.ts";
 import { gemini } from "./gemini.ts";
-import { chooseMainModel } from "./model-choice.ts";
+import { mainModelOf } from "./model-choice.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
@@ -43,7 +43,13 @@ const codex: Tool = {
   needsResponses: true,
   login: { misleading: MISLEADING.codex },
   // Not the open models of the same name.
-  ownModels: { pattern: /gpt(?!-oss)|codex/i, shown: "gpt-…", variable: null, flags: ["--model", "-m"] },
+  ownModels: {
+    pattern: /gpt(?!-oss)|codex/i,
+    shown: "gpt-…",
+    variable: null,
+    flags: ["--model", "-m"],
+    asked: { main: ["gpt-5.5", "gpt-5.5-codex"], small: "gpt-5.5" },
+  },
   windowAdvice: "# -c model_context_window=N",
   // Codex ignores OPENAI_BASE_URL. A custom provider needs no login. Values that are not TOML
   // count as plain text, so nothing here needs quotes, which shells handle differently.
@@ -68,6 +74,9 @@ const codex: Tool = {
       ...(connection.usesLogin === true
         ? ["model_providers.gateway.requires_openai_auth=true"]
         : [`model_providers.gateway.env_key=${CODEX_KEY}`]),
+      ...(connection.patienceMs === undefined
+        ? []
+        : [`model_providers.gateway.stream_idle_timeout_ms=${connection.patienceMs}`]),
       ...listCodexFields(connection).map(
         ({ header, variable }) => `model_providers.gateway.env_http_headers.${header}=${variable}`,
       ),
@@ -83,8 +92,9 @@ const codex: Tool = {
 };
 
 /** It knows neither the window of such a model, nor that it has no tools of OpenAI's. */
-function nameForeignModel({ foreign, models, limits }: Connection): string[] {
-  const model = chooseMainModel(models);
+function nameForeignModel(connection: Connection): string[] {
+  const { foreign, limits } = connection;
+  const model = mainModelOf(connection);
   if (foreign === undefined || model === null) return [];
   const context = limits?.get(model)?.context ?? null;
   return [

@@ -1,0 +1,202 @@
+// The models and the time limits that `gateway run` gives a tool, with stand-ins that say what they were given.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { type ChildGateway, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
+import { startVendor, type Vendor } from "../../harness/upstreams/vendor.ts";
+import { run } from "../driving.ts";
+
+const MAIN = { TERM: "dumb" };
+
+function write(folder: TempFolder, name: string, text: string): void {
+  mkdirSync(dirname(folder.join(name)), { recursive: true });
+  writeFileSync(folder.join(name), text);
+}
+
+/** `gateway run TOOL WORDS`, with a script in place of the tool, in a home of its own. */
+async function start(
+  gateway: ChildGateway,
+  words: readonly [flags: readonly string[], tool: string, ...args: string[]],
+  script: string,
+  more: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly home?: Readonly<Record<string, string>>;
+  } = {},
+) {
+  using folder = makeTempFolder();
+  const [flags, tool, ...args] = words;
+  write(folder, `bin/${tool}`, `#!/bin/sh\n${script}\n`);
+  chmodSync(folder.join("bin", tool), 0o755);
+  for (const [name, text] of Object.entries(more.home ?? {})) write(folder, name, text);
+  const env = {
+    ...MAIN,
+    HOME: folder.path,
+    PATH: `${folder.join("bin")}:${process.env["PATH"]}`,
+    ...more.env,
+  };
+  const around = { folder: folder.path, env: { ...env, XDG_RUNTIME_DIR: gateway.folder.path } };
+  const known = ["--config", gateway.configPath, "--yes"];
+  return await run(around, "run", ...known, ...flags, tool, ...args);
+}
+
+const show = (...names: string[]): string => `echo "${names.map((name) => `$${name}`).join("|")}"`;
+const LIMITS = ["API_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT"];
+
+describe("at the vendor's own address", () => {
+  let folder: TempFolder;
+  let vendor: Vendor;
+  let gateway: ChildGateway;
+
+  beforeAll(async () => {
+    folder = makeTempFolder();
+    vendor = startVendor(folder.join("vendor.pem"));
+    const at = { platform: "messages", base_url: "https://api.anthropic.com" };
+    const channel = {
+      ...at,
+      credential: "sk-ant-invented",
+      proxy: vendor.url,
+      ca: folder.join("vendor.pem"),
+    };
+    const config = {
+      channels: {
+        main: channel,
+        large: { ...channel, models: ["claude-opus-*"] },
+        login: { ...at, credential: "client" },
+      },
+      groups: {
+        claude: { platform: "messages", channels: ["main"] },
+        large: { platform: "messages", channels: ["large"] },
+        plan: { platform: "messages", channels: ["login"] },
+      },
+      keys: ["claude", "large", "plan"].map((name) => ({ name, group: name, secret: `sk-test-${name}` })),
+    };
+    const home = makeTempFolder();
+    gateway = await startGateway({ config, folder: home, env: { XDG_RUNTIME_DIR: home.path } });
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    gateway.folder.remove();
+    vendor.stop();
+    folder.remove();
+  });
+
+  test("pi gets its provider together with a model that the gateway lists", async () => {
+    const { stdout, status } = await start(gateway, [["--key", "claude"], "pi", "-p", "hi"], 'echo "$@"');
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/ --provider anthropic --model claude-\S+ -p hi\n$/);
+  });
+
+  const small = show("ANTHROPIC_DEFAULT_HAIKU_MODEL");
+  const claude = ["--key", "claude"] as const;
+
+  test("Claude Code gets the newest listed Haiku for its small requests, and keeps its own time limits", async () => {
+    const { stdout } = await start(
+      gateway,
+      [claude, "claude"],
+      show("ANTHROPIC_DEFAULT_HAIKU_MODEL", ...LIMITS),
+    );
+    expect(stdout).toMatch(/^claude-haiku-[\d-]+\|\|\|\n$/);
+  });
+
+  test("Claude Code with the login of a plan gets the newest Haiku of the price book", async () => {
+    const { stdout } = await start(gateway, [["--key", "plan"], "claude"], small);
+    expect(stdout).toMatch(/^claude-haiku-[\d-]+\n$/);
+  });
+
+  test("Claude Code gets no small model if the group has no Haiku", async () => {
+    expect((await start(gateway, [["--key", "large"], "claude"], small)).stdout).toBe("\n");
+  });
+
+  test("the user's own variable for Claude Code's small model stays", async () => {
+    const env = { ANTHROPIC_DEFAULT_HAIKU_MODEL: "mine" };
+    expect((await start(gateway, [claude, "claude"], small, { env })).stdout).toBe("mine\n");
+    const old = { ANTHROPIC_SMALL_FAST_MODEL: "mine" };
+    expect((await start(gateway, [claude, "claude"], small, { env: old })).stdout).toBe("\n");
+    const home = { ".claude/settings.json": JSON.stringify({ env }) };
+    expect((await start(gateway, [claude, "claude"], small, { home })).stdout).toBe("\n");
+  });
+});
+
+/** A server on this machine: it lists these models in this order. */
+function startServer(models: readonly string[]) {
+  const list = { object: "list", data: models.map((id) => ({ id, object: "model" })) };
+  return Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json(list) });
+}
+
+describe("in a group that converts", () => {
+  const models = ["devstral:24b", "qwen3-coder:30b", "gpt-oss:20b"];
+  let server: ReturnType<typeof startServer>;
+  let gateway: ChildGateway;
+
+  beforeAll(async () => {
+    server = startServer(models);
+    const slow = { first_byte: "20m", idle: "25m" };
+    const channel = {
+      platform: "chat",
+      base_url: `http://127.0.0.1:${server.port}/v1`,
+      credential: "x",
+      free: true,
+      timeouts: slow,
+    };
+    const aliases = { "claude-haiku-*": "gpt-oss:20b", "claude-*": "qwen3-coder:30b" };
+    const group = { platform: "messages", channels: ["plain"], convert: true };
+    const config = {
+      channels: { plain: channel, named: { ...channel, aliases } },
+      groups: {
+        first: group,
+        alias: { ...group, channels: ["named"] },
+        default: { ...group, default_model: "gpt-oss:20b" },
+        both: { ...group, channels: ["named"], default_model: "devstral:24b" },
+        codex: { ...group, platform: "responses" },
+      },
+      keys: ["first", "alias", "default", "both", "codex"].map((name) => ({
+        name,
+        group: name,
+        secret: `sk-test-${name}`,
+      })),
+    };
+    const home = makeTempFolder();
+    gateway = await startGateway({ config, folder: home, env: { XDG_RUNTIME_DIR: home.path } });
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    gateway.folder.remove();
+    await server.stop(true);
+  });
+
+  test.each([
+    ["first", "devstral:24b", "devstral:24b"],
+    ["alias", "qwen3-coder:30b", "gpt-oss:20b"],
+    ["default", "gpt-oss:20b", "gpt-oss:20b"],
+    ["both", "qwen3-coder:30b", "gpt-oss:20b"],
+  ])("Claude Code with the key %s runs on %s, and its small requests on %s", async (key, main, small) => {
+    const names = show("ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL");
+    const { stdout, stderr } = await start(gateway, [["--key", key], "claude"], names);
+    expect(stdout).toBe(`${main}|${small}\n`);
+    expect(stderr).toContain(`Claude Code runs on ${main},`);
+  });
+
+  test.each([
+    ["an argument", ["--model", "gpt-oss:20b"], {}],
+    ["an argument with =", ["--model=gpt-oss:20b"], {}],
+    ["a variable", [], { ANTHROPIC_MODEL: "gpt-oss:20b" }],
+  ])("the line before the tool starts names the model that %s names", async (_, args, env) => {
+    const { stderr } = await start(gateway, [["--key", "first"], "claude", ...args], "true", { env });
+    expect(stderr).toContain("Claude Code runs on gpt-oss:20b,");
+  });
+
+  test("Claude Code, Codex and opencode wait a minute longer than the gateway does", async () => {
+    const claude = await start(gateway, [["--key", "first"], "claude"], show(...LIMITS));
+    expect(claude.stdout).toBe("1560000|1560000|0\n");
+    const codex = await start(gateway, [["--key", "codex"], "codex"], 'echo "$@"');
+    expect(codex.stdout).toContain("-c model_providers.gateway.stream_idle_timeout_ms=1560000 ");
+    const opencode = await start(gateway, [["--key", "first"], "opencode"], show("OPENCODE_CONFIG_CONTENT"));
+    expect(opencode.stdout).toContain('"timeout":1560000');
+    const own = await start(gateway, [["--key", "first"], "claude"], show(...LIMITS), {
+      env: { API_TIMEOUT_MS: "5" },
+    });
+    expect(own.stdout).toBe("5|1560000|0\n");
+  });
+});
