@@ -84,24 +84,32 @@ export async function connect(
   const address = flags.url === undefined ? await findOrStart(loaded, onAbsent) : null;
   const base = readUrl(flags.url) ?? formatBaseUrl(address ?? catalog.listen);
   const key = await chooseKey(tool, given, { catalog, path, now: new Date(), owns, agree: metered.after });
-  const { usesLogin, platform } = key.group;
   await metered.after(key.group);
-  const { relayPrefix } = catalog;
-  const target = { base, relayPrefix, platform, secret: key.secret, label: ascii, usesLogin };
-  const upstream = describeUpstream(key, catalog, flags);
-  const isAsked =
-    tool.needsModels === true ||
-    (tool.smallModels !== undefined && upstream.isDirect && flags.transparent !== true);
-  const listed = isAsked || key.group.convert ? await fetchModels(target) : null;
-  const models = describeModels(tool, key.group, listed, path);
-  const connection = {
-    ...target,
-    ...models,
-    ...upstream,
-    ...(upstream.isDirect && { smallModel: findNewestSmall(tool, key.group, models.models, path) }),
-    ...findOwnModel(tool),
+  const target = {
+    base,
+    relayPrefix: catalog.relayPrefix,
+    platform: key.group.platform,
+    secret: key.secret,
+    label: ascii,
+    usesLogin: key.group.usesLogin,
+    ...describeUpstream(key, catalog, flags),
   };
+  const connection = { ...target, ...(await describeKnownModels(tool, key.group, target, { flags, path })) };
   return { tool, connection, key, loaded };
+}
+
+async function describeKnownModels(
+  tool: Tool,
+  group: Group,
+  target: Omit<Connection, "models">,
+  { flags: { transparent }, path }: { readonly flags: ToolFlags; readonly path: string },
+) {
+  const { isDirect = false } = target;
+  const isSmallNamed = tool.smallModels !== undefined && isDirect && transparent !== true;
+  const isAsked = tool.needsModels === true || isSmallNamed || group.convert;
+  const models = describeModels(tool, group, isAsked ? await fetchModels(target) : null, path);
+  const smallModel = isDirect ? findNewestSmall(tool, group, models.models, path) : null;
+  return { ...models, ...findOwnModel(tool), smallModel };
 }
 
 function requireCacheSetting({ title, cacheVariables }: Tool, { cache }: ToolFlags): void {
