@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
 /** What starts processes or a browser, or measures. */
-const SLOW = ["test/{cli,e2e,repository,simulate,web}/**", "test/**/{many-writers,file-lock}.test.ts"];
+const SLOW = ["test/{cli,e2e,promises,repository,simulate,web}/**", "test/**/{many-writers,file-lock}.test.ts"];
 
 const BUILD = join(import.meta.dir, "build.ts");
 

@@ -1,0 +1,451 @@
+// Endpoints, keys, headers and model names.
+
+import { describe, expect, test } from "bun:test";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { ask, type Dialect } from "./answers.ts";
+import { rawRequest } from "../harness/raw.ts";
+import type { Fields } from "./upstream.ts";
+import { notBuilt } from "./promise.ts";
+import { bearer, keyFields, useWorld } from "./world.ts";
+
+const world = useWorld({ config: { vendor: "acme" } });
+const messages = world.group("messages");
+const responses = world.group("responses", { platform: "responses" });
+const content = world.group("content", { platform: "content" });
+const relay = world.group("relay", { platform: "relay" });
+const groups = { messages, responses, content, relay };
+const files = world.group("files", { group: { other_paths: ["/v1/files"] } });
+const limited = world.group("limited", {
+  group: { other_paths: ["/v1/files"] },
+  key: { limits: { usd_per_day: 5 } },
+});
+const only = world.group("only", {
+  channels: { main: { models: ["test-*"] } },
+  group: { other_paths: ["/v1/files"] },
+});
+const named = world.group("named", {
+  channels: {
+    first: { models: ["test-model", "claude-*"], aliases: { fast: "test-model" } },
+    second: { models: ["other-model"], priority: 2 },
+  },
+});
+const listed = world.group("listed", { channels: { first: {}, second: { priority: 2 } } });
+const apart = world.group("apart", { channels: { first: {}, second: { priority: 2 } } });
+const aliases = world.group("aliases", {
+  channels: {
+    main: {
+      aliases: {
+        "big-*": "other-model",
+        "big-one-*": "test-model",
+        "big-one": "exact-model",
+        plain: "test-model",
+      },
+    },
+  },
+});
+const fallback = world.group("fallback", {
+  channels: { main: { models: ["test-model"], aliases: { fast: "test-model" } } },
+  group: { default_model: "test-model" },
+});
+const all = world.group("all", { key: { metrics: "all" } });
+const plain = world.group("plain");
+
+const POST = { a: 1 };
+const CONTENT = { contents: [] };
+
+/** A method, a path, the platform whose key it needs, and a body. */
+const ENDPOINTS: readonly (readonly [string, string, keyof typeof groups, object?])[] = [
+  ["POST", "/v1/messages", "messages", ask("messages").body],
+  ["POST", "/v1/messages/count_tokens", "messages", ask("messages").body],
+  ["GET", "/v1/models", "messages"],
+  ["GET", "/v1/models/test-model", "messages"],
+  ["POST", "/v1/responses", "responses", ask("responses").body],
+  ["POST", "/v1/responses/compact", "responses", ask("responses").body],
+  ["POST", "/v1/responses/input_tokens", "responses", ask("responses").body],
+  ["GET", "/v1/responses/resp_1", "responses"],
+  ["DELETE", "/v1/responses/resp_1", "responses"],
+  ["GET", "/v1/responses/resp_1/input_items", "responses"],
+  ["POST", "/v1/responses/resp_1/cancel", "responses", {}],
+  ["POST", "/v1/chat/completions", "responses", ask("chat").body],
+  ["POST", "/v1/embeddings", "responses", { model: "test-model", input: "Hello" }],
+  ["GET", "/v1/models", "responses"],
+  ["GET", "/v1/models/test-model", "responses"],
+  ["POST", "/v1beta/models/test-model:streamGenerateContent", "content", CONTENT],
+  ["POST", "/v1beta/models/test-model:generateContent", "content", CONTENT],
+  ["POST", "/v1beta/models/test-model:countTokens", "content", CONTENT],
+  ["POST", "/v1beta/models/test-model:embedContent", "content", { content: { parts: [] } }],
+  ["POST", "/v1beta/models/test-model:batchEmbedContents", "content", { requests: [] }],
+  ["GET", "/v1beta/models", "content"],
+  ["GET", "/v1beta/models/test-model", "content"],
+  ["POST", "/v1/models/test-model:generateContent", "content", CONTENT],
+  ["GET", "/relay/models", "relay"],
+  ["GET", "/relay/v1/models", "relay"],
+  ["GET", "/relay/v1beta/models", "relay"],
+  ["POST", "/relay/v1/messages", "relay", ask("messages").body],
+  ["POST", "/relay/v1/messages/count_tokens", "relay", ask("messages").body],
+  ["POST", "/relay/v1beta/models/test-model:generateContent", "relay", CONTENT],
+  ["POST", "/relay/v1/models/test-model:generateContent", "relay", CONTENT],
+];
+
+test("P1: the interface's seven endpoints take keys of their platform and refuse those of the others", async () => {
+  const interfaces: readonly (readonly [string, readonly string[], object?])[] = [
+    ["/v1/messages", ["messages"], ask("messages").body],
+    ["/v1/responses", ["responses"], ask("responses").body],
+    ["/v1/chat/completions", ["responses"], ask("chat").body],
+    ["/v1beta/models/test-model:streamGenerateContent?alt=sse", ["content"], ask("content").body],
+    ["/v1/models", ["messages", "responses", "content"]],
+    ["/v1beta/models", ["content"]],
+    ["/relay/models", ["relay"]],
+  ];
+  for (const [target, platforms, body] of interfaces) {
+    for (const [platform, { key }] of Object.entries(groups)) {
+      const fields = target.includes("v1beta") ? { "x-acme-api-key": key } : bearer(key);
+      const answer = await world.request(target, fields, body);
+      expect([target, platform, answer.status]).toEqual([
+        target,
+        platform,
+        platforms.includes(platform) ? 200 : 403,
+      ]);
+    }
+  }
+});
+
+describe("P60: the table's endpoints are served", () => {
+  test.each(ENDPOINTS.map((row) => [...row, undefined] as const))(
+    "%s %s with a key of %s",
+    async (...row) => {
+      const [method, path, platform, body] = row;
+      const fields = { "x-gateway-key": groups[platform].key };
+      const answer = await world.request(path, fields, body, method);
+      expect(answer.text).not.toContain('"error"');
+      expect(answer.status).toBe(200);
+    },
+  );
+
+  test.each(["/", "/relay/", "/api/hello", "/relay/api/hello", "/healthz"])(
+    "the gateway's own %s needs no key",
+    async (path) => {
+      expect((await world.request(path)).status).toBe(200);
+    },
+  );
+
+  test.each(["/v1/alpha/search", "/v1/images/generations", "/v1/images/edits"])(
+    "%s gets 404 where a channel is not at OpenAI's own address",
+    async (path) => {
+      expect((await world.request(path, bearer(responses.key), { model: "test-model" })).status).toBe(404);
+    },
+  );
+});
+
+test("P61: another path gets 404, and a listed path with another method 405 with Allow", async () => {
+  const strange = await world.request("/v1/strange", bearer(messages.key), POST);
+  expect(strange.status).toBe(404);
+  const put = await world.request("/v1/messages", bearer(messages.key), POST, "PUT");
+  expect([put.status, put.field("allow")]).toEqual([405, "POST"]);
+  expect(messages.channel().seen.filter(({ path }) => path.includes("strange"))).toEqual([]);
+});
+
+test("P63: other_paths forwards GET and POST below a path with the channel's credential", async () => {
+  const get = await world.request("/v1/files/abc?limit=2", keyFields("messages", files.key));
+  const post = await world.request("/v1/files", keyFields("messages", files.key), { purpose: "test" });
+  const beyond = await world.request("/v1/filesystem", keyFields("messages", files.key));
+  expect([get.status, post.status, beyond.status]).toEqual([200, 200, 404]);
+  const seen = files.channel().seen.slice(-2);
+  expect(seen.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "GET /v1/files/abc?limit=2",
+    "POST /v1/files",
+  ]);
+  expect(seen[1]!.text).toBe('{"purpose":"test"}');
+  for (const each of seen) expect(each.field("x-api-key")).toBe(files.credentialOf());
+});
+
+test.each([limited, only])(
+  "P64: other_paths gets 403 where a limit in USD or models apply: $name",
+  async (group) => {
+    const answer = await world.request("/v1/files", keyFields("messages", group.key));
+    expect(answer.status).toBe(403);
+    expect(group.channel().seen).toEqual([]);
+  },
+);
+
+/** The endpoint, its platform, and the headers from which it reads a key. */
+const KEY_HEADERS: readonly (readonly [Dialect, keyof typeof groups, (key: string) => readonly Fields[]])[] =
+  [
+    ["messages", "messages", (key) => [{ "x-api-key": key }, bearer(key)]],
+    ["responses", "responses", (key) => [bearer(key)]],
+    ["chat", "responses", (key) => [bearer(key)]],
+    ["content", "content", (key) => [{ "x-acme-api-key": key }, bearer(key)]],
+  ];
+
+test.each(KEY_HEADERS)(
+  "P65: %s endpoints read the key from the interface's headers",
+  async (dialect, of, headers) => {
+    const { target, body } = ask(dialect);
+    const strange = await world.request(target, { "x-strange-key": groups[of].key }, body);
+    expect(strange.status).toBe(401);
+    for (const fields of headers(groups[of].key))
+      expect((await world.request(target, fields, body)).status).toBe(200);
+  },
+);
+
+test("P66: GET /v1/models accepts two more key headers, and content paths accept ?key=", async () => {
+  for (const name of ["x-api-key", "x-acme-api-key"])
+    expect((await world.request("/v1/models", { [name]: messages.key })).status).toBe(200);
+  expect((await world.request(`/v1beta/models?key=${content.key}`)).status).toBe(200);
+  expect((await world.request(`/v1/messages?key=${messages.key}`, {}, ask("messages").body)).status).toBe(
+    401,
+  );
+});
+
+test("P67: relay paths accept the key headers of messages and content", async () => {
+  const headers: readonly Fields[] = [
+    { "x-api-key": relay.key },
+    { "x-acme-api-key": relay.key },
+    bearer(relay.key),
+  ];
+  for (const fields of headers) {
+    const generate = "/relay/v1beta/models/test-model:generateContent";
+    const { body } = ask("content");
+    if (!("x-acme-api-key" in fields))
+      expect((await world.request("/relay/v1/messages", fields, ask("messages").body)).status).toBe(200);
+    if (!("x-api-key" in fields)) expect((await world.request(generate, fields, body)).status).toBe(200);
+  }
+});
+
+test("P68: x-gateway-key is accepted everywhere and is the only key that counts", async () => {
+  for (const [method, path, platform, body] of ENDPOINTS.slice(0, 4)) {
+    const both = { "x-gateway-key": groups[platform].key, "x-api-key": "sk-unknown" };
+    expect((await world.request(path, both, body, method)).status).toBe(200);
+  }
+  const wrong = { "x-gateway-key": "sk-unknown", ...keyFields("messages", messages.key) };
+  expect((await world.request("/v1/messages", wrong, ask("messages").body)).status).toBe(401);
+});
+
+test("P69: the first header with a known key counts, Authorization first", async () => {
+  const { target, body } = ask("messages");
+  const unknownFirst = { ...bearer("sk-unknown-0123456789"), "x-api-key": messages.key };
+  expect((await world.request(target, unknownFirst, body)).status).toBe(200);
+  const both = await world.request(target, { "x-api-key": plain.key, ...bearer(messages.key) }, body);
+  expect((await world.line(both))["key"]).toBe("messages");
+});
+
+const ODD_BODY = `{ "messages" : [{"role":"user","content":"Gr\\u00fc\u00dfe \u{1F44B}"}],\n\t"model":"test-model","x":1.0e2,"max_tokens":5 }`;
+
+test("P70: a request body goes upstream byte for byte", async () => {
+  await world.request("/v1/messages", keyFields("messages", plain.key), ODD_BODY);
+  expect(plain.channel().seen.at(-1)!.text).toBe(ODD_BODY);
+  const aliased = ODD_BODY.replace("test-model", "fast");
+  await world.request("/v1/messages", keyFields("messages", named.key), aliased);
+  expect(named.channel("first").seen.at(-1)!.text).toBe(ODD_BODY);
+});
+
+test.each([
+  ["gzip", gzipSync(ODD_BODY)],
+  ["zstd", zstdCompressSync(ODD_BODY)],
+])("P71: an unchanged body with the encoding %s goes upstream as it arrived", async (encoding, bytes) => {
+  const fields = { ...keyFields("messages", plain.key), "content-encoding": encoding };
+  const answer = await world.request("/v1/messages", fields, new Uint8Array(bytes));
+  expect(answer.status).toBe(200);
+  const seen = plain.channel().seen.at(-1)!;
+  expect(seen.field("content-encoding")).toBe(encoding);
+  expect(seen.bytes.equals(bytes)).toBe(true);
+});
+
+const FORWARDED: Fields = {
+  "anthropic-version": "2023-06-01",
+  "anthropic-beta": "a-2026,b-2026",
+  "user-agent": "tool/1.0",
+  "x-unknown-of-tomorrow": "value; with=signs",
+  accept: "application/json",
+};
+const KEPT_BACK: Fields = {
+  connection: "keep-alive, x-hop",
+  "x-hop": "1",
+  te: "trailers",
+  "proxy-authorization": "Basic abc",
+  "openai-organization": "org_client",
+  "openai-project": "proj_client",
+  "chatgpt-account-id": "account_client",
+  origin: "http://127.0.0.1",
+  referer: "http://127.0.0.1/x",
+  cookie: "a=b",
+  "sec-fetch-mode": "cors",
+  "x-gateway-label": "label",
+  "x-gateway-session": "session",
+};
+
+test("P72: every request header goes upstream except for the listed ones", async () => {
+  const fields = { ...keyFields("messages", plain.key), ...FORWARDED, ...KEPT_BACK };
+  expect((await world.request("/v1/messages", fields, ask("messages").body)).status).toBe(200);
+  const seen = plain.channel().seen.at(-1)!;
+  for (const [name, value] of Object.entries(FORWARDED))
+    expect([name, seen.field(name)]).toEqual([name, value]);
+  for (const [name, value] of Object.entries(KEPT_BACK).slice(1))
+    expect([name, seen.field(name)]).not.toEqual([name, value]);
+  expect(seen.field("x-api-key")).toBe(plain.credentialOf());
+});
+
+test("P73: the upstream's status and every byte of its body come back", async () => {
+  const odd = `{"id":"msg_1",  "type":"message","role":"assistant","model":"test-model","content":[{"type":"text","text":"\\u0041 é"}],"usage":{"input_tokens":1,"output_tokens":1},"stop_reason":"end_turn"}\n\n`;
+  plain.channel().next({ status: 203, body: odd }, { status: 422, body: `{ "error": {"message":"odd"} }` });
+  const good = await plain.ask("messages");
+  expect([good.status, good.text]).toEqual([203, odd]);
+  const bad = await plain.ask("messages");
+  expect([bad.status, bad.text]).toEqual([422, `{ "error": {"message":"odd"} }`]);
+  const pieces = [
+    ": sign of life\n\n",
+    'event: message_start\ndata: {"type":"message_start","message":{"model":"test-model","usage":{"input_tokens":1,"output_tokens":1}}}\r\n\r\n',
+    'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+  ];
+  plain.channel().next({ pieces });
+  expect((await plain.ask("messages", { stream: true })).text).toBe(pieces.join(""));
+});
+
+test("P74: the upstream's headers come back except for the listed ones", async () => {
+  const kept = {
+    "anthropic-ratelimit-requests-remaining": "99",
+    "x-of-tomorrow": "value",
+    "request-id": "req_up",
+  };
+  const dropped = {
+    "set-cookie": "a=b",
+    "alt-svc": 'h3=":443"',
+    "strict-transport-security": "max-age=1",
+    "anthropic-organization-id": "org_upstream",
+    "openai-organization": "org_upstream",
+    "access-control-allow-origin": "*",
+    "x-echo": `token ${plain.credentialOf()}`,
+  };
+  plain.channel().next({ fields: { ...kept, ...dropped } });
+  const answer = await plain.ask("messages");
+  for (const [name, value] of Object.entries(kept)) expect([name, answer.field(name)]).toEqual([name, value]);
+  for (const [name, value] of Object.entries(dropped))
+    expect([name, answer.field(name)]).not.toEqual([name, value]);
+  expect(answer.bytes.toString()).not.toContain(plain.credentialOf());
+});
+
+test("P75: every response has x-request-id, the id of its ledger line", async () => {
+  const answers = [
+    await plain.ask("messages"),
+    await plain.ask("messages", { stream: true }),
+    await world.request("/v1/messages", {}, POST),
+    await world.request("/v1/strange"),
+    await world.request("/healthz"),
+    await world.request("/metrics"),
+  ];
+  const ids = answers.map((answer) => answer.field("x-request-id") ?? "");
+  for (const id of ids) expect(id).toMatch(/^req_\w+$/);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect((await world.line(answers[0]!))["id"]).toBe(ids[0]);
+});
+
+notBuilt(
+  "P76: a messages client gets request-id, the upstream's or the gateway's",
+  "an answer that passes has the upstream's or none",
+  async () => {
+    plain.channel().next({ fields: { "request-id": "req_of_upstream" } }, {});
+    expect((await plain.ask("messages")).field("request-id")).toBe("req_of_upstream");
+    const without = await plain.ask("messages");
+    expect(without.field("request-id")).toBe(without.field("x-request-id"));
+  },
+);
+
+const idsOf = (text: string): string[] => JSON.parse(text).data.map(({ id }: { id: string }) => id);
+
+test("P77: a list has the channels' models, filtered, with aliases, without duplicates, in the dialect's shape", async () => {
+  const list = await world.request("/v1/models", bearer(named.key));
+  expect(idsOf(list.text).toSorted()).toEqual(["fast", "other-model", "test-model"]);
+  const google = await world.request("/v1beta/models", { "x-acme-api-key": content.key });
+  const names = JSON.parse(google.text).models.map(({ name }: { name: string }) => name);
+  expect(names.toSorted()).toEqual(["models/other-model", "models/test-model"]);
+  const two = await world.request("/v1/models", bearer(listed.key));
+  expect(idsOf(two.text)).toHaveLength(2);
+});
+
+test("P78: a listed model goes to a channel that lists it", async () => {
+  apart.channel("first").models = ["test-model"];
+  apart.channel("second").models = ["second-model"];
+  await world.request("/v1/models", bearer(apart.key));
+  await apart.ask("messages", { model: "test-model" });
+  await apart.ask("messages", { model: "second-model" });
+  expect(apart.channel("first").seen.map(({ text }) => JSON.parse(text).model)).not.toContain("second-model");
+  expect(apart.channel("second").seen.map(({ text }) => JSON.parse(text).model)).toEqual(["second-model"]);
+});
+
+test("P79: a channel with models gets no request for another model", async () => {
+  const other = await named.ask("messages", { model: "other-model" });
+  const strange = await named.ask("messages", { model: "strange-model" });
+  expect([other.status, strange.status]).toEqual([200, 404]);
+  const seen = named.channel("first").seen.map(({ text }) => JSON.parse(text).model);
+  expect(seen.filter((model) => model !== "test-model")).toEqual([]);
+});
+
+test.each([
+  ["big-one", "exact-model"],
+  ["big-one-two", "test-model"],
+  ["big-two", "other-model"],
+  ["plain", "test-model"],
+])("P80: the alias that fits best replaces the model: %s becomes %s", async (model, upstreams) => {
+  expect((await aliases.ask("messages", { model })).status).toBe(200);
+  expect(JSON.parse(aliases.channel().seen.at(-1)!.text).model).toBe(upstreams);
+});
+
+test("P81: default_model replaces a model that nothing names, and no other", async () => {
+  for (const model of ["strange-model", "test-model", "fast"]) await fallback.ask("messages", { model });
+  const seen = fallback.channel().seen.map(({ text }) => JSON.parse(text).model);
+  expect(seen).toEqual(["test-model", "test-model", "test-model"]);
+});
+
+test("P82: x-gateway-adjusted names a model that default_model or an alias with * put in", async () => {
+  const adjusted = async (group: typeof plain, model: string) =>
+    (await group.ask("messages", { model })).field("x-gateway-adjusted");
+  expect(await adjusted(fallback, "strange-model")).toBe("model=test-model");
+  expect(await adjusted(aliases, "big-two")).toBe("model=other-model");
+  expect(await adjusted(aliases, "plain")).toBeUndefined();
+  expect(await adjusted(fallback, "test-model")).toBeUndefined();
+});
+
+test("P83: /metrics shows a key its own series, all to metrics: all, and sums without names and amounts to nobody", async () => {
+  await world.line(await plain.ask("messages"));
+  await world.line(await all.ask("messages"));
+  const own = (await world.request("/metrics", bearer(plain.key))).text;
+  expect(own).toContain('key="plain"');
+  expect(own).not.toContain('key="all"');
+  expect(own).toContain("usd");
+  const every = (await world.request("/metrics", bearer(all.key))).text;
+  expect(every).toContain('key="plain"');
+  expect(every).toContain('key="all"');
+  const nobody = (await world.request("/metrics")).text;
+  expect(nobody).toContain("gateway_");
+  expect(nobody).not.toContain("key=");
+  expect(nobody).not.toContain("usd");
+});
+
+test("P84: x-gateway-label, -session and -tool of a request become its line's client", async () => {
+  const fields = {
+    "x-gateway-label": "my project",
+    "x-gateway-session": "run-1",
+    "x-gateway-tool": "script",
+  };
+  const line = await world.line(await plain.ask("messages", {}, fields));
+  expect(line["client"]).toMatchObject({ label: "my project", session: "run-1", tool: "script" });
+  const own = {
+    ...fields,
+    "x-claude-code-session-id": "own-session",
+    "user-agent": "claude-cli/2.1.0 (external, cli)",
+  };
+  const named = await world.line(await plain.ask("messages", {}, own));
+  expect(named["client"]).toMatchObject({ label: "my project", session: "own-session", tool: "claude-code" });
+});
+
+notBuilt(
+  "P62: a path is compared and forwarded in its normal form",
+  "a path with dots gets 404",
+  async () => {
+    const fields = keyFields("messages", files.key);
+    const answer = await rawRequest(world.port, { target: "/v1/x/../files/./a%2Db", fields });
+    expect([answer.status, files.channel().seen.at(-1)!.path]).toEqual([200, "/v1/files/a-b"]);
+    const out = await rawRequest(world.port, { target: "/v1/files/../strange", fields });
+    expect(out.status).toBe(404);
+  },
+);

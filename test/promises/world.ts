@@ -1,0 +1,422 @@
+// A world for the tests of promises: the executable in a folder of its own, its upstream, clients and commands. Nothing here
+// knows the source: what a test sees is what users see. One gateway serves the tests of a file; each test has a group, a key
+// and channels of its own in it, so that no test feels another.
+
+import { afterAll, beforeAll, expect } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MACHINE, PROGRAM } from "../harness/program.ts";
+import { type Exchanged, openRaw, type RawConnection, rawRequest, writeRequest } from "../harness/raw.ts";
+import { ask, type Dialect, PRICES } from "./answers.ts";
+import { type Channel, type Fields, startUpstream, type Upstream } from "./upstream.ts";
+
+export type Section = Record<string, unknown>;
+export type Line = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- lines are JSON of any shape
+export type Platform = "messages" | "responses" | "content" | "relay";
+
+interface GroupOptions {
+  readonly platform?: Platform;
+  /** Settings by the channel's name. Without it: one channel, `main`. */
+  readonly channels?: Readonly<Record<string, Section>>;
+  /** Settings of the group. */
+  readonly group?: Section;
+  /** Settings of its key, and those of further keys by name. */
+  readonly key?: Section;
+  readonly keys?: Readonly<Record<string, Section>>;
+}
+
+export interface Group {
+  readonly name: string;
+  /** The secret of its key. */
+  readonly key: string;
+  keyOf(name: string): string;
+  /** The name in the config, and the credential, of one of its channels. */
+  channelName(name?: string): string;
+  credentialOf(name?: string): string;
+  channel(name?: string): Channel;
+  /** A request in a dialect with its key. */
+  ask(dialect: Dialect, more?: Section, fields?: Fields): Promise<Exchanged>;
+  /** The same, for tests that see how the answer arrives. */
+  open(dialect: Dialect, more?: Section, fields?: Fields): Promise<RawConnection>;
+}
+
+export interface Outcome {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface RunOptions {
+  readonly env?: Fields;
+  readonly stdin?: string;
+  readonly cwd?: string;
+}
+
+interface WorldOptions {
+  /** Added to the config. A function gets what was built from the groups. */
+  readonly config?: Section | ((built: Section) => Section);
+  readonly env?: Fields;
+  readonly args?: readonly string[];
+  /** Words before the program's name. */
+  readonly prefix?: readonly string[];
+}
+
+const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
+  messages: "messages",
+  responses: "responses",
+  content: "content",
+  relay: "messages",
+};
+
+export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
+
+/** Resolves with what `look` finds. It looks every few milliseconds; the test's own time limit ends it. */
+export async function eventually<T>(
+  look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
+): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    await Bun.sleep(3);
+  }
+}
+
+export function makeFolder(): string {
+  return mkdtempSync(join(tmpdir(), "gateway-promise-"));
+}
+
+export function removeFolder(path: string): void {
+  rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** Runs a command without a terminal. */
+async function runIn(folder: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const home = join(folder, "home");
+  mkdirSync(home, { recursive: true });
+  const child = Bun.spawn([...PROGRAM, ...args], {
+    cwd: options.cwd ?? folder,
+    env: { ...baseEnv(folder), ...options.env },
+    stdin: options.stdin === undefined ? "ignore" : new Blob([options.stdin]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, status] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ]);
+  return { status, stdout, stderr };
+}
+
+/** No setting of the machine's user leaks in, and nothing leaves the machine: nobody listens at this proxy. */
+function baseEnv(folder: string): Record<string, string> {
+  return {
+    ...MACHINE,
+    TMPDIR: tmpdir(),
+    TZ: "UTC",
+    HOME: join(folder, "home"),
+    GATEWAY_CONFIG: join(folder, "gateway.yaml"),
+    HTTPS_PROXY: "http://127.0.0.1:9",
+    GATEWAY_TEST_LOCAL_SERVERS: "",
+  };
+}
+
+export interface Server {
+  readonly port: number;
+  readonly pid: number;
+  readonly exited: Promise<number>;
+  stdout(): string;
+  stderr(): string;
+  signal(name: NodeJS.Signals): void;
+  /** SIGTERM. Resolves with the exit status. */
+  stop(): Promise<number>;
+}
+
+/** Runs `gateway serve` with these arguments. Rejects with what it said if it ends before it is ready. */
+export async function serveIn(
+  folder: string,
+  args: readonly string[] = [],
+  env: Fields = {},
+  prefix: readonly string[] = [],
+): Promise<Server> {
+  mkdirSync(join(folder, "home"), { recursive: true });
+  const child = Bun.spawn([...prefix, ...PROGRAM, "serve", ...args], {
+    cwd: folder,
+    env: { ...baseEnv(folder), ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err] = [collect(child.stdout), collect(child.stderr)];
+  const over = child.exited.then(() => null);
+  const found = await Promise.race([err.match(/ready on http:\/\/\S*:(\d+)/), over]);
+  if (found === null) throw new Error(`gateway serve ended before it was ready:\n${err.text()}${out.text()}`);
+  return {
+    port: Number(found[1]),
+    pid: child.pid,
+    exited: child.exited,
+    stdout: () => out.text(),
+    stderr: () => err.text(),
+    signal: (name) => child.kill(name),
+    stop: async () => {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), 50_000);
+      const status = await child.exited;
+      clearTimeout(timer);
+      return status;
+    },
+  };
+}
+
+function collect(stream: ReadableStream<Uint8Array>): {
+  text(): string;
+  match(what: RegExp): Promise<RegExpExecArray | null>;
+} {
+  let text = "";
+  let over = false;
+  let wake = Promise.withResolvers<void>();
+  void (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      text += decoder.decode(chunk, { stream: true });
+      wake.resolve();
+      wake = Promise.withResolvers();
+    }
+    over = true;
+    wake.resolve();
+  })();
+  return {
+    text: () => text,
+    match: async (what) => {
+      for (;;) {
+        const found = what.exec(text);
+        if (found !== null || over) return found;
+        await wake.promise;
+      }
+    },
+  };
+}
+
+export class World {
+  readonly folder = makeFolder();
+  readonly #options: WorldOptions;
+  readonly #groups: { readonly name: string; readonly options: GroupOptions }[] = [];
+  #upstream: Upstream | null = null;
+  #server: Server | null = null;
+
+  constructor(options: WorldOptions = {}) {
+    this.#options = options;
+  }
+
+  get server(): Server {
+    if (this.#server === null) throw new Error("the gateway has not started");
+    return this.#server;
+  }
+
+  get upstream(): Upstream {
+    if (this.#upstream === null) throw new Error("the upstream has not started");
+    return this.#upstream;
+  }
+
+  get port(): number {
+    return this.server.port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  path(...parts: string[]): string {
+    return join(this.folder, ...parts);
+  }
+
+  /** Adds a group with a key and channels. Before the start. */
+  group(name: string, options: GroupOptions = {}): Group {
+    this.#groups.push({ name, options });
+    const dialect = DIALECT_OF[options.platform ?? "messages"];
+    const key = `sk-test-${name}-0123456789`;
+    const prefix = options.platform === "relay" ? "/relay" : "";
+    const first = Object.keys(options.channels ?? { main: {} })[0]!;
+    const request = (of: Dialect, more: Section, fields: Fields) => ({
+      ...ask(of, more, prefix),
+      fields: { ...keyFields(dialect === "content" || of === "content" ? "content" : of, key), ...fields },
+    });
+    return {
+      name,
+      key,
+      keyOf: (other) => `sk-test-${name}-${other}-0123456789`,
+      channelName: (channel = first) => `${name}-${channel}`,
+      credentialOf: (channel = first) => `credential-of-${name}-${channel}`,
+      channel: (channel = first) => this.upstream.channel(`${name}-${channel}`),
+      ask: (of, more = {}, fields = {}) => rawRequest(this.port, request(of, more, fields)),
+      open: async (of, more = {}, fields = {}) => {
+        const connection = await openRaw(this.port);
+        connection.send(writeRequest(request(of, more, fields)));
+        return connection;
+      },
+    };
+  }
+
+  /** What the groups add to the config. */
+  build(): Section {
+    const channels: Record<string, Section> = {};
+    const groups: Record<string, Section> = {};
+    const keys: Section[] = [];
+    for (const { name, options } of this.#groups) {
+      const { platform = "messages", key = {}, group = {} } = options;
+      const own = Object.entries(options.channels ?? { main: {} });
+      for (const [channel, settings] of own) {
+        const full = `${name}-${channel}`;
+        const defaults = {
+          platform,
+          base_url: this.upstream.channel(full).url,
+          credential: `credential-of-${full}`,
+        };
+        channels[full] = { ...defaults, ...settings };
+      }
+      groups[name] = {
+        platform,
+        multiplier: "1",
+        channels: own.map(([each]) => `${name}-${each}`),
+        ...group,
+      };
+      keys.push({ name, group: name, secret: `sk-test-${name}-0123456789`, ...key });
+      for (const [other, settings] of Object.entries(options.keys ?? {}))
+        keys.push({
+          name: `${name}-${other}`,
+          group: name,
+          secret: `sk-test-${name}-${other}-0123456789`,
+          ...settings,
+        });
+    }
+    const prices = { "test-model": PRICES, "other-model": PRICES };
+    const built = { listen: { port: 0 }, timezone: "UTC", warm: false, prices, channels, groups, keys };
+    const { config = {} } = this.#options;
+    return typeof config === "function" ? config(built) : { ...built, ...config };
+  }
+
+  /** Writes a config: an object, or the text of YAML. */
+  writeConfig(config: Section | string): void {
+    const text = typeof config === "string" ? config : JSON.stringify(config, null, 2);
+    writeFileSync(this.path("gateway.yaml"), text, { mode: 0o600 });
+    chmodSync(this.path("gateway.yaml"), 0o600);
+  }
+
+  get config(): string {
+    return readFileSync(this.path("gateway.yaml"), "utf8");
+  }
+
+  /** Starts the upstream and writes the config. */
+  async prepare(): Promise<void> {
+    this.#upstream ??= await startUpstream();
+    this.writeConfig(this.build());
+  }
+
+  /** Starts, or starts again with the same files. */
+  async start(...args: string[]): Promise<void> {
+    if (this.#upstream === null) await this.prepare();
+    const all = ["--log", "json", ...(this.#options.args ?? []), ...args];
+    this.#server = await serveIn(this.folder, all, this.#options.env, this.#options.prefix);
+  }
+
+  async kill(): Promise<void> {
+    this.server.signal("SIGKILL");
+    await this.server.exited;
+    this.#server = null;
+  }
+
+  async halt(): Promise<number> {
+    const status = await this.server.stop();
+    this.#server = null;
+    return status;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#server !== null) await this.halt();
+    this.#upstream?.stop();
+    removeFolder(this.folder);
+  }
+
+  run(...args: string[]): Promise<Outcome> {
+    return runIn(this.folder, args, { env: this.#options.env ?? {} });
+  }
+
+  runWith(options: RunOptions, ...args: string[]): Promise<Outcome> {
+    return runIn(this.folder, args, options);
+  }
+
+  /** The document that a command prints with --json. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- documents are JSON of any shape
+  async json(...args: string[]): Promise<any> {
+    const { status, stdout, stderr } = await this.run(...args, "--json");
+    if (stdout === "") throw new Error(`gateway ${args.join(" ")} ended with ${status}: ${stderr}`);
+    return JSON.parse(stdout);
+  }
+
+  /** The ledger's whole lines. */
+  lines(): Line[] {
+    const path = this.path("ledger.jsonl");
+    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+    return text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+  }
+
+  /** The one line of an answer. Fails if there are two. */
+  async line(answer: Exchanged): Promise<Line> {
+    const id = answer.field("x-request-id");
+    if (id === undefined) throw new Error(`the answer has no x-request-id: ${answer.bytes.toString()}`);
+    const own = await eventually(() => {
+      const found = this.lines().filter((line) => line["id"] === id);
+      return found.length > 0 && found;
+    });
+    expect(own).toHaveLength(1);
+    return own[0]!;
+  }
+
+  /** What the log says, requests included. */
+  log(): string {
+    return this.server.stdout() + this.server.stderr();
+  }
+
+  request(target: string, fields: Fields = {}, body?: string | Uint8Array | object, method?: string) {
+    return rawRequest(this.port, {
+      target,
+      fields,
+      ...(body !== undefined && { body }),
+      ...(method && { method }),
+    });
+  }
+}
+
+/** How clients of a dialect send their key. */
+export function keyFields(dialect: Dialect, key: string): Fields {
+  if (dialect === "messages") return { "x-api-key": key };
+  return dialect === "content" ? { "x-goog-api-key": key } : bearer(key);
+}
+
+/** A world whose gateway runs for the tests of a file. */
+export function useWorld(options: WorldOptions = {}): World {
+  const world = new World(options);
+  beforeAll(() => world.start());
+  afterAll(() => world.stop());
+  return world;
+}
+
+/** A world of its own for one test. */
+export async function inWorld(
+  options: WorldOptions,
+  set: (world: World) => Group,
+  use: (world: World, group: Group) => Promise<void>,
+): Promise<void> {
+  const world = new World(options);
+  const group = set(world);
+  try {
+    await world.start();
+    await use(world, group);
+  } finally {
+    await world.stop();
+  }
+}
