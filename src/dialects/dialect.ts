@@ -90,6 +90,8 @@ export interface Dialect {
   sign(credential: string): Field;
   /** The body of a gateway error in this dialect's shape. */
   errorBody(error: GatewayError, requestId: string): string;
+  /** Where its clients look for the id of an answer. They write it into their own logs. */
+  readonly idField?: string;
   /** Fields that a tool of this dialect needs to show an error of the gateway. */
   reasonFields?(error: GatewayError): readonly Field[];
   /** The event that ends a stream that broke after its first byte. */

@@ -117,9 +117,9 @@ test("the name of an exported type is declared once in a layer, and the nouns of
 });
 
 /** Without a README. Beyond this, a folder is a list and no longer a topic. */
-const MAX_ENTRIES = 14;
+const MAX_ENTRIES = 16;
 
-test.each(["src", "test"])("no folder of %s has more than fourteen entries beside its README", (root) => {
+test.each(["src", "test"])("no folder of %s has more than sixteen entries beside its README", (root) => {
   const entries = new Map<string, Set<string>>();
   for (const file of new Glob("**/*").scanSync({ cwd: join(SRC, "..", root), dot: true })) {
     const path = [root, ...file.replaceAll("\\", "/").split("/")];

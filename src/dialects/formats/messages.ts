@@ -10,6 +10,7 @@ import { MESSAGES_LAYOUT } from "../prompt/layouts.ts";
 
 export const messages: Dialect = {
   name: "messages",
+  idField: "request-id",
   upstreamErrors: COMMON_ERRORS,
   sign: (credential) => ["x-api-key", credential],
   errorBody: formError,

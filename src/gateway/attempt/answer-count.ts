@@ -5,10 +5,12 @@ import { writeTokenCount } from "../../bridges/convert.ts";
 import { estimateInputTokens } from "../../billing/estimate.ts";
 import type { DialectName } from "../../dialects/dialect.ts";
 import { parseJson } from "../../lib/json/json.ts";
+import type { Field } from "../../lib/http/fields.ts";
 import { sendCrossed } from "./forward.ts";
 import { openBill } from "../bill/bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/known-secrets.ts";
+import { idFields } from "../intake/refuse.ts";
 import type { Request } from "../request.ts";
 import { crossCount } from "../upstream/crossing.ts";
 import { fetchWhole, hurry } from "../upstream/fetch.ts";
@@ -22,15 +24,15 @@ const MAX_BYTES = 64 * 1024;
 export async function answerCount(r: Request, gateway: Gateway): Promise<void> {
   await openBill(r, gateway);
   try {
-    const client = r.target.endpoint.dialect.name;
+    const { dialect } = r.target.endpoint;
     const counted = await askChannel(r, gateway).catch(() => null);
     const tokens = counted?.tokens ?? estimateInputTokens(r.body.plain ?? new Uint8Array(0));
     const how: [string, string] =
       counted === null
         ? ["x-gateway-estimated", "input_tokens"]
-        : ["x-gateway-converted", `${client}->${counted.dialect}`];
-    const fields: [string, string][] = [["content-type", "application/json"], how, ["x-request-id", r.id]];
-    r.exchange.answer(200, fields, writeTokenCount(client, tokens));
+        : ["x-gateway-converted", `${dialect.name}->${counted.dialect}`];
+    const fields: Field[] = [["content-type", "application/json"], how, ...idFields(dialect, r.id)];
+    r.exchange.answer(200, fields, writeTokenCount(dialect.name, tokens));
   } finally {
     r.admission.release();
     r.memory?.free();

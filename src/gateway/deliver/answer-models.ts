@@ -2,7 +2,9 @@
 
 import { listDialect } from "../../dialects/index.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { Field } from "../../lib/http/fields.ts";
 import { isLongList, listGroup } from "../channels/model-list.ts";
+import { idFields } from "../intake/refuse.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { nextTurn } from "../../lib/time/next-turn.ts";
@@ -14,10 +16,7 @@ export async function answerModels(r: Request, gateway: Gateway): Promise<void> 
   const dialect = listDialect(endpoint, key.group.platform);
   const served = await listGroup(key.group, gateway.lists, dialect);
   if (isLongList(served)) await nextTurn();
-  const fields = [
-    ["content-type", "application/json"],
-    ["x-request-id", r.id],
-  ] as const;
+  const fields: Field[] = [["content-type", "application/json"], ...idFields(dialect, r.id)];
   if (model === null) {
     const entries = served.map(({ entry }) => entry);
     r.exchange.answer(200, fields, dialect.listBody(entries, new URLSearchParams(r.query)));

@@ -126,18 +126,14 @@ export function answerFields(r: Request): Fields {
   const fields = redactFields(responseFields(response.fields), secrets, response.status);
   fields.add("x-request-id", r.id);
   const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
-  if (lacksRequestId(r, answer)) answer.add("request-id", r.upstreamRequestId ?? r.id);
+  const { idField } = r.target.endpoint.dialect;
+  if (idField !== undefined && answer.get(idField) === undefined)
+    answer.add(idField, r.upstreamRequestId ?? r.id);
   const between = r.bridge?.between;
   if (between !== undefined) answer.add("x-gateway-converted", `${between.client}->${between.upstream}`);
   const adjusted = r.bridge?.adjusted ?? [];
   const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
-}
-
-/** Claude Code writes it into its own log. */
-function lacksRequestId(r: Request, answer: Fields): boolean {
-  const isMessages = r.target.endpoint.dialect.name === "messages";
-  return r.bridge !== null && isMessages && answer.get("request-id") === undefined;
 }
 
 /** Fields that describe the upstream's bytes, which a bridge replaces. */

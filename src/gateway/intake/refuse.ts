@@ -65,6 +65,11 @@ function describeMalformed(code: ErrorCode, why: string): GatewayError {
   return new GatewayError(code, `The request is not HTTP/1.1 as this gateway accepts it: ${why}. ${remedy}`);
 }
 
+export function idFields({ idField }: Dialect, id: string): Field[] {
+  const own: Field = ["x-request-id", id];
+  return idField === undefined ? [own] : [own, [idField, id]];
+}
+
 /** Responds with the error, or resets the connection if a response has begun. */
 export function refuse(exchange: Exchange, error: GatewayError, dialect: Dialect, id: string): void {
   if (exchange.gone) return;
@@ -73,6 +78,6 @@ export function refuse(exchange: Exchange, error: GatewayError, dialect: Dialect
     return;
   }
   const reason = dialect.reasonFields?.(error) ?? [];
-  const fields: Field[] = [["x-request-id", id], ...errorFields(error), ...reason];
+  const fields: Field[] = [...idFields(dialect, id), ...errorFields(error), ...reason];
   exchange.answer(error.status, fields, dialect.errorBody(error, id));
 }

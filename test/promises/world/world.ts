@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { MACHINE, PROGRAM } from "../harness/program.ts";
-import { type Exchanged, openRaw, type RawConnection, rawRequest, writeRequest } from "../harness/raw.ts";
+import { MACHINE, PROGRAM } from "../../harness/program.ts";
+import { type Exchanged, openRaw, type RawConnection, rawRequest, writeRequest } from "../../harness/raw.ts";
 import { ask, type Dialect, PRICES } from "./answers.ts";
 import { type Channel, type Fields, startUpstream, type Upstream } from "./upstream.ts";
 

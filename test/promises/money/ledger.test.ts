@@ -4,8 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PRICES, stream, USUAL_USD, whole } from "./answers.ts";
-import { notBuilt } from "./promise.ts";
+import { PRICES, stream, USUAL_USD, whole } from "../world/answers.ts";
+import { notBuilt } from "../world/promise.ts";
 import {
   eventually,
   type Group,
@@ -16,7 +16,7 @@ import {
   serveIn,
   useWorld,
   World,
-} from "./world.ts";
+} from "../world/world.ts";
 
 const world = useWorld();
 const plain = world.group("plain");

@@ -2,11 +2,11 @@
 
 import { describe, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { ask, type Dialect } from "./answers.ts";
-import { rawRequest } from "../harness/raw.ts";
-import type { Fields } from "./upstream.ts";
-import { notBuilt } from "./promise.ts";
-import { bearer, keyFields, useWorld } from "./world.ts";
+import { ask, type Dialect } from "../world/answers.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import type { Fields } from "../world/upstream.ts";
+import { notBuilt } from "../world/promise.ts";
+import { bearer, keyFields, useWorld } from "../world/world.ts";
 
 const world = useWorld({ config: { vendor: "acme" } });
 const messages = world.group("messages");
@@ -46,6 +46,10 @@ const aliases = world.group("aliases", {
 const fallback = world.group("fallback", {
   channels: { main: { models: ["test-model"], aliases: { fast: "test-model" } } },
   group: { default_model: "test-model" },
+});
+const converted = world.group("converted", {
+  channels: { main: { platform: "chat" } },
+  group: { convert: true },
 });
 const all = world.group("all", { key: { metrics: "all" } });
 const plain = world.group("plain");
@@ -339,16 +343,20 @@ test("P75: every response has x-request-id, the id of its ledger line", async ()
   expect((await world.line(answers[0]!))["id"]).toBe(ids[0]);
 });
 
-notBuilt(
-  "P76: a messages client gets request-id, the upstream's or the gateway's",
-  "an answer that passes has the upstream's or none",
-  async () => {
-    plain.channel().next({ fields: { "request-id": "req_of_upstream" } }, {});
-    expect((await plain.ask("messages")).field("request-id")).toBe("req_of_upstream");
-    const without = await plain.ask("messages");
-    expect(without.field("request-id")).toBe(without.field("x-request-id"));
-  },
-);
+test("P76: a messages client gets request-id, the upstream's or the gateway's", async () => {
+  plain.channel().next({ fields: { "request-id": "req_of_upstream" } }, {}, { status: 400, body: {} });
+  expect((await plain.ask("messages")).field("request-id")).toBe("req_of_upstream");
+  const others = [
+    await plain.ask("messages"),
+    await plain.ask("messages"),
+    await world.request("/v1/messages", {}, {}),
+    await converted.ask("messages", { stream: true }),
+    await world.request("/v1/messages/count_tokens", bearer(converted.key), ask("messages").body),
+    await world.request("/v1/models", bearer(plain.key)),
+  ];
+  expect(others.map(({ status }) => status)).toEqual([200, 400, 401, 200, 200, 200]);
+  for (const answer of others) expect(answer.field("request-id")).toBe(answer.field("x-request-id"));
+});
 
 const idsOf = (text: string): string[] => JSON.parse(text).data.map(({ id }: { id: string }) => id);
 
