@@ -1,14 +1,12 @@
-// The documents are true: the files that they name exist, links lead somewhere, commands and flags are those of the
-// program, configs load, and nothing outside of a clone is needed to understand them.
+// The documents are true: links lead somewhere, the files, commands and flags that they name exist, and nothing outside of
+// a clone is needed to understand them.
 
 import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
-import { loadBuiltInBook } from "../../src/billing/prices/book.ts";
 import { type CommandRow, listFlags } from "../../src/cli/terminal/command.ts";
 import { GATEWAY } from "../../src/commands/commands.ts";
-import { checkConfigText } from "../../src/config/file/load.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -57,18 +55,6 @@ describe("links", () => {
   });
 });
 
-test.each(documents)("tables of %s are whole, and stand apart from the text", (file) => {
-  const lines = read(file)
-    .replace(/^```[\s\S]*?^```/gm, "")
-    .split("\n");
-  const isRow = (line = ""): boolean => line.startsWith("|");
-  const torn = lines.filter((line, index) => {
-    if (!isRow(line) || isRow(lines[index - 1])) return false;
-    return lines[index - 1] !== "" || !/^\|[-:| ]+\|$/.test(lines[index + 1] ?? "");
-  });
-  expect(torn).toEqual([]);
-});
-
 describe("files", () => {
   test.each(present)("that %s names exist", (file) => {
     const named = listCode(read(file)).flatMap((code) =>
@@ -82,7 +68,7 @@ describe("files", () => {
 
   test("the decisions are in their list, each with a date, its evidence and what would change our mind", () => {
     const decisions = documents.filter((file) => /^docs\/decisions\/\d/.test(file));
-    expect(decisions.length).toBeGreaterThan(10);
+    expect(decisions.length).toBeGreaterThan(5);
     const listed = [...read("docs/decisions/README.md").matchAll(/\((\d{4}-[\w-]+\.md)\)/g)].map(
       ([, name]) => name,
     );
@@ -178,44 +164,6 @@ describe("commands", () => {
       .filter(({ fault }) => fault !== null);
     expect(faults).toEqual([]);
   });
-});
-
-describe("configs of docs/coming-from.md", () => {
-  const blocks = [...read("docs/coming-from.md").matchAll(/^```(yaml|json)\n([\s\S]*?)^```/gm)];
-  const ours = blocks
-    .map(([, , text = ""]) => text)
-    .filter((text) => /^(?:listen:.*\n)?channels:/.test(text));
-
-  test("one for each of the three gateways, and theirs is JSON or YAML", () => {
-    expect(ours).toHaveLength(3);
-    for (const [, form, text = ""] of blocks)
-      expect(form === "json" ? JSON.parse(text) : Bun.YAML.parse(text)).toBeObject();
-  });
-
-  test.each(ours.map((text, index) => [index + 1, text] as const))("number %d loads", (_, text) => {
-    const names = [...text.matchAll(/\$\{([A-Z_]+)\}/g)].map(([, name = ""]) => name);
-    const env = Object.fromEntries(names.map((name) => [name, `value-of-${name.toLowerCase()}`]));
-    const { catalog } = checkConfigText(text, "/nonexistent/gateway.yaml", env);
-    expect(catalog.groups.size).toBeGreaterThan(0);
-  });
-});
-
-test("no config in a document or an example gives a model a price that the price book has", () => {
-  const yaml = [
-    ...documents.flatMap((file) =>
-      [...read(file).matchAll(/^```ya?ml\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text),
-    ),
-    ...new Glob("examples/*.yaml").scanSync(ROOT),
-  ].map((text) => (text.startsWith("examples/") ? read(text) : text));
-  const book = loadBuiltInBook();
-  const sold = new Set(book.providers.flatMap((name) => book.listModels(name).flatMap(({ ids }) => ids)));
-  const priced = [...yaml, read("config.example.yaml")].flatMap((text) => {
-    // Not parsed: the contract's example leaves things out.
-    const [, prices = ""] = /^prices:.*\n((?:(?: .*)?\n)*)/m.exec(`${text}\n`) ?? [];
-    return [...prices.matchAll(/^ {2}["']?([^\s"'#:]+)["']?:/gm)].flatMap(([, model]) => model ?? []);
-  });
-  expect(priced).toContain("my-model");
-  expect(priced.filter((model) => sold.has(model))).toEqual([]);
 });
 
 test("nothing but tests looks outside of a clone, and nothing names a registry", () => {

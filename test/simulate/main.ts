@@ -7,7 +7,6 @@ import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
 import { describeEvent, describePlan } from "./plan/story.ts";
-import { describeChances } from "./planted/bugs.ts";
 import { type Accusation, type Outcome, runPlan } from "./run.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { compileProgram, type Program } from "./world/process.ts";
@@ -54,8 +53,6 @@ if (flags.help || (flags.recorded && !hasFixtures)) {
 
 const make: Program = compileProgram(await bundleProgram());
 const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
-/** Runs of seeds. */
-let seeded = 0;
 const failures = new Map<string, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
@@ -140,7 +137,6 @@ async function runSeeds(): Promise<void> {
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener);
     add(outcome);
-    seeded++;
     if (flags.digest) console.log(`seed ${seed}: ${outcome.digest}`);
     const byCheck = Map.groupBy(outcome.accusations, ({ check }) => check);
     const [first, ...others] = [...byCheck].flatMap(([check, [accusation]]) =>
@@ -160,10 +156,6 @@ async function runSeeds(): Promise<void> {
 if (flags.regressions) await replayRegressions();
 await runSeeds();
 
-if (flags.for !== undefined) {
-  console.log(`\nHow likely it was that ${seeded} runs find a bug such as these:`);
-  for (const line of describeChances(seeded)) console.log(line);
-}
 const seconds = (performance.now() - start) / 1000;
 const { user, system } = process.cpuUsage();
 const minutesOfWork = (user + system) / 60e6;

@@ -1,20 +1,9 @@
 // Bundles the gateway's source into one function, which is called for every simulated process: each process has its own
-// modules, and sees only the runtime calls that it gets. The source is read from the files, with changes in memory:
-// planted bugs never touch the files. Functions, classes and schemas cannot change, so they are made once: the runtime
-// would compile the code of new ones again.
+// modules, and sees only the runtime calls that it gets. Functions, classes and schemas cannot change, so they are made
+// once: the runtime would compile the code of new ones again.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
-const ROOT = join(import.meta.dir, "../../..");
-
-/** A text in a file that is replaced by another one. */
-export interface Change {
-  /** From the project's root. */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 /** These are pure, and slow to load, so all processes share them. */
 const SHARED = ["zod", "yaml"];
@@ -26,17 +15,7 @@ export interface Bundle {
   readonly assets: ReadonlyMap<string, Buffer>;
 }
 
-export async function bundleProgram(changes: readonly Change[] = []): Promise<Bundle> {
-  const files = new Map<string, string>();
-  for (const { file, from, to } of changes) {
-    const path = join(ROOT, file);
-    const text = files.get(path) ?? readFileSync(path, "utf8");
-    if (!text.includes(from)) throw new Error(`${file} does not contain the text to replace: ${from}`);
-    files.set(
-      path,
-      text.replace(from, () => to),
-    );
-  }
+export async function bundleProgram(): Promise<Bundle> {
   const built = await Bun.build({
     entrypoints: [join(import.meta.dir, "../program.ts")],
     target: "bun",
@@ -44,10 +23,10 @@ export async function bundleProgram(changes: readonly Change[] = []): Promise<Bu
     external: SHARED,
     plugins: [
       {
-        name: "changes",
+        name: "imports",
         setup(build) {
           build.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
-            contents: importNow(files.get(path) ?? readFileSync(path, "utf8")),
+            contents: importNow(readFileSync(path, "utf8")),
             loader: "ts",
           }));
         },
