@@ -17,10 +17,10 @@ const MOST: Readonly<Record<string, number>> = {
   "src/recording": 7,
   "src/gateway": 127,
   "src/web": 77,
-  "src/cli src/commands": 193,
+  "src/cli src/commands": 196,
   "src/demo": 24,
-  src: 812,
-  test: 908,
+  src: 814,
+  test: 932,
 };
 
 function countLines(folder: string): number {
