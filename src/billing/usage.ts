@@ -105,6 +105,14 @@ export interface CacheReason {
   readonly missed: number | null;
 }
 
+/** What the seller says that an answer costs. */
+export interface ReportedAmount {
+  /** A decimal in USD; null: it cannot be read. */
+  readonly usd: string | null;
+  /** False if the bill has more: the answer has not ended, or a provider bills the user, too. */
+  readonly isWhole: boolean;
+}
+
 /** What a meter knows of an answer, at any moment of its passing. */
 export interface Reading {
   /** The model that the answer names. */
@@ -113,8 +121,10 @@ export interface Reading {
   readonly parts: readonly Part[];
   /** Counts that could not be read, were missing, or contradict each other. */
   readonly faults?: readonly CountFault[] | undefined;
-  /** The upstream's usage object(s), merged as the dialect says, for the ledger. */
-  readonly raw: unknown;
+  /** The upstream's usage object(s), merged as the dialect says, as JSON for the ledger; null: it reported none. */
+  readonly rawUsage: string | null;
+  /** Present if the answer itself names its price. */
+  readonly reportedAmount?: ReportedAmount | undefined;
   readonly tariff: Tariff;
   /** `open` until the dialect's terminal event: an answer that stays open was cut. */
   readonly end: "open" | "complete" | "error";

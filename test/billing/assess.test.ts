@@ -7,7 +7,7 @@ import type { Reading, Usage } from "../../src/billing/usage.ts";
 const OPEN: Reading = {
   model: "m",
   parts: [],
-  raw: null,
+  rawUsage: null,
   tariff: {},
   end: "open",
   final: false,

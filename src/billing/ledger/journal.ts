@@ -185,6 +185,22 @@ export function addAttempt(
   return true;
 }
 
+const NOT_COMPUTED = "the gateway failed to compute the amounts";
+
+/** The line of a request that has ended, but whose draft cannot be made or would be wrong: limits count what was reserved. */
+export function draftUnknown(
+  request: OpenRequest,
+  { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage }: UnknownEnd,
+): LineDraft {
+  const end = { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage };
+  return { ...draftInterrupted(request), ...end, suspect: NOT_COMPUTED };
+}
+
+type UnknownEnd = Pick<
+  LineDraft,
+  "status" | "outcome" | "first_byte_ms" | "duration_ms" | "attempts" | "raw_usage"
+>;
+
 /** The line of a request that was in flight when the gateway died. All that is known is that it may cost something. */
 export function draftInterrupted({ intent, channels }: OpenRequest): LineDraft {
   return {

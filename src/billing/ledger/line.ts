@@ -186,7 +186,9 @@ export type Line = z.infer<ReturnType<typeof defineLine>>;
 export type Correction = z.infer<ReturnType<typeof defineCorrection>>;
 
 /** What is known about a request when its bill is closed. The ledger adds the version and the hash. */
-export type LineDraft = Readonly<Omit<Line, "v" | "prev">> & {
+export type LineDraft = Readonly<Omit<Line, "v" | "prev" | "raw_usage">> & {
+  /** JSON, which the line has as it is. */
+  readonly raw_usage: string | null;
   /** Further fields, written after those of docs/contract.md. */
   readonly extra?: Readonly<Record<string, unknown>> | undefined;
 };
@@ -195,9 +197,12 @@ export type CorrectionDraft = Readonly<Omit<Correction, "v" | "prev">>;
 
 /** The line's text without its newline. Its fields are in the order of the draft. */
 export function encodeLine(draft: LineDraft, prev: string): string {
-  const { extra } = draft;
-  // A copy of the draft would take as long as its text.
-  const own = JSON.stringify(extra === undefined ? draft : { ...draft, extra: undefined });
+  const { extra, raw_usage: raw } = draft;
+  // A quote inside of a text is escaped, so this is found where the member is, and nowhere before.
+  const own = JSON.stringify({ ...draft, raw_usage: null, extra: undefined }).replace(
+    '"raw_usage":null',
+    () => `"raw_usage":${raw}`,
+  );
   const more = extra === undefined ? "" : JSON.stringify(extra).slice(1, -1);
   return `{"v":1,${own.slice(1, -1)}${more === "" ? "" : `,${more}`},"prev":"${prev}"}`;
 }

@@ -318,6 +318,7 @@ export function describeReplayed(id: string, { line }: RecordedExchange): LineDr
   const { v: _, prev: __, replaces: ___, unpriced_usage: ____, at_least_usd: _____, cache, ...rest } = data;
   return {
     ...rest,
+    raw_usage: JSON.stringify(rest.raw_usage ?? null),
     id,
     time: new Date().toISOString(),
     multiplier: "0",

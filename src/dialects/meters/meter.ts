@@ -1,11 +1,12 @@
 // One meter for every dialect. It finds the events of an answer that matter, in a stream of events, a list of JSON values
 // or one JSON body, cut anywhere, and passes them to the dialect's reader, which knows what they mean.
 
-import type { Meter, Reading } from "../../billing/usage.ts";
+import type { Meter, Reading, ReportedAmount } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { parseWithAmounts } from "../../lib/json/exact-json.ts";
-import { parseJson } from "../../lib/json/json.ts";
-import { JsonPicker, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { parseWithAmounts, readNumberText } from "../../lib/json/exact-json.ts";
+import { getField, isNestedDeeply, isObject, parseJson } from "../../lib/json/json.ts";
+import { JsonPicker, PickedSize, type Shape } from "../../lib/json/json-pick-stream.ts";
+import { formatDecimal, parseNumber } from "../../lib/money.ts";
 import { SseScanner, readDataLine, type LongEventSink } from "../../lib/sse/sse-needles.ts";
 
 /** Reads the events of one dialect. */
@@ -22,19 +23,25 @@ export interface UsageReader {
   learn(event: unknown): void;
   /** Reads a `data:` line that is not JSON (chat's `[DONE]`). */
   learnWord?(word: string): void;
-  /** The bytes of text and tool arguments in an event of a stream, or in a body. A text that was too long to keep is its
-   *  size here. */
+  /** The bytes of text and tool arguments in an event of a stream, or in a body. A text that was too long to keep is a
+   *  PickedSize here. */
   measureText(event: unknown): number;
   report(): UsageReport;
 }
 
-/** What a reader knows. How much text there was, the meter knows. */
-export type UsageReport = Omit<Reading, "estimatedOutput" | "hasText">;
+/** What a reader knows. How much text there was, the meter knows. `raw`: the usage as the upstream reports it. */
+export interface UsageReport extends Omit<
+  Reading,
+  "estimatedOutput" | "hasText" | "rawUsage" | "reportedAmount"
+> {
+  readonly raw: unknown;
+}
 
-/** The bytes of a text or a container, or of one of which only the size was picked. */
+/** The bytes of a text or a container, or of one of which only the size was picked. Nothing else has a size. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === "number") return value;
-  const text = typeof value === "object" && value !== null ? JSON.stringify(value) : value;
+  if (value instanceof PickedSize) return value.bytes;
+  const isContainer = typeof value === "object" && value !== null && !isNestedDeeply(value);
+  const text = isContainer ? JSON.stringify(value) : value;
   return typeof text === "string" ? Buffer.byteLength(text) : 0;
 }
 
@@ -102,6 +109,7 @@ class StreamMeter implements Meter {
   /** The pieces that are not searched yet. */
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
+  #bytes = 0;
 
   constructor(reader: UsageReader) {
     this.#reader = reader;
@@ -120,6 +128,7 @@ class StreamMeter implements Meter {
   see(chunk: Uint8Array): void {
     this.#waiting.push(chunk);
     this.#waitingBytes += chunk.length;
+    this.#bytes += chunk.length;
     if (this.#waitingBytes >= this.#batchBytes) this.#catchUp();
   }
 
@@ -139,12 +148,8 @@ class StreamMeter implements Meter {
     const text = this.#textBytes + plain + open;
     const report = this.#reader.report();
     const goesOn = report.end === "complete" && this.#reader.mayGoOn === true && this.#hasBegun();
-    return {
-      ...report,
-      ...(goesOn && { end: "open", final: false }),
-      hasText: text > 0,
-      estimatedOutput: Math.round(text / BYTES_PER_TOKEN),
-    };
+    const ended: UsageReport = goesOn ? { ...report, end: "open", final: false } : report;
+    return makeReading(ended, { hasText: text > 0, textBytes: text, arrivedBytes: this.#bytes });
   }
 
   /** Reads the event that has not ended. Returns the bytes of text in it so far: they may have reached the client. */
@@ -231,6 +236,7 @@ class StreamMeter implements Meter {
 /** Events that come one by one, each of them whole. All of them are read. */
 class MessageMeter implements Meter {
   readonly #reader: UsageReader;
+  #bytes = 0;
   #textBytes = 0;
 
   constructor(reader: UsageReader) {
@@ -239,6 +245,7 @@ class MessageMeter implements Meter {
 
   see(message: Uint8Array): void {
     const bytes = asBuffer(message);
+    this.#bytes += bytes.length;
     if (bytes.length <= MAX_LINE_BYTES) this.#learn(parseWithAmounts(bytes.toString()));
     else new JsonPicker(this.#reader.shape, (event) => this.#learn(event)).see(bytes);
   }
@@ -250,8 +257,12 @@ class MessageMeter implements Meter {
   }
 
   read(): Reading {
-    const estimatedOutput = Math.round(this.#textBytes / BYTES_PER_TOKEN);
-    return { ...this.#reader.report(), hasText: this.#textBytes > 0, estimatedOutput };
+    const textBytes = this.#textBytes;
+    return makeReading(this.#reader.report(), {
+      hasText: textBytes > 0,
+      textBytes,
+      arrivedBytes: this.#bytes,
+    });
   }
 }
 
@@ -303,13 +314,11 @@ class BodyMeter implements Meter {
     if (!ended && !listed) this.#reader.learn(this.#sieve?.peek());
     const reading = this.#reader.report();
     const whole = ended || (isList && reading.end === "complete" && !this.#goesOn());
-    return {
-      ...reading,
-      end: reading.end === "error" ? "error" : whole ? "complete" : "open",
-      final: whole,
-      hasText: this.#textBytes > 0,
-      estimatedOutput: Math.round(this.#measure(ended) / BYTES_PER_TOKEN),
-    };
+    const end = reading.end === "error" ? "error" : whole ? "complete" : "open";
+    return makeReading(
+      { ...reading, end, final: whole },
+      { hasText: this.#textBytes > 0, textBytes: this.#measure(ended), arrivedBytes: this.#bytes },
+    );
   }
 
   /** The bytes end inside a value after the one that may end the answer. */
@@ -331,4 +340,47 @@ class BodyMeter implements Meter {
   #guessText(): number {
     return this.#bytes > MAX_TEXT_BODY_BYTES ? 0 : Math.max(0, this.#bytes - BODY_FRAME_BYTES);
   }
+}
+
+interface Seen {
+  readonly hasText: boolean;
+  readonly textBytes: number;
+  /** The bytes that were shown to the meter. No text is longer, whatever an event says. */
+  readonly arrivedBytes: number;
+}
+
+/** No usage is nested this deeply. */
+const MAX_USAGE_DEPTH = 16;
+
+/** Nothing that keeps numbers as text goes further: the usage is text from here on. */
+function makeReading({ raw, ...report }: UsageReport, { hasText, textBytes, arrivedBytes }: Seen): Reading {
+  return {
+    ...report,
+    rawUsage: raw === null || isNestedDeeply(raw, MAX_USAGE_DEPTH) ? null : JSON.stringify(raw),
+    reportedAmount: readAmount(raw, report.final),
+    hasText,
+    estimatedOutput: Math.round(Math.min(textBytes, arrivedBytes) / BYTES_PER_TOKEN),
+  };
+}
+
+/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
+const TICK_PLACES = 10;
+
+/** What the answer itself says that it costs: xAI's ticks, the `cost` of OpenRouter, Vercel and Perplexity. */
+function readAmount(raw: unknown, isFinal: boolean): ReportedAmount | undefined {
+  if (!isObject(raw)) return undefined;
+  const ticks = raw["cost_in_usd_ticks"] ?? null;
+  const cost = raw["cost"] ?? null;
+  if (ticks === null && cost === null) return undefined;
+  const text = readNumberText(ticks ?? readTotalCost(cost)) ?? "";
+  const amount = parseNumber(text, ticks === null ? 0 : TICK_PLACES);
+  // https://openrouter.ai/docs/use-cases/usage-accounting
+  return { usd: amount && formatDecimal(amount), isWhole: isFinal && raw["is_byok"] !== true };
+}
+
+/** Perplexity divides the cost by kind. */
+function readTotalCost(cost: unknown): unknown {
+  const total = getField(cost, "total_cost");
+  const currency = getField(cost, "currency") ?? "USD";
+  return total === undefined || currency !== "USD" ? cost : total;
 }

@@ -126,7 +126,7 @@ function releaseBoth(admission: Admission, leave: () => void): Admission {
 }
 
 /** What the ledger's journal records before anything goes upstream. */
-function describeIntent(r: Request): Intent {
+export function describeIntent(r: Request): Intent {
   const { key, group, admission } = r;
   const intent = {
     id: r.id,

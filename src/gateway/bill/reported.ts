@@ -2,48 +2,11 @@
 // Vercel and Perplexity) is kept in the line and compared with ours, or it is what is charged (`bill: reported`). And the
 // model that it names may be another one than the one whose price is known.
 
-import type { Reading } from "../../billing/usage.ts";
+import type { Reading, ReportedAmount } from "../../billing/usage.ts";
 import type { Assessment } from "../../billing/assess.ts";
 import { type Charge, chargeAmount, differsFromSeller } from "../../billing/charge.ts";
 import { isSameModel } from "../../billing/prices/names.ts";
 import type { Channel, Group } from "../../config/catalog.ts";
-import { formatDecimal, parseNumber } from "../../lib/money.ts";
-import { readNumberText } from "../../lib/json/exact-json.ts";
-import { getField, isObject } from "../../lib/json/json.ts";
-
-interface ReportedAmount {
-  /** A decimal in USD; null: it cannot be read. */
-  readonly usd: string | null;
-  /** False if the bill has more: the answer has not ended, or a provider bills the user, too. */
-  readonly isWhole: boolean;
-}
-
-/** https://docs.x.ai/developers/cost-tracking: a dollar has 10^10 ticks. */
-const TICK_PLACES = 10;
-
-/** Null: the answer names no amount. */
-function readReportedAmount(reading: Reading | null): ReportedAmount | null {
-  const raw = reading?.raw;
-  if (!isObject(raw)) return null;
-  const ticks = raw["cost_in_usd_ticks"] ?? null;
-  const cost = raw["cost"] ?? null;
-  if (ticks === null && cost === null) return null;
-  const amount = ticks === null ? readAmount(readTotalCost(cost), 0) : readAmount(ticks, TICK_PLACES);
-  // https://openrouter.ai/docs/use-cases/usage-accounting
-  return { usd: amount, isWhole: reading?.final === true && raw["is_byok"] !== true };
-}
-
-function readAmount(value: unknown, places: number): string | null {
-  const amount = parseNumber(readNumberText(value) ?? "", places);
-  return amount && formatDecimal(amount);
-}
-
-/** Perplexity divides the cost by kind. */
-function readTotalCost(cost: unknown): unknown {
-  const total = getField(cost, "total_cost");
-  const currency = getField(cost, "currency") ?? "USD";
-  return total === undefined || currency !== "USD" ? cost : total;
-}
 
 export interface Bill {
   readonly assessment: Assessment;
@@ -63,16 +26,14 @@ const MISSING = "the seller named no amount for all of it: the price book's coun
 
 /** The answer says nothing of its price, as most do, and is of a model that has one. */
 export function isPlain({ reading, channel, charge }: Bill): boolean {
-  const raw = reading?.raw;
-  if (isObject(raw) && ("cost" in raw || "cost_in_usd_ticks" in raw)) return false;
-  return channel?.bill !== "reported" && charge.pricedAs === null;
+  return reading?.reportedAmount === undefined && channel?.bill !== "reported" && charge.pricedAs === null;
 }
 
 /** The bill as the line has it. */
 export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">): JudgedBill {
   const { assessment, charge, reading, channel } = bill;
   const isBelieved = channel?.bill === "reported";
-  const reported = readReportedAmount(reading);
+  const reported = reading?.reportedAmount;
   const providerUsd = reported?.usd ?? undefined;
   if (isBelieved && providerUsd !== undefined && reported?.isWhole) {
     const { lacksOutput: _counted, ...known } = assessment;
@@ -86,18 +47,18 @@ export function judgeBill(bill: Bill, { multiplier }: Pick<Group, "multiplier">)
 
 function doubtMissing(
   { basis, parts, unbilled }: Assessment,
-  reported: ReportedAmount | null,
+  reported: ReportedAmount | undefined,
 ): string | null {
   // An error, or a refusal that nobody bills.
   const isUnused = basis === "exact" && (parts.length === 0 || unbilled !== undefined);
-  if (reported === null) return isUnused ? null : MISSING;
+  if (reported === undefined) return isUnused ? null : MISSING;
   return reported.usd === null ? UNREADABLE : MISSING;
 }
 
 /** Only what the book has priced: an owner's own prices may differ. */
-function compare({ charge, assessment }: Bill, reported: ReportedAmount | null): string | null {
+function compare({ charge, assessment }: Bill, reported: ReportedAmount | undefined): string | null {
   const { official, priceSource } = charge;
-  if (reported === null) return null;
+  if (reported === undefined) return null;
   const { usd, isWhole } = reported;
   if (usd === null) return UNREADABLE;
   if (!isWhole || official === null || assessment.basis !== "exact") return null;

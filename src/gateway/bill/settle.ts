@@ -9,7 +9,8 @@ import { isPlain, judgeBill, type JudgedBill } from "./reported.ts";
 import { addRegion, type Seller, sellerOf } from "../../billing/prices.ts";
 import { listLimitUses, listSessionUses } from "../../billing/limits/alerts.ts";
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
-import type { Basis, LineDraft } from "../../billing/ledger/line.ts";
+import { draftUnknown } from "../../billing/ledger/journal.ts";
+import { type Basis, GENESIS, type LineDraft } from "../../billing/ledger/line.ts";
 import {
   countTokens,
   OUTPUT_KINDS,
@@ -20,8 +21,9 @@ import {
 } from "../../billing/usage.ts";
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { GatewayError } from "../../lib/errors.ts";
+import { findFault } from "../../billing/verify/line.ts";
 import { addUsd, formatUsd, parseUsd } from "../../lib/money.ts";
-import { payerOf, quoteAt } from "./bill.ts";
+import { describeIntent, payerOf, quoteAt } from "./bill.ts";
 import type { Gateway } from "../gateway.ts";
 import { secretsOf } from "../intake/known-secrets.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -43,8 +45,23 @@ export function settle(r: Request, ending: Ending, gateway: Gateway): void {
 export function closeBill(r: Request, ending: Ending, gateway: Gateway): void {
   r.settled = true;
   r.durationMs = durationOf(r);
-  r.ending = cleanEnding(r, ending);
-  r.draft = r.open && r.attempts.some(mayHaveArrived) ? draftLine(r, gateway) : null;
+  r.ending = { ...ending, reading: null };
+  const isBilled = r.open && r.attempts.some(mayHaveArrived);
+  try {
+    r.ending = cleanEnding(r, ending);
+    r.draft = isBilled ? draftLine(r, gateway) : null;
+  } catch (fault) {
+    reportFault(fault, gateway.observer);
+    r.draft = isBilled ? draftUnknownLine(r) : null;
+  }
+}
+
+function draftUnknownLine(r: Request): LineDraft {
+  const { ending, attempts, firstByteMs: first_byte_ms, durationMs: duration_ms } = r;
+  const { status, outcome, reading } = ending;
+  const raw_usage = reading?.rawUsage ?? null;
+  const request = { intent: describeIntent(r), channels: attempts.map(({ channel }) => channel) };
+  return draftUnknown(request, { status, outcome, first_byte_ms, duration_ms, attempts, raw_usage });
 }
 
 function cleanEnding(r: Request, ending: Ending): Ending {
@@ -59,19 +76,45 @@ function cleanEnding(r: Request, ending: Ending): Ending {
 export function recordBill(r: Request, gateway: Gateway): void {
   r.endDrain?.();
   if (r.shown) gateway.observer.streamClosed(r.id);
-  const draft = noteAllowance(r, analyseCache(r, gateway), gateway);
-  let line = draft;
+  let line = r.draft;
   try {
-    if (draft !== null) {
-      gateway.ledger.append(draft, r.estimatedInput);
-      warnOfLimits(draft, r.key, gateway);
+    line = noteAllowance(r, analyseCache(r, gateway), gateway);
+  } catch (fault) {
+    // What these find is for people: the line goes without it.
+    reportFault(fault, gateway.observer);
+  }
+  try {
+    if (line !== null) {
+      line = writeLine(r, line, gateway);
+      warnOfLimits(line, r.key, gateway);
     } else if (r.open) gateway.ledger.discard(r.id);
-    if (r.ending.reading?.stored !== undefined) line = billBackground(r, draft, gateway);
+    if (r.ending.reading?.stored !== undefined) line = billBackground(r, line, gateway);
+  } catch (fault) {
+    reportFault(fault, gateway.observer);
   } finally {
     r.admission.release(r.ending.outcome === "complete");
   }
   reportFinished(r, line, gateway);
   r.recorded?.finish(line);
+}
+
+/** Writes the line, or one that says that its amount is unknown: `verify` never finds what the gateway itself has written. */
+function writeLine(r: Request, draft: LineDraft, { ledger, observer }: Gateway): LineDraft {
+  try {
+    requireRight(draft);
+    ledger.append(draft, r.estimatedInput);
+    return draft;
+  } catch (fault) {
+    reportFault(fault, observer);
+    const unknown = draftUnknownLine(r);
+    ledger.append(unknown);
+    return unknown;
+  }
+}
+
+function requireRight(draft: LineDraft): void {
+  const fault = findFault({ v: 1, ...draft, ...draft.extra, prev: GENESIS });
+  if (fault !== null) throw new Error(`the line of ${draft.id} is not right: ${fault}`);
 }
 
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
@@ -141,6 +184,7 @@ function billBackground(r: Request, draft: LineDraft | null, gateway: Gateway): 
   const billed = Object.assign(new Request(r, r, r.transport), r, owner, { open: true });
   const line = { ...draftLine(billed, gateway), replaces };
   if (line.basis === "unknown") return null;
+  requireRight(line);
   background.forget(id);
   // The client has the response: while the ledger cannot be written, the line waits as all others do.
   ledger.appendUnopened(line);
@@ -199,7 +243,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
-    raw_usage: reading?.raw ?? null,
+    raw_usage: reading?.rawUsage ?? null,
     prices: charge.prices,
     price_source: charge.priceSource,
     tier: charge.tier,
@@ -237,46 +281,7 @@ function withTraces(
 }
 
 /** What a line says of its amounts. */
-interface LineAmounts {
-  readonly basis: Basis;
-  readonly charge: Charge;
-  readonly providerUsd?: string | undefined;
-  readonly suspect: string | undefined;
-  readonly limitUsd: string | null;
-  readonly extra: Record<string, unknown>;
-}
-
-const UNKNOWN_CHARGE: Charge = {
-  usage: {},
-  parts: [],
-  prices: null,
-  priceSource: null,
-  pricedAs: null,
-  tier: null,
-  official: null,
-  charge: null,
-  unpricedBecause: null,
-  unpricedUsage: null,
-  atLeast: null,
-};
-
-/** If this fails, the gateway has a fault. The request still gets its line, and limits count what was reserved. */
-function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway): LineAmounts {
-  try {
-    return computeKnownAmounts(r, reading, gateway);
-  } catch (error) {
-    reportFault(error, gateway.observer);
-    return {
-      basis: "unknown",
-      charge: UNKNOWN_CHARGE,
-      suspect: "the gateway failed to compute the amounts",
-      limitUsd: r.admission.reservedUsd,
-      extra: {},
-    };
-  }
-}
-
-function computeKnownAmounts(r: Request, reading: Reading | null, gateway: Gateway): LineAmounts {
+function computeAmounts(r: Request, reading: Reading | null, gateway: Gateway) {
   const assessed = assess({
     outcome: r.ending.outcome,
     status: judgeStatus(r),

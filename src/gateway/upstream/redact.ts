@@ -5,7 +5,6 @@
 import type { Reading } from "../../billing/usage.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { Fields } from "../../lib/http/fields.ts";
-import { parseWithAmounts } from "../../lib/json/exact-json.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { isUnmistakable, listSecrets, type SecretHolder } from "../intake/known-secrets.ts";
 import {
@@ -264,15 +263,15 @@ const MAX_USAGE_DEPTH = 16;
 /** What a meter has read goes to the ledger and the log, so pieces of a secret are removed there too. Returns the same
  *  object if nothing in it holds one. */
 export function redactReading(reading: Reading, channel: SecretHolder): Reading {
-  const { model, raw, tariff, cacheReason, refusal } = reading;
+  const { model, rawUsage, tariff, cacheReason, refusal } = reading;
   const redaction = redactionOf(channel);
   const isPlain = (value: unknown): boolean => isClean(value, redaction, MAX_USAGE_DEPTH);
-  if (isPlain(model) && isPlain(raw) && isPlain(tariff) && isPlain(cacheReason) && isPlain(refusal))
+  if (isPlain(model) && isPlain(rawUsage) && isPlain(tariff) && isPlain(cacheReason) && isPlain(refusal))
     return reading;
   return {
     ...reading,
     model: model === null || isPlain(model) ? model : redactText(model, channel),
-    raw: isPlain(raw) ? raw : redactRaw(raw, channel),
+    rawUsage: isPlain(rawUsage) ? rawUsage : redactUsage(rawUsage, channel),
     tariff: isPlain(tariff) ? tariff : {},
     cacheReason: isPlain(cacheReason) ? cacheReason : undefined,
     refusal: isPlain(refusal) ? refusal : { category: null },
@@ -291,9 +290,10 @@ function isClean(value: unknown, redaction: Redaction, depth: number): boolean {
   return true;
 }
 
-/** Null if it is not a usage object. */
-function redactRaw(raw: unknown, channel: SecretHolder): unknown {
-  const text = redactText(JSON.stringify(raw), channel);
-  const clean = parseWithAmounts(text);
-  return isClean(clean, redactionOf(channel), MAX_USAGE_DEPTH) ? (clean ?? null) : null;
+/** Null if it is not JSON without a secret then. */
+function redactUsage(rawUsage: string | null, channel: SecretHolder): string | null {
+  const text = redactText(rawUsage ?? "null", channel);
+  const clean = parseJson(text);
+  const isUsable = clean !== undefined && isClean(clean, redactionOf(channel), MAX_USAGE_DEPTH);
+  return isUsable ? text : null;
 }

@@ -7,6 +7,15 @@ import { parseWithAmounts } from "./exact-json.ts";
  *  named members. A list of one: that shape of every element. */
 export type Shape = true | "size" | { readonly [name: string]: Shape } | readonly [Shape];
 
+/** A picked size. It is not a number, because the document may have a number in the same place. */
+export class PickedSize {
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    this.bytes = bytes;
+  }
+}
+
 /** Longer values are not picked. */
 const MAX_VALUE_BYTES = 64 * 1024;
 /** Elements of a list after these are not picked. */
@@ -72,7 +81,7 @@ export class JsonPicker {
     const frame = this.#frames.at(-1);
     // The next value of a member replaces this one. The opening quote does not count.
     if (this.#counts && this.#keepFrom >= 0 && frame !== undefined && "name" in frame)
-      this.#put(this.#depth > 0 ? this.#keptBytes : this.#keptBytes - 1);
+      this.#put(new PickedSize(this.#depth > 0 ? this.#keptBytes : this.#keptBytes - 1));
     return this.#frames[0]?.value;
   }
 
@@ -143,7 +152,7 @@ export class JsonPicker {
   #endText(chunk: Buffer, to: number): void {
     const kept = this.#takeKept(chunk, to);
     // A size is without the quotes.
-    const text = typeof kept === "number" ? kept - 2 : kept;
+    const text = kept instanceof PickedSize ? new PickedSize(kept.bytes - 2) : kept;
     const frame = this.#frames.at(-1);
     if (frame !== undefined && this.#isNaming() && "name" in frame)
       frame.name = typeof text === "string" ? text : "";
@@ -248,7 +257,7 @@ export class JsonPicker {
   #takeKept(chunk: Buffer, to: number): unknown {
     this.#keep(chunk, to);
     this.#keepFrom = -1;
-    if (this.#counts) return this.#keptBytes;
+    if (this.#counts) return new PickedSize(this.#keptBytes);
     const text = this.#keptBytes > MAX_VALUE_BYTES ? "" : Buffer.concat(this.#kept).toString();
     this.#kept = [];
     // In a stream of events, JSON may go on in further `data` lines. A string has no line break.

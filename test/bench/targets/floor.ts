@@ -213,7 +213,7 @@ function draft(intent: Intent, { reading, assessment, charge }: Priced, ms: numb
     outcome: "complete" as const,
     basis: assessment.basis,
     usage: charge.usage,
-    raw_usage: reading.raw,
+    raw_usage: reading.rawUsage,
     prices: charge.prices,
     price_source: charge.priceSource,
     tier: charge.tier,

@@ -165,7 +165,7 @@ function draftMoney(group: Group, model: string, { status, basis }: End, time: n
     basis: isUnpriced ? ("unpriced" as const) : basis,
     usage: charge.usage,
     parts: charge.parts.length > 1 ? [...charge.parts] : undefined,
-    raw_usage: reported?.raw ?? null,
+    raw_usage: reported === null ? null : JSON.stringify(reported.raw),
     prices: amounts.prices,
     price_source: charge.priceSource,
     tier: charge.tier,

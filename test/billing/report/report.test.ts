@@ -394,7 +394,7 @@ describe("repricing", () => {
         official_usd: "1.5",
         charge_usd: "1.5",
       }),
-      lineOf("raw", { ...UNPRICED, usage, raw_usage: { serviceTier: "flex" } }),
+      lineOf("raw", { ...UNPRICED, usage, raw_usage: '{"serviceTier":"flex"}' }),
     ]);
     expect(Array.from(findCorrections(path, query), ({ charge_usd }) => charge_usd)).toEqual(["2", "2", "2"]);
   });

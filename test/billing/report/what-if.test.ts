@@ -206,7 +206,7 @@ const recordRequest = (request: Request, index: number): LineDraft => {
     model: request.model,
     upstream_model: request.model,
     usage: request.usage,
-    raw_usage: request.tier === "fast" ? { speed: "fast" } : { service_tier: request.tier },
+    raw_usage: JSON.stringify(request.tier === "fast" ? { speed: "fast" } : { service_tier: request.tier }),
     basis: official === null ? "unpriced" : "exact",
     prices: official && {},
     multiplier: request.multiplier,
@@ -317,12 +317,13 @@ describe("a comparison", () => {
 
   test("prices long prompts by each call of a server tool's loop", () => {
     const call = { type: "message", input_tokens: 40_000, output_tokens: 10 };
-    const raw_usage = { input_tokens: 80_000, output_tokens: 20, iterations: [call, call] };
+    const counts = { input_tokens: 80_000, output_tokens: 20 };
+    const raw_usage = JSON.stringify({ ...counts, iterations: [call, call] });
     const usage = { input: 80_000, output: 20 };
     const whole = draftOf("1", { usage, raw_usage });
     // No call is above 50,000 tokens.
     expect(totalOf(compare(write([whole]), { model: "small" }))["as_official_usd"]).toBe("0.00560666");
-    const single = draftOf("1", { usage, raw_usage: { input_tokens: 80_000, output_tokens: 20 } });
+    const single = draftOf("1", { usage, raw_usage: JSON.stringify(counts) });
     expect(totalOf(compare(write([single]), { model: "small" }))["as_official_usd"]).toBe("0.01121");
   });
 

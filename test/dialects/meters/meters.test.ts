@@ -295,7 +295,7 @@ describe("the events of the messages dialect:", () => {
   test("reported usage stays final if a later event has none", () => {
     const shown = { input_tokens: 1, output_tokens: 2 };
     const reading = streamed(delta(shown), delta(undefined), delta({ output_tokens: null }));
-    expect(reading).toMatchObject({ final: true, end: "open", raw: shown });
+    expect(reading).toMatchObject({ final: true, end: "open", rawUsage: JSON.stringify(shown) });
     for (const nothing of [undefined, null, {}, { output_tokens: null }])
       expect(streamed(start(shown), delta(nothing)).final).toBe(false);
   });
@@ -388,7 +388,11 @@ describe("the events of the messages dialect:", () => {
     const long = "x".repeat(70_000);
     const counted = { input_tokens: 1, output_tokens: 2 };
     const body = { type: "message", content: [{ text: long }], model: "m", usage: counted };
-    const whole = { model: "m", parts: [{ usage: { input: 1, output: 2 } }], raw: counted };
+    const whole = {
+      model: "m",
+      parts: [{ usage: { input: 1, output: 2 } }],
+      rawUsage: JSON.stringify(counted),
+    };
     expect(read(openMessagesMeter, JSON.stringify(body), "application/json")).toMatchObject(whole);
     const begun = { type: "message_start", message: { content: long, model: "m", usage: counted } };
     expect(streamed(begun)).toMatchObject(whole);
@@ -432,7 +436,7 @@ describe("the events of the responses dialect:", () => {
     expect(reading).toMatchObject({
       model: "m",
       tariff: { service_tier: "flex" },
-      raw: { output_tokens: 2 },
+      rawUsage: '{"output_tokens":2}',
       stored: { id: "resp_1", goesOn: true },
     });
     expect(streamed(completed({})).tariff).toEqual({});
@@ -540,7 +544,7 @@ describe("the chunks of the content dialect:", () => {
     expect(reading).toMatchObject({
       model: "m",
       tariff: { traffic_type: "ON_DEMAND_FLEX" },
-      raw: first.usageMetadata,
+      rawUsage: JSON.stringify(first.usageMetadata),
     });
     expect(streamed({ usageMetadata: { promptTokenCount: 1 } }).tariff).toEqual({});
   });

@@ -9,7 +9,7 @@ import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
 const readTo = (end: Reading["end"]): Reading => ({
   model: null,
   parts: [],
-  raw: null,
+  rawUsage: null,
   tariff: {},
   end,
   final: end !== "open",

@@ -156,7 +156,7 @@ describe("an amount in the answer", () => {
       charged: "0.00246913578",
       priceSource: "reported",
     });
-    expect(JSON.stringify(reading.raw)).toMatch(/0\.0012345678901234567890|1\.2345678901234567890e-3/);
+    expect(reading.rawUsage).toMatch(/0\.0012345678901234567890|1\.2345678901234567890e-3/);
   });
 
   test.each([

@@ -337,7 +337,8 @@ test.each([SECRET, HIDDEN.slice(3, 20), SECRET.toLowerCase(), HIDDEN.toUpperCase
       estimatedOutput: 0,
       hasText: true,
     } as const;
-    const read = redactReading({ ...known, model: word, raw: { service_tier: word, [word]: 1 } }, CHANNEL);
+    const rawUsage = JSON.stringify({ service_tier: word, [word]: 1 });
+    const read = redactReading({ ...known, model: word, rawUsage }, CHANNEL);
     for (const text of [kept, JSON.stringify(read)])
       expect(text.toLowerCase()).not.toContain(word.toLowerCase());
   },

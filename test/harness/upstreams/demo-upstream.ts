@@ -47,7 +47,7 @@ export interface DemoUpstreamOptions extends DemoOptions {
 }
 
 /** What happens to a request instead of the default. */
-export interface Behaviour extends Pick<Change, "words" | "paceMs" | "firstByteMs"> {
+export interface Behaviour extends Pick<Change, "words" | "paceMs" | "firstByteMs" | "alter"> {
   readonly fault?: FaultName;
   readonly answer?: Answer | ((request: ReceivedRequest) => Answer);
   /** The gate before the piece of this number. 0 is after the head, -1 is before the head. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { isObject } from "../../../src/lib/json/json.ts";
-import { JsonPicker, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
+import { JsonPicker, PickedSize, type Shape } from "../../../src/lib/json/json-pick-stream.ts";
 
 const SHAPE = { a: true, b: { c: true, d: [{ e: true }] }, list: [{ a: true }], x: "size" } as const;
 
@@ -19,9 +19,9 @@ function sift(
 function pick(value: unknown, shape: Shape): unknown {
   if (shape === true) return value;
   if (shape === "size") {
-    if (typeof value === "string") return Buffer.byteLength(JSON.stringify(value)) - 2;
+    if (typeof value === "string") return new PickedSize(Buffer.byteLength(JSON.stringify(value)) - 2);
     // Of a container, it depends on the spaces in it.
-    return typeof value === "object" && value !== null ? expect.any(Number) : undefined;
+    return typeof value === "object" && value !== null ? expect.any(PickedSize) : undefined;
   }
   if (Array.isArray(shape)) {
     if (!Array.isArray(value)) return undefined;
@@ -101,8 +101,9 @@ describe("members picked from JSON that passes", () => {
     const shape = { text: "size", list: [{ text: "size" }], name: true } as const;
     const long = "x".repeat(200_000);
     const document = { text: long, list: [{ text: "" }, { text: 5 }, { text: { text: "a" } }], name: "n" };
-    const size = '{"text":"a"}'.length;
-    const picked = { text: long.length, list: [{ text: 0 }, {}, { text: size }], name: "n" };
+    const sizeOf = (text: string) => new PickedSize(text.length);
+    const list = [{ text: sizeOf("") }, {}, { text: sizeOf('{"text":"a"}') }];
+    const picked = { text: sizeOf(long), list, name: "n" };
     const bytes = Buffer.from(JSON.stringify(document));
     for (const piece of [1, 1000, bytes.length]) {
       const count = Math.ceil(bytes.length / piece);

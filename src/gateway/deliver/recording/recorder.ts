@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Catalog } from "../../../config/catalog.ts";
 import { pathOf } from "../../../dialects/path.ts";
 import { getErrorMessage } from "../../../lib/errors.ts";
+import { parseJson } from "../../../lib/json/json.ts";
 import { nameRecordings, removeOld } from "../../../recording/store.ts";
 import type { Gateway, Recorder } from "../../gateway.ts";
 import { listOwnSecrets, listSecrets, secretsOf } from "../../intake/known-secrets.ts";
@@ -167,16 +168,18 @@ export class RequestRecorder implements Recorder {
           end: r.transport === null ? end : r.ending.outcome === "complete" ? "whole" : "reset",
         },
         duration_ms: r.durationMs,
-        line: line === null ? null : { ...members, ...extra },
+        line: line === null ? null : { ...members, raw_usage: parseJson(line.raw_usage ?? "null"), ...extra },
       },
     };
   }
 
   #send(job: Job): void {
     this.#worker ??= this.#start();
-    this.#heldBytes += job.request.length + job.response.length;
-    this.#waiting += 1;
+    const bytes = job.request.length + job.response.length;
     this.#worker.postMessage(job, [job.request.buffer, job.response.buffer]);
+    // After the post: what was not posted is never given back.
+    this.#heldBytes += bytes;
+    this.#waiting += 1;
   }
 
   #start(): Worker {

@@ -1,0 +1,160 @@
+// An upstream that is broken or dishonest: numbers where texts belong, texts where counts belong. Whatever it answers, each
+// request that reached it has one line while the gateway runs, no estimate is above what arrived, and the ledger is right.
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { mutatePieces } from "../../simulate/upstreams/mutate.ts";
+import { Random } from "../../simulate/world/random.ts";
+import { type ChildGateway, CREDENTIAL, startGateway } from "../../harness/gateway.ts";
+import { PROGRAM } from "../../harness/program.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import {
+  type Behaviour,
+  type DemoUpstream,
+  startDemoUpstream,
+} from "../../harness/upstreams/demo-upstream.ts";
+import { DIALECTS, type Line, makeRequest } from "../world.ts";
+
+const CHANNELS = ["messages", "responses", "content", "chat"] as const;
+const GROUPS = ["messages", "responses", "content"] as const;
+const PAIRS = DIALECTS.flatMap((client) => CHANNELS.map((channel) => ({ client, channel })));
+
+function makePairs(url: string): Record<string, unknown> {
+  const pairs = GROUPS.flatMap((platform) =>
+    CHANNELS.map((channel) => ({ name: `${platform}-${channel}`, platform, channel })),
+  );
+  return {
+    channels: Object.fromEntries(
+      CHANNELS.map((platform) => [platform, { platform, base_url: url, credential: CREDENTIAL }]),
+    ),
+    groups: Object.fromEntries(
+      pairs.map(({ name, platform, channel }) => {
+        const group = { platform, multiplier: "1", channels: [channel] };
+        return [name, platform === channel ? group : { ...group, convert: true }];
+      }),
+    ),
+    keys: pairs.map(({ name }) => ({ name, group: name, secret: secretOf(name) })),
+  };
+}
+
+const secretOf = (name: string): string => `sk-odd-values-${name}`;
+
+let upstream: DemoUpstream;
+let gateway: ChildGateway;
+
+beforeAll(async () => {
+  upstream = startDemoUpstream({ credential: CREDENTIAL });
+  gateway = await startGateway({ config: makePairs(upstream.url) });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+  upstream.stop();
+});
+
+/** A client may have its refusal a while before the upstream's answer has ended. */
+const LINE_MS = 3000;
+
+/** One request in the client's dialect to a channel of another one, and what the ledger has of it. */
+async function ask(
+  { client, channel }: (typeof PAIRS)[number],
+  { stream, behaviour }: { readonly stream: boolean; readonly behaviour: Behaviour },
+): Promise<readonly Line[]> {
+  upstream.next(behaviour);
+  const platform = client === "chat" ? "responses" : client;
+  const request = makeRequest(client, stream);
+  const fields = { authorization: `Bearer ${secretOf(`${platform}-${channel}`)}` };
+  const { fields: answered } = await rawRequest(gateway.port, { ...request, fields });
+  const id = answered.find(([name]) => name.toLowerCase() === "x-request-id")?.[1];
+  const until = performance.now() + LINE_MS;
+  for (;;) {
+    // The line is written in the turn in which the upstream's answer ends. A later turn answers this.
+    await fetch(`${gateway.url}/healthz`);
+    const lines = gateway.ledger().filter((line) => line["id"] === id);
+    if (lines.length > 0 || performance.now() > until) return lines;
+  }
+}
+
+function verify(): string {
+  const path = gateway.folder.join("ledger.jsonl");
+  const { exitCode, stdout } = Bun.spawnSync([...PROGRAM, "ledger", "verify", "--ledger", path]);
+  return exitCode === 0 ? "right" : stdout.toString();
+}
+
+function textOf({ pieces }: Answer): string[] {
+  return pieces.map((piece) => Buffer.from(piece).toString());
+}
+
+const withPieces = (answer: Answer, pieces: readonly string[]): Answer => ({
+  ...answer,
+  pieces: pieces.map((piece) => Buffer.from(piece)),
+});
+
+const ODD_TEXTS = ["5000000", "9223372036854775808", "1e300", "[1e300]", '{"text":1e300}'];
+
+/** Each place for a text gets the odd value, and nothing says how many tokens there were. */
+function replaceTexts(answer: Answer, odd: string): Answer {
+  const texts = /"(?:text|content|thinking|delta|arguments)":"(?:[^"\\]|\\.)*"/g;
+  const counts = /"(?:output_tokens|completion_tokens|candidatesTokenCount)":\d+/g;
+  const changed = textOf(answer).map((piece) =>
+    piece
+      .replace(texts, (member) => `${member.slice(0, member.indexOf(":") + 1)}${odd}`)
+      .replace(counts, (member) => `${member.slice(0, member.indexOf(":") + 1)}"?"`),
+  );
+  return withPieces(answer, changed);
+}
+
+test.each(PAIRS)(
+  "a number in place of a text makes no bill: one line, and an estimate of what arrived ($client from $channel)",
+  async (pair) => {
+    for (const odd of ODD_TEXTS) {
+      for (const stream of [false, true]) {
+        let bytes = 0;
+        const alter = (answer: Answer): Answer => {
+          const changed = replaceTexts(answer, odd);
+          // A stream is cut before its end.
+          const pieces = stream ? changed.pieces.slice(0, -2) : changed.pieces;
+          bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+          return { ...changed, pieces, framing: stream ? "close" : changed.framing };
+        };
+        const lines = await ask(pair, { stream, behaviour: { alter } });
+        expect(lines).toHaveLength(1);
+        const { output = 0 } = Object(lines[0]?.["usage"]);
+        expect(output).toBeLessThanOrEqual(Math.max(bytes / 4, 100));
+        expect(Number(lines[0]?.["charge_usd"])).toBeLessThan(0.1);
+      }
+    }
+    expect(verify()).toBe("right");
+  },
+);
+
+const SEED = process.env["ODD_VALUES_SEED"] ?? "1";
+const MOST_MS = Number(process.env["ODD_VALUES_SECONDS"] ?? 0) * 1000;
+const MIN_REQUESTS = 8 * PAIRS.length;
+
+test(
+  "each answer of an upstream that changes any values has one line, and the ledger is right",
+  async () => {
+    const until = performance.now() + MOST_MS;
+    for (let number = 0; number < MIN_REQUESTS || performance.now() < until; number += 1) {
+      const pair = PAIRS[number % PAIRS.length]!;
+      const random = new Random("odd values", SEED, number);
+      const stream = random.chance(600);
+      const alter = (answer: Answer): Answer => {
+        const pieces = mutatePieces(textOf(answer), SEED, number);
+        const cut = random.chance(300) ? pieces.slice(0, random.between(1, pieces.length)) : pieces;
+        return { ...withPieces(answer, cut), framing: cut.length < pieces.length ? "close" : answer.framing };
+      };
+      const lines = await ask(pair, { stream, behaviour: { alter } });
+      if (lines.length !== 1)
+        throw new Error(`${lines.length} lines: ODD_VALUES_SEED=${SEED}, request ${number}`);
+      if (number % 500 === 0) expect(verify()).toBe("right");
+    }
+    expect(verify()).toBe("right");
+    const ids = gateway.ledger().map((line) => line["id"]);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.length).toBe(upstream.requests.length);
+  },
+  MOST_MS + 60_000,
+);

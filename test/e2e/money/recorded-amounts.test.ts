@@ -1,0 +1,88 @@
+// Answers that name their own price, while their key is recorded: the recording has each of them, and the line has the
+// amount with all its digits.
+
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+
+import type { Answer } from "../../../src/demo/answers/answer.ts";
+import { CREDENTIAL, startGateway } from "../../harness/gateway.ts";
+import { rawRequest } from "../../harness/raw.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { DIALECTS, makeRequest } from "../world.ts";
+
+const SECRET = "sk-recorded-amounts";
+const DIGITS = "0.00012345678901234567890";
+const AMOUNTS = [`"cost":${DIGITS}`, `"cost":{"total_cost":${DIGITS}}`, '"cost_in_usd_ticks":1234567'];
+
+/** Each usage of the answer names an amount, too. */
+function addAmount(answer: Answer, amount: string): Answer {
+  const pieces = answer.pieces.map((piece) =>
+    Buffer.from(
+      Buffer.from(piece)
+        .toString()
+        .replace(/"(usage|usageMetadata)":\{/g, (begin) => `${begin}${amount},`),
+    ),
+  );
+  return { ...answer, pieces };
+}
+
+test.each([...DIALECTS])(
+  "a recording has every answer that names its own price (%s, streamed and not)",
+  async (client) => {
+    const upstream = startDemoUpstream({ credential: CREDENTIAL });
+    const platform = client === "chat" ? "responses" : client;
+    const gateway = await startGateway({
+      config: {
+        channels: {
+          native: { platform, base_url: upstream.url, credential: CREDENTIAL },
+          chat: { platform: "chat", base_url: upstream.url, credential: CREDENTIAL },
+        },
+        groups: {
+          native: { platform, multiplier: "1", channels: ["native"] },
+          chat: { platform, multiplier: "1", channels: ["chat"], convert: true },
+        },
+        keys: ["native", "chat"].map((group) => ({
+          name: group,
+          group,
+          secret: `${SECRET}-${group}`,
+          record: "rec",
+        })),
+      },
+    });
+    try {
+      let asked = 0;
+      for (const group of ["native", "chat"]) {
+        for (const amount of AMOUNTS) {
+          for (const stream of [false, true]) {
+            upstream.next({ alter: (answer) => addAmount(answer, amount) });
+            const fields = { authorization: `Bearer ${SECRET}-${group}` };
+            const { status } = await rawRequest(gateway.port, { ...makeRequest(client, stream), fields });
+            expect(status).toBe(200);
+            asked += 1;
+          }
+        }
+      }
+      await gateway.recorded(asked);
+      gateway.signal("SIGTERM");
+      expect(await gateway.exited).toBe(0);
+      const named = gateway.ledger().map((line) => line["provider_usd"]);
+      const expected = AMOUNTS.flatMap((amount) => {
+        const usd = amount.includes("ticks") ? "0.0001234567" : DIGITS.replace(/0+$/, "");
+        return [usd, usd];
+      });
+      expect(named).toEqual([...expected, ...expected]);
+      const ledger = readFileSync(gateway.folder.join("ledger.jsonl"), "utf8");
+      expect(ledger).toContain(AMOUNTS[0]!);
+      const path = gateway.folder.join("ledger.jsonl.recordings", "rec", "exchanges.jsonl");
+      const exchanges = readFileSync(path, "utf8")
+        .split("\n")
+        .filter((line) => line !== "");
+      expect(exchanges).toHaveLength(asked);
+      expect(gateway.stdout()).not.toContain("failed inside");
+      expect(gateway.stdout()).not.toContain("not written");
+    } finally {
+      await gateway.stop();
+      upstream.stop();
+    }
+  },
+);
