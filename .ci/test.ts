@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { describeSkipped, findProblem } from "../test/harness/needs.ts";
 
 /** What starts processes or a browser, or measures. */
-const SLOW = ["test/{cli,e2e,promises,repository,simulate,web}/**", "test/**/{many-writers,file-lock}.test.ts"];
+const SLOW = [
+  "test/{cli,e2e,promises,repository,simulate,web}/**",
+  "test/**/{many-writers,file-lock}.test.ts",
+];
 
 const BUILD = join(import.meta.dir, "build.ts");
 
@@ -29,9 +32,26 @@ const flags = [
 /** An interrupt reaches the tests too. They end first. */
 process.on("SIGINT", () => {});
 
-function run(executable: string, ...command: readonly string[]): Promise<number> {
+function start(executable: string, command: readonly string[], stderr: "inherit" | "pipe") {
   const env = { ...process.env, GATEWAY_TEST_EXECUTABLE: executable };
-  return Bun.spawn([process.execPath, ...command], { env, stdio: ["inherit", "inherit", "inherit"] }).exited;
+  if (process.stderr.isTTY && env.NO_COLOR === undefined) env["FORCE_COLOR"] = "1";
+  return Bun.spawn([process.execPath, ...command], { env, stdio: ["inherit", "inherit", stderr] });
+}
+
+/** A test that ends the process (`process.exit(0)` in a command) also ends the runner, with 0: only the sum at the end says
+ *  that all tests ran. */
+async function runToTheSum(executable: string, command: readonly string[]): Promise<number> {
+  const child = start(executable, command, "pipe");
+  const decoder = new TextDecoder();
+  let end = "";
+  for await (const bytes of child.stderr as ReadableStream<Uint8Array>) {
+    process.stderr.write(bytes);
+    end = (end + decoder.decode(bytes, { stream: true })).slice(-4096);
+  }
+  const status = await child.exited;
+  if (status !== 0 || /^Ran \d+ tests? across \d+ files?\./m.test(Bun.stripANSI(end))) return status;
+  console.error("The tests ended without a sum: one of them has ended the process.");
+  return 1;
 }
 
 /** The browser's files take longest and start first, so that no worker is left alone with them at the end. The runner
@@ -50,9 +70,9 @@ async function runTests(): Promise<number> {
   const given = process.env["GATEWAY_TEST_EXECUTABLE"] ?? "";
   const executable = given === "" && !isFast ? join(folder, "gateway") : given;
   try {
-    const status = executable === given ? 0 : await run("", BUILD, executable);
+    const status = executable === given ? 0 : await start("", [BUILD, executable], "inherit").exited;
     const timings = writeTimings(join(folder, "timings.json"));
-    return status === 0 ? await run(executable, "test", `--timings=${timings}`, ...flags) : status;
+    return status === 0 ? await runToTheSum(executable, ["test", `--timings=${timings}`, ...flags]) : status;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
