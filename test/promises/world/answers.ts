@@ -5,6 +5,8 @@ import type { Reply, Seen } from "./upstream.ts";
 
 export type Dialect = "messages" | "responses" | "chat" | "content";
 
+export const DIALECTS: readonly Dialect[] = ["messages", "responses", "chat", "content"];
+
 export const PRICES = {
   input: "1",
   cache_read: "0.1",

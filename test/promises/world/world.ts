@@ -69,6 +69,9 @@ const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
   relay: "messages",
 };
 
+/** Without the name in it: what a message says of a key must not look like the secret. */
+const secretOf = (name: string): string => `sk-test-${Bun.hash(name).toString(16).padStart(16, "0")}`;
+
 export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
 
 /** Resolves with what `look` finds. It looks every few milliseconds; the test's own time limit ends it. */
@@ -235,7 +238,7 @@ export class World {
   group(name: string, options: GroupOptions = {}): Group {
     this.#groups.push({ name, options });
     const dialect = DIALECT_OF[options.platform ?? "messages"];
-    const key = `sk-test-${name}-0123456789`;
+    const key = secretOf(name);
     const prefix = options.platform === "relay" ? "/relay" : "";
     const first = Object.keys(options.channels ?? { main: {} })[0]!;
     const request = (of: Dialect, more: Section, fields: Fields) => ({
@@ -245,7 +248,7 @@ export class World {
     return {
       name,
       key,
-      keyOf: (other) => `sk-test-${name}-${other}-0123456789`,
+      keyOf: (other) => secretOf(`${name}-${other}`),
       channelName: (channel = first) => `${name}-${channel}`,
       credentialOf: (channel = first) => `credential-of-${name}-${channel}`,
       channel: (channel = first) => this.upstream.channel(`${name}-${channel}`),
@@ -281,12 +284,12 @@ export class World {
         channels: own.map(([each]) => `${name}-${each}`),
         ...group,
       };
-      keys.push({ name, group: name, secret: `sk-test-${name}-0123456789`, ...key });
+      keys.push({ name, group: name, secret: secretOf(name), ...key });
       for (const [other, settings] of Object.entries(options.keys ?? {}))
         keys.push({
           name: `${name}-${other}`,
           group: name,
-          secret: `sk-test-${name}-${other}-0123456789`,
+          secret: secretOf(`${name}-${other}`),
           ...settings,
         });
     }

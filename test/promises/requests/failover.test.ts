@@ -1,0 +1,223 @@
+// Channels: order, failover, rests, and Chat Completions.
+
+import { describe, expect, test } from "bun:test";
+import { stream } from "../world/answers.ts";
+import type { Script } from "../world/upstream.ts";
+import { eventually, type Group, inWorld, type Line, useWorld } from "../world/world.ts";
+
+const world = useWorld();
+/** Each row has a pair of channels of its own: a channel that failed rests. */
+const pairFor = (name: string): Group =>
+  world.group(name, { channels: { first: {}, second: { priority: 2 } } });
+
+const order = world.group("order", {
+  channels: { last: { priority: 3 }, first: { priority: 1 }, middle: { priority: 2 } },
+});
+const weights = world.group("weights", { channels: { light: { weight: 1 }, heavy: { weight: 9 } } });
+const sticky = world.group("sticky", { channels: { one: {}, two: {} } });
+const off = world.group("off", { channels: { first: { disabled: true }, second: { priority: 2 } } });
+const mixed = world.group("mixed", {
+  platform: "responses",
+  channels: { chat: { platform: "chat" }, responses: { priority: 2 } },
+});
+const onlyChat = world.group("only-chat", {
+  platform: "responses",
+  channels: { main: { platform: "chat" } },
+});
+const probed = world.group("probed");
+
+const error = { type: "error", error: { type: "api_error", message: "of upstream" } };
+const FAILURES: readonly (readonly [string, Script])[] = [
+  ["refuses its credential", { status: 401, body: error }],
+  ...[402, 408, 429, 500, 502, 503, 529].map(
+    (status) => [`answers ${status}`, { status, body: error }] as const,
+  ),
+  ["answers a redirect", { status: 302, fields: { location: "http://127.0.0.1:9/" }, body: "" }],
+  ["answers 200 with a page", { body: "<html>sign in</html>", fields: { "content-type": "text/html" } }],
+  ["answers 200 with nothing", { body: "" }],
+  ["closes the connection", (_, out) => out.end("cut")],
+  ["resets the connection", (_, out) => out.end("reset")],
+  [
+    "begins its stream with an error",
+    {
+      pieces: [
+        'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"full"}}\n\n',
+      ],
+    },
+  ],
+];
+const failing = FAILURES.map(([how, script], index) => [how, script, pairFor(`fail-${index}`)] as const);
+const unreachable = world.group("unreachable", {
+  channels: { first: { base_url: "http://127.0.0.1:1" }, second: { priority: 2 } },
+});
+const unknown = pairFor("unknown");
+const wrong = [400, 403, 413, 422].map((status) => [status, pairFor(`wrong-${status}`)] as const);
+const begun = pairFor("begun");
+const rest = pairFor("rest");
+const brief = pairFor("brief");
+
+const used = (group: Group, ...names: string[]): number[] =>
+  names.map((name) => group.channel(name).seen.length);
+
+test("P100: a request tries its group's channels by priority, each once, until one answers", async () => {
+  await order.ask("messages");
+  expect(used(order, "first", "middle", "last")).toEqual([1, 0, 0]);
+  for (const name of ["first", "middle"]) order.channel(name).next({ status: 500, body: error });
+  const line = await world.line(await order.ask("messages"));
+  expect(used(order, "first", "middle", "last")).toEqual([2, 1, 1]);
+  expect(line["attempts"].map(({ channel }: Line) => channel)).toEqual([
+    "order-first",
+    "order-middle",
+    "order-last",
+  ]);
+});
+
+test("P100: channels of one priority share requests by weight", async () => {
+  for (let count = 0; count < 60; count += 1)
+    await weights.ask("messages", { messages: [{ role: "user", content: `number ${count}` }] });
+  const [light = 0, heavy = 0] = used(weights, "light", "heavy");
+  expect(light + heavy).toBe(60);
+  expect(heavy).toBeGreaterThan(light);
+});
+
+test("P100: failover.attempts bounds the channels that are tried", async () => {
+  const config = { failover: { attempts: 2 } };
+  const set = (own: typeof world) =>
+    own.group("bound", { channels: { first: {}, second: { priority: 2 }, third: { priority: 3 } } });
+  await inWorld({ config }, set, async (_, group) => {
+    for (const name of ["first", "second", "third"]) group.channel(name).always({ status: 500, body: error });
+    expect((await group.ask("messages")).status).toBe(500);
+    expect(used(group, "first", "second", "third")).toEqual([1, 1, 0]);
+  });
+});
+
+describe("P101: the next channel is tried", () => {
+  test.each(failing)("if one %s", async (_, script, group) => {
+    group.channel("first").next(script);
+    const answer = await group.ask("messages", { stream: true });
+    expect([answer.status, answer.text]).toEqual([200, stream("messages").join("")]);
+    expect(used(group, "first", "second")).toEqual([1, 1]);
+  });
+
+  test("if one is unreachable", async () => {
+    expect((await unreachable.ask("messages")).status).toBe(200);
+    expect(used(unreachable, "second")).toEqual([1]);
+  });
+});
+
+test("P102: a 404 for an unknown model leads to the next channel, without a cooldown", async () => {
+  const body = { type: "error", error: { type: "not_found_error", message: "model: test-model" } };
+  unknown.channel("first").next({ status: 404, body });
+  expect((await unknown.ask("messages")).status).toBe(200);
+  expect(used(unknown, "first", "second")).toEqual([1, 1]);
+  const { find } = await stateOf(unknown, "first");
+  expect(find["state"]).not.toBe("resting");
+});
+
+test.each(wrong)("P103: after a %d, no other channel is tried", async (status, group) => {
+  group.channel("first").next({ status, body: error });
+  expect((await group.ask("messages")).status).toBe(status);
+  expect(used(group, "first", "second")).toEqual([1, 0]);
+});
+
+test("P104: failover ends with the first byte of the answer", async () => {
+  begun.channel("first").next({ pieces: stream("messages").slice(0, 3), ending: "cut" });
+  const answer = await begun.ask("messages", { stream: true });
+  expect(answer.text).toContain("event: error");
+  expect(used(begun, "first", "second")).toEqual([1, 0]);
+});
+
+async function stateOf(group: Group, name: string): Promise<{ find: Line; all: Line[] }> {
+  const all: Line[] = await world.json("channels");
+  return { find: all.find((channel) => channel["name"] === group.channelName(name))!, all };
+}
+
+test("P105: a failed channel rests for its retry-after, at most an hour", async () => {
+  rest.channel("first").next({ status: 429, body: error, fields: { "retry-after": "90000" } });
+  await rest.ask("messages");
+  await rest.ask("messages");
+  expect(used(rest, "first", "second")).toEqual([1, 2]);
+  const { find } = await stateOf(rest, "first");
+  expect(find["state"]).toBe("resting");
+  const seconds = (Date.parse(find["until"]) - Date.now()) / 1000;
+  expect(seconds).toBeGreaterThan(3000);
+  expect(seconds).toBeLessThanOrEqual(3600);
+});
+
+test("P105: a channel is used again after its retry-after", async () => {
+  brief.channel("first").next({ status: 503, body: error, fields: { "retry-after": "1" } });
+  await brief.ask("messages");
+  expect(used(brief, "first", "second")).toEqual([1, 1]);
+  await eventually(async () => {
+    await brief.ask("messages", { messages: [{ role: "user", content: crypto.randomUUID() }] });
+    await Bun.sleep(50);
+    return brief.channel("first").seen.length > 1;
+  });
+});
+
+test("P106: a conversation stays on its channel", async () => {
+  const channelsOf = new Map<string, Set<string>>();
+  for (let turn = 0; turn < 3; turn += 1) {
+    for (const session of ["a", "b", "c", "d", "e", "f"]) {
+      const line = await world.line(
+        await sticky.ask(
+          "messages",
+          {},
+          {
+            "x-claude-code-session-id": `session-${session}`,
+            "user-agent": "claude-cli/2.1.0 (external, cli)",
+          },
+        ),
+      );
+      channelsOf.set(session, (channelsOf.get(session) ?? new Set()).add(line["channel"]));
+    }
+  }
+  for (const [session, channels] of channelsOf) expect([session, channels.size]).toEqual([session, 1]);
+  expect(Math.min(...used(sticky, "one", "two"))).toBeGreaterThan(0);
+});
+
+test("P107: a channel's state comes from real requests, and channels probe only fetches its list", async () => {
+  probed.channel().next({ status: 500, body: error });
+  await probed.ask("messages");
+  expect((await stateOf(probed, "main")).find["state"]).not.toBe("available");
+  const before = probed.channel().seen.length;
+  const lists = probed.channel().lists.length;
+  expect((await world.run("channels", "probe", "probed-main")).status).toBe(0);
+  expect(probed.channel().seen).toHaveLength(before);
+  expect(probed.channel().lists.length).toBeGreaterThan(lists);
+});
+
+test("P108: a disabled channel gets no requests", async () => {
+  for (let count = 0; count < 3; count += 1) expect((await off.ask("messages")).status).toBe(200);
+  expect(used(off, "first", "second")).toEqual([0, 3]);
+  expect(off.channel("first").lists).toEqual([]);
+});
+
+test("P109: Chat Completions pass byte for byte to a chat channel of a responses group", async () => {
+  const body = '{ "model":"test-model","messages":[{"role":"user","content":"\\u00e9"}], "strange":1.0 }';
+  const answer = `{ "id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}, "y":1.0}`;
+  mixed.channel("chat").next({ body: answer });
+  const got = await world.request("/v1/chat/completions", { authorization: `Bearer ${mixed.key}` }, body);
+  expect([mixed.channel("chat").seen.at(-1)!.text, got.text]).toEqual([body, answer]);
+  const embeddings = '{"model":"test-model", "input":"x"}';
+  await world.request("/v1/embeddings", { authorization: `Bearer ${mixed.key}` }, embeddings);
+  expect(mixed.channel("chat").seen.at(-1)!).toMatchObject({ path: "/v1/embeddings", text: embeddings });
+});
+
+test("P110: POST /v1/responses gets 403 from a group of chat channels only, and names the setting", async () => {
+  const answer = await onlyChat.ask("responses");
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, "model_not_found"]);
+  expect(answer.text).toContain("convert: true");
+  expect(onlyChat.channel().seen).toEqual([]);
+});
+
+test("P111: a chat channel is asked for a stream's usage, and a client that did not ask gets no chunk for it", async () => {
+  const silent = await onlyChat.ask("chat", { stream: true });
+  expect(JSON.parse(onlyChat.channel().seen.at(-1)!.text)).toMatchObject({
+    stream_options: { include_usage: true },
+  });
+  expect(silent.text).toBe(stream("chat", {}, false).join(""));
+  expect(await world.line(silent)).toMatchObject({ basis: "exact", charge_usd: "0.00142" });
+  const asked = await onlyChat.ask("chat", { stream: true, stream_options: { include_usage: true } });
+  expect(asked.text).toBe(stream("chat").join(""));
+});

@@ -1,0 +1,269 @@
+// Streams, broken answers and leaving clients.
+
+import { describe, expect, test } from "bun:test";
+import { parseAnswer } from "../../harness/raw.ts";
+import { DIALECTS, type Dialect, stream, whole } from "../world/answers.ts";
+import type { Out } from "../world/upstream.ts";
+import { eventually, type Group, inWorld, type Line, useWorld } from "../world/world.ts";
+
+const world = useWorld();
+const messages = world.group("messages");
+const responses = world.group("responses", { platform: "responses" });
+const chats = world.group("chats", { platform: "responses", channels: { main: { platform: "chat" } } });
+const content = world.group("content", { platform: "content" });
+const groups: Record<Dialect, Group> = { messages, responses, chat: chats, content };
+const silent = world.group("silent", {
+  channels: { first: { timeouts: { first_byte: "200ms", idle: "200ms" } }, second: { priority: 2 } },
+});
+const pair = world.group("pair", { channels: { first: {}, second: { priority: 2 } } });
+
+const SSE = { "content-type": "text/event-stream" };
+const idOf = (head: Buffer): string => /x-request-id: (\w+)/i.exec(head.toString("latin1"))![1]!;
+const lineOf = (id: string): Promise<Line> =>
+  eventually(() => world.lines().find((line) => line["id"] === id));
+
+describe("P93: each piece of a response reaches the client as it arrives", () => {
+  test.each([...DIALECTS])("in %s", async (dialect) => {
+    const group = groups[dialect];
+    const seen = Promise.withResolvers<void>();
+    const pieces = stream(dialect, { text: "first words" });
+    const [first, ...others] = pieces.slice(pieces.findIndex((piece) => piece.includes("first words")));
+    group.channel().next(async (_, out) => {
+      out.head(200, SSE);
+      for (const piece of pieces.slice(0, pieces.indexOf(first!) + 1)) out.write(piece);
+      await seen.promise;
+      for (const piece of others) out.write(piece);
+      out.end();
+    });
+    const asked = dialect === "chat" ? { stream_options: { include_usage: true } } : {};
+    const client = await group.open(dialect, { stream: true, ...asked });
+    // The upstream goes on only after the client has this piece.
+    await client.until("first words");
+    seen.resolve();
+    const bytes = await client.until((all) => parseAnswer(all)?.complete === true);
+    expect(parseAnswer(bytes)!.text).toBe(pieces.join(""));
+    client.close();
+  });
+});
+
+const BROKEN: Readonly<Record<Dialect, (text: string) => void>> = {
+  messages: (text) => {
+    expect(text).toContain("event: error\ndata: ");
+    expect(text).not.toContain("message_stop");
+  },
+  responses: (text) => {
+    const [, data = "{}"] = /event: response\.failed\ndata: (.*)/.exec(text) ?? [];
+    expect(JSON.parse(data).response).toMatchObject({
+      status: "failed",
+      error: { code: expect.any(String), message: expect.any(String) },
+    });
+    expect(text).not.toContain("response.completed");
+  },
+  chat: (text) => {
+    expect(text).toMatch(/data: \{"error":/);
+    expect(text).not.toContain("[DONE]");
+  },
+  content: (text) => {
+    expect(text).toMatch(/data: \{"error":/);
+    expect(text).not.toContain('"finishReason"');
+  },
+};
+
+describe("P94: a response that breaks after its first byte never looks complete", () => {
+  const rows = DIALECTS.flatMap((dialect) =>
+    (["cut", "reset"] as const).map((ending) => [dialect, ending] as const),
+  );
+  test.each(rows)("in %s, by a %s", async (dialect, ending) => {
+    const group = groups[dialect];
+    const pieces = stream(dialect, { text: "the beginning" });
+    const upTo = pieces.findIndex((piece) => piece.includes("the beginning")) + 1;
+    const held = Promise.withResolvers<void>();
+    group.channel().next(async (_, out) => {
+      out.head(200, SSE);
+      for (const piece of pieces.slice(0, upTo)) out.write(piece);
+      await held.promise;
+      out.end(ending);
+    });
+    const client = await group.open(dialect, { stream: true });
+    await client.until("the beginning");
+    held.resolve();
+    const isOver = (all: Buffer): boolean => parseAnswer(all)?.complete === true;
+    const ended = await Promise.race([
+      client.ended,
+      client.until(isOver).then(
+        () => "whole" as const,
+        () => client.ended,
+      ),
+    ]);
+    const text = client.bytes().toString();
+    BROKEN[dialect](text);
+    expect(ended).toBe(dialect === "content" ? "reset" : "whole");
+    expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "upstream_cut" });
+    client.close();
+  });
+});
+
+test("P95: an upstream that is silent for longer than first_byte counts as failed", async () => {
+  silent.channel("first").next((_, out) => out.left);
+  const answer = await silent.ask("messages");
+  expect(answer.status).toBe(200);
+  expect((await world.line(answer))["attempts"]).toMatchObject([
+    { channel: "silent-first" },
+    { channel: "silent-second", status: 200 },
+  ]);
+});
+
+test("P95: an upstream that is silent in a stream for longer than idle counts as failed", async () => {
+  await inWorld(
+    {},
+    (own) => own.group("idle", { channels: { main: { timeouts: { idle: "200ms" } } } }),
+    async (own, group) => {
+      group.channel().next(async (_, out) => {
+        out.head(200, SSE);
+        for (const piece of stream("messages").slice(0, 3)) out.write(piece);
+        await out.left;
+      });
+      const answer = await group.ask("messages", { stream: true });
+      expect(answer.text).toContain("event: error");
+      expect((await own.line(answer))["outcome"]).toBe("upstream_cut");
+    },
+  );
+});
+
+/** A stream of which the last piece comes after the client has left. */
+function leaveAfter(group: Group, pieces: readonly string[], later: readonly string[] = []) {
+  const closed = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  group.channel().next(async (_, out: Out) => {
+    out.head(200, SSE);
+    for (const piece of pieces) out.write(piece);
+    void out.left.then(() => closed.resolve());
+    await go.promise;
+    for (const piece of later) out.write(piece);
+    out.end();
+  });
+  return { closed: closed.promise, go: go.resolve };
+}
+
+describe("P96: when a client leaves, the upstream request ends", () => {
+  test("at once, and the line says so", async () => {
+    const { closed } = leaveAfter(messages, stream("messages").slice(0, 3));
+    const client = await messages.open("messages", { stream: true });
+    await client.until("Hello from upstream");
+    client.close();
+    await closed;
+    expect((await lineOf(idOf(client.bytes())))["outcome"]).toBe("client_closed");
+  });
+
+  test("after on_disconnect.drain, with the usage that came meanwhile", async () => {
+    const config = { on_disconnect: { drain: "20s" } };
+    await inWorld(
+      { config },
+      (own) => own.group("drain"),
+      async (own, group) => {
+        const left = Promise.withResolvers<void>();
+        group.channel().next(async (_, out) => {
+          out.head(200, SSE);
+          for (const piece of stream("messages").slice(0, 3)) out.write(piece);
+          await left.promise;
+          // Enough turns for the gateway to see that the client has left.
+          for (let count = 0; count < 30; count += 1) {
+            out.write('event: ping\ndata: {"type":"ping"}\n\n');
+            await Bun.sleep(5);
+          }
+          for (const piece of stream("messages").slice(3)) out.write(piece);
+          out.end();
+        });
+        const client = await group.open("messages", { stream: true });
+        await client.until("Hello from upstream");
+        client.reset();
+        left.resolve();
+        const line = await eventually(() => own.lines()[0]);
+        expect(line).toMatchObject({ basis: "exact", charge_usd: "0.00142", usage: { output: 300 } });
+      },
+    );
+  });
+
+  test("after on_disconnect.drain, if the response goes on for longer", async () => {
+    const config = { on_disconnect: { drain: "100ms" } };
+    await inWorld(
+      { config },
+      (own) => own.group("drain"),
+      async (own, group) => {
+        const { closed } = leaveAfter(group, stream("messages").slice(0, 3));
+        const client = await group.open("messages", { stream: true });
+        await client.until("Hello from upstream");
+        client.close();
+        await closed;
+        expect(await eventually(() => own.lines()[0])).toMatchObject({
+          outcome: "client_closed",
+          basis: "partial",
+        });
+      },
+    );
+  });
+});
+
+describe("P97: a request whose client leaves after the terminal event is complete", () => {
+  const LAST: Readonly<Record<Dialect, string>> = {
+    messages: "message_stop",
+    responses: "response.completed",
+    chat: "[DONE]",
+    content: '"finishReason"',
+  };
+  test.each([...DIALECTS])("in %s", async (dialect) => {
+    const group = groups[dialect];
+    const { closed } = leaveAfter(group, stream(dialect));
+    const client = await group.open(dialect, { stream: true });
+    await client.until(LAST[dialect]);
+    client.reset();
+    await closed;
+    expect(await lineOf(idOf(client.bytes()))).toMatchObject({ outcome: "complete", charge_usd: "0.00142" });
+  });
+});
+
+test("P98: a stopping gateway lets running answers finish", async () => {
+  await inWorld(
+    {},
+    (own) => own.group("stop"),
+    async (own, group) => {
+      const { go } = leaveAfter(group, stream("messages").slice(0, 3), stream("messages").slice(3));
+      const client = await group.open("messages", { stream: true });
+      await client.until("Hello from upstream");
+      const stopped = own.halt();
+      await eventually(() =>
+        group.ask("messages").then(
+          (answer) => answer.status !== 200,
+          () => true,
+        ),
+      );
+      go();
+      await client.until("message_stop");
+      expect(await stopped).toBe(0);
+      expect(own.lines().find((line) => line["id"] === idOf(client.bytes()))).toMatchObject({
+        outcome: "complete",
+      });
+    },
+  );
+});
+
+test("P99: a request that an upstream may have worked on is sent again only by failover, and attempts lists it", async () => {
+  for (let round = 0; round < 3; round += 1) {
+    messages.channel().next({ body: whole("messages") });
+    expect((await messages.ask("messages")).status).toBe(200);
+  }
+  const before = messages.channel().seen.length;
+  messages.channel().next((_, out) => out.end("reset"));
+  const failed = await messages.ask("messages");
+  expect(failed.status).toBeGreaterThanOrEqual(500);
+  expect(messages.channel().seen).toHaveLength(before + 1);
+  pair.channel("first").next((_, out) => out.end("cut"));
+  const answer = await pair.ask("messages");
+  expect(answer.status).toBe(200);
+  expect(pair.channel("first").seen).toHaveLength(1);
+  expect(pair.channel("second").seen).toHaveLength(1);
+  expect((await world.line(answer))["attempts"]).toMatchObject([
+    { channel: "pair-first" },
+    { channel: "pair-second", status: 200 },
+  ]);
+});
