@@ -313,11 +313,14 @@ test("servers on this machine need no invented credential, and their prompts use
   }));
   await importText("litellm", JSON.stringify({ model_list }));
   const { channels, groups } = load();
-  const shown = [...channels.values()].map((each) => [each.platform, each.baseUrl.href, each.free]);
+  const shown = [...channels.values()].map(({ platform, baseUrl, free, timeouts }) => {
+    return [platform, baseUrl.href, free, timeouts.firstByteMs / 60_000];
+  });
+  // A slow local model gets half an hour.
   expect(shown).toEqual([
-    ["chat", "http://127.0.0.1:11434/v1", true],
-    ["chat", "http://127.0.0.1:9123/v1", true],
-    ["messages", "https://proxy.example/anthropic", false],
+    ["chat", "http://127.0.0.1:11434/v1", true, 30],
+    ["chat", "http://127.0.0.1:9123/v1", true, 30],
+    ["messages", "https://proxy.example/anthropic", false, 5],
   ]);
   expect([...groups.values()].map(({ platform, listed }) => [platform, listed.length])).toEqual([
     ["responses", 1],

@@ -11,7 +11,7 @@ import {
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { looksSecret, sha256Hex } from "../../../lib/secret.ts";
 import { nameVariable } from "../../access/credential-place.ts";
-import { needsAddress, type Preset, PRESETS } from "../presets.ts";
+import { LOCAL_TIMEOUTS, needsAddress, type Preset, PRESETS } from "../presets.ts";
 
 export interface DraftChannel {
   readonly platform: ChannelPlatform;
@@ -24,7 +24,7 @@ export interface DraftChannel {
   readonly weight?: string;
   models?: string[];
   aliases?: Record<string, string>;
-  timeouts?: { first_byte: string };
+  timeouts?: { first_byte: string; idle?: string };
 }
 
 interface DraftGroup {
@@ -97,7 +97,7 @@ export function addChannel(draft: Draft, { name: wanted, place, credential, more
     base_url: baseUrl,
     credential: reference,
     ...(bearer === true && { headers: { authorization: bearerOf(reference) } }),
-    ...(local !== undefined && { free: true as const }),
+    ...(local !== undefined && { free: true as const, timeouts: LOCAL_TIMEOUTS }),
     ...settings,
     // A prompt for this machine stays on it.
     ...(proxy !== undefined && !isLocal(baseUrl) && { proxy }),
