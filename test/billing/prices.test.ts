@@ -126,13 +126,14 @@ describe("a model's price is found", () => {
     ["claude-sonnet-4-5", "3"],
     ["claude-sonnet-4-5-20250929", "3"],
     ["claude-sonnet-4-5@20250929", "3"],
+    ["CLAUDE-SONNET-4-5", "3"],
     ["gpt-5-2025-08-07", "1.25"],
     ["gpt-5.4-2025-04-14", "2.5"],
     ["gpt-4o-2024-05-13", "5"],
     ["models/gemini-2.5-pro", "1.25"],
     ["gemini-2.0-flash-001", "0.1"],
     ["gemini-2.5-flash-preview-09-2025", "0.3"],
-  ])("by its id or its snapshot's: %s", (model, input) => {
+  ])("by its id in any case, or its snapshot's: %s", (model, input) => {
     expect(inputOf(model)).toBe(input);
   });
 
@@ -145,7 +146,6 @@ describe("a model's price is found", () => {
     "gpt-5.4-2025-04",
     "gemini-flash-latest",
     "gemini-3-flash",
-    "CLAUDE-SONNET-4-5",
     "constructor",
     "__proto__",
     "",

@@ -6,7 +6,7 @@ import { getCount, getField, isObject } from "../../lib/json/json.ts";
 import { countWhile, type History, type LogEntry, readText, readTime } from "./entry.ts";
 import { type LogReader, scanRows } from "./files.ts";
 
-const NEEDLES = ['"usage":{', '"cost-state"'];
+const NEEDLES = ['"usage"', '"cost-state"'];
 /** The model of a row that Claude Code wrote itself. */
 const NO_MODEL = "<synthetic>";
 

@@ -31,6 +31,8 @@ export function openCodex(history: History): LogReader {
 class Thread {
   readonly #history: History;
   #id = "";
+  /** The thread whose events come now: a fork names itself, and then the parent whose events it repeats. */
+  #origin = "";
   /** That of the main agent's thread. */
   #session = "";
   #provider = "";
@@ -60,8 +62,9 @@ class Thread {
 
   /** A second one is the parent's. */
   #open(meta: unknown): void {
+    this.#origin = readText(getField(meta, "id"));
     if (this.#id !== "") return;
-    this.#id = readText(getField(meta, "id"));
+    this.#id = this.#origin;
     const spawned = getField(getField(getField(meta, "source"), "subagent"), "thread_spawn");
     this.#session =
       readText(getField(meta, "session_id")) || readText(getField(spawned, "parent_thread_id")) || this.#id;
@@ -80,7 +83,7 @@ class Thread {
   #learnCount(info: unknown, timestamp: unknown): void {
     const total = getField(info, "total_token_usage");
     if (!isObject(total) || isSame(total, this.#total)) return;
-    const id = JSON.stringify([this.#turn || this.#session, COUNTS.map((name) => total[name] ?? 0)]);
+    const id = JSON.stringify([this.#turn || this.#origin, COUNTS.map((name) => total[name] ?? 0)]);
     const last = getField(info, "last_token_usage");
     const grown = this.#total === null ? null : subtract(total, this.#total);
     this.#total = total;

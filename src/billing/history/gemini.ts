@@ -8,7 +8,7 @@ import { JsonPicker } from "../../lib/json/json-pick-stream.ts";
 import { type History, readText } from "./entry.ts";
 import { type LogReader, readChunks, scanRows } from "./files.ts";
 
-const NEEDLES = ['"sessionId"', '"tokens":{'];
+const NEEDLES = ['"sessionId"', '"tokens"'];
 const MESSAGE = { id: true, type: true, timestamp: true, model: true, tokens: true } as const;
 const SHAPE = { sessionId: true, messages: [MESSAGE] } as const;
 

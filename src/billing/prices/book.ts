@@ -51,7 +51,7 @@ export interface PriceBook {
   readonly providers: readonly string[];
   /** Providers that sell other makers' models at the makers' own prices. */
   fallbacksOf(provider: string): readonly string[];
-  /** The model that has exactly this name in this provider's list; null: there is none. */
+  /** The model that has this name, in any case, in this provider's list; null: there is none. */
   find(provider: string, id: string): BookedModel | null;
   listModels(provider: string): readonly BookedModel[];
 }
@@ -99,7 +99,7 @@ function openLazily(read: () => string): PriceBook {
     },
     fallbacksOf: (provider) =>
       getList(providersOf(open())[provider]).filter((name) => typeof name === "string"),
-    find: (provider, id) => listOfProvider(provider).byId.get(id) ?? null,
+    find: (provider, id) => listOfProvider(provider).byId.get(id.toLowerCase()) ?? null,
     listModels: (provider) => listOfProvider(provider).models,
   };
 }
@@ -111,6 +111,7 @@ function providersOf({ head }: OpenBook): Readonly<Record<string, unknown>> {
 
 interface ProviderList {
   readonly models: readonly BookedModel[];
+  /** In lower case: a maker may write `MiniMax-M3`, and a price list `minimax-m3`. */
   readonly byId: ReadonlyMap<string, BookedModel>;
 }
 
@@ -125,7 +126,7 @@ function readProvider({ text, head }: OpenBook, provider: string): ProviderList 
     models.push(readModel(line, provider, source));
     at = end < 0 ? -1 : end;
   }
-  const byId = new Map(models.flatMap((model) => model.ids.map((id) => [id, model])));
+  const byId = new Map(models.flatMap((model) => model.ids.map((id) => [id.toLowerCase(), model])));
   return { models, byId };
 }
 

@@ -68,7 +68,7 @@ const PREFIXES: readonly Rule[] = [
     maker: "openai",
   },
   ...Array.from(MAKERS, ([prefix, maker]): Rule => ({
-    pattern: new RegExp(`^${prefix}/`),
+    pattern: new RegExp(`^${prefix}/`, "i"),
     source: "https://openrouter.ai/docs/overview/models: maker/model, as most relays write it",
     maker,
   })),

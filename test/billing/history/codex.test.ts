@@ -69,6 +69,28 @@ test("a fork repeats its parent with new times, and the parent's responses count
   ]);
 });
 
+test("a fork of a version without turn ids repeats its parent, whose responses count once", () => {
+  const context = {
+    timestamp: "2026-11-20T10:00:00.000Z",
+    type: "turn_context",
+    payload: { model: "gpt-5.5" },
+  };
+  const parent = [context, count([100, 0, 10], [100, 0, 10]), count([150, 0, 15], [50, 0, 5])];
+  const own = count([180, 0, 22], [30, 0, 7]);
+  const entries = readEntries({
+    [`${CODEX}/a.jsonl`]: [meta("t1"), ...parent],
+    [`${CODEX}/b.jsonl`]: [meta("t2", { forked_from_id: "t1" }), meta("t1"), ...parent, own],
+    [`${CODEX}/c.jsonl`]: [meta("t3"), ...parent],
+  });
+  expect(entries.map(({ session, usage }) => [session, usage.output])).toEqual([
+    ["t1", 10],
+    ["t1", 5],
+    ["t2", 7],
+    ["t3", 10],
+    ["t3", 5],
+  ]);
+});
+
 test("two forks with equal turns are two responses", () => {
   const fork = (id: string, own: string) => [
     meta(id, { forked_from_id: "t1" }),

@@ -113,3 +113,53 @@ test("a running gateway takes a newer book, names it in its lines, and the ledge
   );
   expect(findings).toEqual([]);
 });
+
+test("a model has its price in whatever case a maker, a config or a client writes its name", async () => {
+  const upstream = startDemoUpstream();
+  const { url } = upstream;
+  const channel = (more: object) => ({
+    platform: "messages",
+    base_url: url,
+    credential: CREDENTIAL,
+    ...more,
+  });
+  const names = ["known", "own"] as const;
+  const gateway = await startGateway({
+    config: {
+      channels: {
+        known: channel({ price_provider: "minimax", models: ["MiniMax-M3"] }),
+        own: channel({ models: ["Own-Model"] }),
+      },
+      groups: Object.fromEntries(
+        names.map((name) => [name, { platform: "messages", multiplier: "1", channels: [name] }]),
+      ),
+      keys: names.map((name) => ({
+        name,
+        group: name,
+        secret: `sk-test-case-${name}`,
+        limits: { usd_per_day: 5 },
+      })),
+      prices: { "own-model": { input: 1, output: 1 } },
+    },
+  });
+  try {
+    for (const [name, model] of [
+      ["known", "MiniMax-M3"],
+      ["own", "Own-Model"],
+    ] as const) {
+      const answered = await fetch(`${gateway.url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": `sk-test-case-${name}` },
+        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: "user", content: "Hello" }] }),
+      });
+      expect([name, answered.status]).toEqual([name, 200]);
+      await answered.text();
+    }
+    await gateway.recorded(2);
+    await fetch(`${gateway.url}/healthz`);
+    expect(gateway.ledger().map(({ basis }) => basis)).toEqual(["exact", "exact"]);
+  } finally {
+    await gateway.stop();
+    upstream.stop();
+  }
+});
