@@ -118,7 +118,7 @@ export function startGateway(
     recorder: null,
     alerts: openAlerts(catalog, observer, () => gateway),
     prices,
-    channels: createChannels({ catalog, observer, now: Date.now, random: Math.random }),
+    channels: createChannels({ catalog, observer, ledger, now: Date.now, random: Math.random }),
     allowances: new Allowances({
       client,
       alerts: () => gateway.alerts,

@@ -40,6 +40,8 @@ export interface Row extends Amounts {
   readonly limit: Usd | null;
   /** What limits counted for a request whose cost this line gives; null: it gives no other cost. */
   readonly replaced: { readonly time: string; readonly limit: Usd } | null;
+  /** Who pays instead of the charge: `paid_by` of the line; undefined: nobody. */
+  readonly paidBy: string | undefined;
   /** Everything that the line says. */
   readonly line: Readonly<Record<string, unknown>>;
 }
@@ -89,6 +91,7 @@ function describeRow(line: Row["line"], time: unknown, money: Money): Row | null
     windows: isObject(line["windows"]) ? readUsage(line["windows"]) : undefined,
     basis: readText(basis) ?? "",
     client: readClient(client),
+    paidBy: readText(line["paid_by"]),
     line,
   };
 }

@@ -28,7 +28,7 @@ import { writeEnd } from "./noted-end.ts";
 import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
-import type { Holder, Window } from "./sums/sums.ts";
+import type { ChannelDay, Holder, Window } from "./sums/sums.ts";
 import { type StartSums, Sums, type Tallies } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
@@ -275,6 +275,11 @@ export class LedgerWriter {
   /** What a model's next answer will probably be like; null: nothing is known. */
   expectAnswer(model: string): ExpectedAnswer | null {
     return this.#answers.expect(model);
+  }
+
+  /** What went through a channel today. */
+  channelDay(name: string): ChannelDay {
+    return this.#chain.sums.channelDay(name, this.#now());
   }
 
   /** ISO time of a key's last billed request. */

@@ -1,6 +1,7 @@
 // `gateway channels`: reads channel states from the running gateway, once or repeatedly.
 // view.ts draws them.
 
+import { readSums } from "../../billing/ledger/sums/sums.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../../gateway/channels/view.ts";
 import { gatewayStateSchema } from "../../gateway/control/state.ts";
@@ -28,7 +29,7 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
     return;
   }
   const known = await readViews(catalog);
-  const views = known ?? describeWithoutGateway(catalog, Date.now());
+  const views = known ?? describeStopped(catalog);
   if (flags.json === true) printJson(views);
   else {
     printTable(views, CHANNEL_COLUMNS);
@@ -43,6 +44,14 @@ export async function showChannels(flags: ChannelsFlags): Promise<void> {
 const NOT_RUNNING =
   "No gateway is running for this config, so all states are unknown. Start it with `gateway serve`.";
 
+/** With the sums of the ledger. */
+function describeStopped(catalog: Catalog): ChannelView[] {
+  const { ledger, zone } = catalog;
+  const now = Date.now();
+  const { sums } = readSums(ledger.path, { zone, now, report: () => {} });
+  return describeWithoutGateway(catalog, (name) => sums.channelDay(name, now), now);
+}
+
 /** Returns null if no gateway is running. */
 async function readViews({ ledger }: Catalog, signal?: AbortSignal): Promise<ChannelView[] | null> {
   const reply = await tryGateway(
@@ -55,7 +64,7 @@ async function readViews({ ledger }: Catalog, signal?: AbortSignal): Promise<Cha
 
 async function watchChannels(catalog: Catalog): Promise<void> {
   const table = createTable(CHANNEL_COLUMNS);
-  let shown: readonly ChannelView[] = describeWithoutGateway(catalog, Date.now());
+  let shown: readonly ChannelView[] = describeStopped(catalog);
   let isRunning = false;
   await watchLive({
     first: await readViews(catalog),

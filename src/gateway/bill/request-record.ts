@@ -73,8 +73,6 @@ const UNPRICED_ALLOWED = "the model has no price, so no limit counts this reques
 export function reportFinished(r: Request, line: LineDraft | null, gateway: Gateway): void {
   const { key, group, attempts, ending } = r;
   const channel = attempts.at(-1)?.channel ?? null;
-  const chargeUsd = line?.charge_usd ?? null;
-  const planUsd = readPlanAmount(line);
   const record: RequestRecord = {
     id: r.id,
     time: r.time,
@@ -89,15 +87,14 @@ export function reportFinished(r: Request, line: LineDraft | null, gateway: Gate
     firstByteMs: r.firstByteMs,
     durationMs: r.durationMs,
     usage: line?.usage ?? null,
-    chargeUsd,
-    planUsd,
+    chargeUsd: line?.charge_usd ?? null,
+    planUsd: readPlanAmount(line),
     problem: ending.problem ?? (r.admission.unpriced ? UNPRICED_ALLOWED : null),
   };
   gateway.observer.requestDone(record, line);
   const isTelling = r.open && r.target.endpoint.purpose !== "other";
   const served = isTelling && r.candidates.find((candidate) => candidate.channel.name === channel);
-  if (served)
-    gateway.channels.reportEnd(served.channel, { ...judgeChannel(r), chargeUsd, planUsd }, gateway.now());
+  if (served) gateway.channels.reportEnd(served.channel, judgeChannel(r), gateway.now());
 }
 
 function readPlanAmount(line: LineDraft | null): string | undefined {

@@ -5,9 +5,8 @@ import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Target } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
-import { addUsd, parseUsd } from "../../lib/money.ts";
+import type { Ledger } from "../../billing/ledger/ledger.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import { nameSpan, UTC } from "../../lib/text/zone.ts";
 import {
   type Admittance,
   admittanceOf,
@@ -19,7 +18,6 @@ import {
   noteBreak,
   noteFailure,
   noteWhole,
-  NO_CHARGE,
   renewMemory,
   cooldownOf,
   startTrial,
@@ -61,9 +59,6 @@ export interface RequestEnd {
   /** `cut`: the response had no end. `failed`: it was an error. `left`: it says nothing about the channel. */
   readonly how: "whole" | "cut" | "failed" | "left";
   readonly problem: string;
-  readonly chargeUsd: string | null;
-  /** What a plan paid; absent: none did. */
-  readonly planUsd?: string | undefined;
 }
 
 export interface Channels {
@@ -101,9 +96,8 @@ export interface ChannelsOptions {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
+  readonly ledger: Pick<Ledger, "channelDay">;
 }
-
-const QUARTER_MS = 15 * 60_000;
 
 const BAD_STATES = new Set(["unavailable", "resting"]);
 
@@ -125,9 +119,6 @@ class ChannelBook implements Channels {
   readonly #conversations = new Conversations();
   readonly #store: ChannelStore;
   #memories = new Map<string, ChannelMemory>();
-  #zone = UTC;
-  #quarter = -1;
-  #today = "";
 
   constructor(options: ChannelsOptions) {
     const { catalog, now } = options;
@@ -231,7 +222,7 @@ class ChannelBook implements Channels {
       this.#conversations.keep(name, candidate.channel.name, this.#options.now());
   }
 
-  reportEnd(channel: Channel, { how, problem, chargeUsd, planUsd = "0" }: RequestEnd, now: number): void {
+  reportEnd(channel: Channel, { how, problem }: RequestEnd, now: number): void {
     const memory = this.#memories.get(channel.name);
     if (memory === undefined) return;
     if (how === "whole") noteWhole(memory);
@@ -244,12 +235,6 @@ class ChannelBook implements Channels {
       noteBreak(memory, { failure, model: null, now, random: this.#options.random });
       this.#notify(channel, memory, now);
     }
-    if (chargeUsd === null) return;
-    const day = this.#nameDay(now);
-    const { usd, plan } = memory.charge.day === day ? memory.charge : NO_CHARGE;
-    const paid = planUsd === "0" ? plan : addUsd(plan, parseUsd(planUsd));
-    memory.charge = { day, usd: addUsd(usd, parseUsd(chargeUsd)), plan: paid };
-    this.#store.touch();
   }
 
   reportProbe(channel: Channel, failure: Failure | null, now: number): void {
@@ -286,13 +271,12 @@ class ChannelBook implements Channels {
   }
 
   view({ channels }: Catalog, now: number): ChannelView[] {
-    const clock = { now, today: this.#nameDay(now) };
-    return [...channels.values()].map((channel) => describeChannel(channel, this.#recall(channel), clock));
+    return [...channels.values()].map((channel) =>
+      describeChannel(channel, this.#recall(channel), this.#options.ledger.channelDay(channel.name), now),
+    );
   }
 
-  retain({ channels, zone }: Catalog): void {
-    this.#zone = zone;
-    this.#quarter = -1;
+  retain({ channels }: Catalog): void {
     const retained = new Map<string, ChannelMemory>();
     for (const channel of channels.values()) {
       const identity = identify(channel);
@@ -304,16 +288,6 @@ class ChannelBook implements Channels {
 
   close(): void {
     this.#store.close();
-  }
-
-  /** In any time zone, a quarter of an hour belongs to one day. */
-  #nameDay(now: number): string {
-    const quarter = Math.floor(now / QUARTER_MS);
-    if (quarter !== this.#quarter) {
-      this.#quarter = quarter;
-      this.#today = nameSpan("day", this.#zone.toLocal(now));
-    }
-    return this.#today;
   }
 
   #recall(channel: Channel): ChannelMemory {

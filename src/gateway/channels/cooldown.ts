@@ -2,7 +2,6 @@
 // cooldown after each failure is. Pure, except that it changes the memory that it is given.
 
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { type Usd, ZERO_USD } from "../../lib/money.ts";
 import { ChannelWindow } from "./recent.ts";
 import { type Cause, causeOf, explainFailure, type Failure, nameFailure } from "../upstream/failure-rules.ts";
 
@@ -49,18 +48,7 @@ export interface ChannelMemory {
   lastFailure: { readonly at: number; readonly reason: string } | null;
   /** The state that the view showed last, and since when. */
   shown: { state: string; since: number } | null;
-  charge: DayCharge;
 }
-
-/** Of one local day, such as `2026-11-20`. */
-export interface DayCharge {
-  readonly day: string;
-  readonly usd: Usd;
-  /** What a plan paid, by official prices. It is no part of the charge. */
-  readonly plan: Usd;
-}
-
-export const NO_CHARGE: DayCharge = { day: "", usd: ZERO_USD, plan: ZERO_USD };
 
 export function createMemory(name: string, identity: string): ChannelMemory {
   return {
@@ -75,13 +63,12 @@ export function createMemory(name: string, identity: string): ChannelMemory {
     lastAnswer: 0,
     lastFailure: null,
     shown: null,
-    charge: NO_CHARGE,
   };
 }
 
-/** For another upstream under the same name. The user's command and the day's charge belong to the name and stay. */
-export function renewMemory({ name, disabled, charge }: ChannelMemory, identity: string): ChannelMemory {
-  return { ...createMemory(name, identity), disabled, charge };
+/** For another upstream under the same name. The user's command belongs to the name and stays. */
+export function renewMemory({ name, disabled }: ChannelMemory, identity: string): ChannelMemory {
+  return { ...createMemory(name, identity), disabled };
 }
 
 interface Policy {

@@ -2,7 +2,6 @@
 // no harm.
 
 import { z } from "zod";
-import { formatUsd, parseUsd } from "../../lib/money.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import { readOwn, replaceFile } from "../../lib/files/own-file.ts";
 import { type ChannelMemory, createMemory, type Cooldown } from "./cooldown.ts";
@@ -21,17 +20,6 @@ const cooldownSchema = z.lazy(() =>
   }),
 );
 
-/** Version 0.1 counted days since 1970. */
-const oldDay = z.lazy(() =>
-  z
-    .int()
-    .nonnegative()
-    .max(100_000)
-    .transform((day) => new Date(day * 86_400_000).toISOString().slice(0, 10)),
-);
-
-const amount = z.lazy(() => z.string().regex(/^\d{1,30}(\.\d{1,12})?$/));
-
 const memorySchema = z.lazy(() =>
   z.object({
     name: z.string(),
@@ -45,7 +33,6 @@ const memorySchema = z.lazy(() =>
     last_answer: z.number(),
     last_failure: z.object({ at: z.number(), reason: z.string() }).nullable(),
     shown: z.object({ state: z.string(), since: z.number() }).nullable(),
-    charge: z.object({ day: z.union([z.string(), oldDay]), usd: amount, plan: amount.default("0") }),
   }),
 );
 
@@ -104,7 +91,7 @@ export function openChannelStore(
 type SavedMemory = z.infer<typeof memorySchema>;
 
 function encode(memory: ChannelMemory, now: number): SavedMemory {
-  const { name, identity, disabled, strikes, cooldown, shown, charge } = memory;
+  const { name, identity, disabled, strikes, cooldown, shown } = memory;
   return {
     name,
     identity,
@@ -117,7 +104,6 @@ function encode(memory: ChannelMemory, now: number): SavedMemory {
     last_answer: memory.lastAnswer,
     last_failure: memory.lastFailure,
     shown,
-    charge: { day: charge.day, usd: formatUsd(charge.usd), plan: formatUsd(charge.plan) },
   };
 }
 
@@ -134,8 +120,6 @@ function read(path: string, now: number): Map<string, ChannelMemory> {
     memory.lastAnswer = saved.last_answer;
     memory.lastFailure = saved.last_failure;
     memory.shown = saved.shown;
-    const { day, usd, plan } = saved.charge;
-    memory.charge = { day, usd: parseUsd(usd), plan: parseUsd(plan) };
     memories.set(saved.name, memory);
   }
   return memories;

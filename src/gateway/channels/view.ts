@@ -1,10 +1,11 @@
 // What the channel view (`gateway channels`) shows of a channel, computed from its memory.
 
 import { z } from "zod";
+import type { ChannelDay } from "../../billing/ledger/sums/sums.ts";
 import type { Catalog, Channel } from "../../config/catalog.ts";
 import type { Allowance } from "../../lib/text/allowance.ts";
 import { formatUsd } from "../../lib/money.ts";
-import { type ChannelMemory, createMemory, cooldownOf, NO_CHARGE } from "./cooldown.ts";
+import { type ChannelMemory, createMemory, cooldownOf } from "./cooldown.ts";
 
 export const CHANNEL_STATES = [
   "available",
@@ -78,22 +79,26 @@ interface Condition {
 }
 
 /** The view if no gateway is running. */
-export function describeWithoutGateway({ channels }: Catalog, now: number): ChannelView[] {
+export function describeWithoutGateway(
+  { channels }: Catalog,
+  channelDay: (name: string) => ChannelDay,
+  now: number,
+): ChannelView[] {
   return [...channels.values()].map((channel) =>
-    describeChannel(channel, createMemory(channel.name, ""), { now, today: "" }),
+    describeChannel(channel, createMemory(channel.name, ""), channelDay(channel.name), now),
   );
 }
 
 export function describeChannel(
   channel: Channel,
   memory: ChannelMemory,
-  { now, today }: { readonly now: number; readonly today: string },
+  { charged, byPlan }: ChannelDay,
+  now: number,
 ): ChannelView {
   const { state, since, reason, until } = updateCondition(channel, memory, now);
   const { window } = memory;
   const recent = window.hour.count(RATE_MINUTES, now);
   const hour = window.hour.steps(STEP_MINUTES, now);
-  const charge = memory.charge.day === today ? memory.charge : NO_CHARGE;
   return {
     name: channel.name,
     platform: channel.platform,
@@ -109,8 +114,8 @@ export function describeChannel(
     requests_hour: hour.reduce((sum, { requests }) => sum + requests, 0),
     errors_hour: hour.reduce((sum, { errors }) => sum + errors, 0),
     connections: { open: 0, idle: 0 },
-    charge_today_usd: formatUsd(charge.usd),
-    ...(charge.plan > 0n && { paid_by_plan_today_usd: formatUsd(charge.plan) }),
+    charge_today_usd: formatUsd(charged),
+    ...(byPlan > 0n && { paid_by_plan_today_usd: formatUsd(byPlan) }),
     hour,
     day: window.day.steps(1, now),
   };

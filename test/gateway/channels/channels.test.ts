@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import type { ChannelDay } from "../../../src/billing/ledger/sums/sums.ts";
 import type { Catalog } from "../../../src/config/catalog.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { type Channels, createChannels, type RequestEnd } from "../../../src/gateway/channels/channels.ts";
 import { findMatch, type Match } from "../../../src/gateway/intake/match.ts";
 import { blame, type Failure } from "../../../src/gateway/upstream/failure-rules.ts";
 import { UpstreamFault } from "../../../src/lib/http/upstream.ts";
+import { ZERO_USD } from "../../../src/lib/money.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
@@ -27,13 +29,15 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
+const channelDay = (): ChannelDay => ({ charged: ZERO_USD, byPlan: ZERO_USD });
+
 interface Book {
   readonly catalog: Catalog;
   readonly channels: Channels;
   readonly names: (asked?: Asked) => string[];
   readonly fail: (name: string, failure: Failure, model?: string) => void;
   readonly answer: (name: string, model?: string) => void;
-  readonly end: (name: string, how: RequestEnd["how"], chargeUsd?: string, planUsd?: string) => void;
+  readonly end: (name: string, how: RequestEnd["how"]) => void;
   readonly state: (name: string) => string;
 }
 
@@ -62,7 +66,7 @@ function open(sections: Readonly<Record<string, Section>>): Book {
   const catalog = makeCatalog(sections);
   const observer = { notice: (_: string, text: string) => void notices.push(text) };
   const random = (): number => lots.shift() ?? 0.5;
-  const channels = createChannels({ catalog, observer, now: () => now, random });
+  const channels = createChannels({ catalog, observer, now: () => now, random, ledger: { channelDay } });
   const route = (model = "m"): Match => findMatch(catalog.keys.get("k")!, model);
   const candidate = (name: string, model?: string) =>
     route(model).candidates.find(({ channel }) => channel.name === name)!;
@@ -77,12 +81,7 @@ function open(sections: Readonly<Record<string, Section>>): Book {
       const { candidates } = channels.choose({ ...asker(asked), ...route(asked.model) }, now);
       return candidates.map(({ channel }) => channel.name);
     },
-    end: (name, how, chargeUsd, planUsd) =>
-      channels.reportEnd(
-        catalog.channels.get(name)!,
-        { how, problem: "broke off", chargeUsd: chargeUsd ?? null, planUsd },
-        now,
-      ),
+    end: (name, how) => channels.reportEnd(catalog.channels.get(name)!, { how, problem: "broke off" }, now),
     fail: (name, failure, model) => {
       channels.reportStart(candidate(name, model), now);
       channels.reportFailure(candidate(name, model), failure, now);
@@ -343,12 +342,10 @@ describe("the channel view", () => {
     expect(state("a")).toBe("available");
   });
 
-  test("shows success, latency, the hour in steps and the day's charge", () => {
-    const { channels, catalog, answer, fail, end } = open(TWO);
+  test("shows success, latency and the hour in steps", () => {
+    const { channels, catalog, answer, fail } = open(TWO);
     for (let count = 0; count < 3; count += 1) answer("a");
     fail("a", status(500));
-    end("a", "whole", "0.1");
-    end("a", "whole", "0.2");
     const [view] = channels.view(catalog, now);
     expect(view).toMatchObject({
       success_rate: 0.75,
@@ -356,7 +353,6 @@ describe("the channel view", () => {
       latency_p95_ms: 100,
       requests_hour: 4,
       errors_hour: 1,
-      charge_today_usd: "0.3",
     });
     expect(view!.hour).toHaveLength(12);
     expect(view!.hour.at(-1)).toEqual({ requests: 4, errors: 1 });
@@ -364,23 +360,7 @@ describe("the channel view", () => {
     expect(channels.view(catalog, now)[0]).toMatchObject({
       success_rate: null,
       requests_hour: 0,
-      charge_today_usd: "0",
     });
-  });
-
-  test("counts the day's charge by the days of `timezone`, as limits do", () => {
-    const { channels, end } = open(TWO);
-    const tokyo = makeCatalog(TWO, { timezone: "Asia/Tokyo" });
-    channels.retain(tokyo);
-    const today = () => channels.view(tokyo, now)[0]!.charge_today_usd;
-    now = Date.parse("2026-11-20T14:59:00Z");
-    end("a", "whole", "0.1");
-    expect(today()).toBe("0.1");
-    now += 2 * MINUTE;
-    expect(today()).toBe("0");
-    end("a", "whole", "0.2");
-    now = Date.parse("2026-11-21T00:01:00Z");
-    expect(today()).toBe("0.2");
   });
 
   test("counts a broken response as one request and one error", () => {
@@ -438,20 +418,6 @@ describe("a restart", () => {
     });
   });
 
-  test("keeps what the day has charged, and what a plan has paid, until the next day", () => {
-    const before = open(TWO);
-    before.end("a", "whole", "0", "0.25");
-    before.end("a", "whole", "0.5", "0.25");
-    before.channels.close();
-    const today = { charge_today_usd: "0.5", paid_by_plan_today_usd: "0.5" };
-    const { channels, catalog } = open(TWO);
-    expect(channels.view(catalog, now)[0]).toMatchObject(today);
-    expect(channels.view(catalog, now)[1]).not.toContainKey("paid_by_plan_today_usd");
-    now += 24 * 60 * MINUTE;
-    expect(channels.view(catalog, now)[0]).toMatchObject({ charge_today_usd: "0" });
-    expect(channels.view(catalog, now)[0]).not.toContainKey("paid_by_plan_today_usd");
-  });
-
   test("keeps a channel disabled, however soon after the command the gateway was killed", () => {
     const before = open(TWO);
     before.channels.setDisabled(before.catalog.channels.get("a")!, true, now);
@@ -480,14 +446,13 @@ describe("a restart", () => {
     expect([state("a"), names()]).toEqual(["unknown", ["a", "b"]]);
   });
 
-  test("keeps that the name was disabled by command, and its charge of today", () => {
+  test("keeps that the name was disabled by command", () => {
     const book = open(TWO);
     book.channels.setDisabled(book.catalog.channels.get("a")!, true, now);
-    book.end("a", "whole", "0.5");
     const changed = makeCatalog({ ...TWO, a: { credential: "yyyy" } });
     book.channels.retain(changed);
     expect(book.names()).toEqual(["b"]);
-    expect(book.channels.view(changed, now)[0]).toMatchObject({ state: "disabled", charge_today_usd: "0.5" });
+    expect(book.channels.view(changed, now)[0]).toMatchObject({ state: "disabled" });
   });
 
   test.each(["", "{", '{"v":2}', '{"v":1,"channels":[{"name":"a"}]}'])(

@@ -6,6 +6,7 @@ import { createChannels } from "../../../src/gateway/channels/channels.ts";
 import { probeChannel, startProbes } from "../../../src/gateway/channels/probe.ts";
 import { type Upstream, UpstreamFault } from "../../../src/lib/http/upstream.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
+import { ZERO_USD } from "../../../src/lib/money.ts";
 import { makeTempFolder } from "../../harness/temp.ts";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
@@ -42,6 +43,8 @@ const observer = {
   limitNear: () => {},
 };
 
+const ledger = { channelDay: () => ({ charged: ZERO_USD, byPlan: ZERO_USD }) };
+
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(1);
 }
@@ -54,7 +57,7 @@ async function countProbes(time: number, expected: number): Promise<number> {
     keys: [{ name: "k", group: "g", secret: "sk-test" }],
   };
   const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
-  const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
+  const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5, ledger });
   const channel = catalog.channels.get("a")!;
   channels.reportAnswer({ channel, model: "m" }, 5, now);
   now = time;
@@ -73,7 +76,7 @@ test("the gateway's own shortage is no failure of a probed channel", async () =>
     channels: { a: { platform: "messages", base_url: upstream.url.origin, credential: "xxxx" } },
   };
   const { catalog } = checkConfigText(JSON.stringify(config), folder.join("gateway.yaml"), {});
-  const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5 });
+  const channels = createChannels({ catalog, observer, now: () => now, random: () => 0.5, ledger });
   const shortage = new UpstreamFault("shortage", "no files", false);
   const send: Upstream["send"] = (_, listener) => {
     queueMicrotask(() => listener.fail(shortage));

@@ -9,6 +9,7 @@ import { describeWithoutGateway } from "../../../src/gateway/channels/view.ts";
 import { fetchWhole } from "../../../src/gateway/upstream/fetch.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Origin } from "../../../src/lib/http/upstream.ts";
+import { ZERO_USD } from "../../../src/lib/money.ts";
 
 const DAY = 24 * 3_600_000;
 const NOW = 100 * DAY;
@@ -160,7 +161,7 @@ test("the view of a channel has the connections to its upstream", async () => {
     const origin = { tls: false, host: "127.0.0.1", port: server.port ?? 0 };
     const request = { origin, method: "GET", target: "/", fields: [], body: null, deadlines };
     await fetchWhole(client, request, 1000);
-    const views = describeWithoutGateway(catalog, NOW);
+    const views = describeWithoutGateway(catalog, () => ({ charged: ZERO_USD, byPlan: ZERO_USD }), NOW);
     expect(
       countConnections(views, { catalog, client }).map(({ name, connections }) => [name, connections]),
     ).toEqual([

@@ -6,7 +6,7 @@
 import { getErrorMessage } from "../../../lib/errors.ts";
 import { createNamer, startOfSpan, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
-import { addUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
+import { addUsd, roundUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
 import { listGroups, listLastTimes } from "../../index/groups.ts";
 import { type LedgerIndex, listMarks } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
@@ -48,6 +48,15 @@ interface Sum {
   readonly estimated: Tally;
 }
 
+/** What went through a channel. */
+interface ChannelSum {
+  readonly charged: Tally;
+  /** What a plan paid, by official prices. It is no part of the charge. */
+  readonly byPlan: Tally;
+}
+
+export type ChannelDay = { readonly [part in keyof ChannelSum]: Usd };
+
 /** By name. */
 export interface Tallies {
   readonly key: Map<string, Sum>;
@@ -57,6 +66,7 @@ export interface Tallies {
 export class Sums {
   readonly zone: Zone;
   readonly #sums: Tallies = { key: new Map(), group: new Map() };
+  readonly #channels = new Map<string, ChannelSum>();
   readonly #sessions = new SessionSums();
   /** Those that the owner has not accepted, by id. */
   #marks = new Map<string, MarkDraft>();
@@ -72,7 +82,7 @@ export class Sums {
 
   /** Adds what a line or a correction says. It counts at the request's time. */
   add(entry: Entry): void {
-    const { key, group, time, session, charged, estimated, replaced } = entry;
+    const { key, group, channel, time, session, charged, byPlan, estimated, replaced } = entry;
     this.#noteUse(key, time);
     const at = this.#nameSpans(time);
     for (const sum of [this.#sumOf("key", key), this.#sumOf("group", group)]) {
@@ -81,7 +91,18 @@ export class Sums {
       if (replaced !== null)
         addAt(sum.estimated, this.#nameSpans(replaced.time), subtractUsd(ZERO_USD, replaced.estimated));
     }
+    if (charged !== ZERO_USD) addAt(this.#channelOf(channel).charged, at, charged);
+    if (byPlan !== ZERO_USD) addAt(this.#channelOf(channel).byPlan, at, byPlan);
     if (session !== undefined) this.#sessions.add(session, entry);
+  }
+
+  /** Of the day that `now` is in. */
+  channelDay(name: string, now: number): ChannelDay {
+    const { charged = openTally(), byPlan = openTally() } = this.#channels.get(name) ?? {};
+    return {
+      charged: this.#readTally(charged, "day", now),
+      byPlan: this.#readTally(byPlan, "day", now),
+    };
   }
 
   /** What was charged. Of a session, only the total is known. */
@@ -131,9 +152,18 @@ export class Sums {
     const month = new Date(zone.fromLocal(startOfSpan("month", zone.toLocal(now)))).toISOString();
     for (const { traits, charge } of listGroups(index, all))
       for (const tally of this.#talliesOf(traits)) tally.total = addUsd(tally.total, charge);
-    for (const { traits, charge, span } of listGroups(index, { ...all, since: month, span: "day" }))
-      for (const tally of this.#talliesOf(traits))
-        addToSpans(tally, { day: span, month: span.slice(0, 7) }, charge);
+    for (const { traits, official, charge, span } of listGroups(index, {
+      ...all,
+      since: month,
+      span: "day",
+    })) {
+      const at = { day: span, month: span.slice(0, 7) };
+      for (const tally of this.#talliesOf(traits)) addToSpans(tally, at, charge);
+      if (traits.type === "estimate") continue;
+      const channel = this.#channelOf(traits.channel);
+      addToSpans(channel.charged, at, charge);
+      if (traits.paidBy === "plan") addToSpans(channel.byPlan, at, roundUsd(official));
+    }
     for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
     this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
     this.#marks = listMarks(index);
@@ -198,6 +228,10 @@ export class Sums {
   #noteUse(name: string, time: string): void {
     const key = this.#sumOf("key", name);
     if (key.lastUsed === null || time > key.lastUsed) key.lastUsed = time;
+  }
+
+  #channelOf(name: string): ChannelSum {
+    return this.#channels.getOrInsertComputed(name, () => ({ charged: openTally(), byPlan: openTally() }));
   }
 
   #sumOf(kind: "key" | "group", name: string): Sum {
