@@ -34,8 +34,7 @@ const HANDLERS: Handlers = {
   "second gateway": (world) => world.startSecond(),
   clock: (world, { byMs }) => {
     world.wallOffset += byMs;
-    world.network.bend = { at: world.scheduler.now, byMs };
-    world.bends.push(world.network.bend);
+    world.bends.push({ at: world.scheduler.now, byMs });
     world.timeWasBent = true;
   },
   standstill: (world, { ms }) => {
@@ -43,7 +42,6 @@ const HANDLERS: Handlers = {
     world.stoodStill = true;
     world.process?.standStill(ms * 1000);
   },
-  "network changed": (world) => void (world.network.moves += 1),
   "disk full": (world, { room, ms }) => trouble(world, { room }, ms),
   "disk fails": (world, { writes, syncs, short, ms }) =>
     trouble(world, { failingWrites: writes, failingSyncs: syncs, shortWrites: short }, ms),
@@ -86,5 +84,4 @@ const HANDLERS: Handlers = {
     lost.set(`${channel}.test`, how);
     later(world, ms, `${channel} is up again`, () => void lost.delete(`${channel}.test`));
   },
-  "idle connections closed": (world, { channel, how }) => world.upstreams.get(channel)?.closeIdle(how),
 };

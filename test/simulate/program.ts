@@ -12,7 +12,22 @@ import { loadConfig } from "../../src/config/file/load.ts";
 import { readCurrentPrices } from "../../src/cli/money/prices/in-use.ts";
 import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
-import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+import { BodyTooLarge, ClientGone, InvalidBody } from "../../src/lib/http/exchange.ts";
+import { Fields, Malformed } from "../../src/lib/http/fields.ts";
+import { UpstreamFault, UpstreamResponse } from "../../src/lib/http/upstream.ts";
+
+/** The classes that cross the two interfaces. Each process has its own. */
+export const seam = {
+  BodyTooLarge,
+  ClientGone,
+  Fields,
+  InvalidBody,
+  Malformed,
+  UpstreamFault,
+  UpstreamResponse,
+};
+export type Seam = typeof seam;
 
 export interface Served {
   readonly running: RunningGateway;
@@ -21,9 +36,9 @@ export interface Served {
 }
 
 /** The same as cli/serve/serve.ts, without a terminal. */
-export function serve(configPath: string, observer: Observer): Served {
+export function serve(configPath: string, observer: Observer, network: Network): Served {
   const loaded = loadConfig(configPath, process.env);
-  const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path });
+  const running = startGateway(loaded.catalog, [observer], { configPath: loaded.path, network });
   const stopFollowing = followLedger(running.gateway);
   const watch = watchConfig(loaded, process.env, {
     onChange: ({ catalog }) => {

@@ -7,12 +7,11 @@ import { checkReleased, checkStopped, checkTimersEnded, isBetweenProbes } from "
 import { checkCommands, checkKeysOff, checkProbed } from "./checks/commands.ts";
 import { checkDelivered } from "./checks/delivered.ts";
 import { checkResent } from "./checks/resent.ts";
-import { checkStops } from "./checks/stops.ts";
+import { checkCalls } from "./checks/stops.ts";
 import { happen } from "./happenings.ts";
 import { Operator } from "./operator.ts";
 import { Client } from "./clients/client.ts";
-import type { Send } from "./clients/line.ts";
-import type { Reply } from "./clients/reply.ts";
+import type { Reply, Send } from "./clients/send.ts";
 import { numberOf } from "./clients/requests.ts";
 import {
   type ClientPlan,
@@ -23,22 +22,17 @@ import {
   type RequestPlan,
 } from "./plan/plan.ts";
 import type { Served } from "./program.ts";
-import { HttpLine } from "./upstreams/http-line.ts";
+import { answerOverHttp } from "./upstreams/http-answer.ts";
+import { answerUpgrade } from "./upstreams/socket-answer.ts";
 import { type Arrival, GOOD_ANSWER, type Stored, Upstream } from "./upstreams/upstream.ts";
-import {
-  BROKEN_CONFIG,
-  type Changes,
-  CONFIG,
-  LEDGER,
-  NO_CHANGES,
-  PORT,
-  writeConfig,
-} from "./world/config.ts";
+import { BROKEN_CONFIG, type Changes, CONFIG, LEDGER, NO_CHANGES, writeConfig } from "./world/config.ts";
 import { Disk, type Inode } from "./world/disk.ts";
+import { makeListen } from "./world/client-side.ts";
 import { Network } from "./world/network.ts";
 import { Killed, type Machine, type Program, type ProgramExports, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
+import { makeUpstream } from "./world/upstream-side.ts";
 
 /** Something that must never happen, but did. */
 export interface Accusation {
@@ -92,7 +86,6 @@ const SECOND = 1_000_000;
 const MAX_EVENTS = 3_000_000;
 const MAX_US = 3600 * SECOND;
 const LOOKS_AFTER_US = 120 * SECOND;
-const GATEWAY = `127.0.0.1:${PORT}`;
 /** No upstream of this world names a time to wait. docs/failures.md has the longest time that the gateway chooses. */
 const LONGEST_COOLDOWN_US = 10 * 60 * SECOND;
 const FINAL = 100;
@@ -133,8 +126,6 @@ export class World implements Machine {
   stoodStill = false;
   /** When the clock was changed. */
   readonly bends: Array<{ readonly at: number; readonly byMs: number }> = [];
-  /** An upstream has sent an answer that nobody requested. Later answers may reach the wrong request, by chance. */
-  unasked = false;
   /** The last gateway has stopped, as it does when it is asked to. */
   stopped = false;
   process: SimProcess | null = null;
@@ -168,7 +159,6 @@ export class World implements Machine {
     this.scheduler = new Scheduler(new Random(plan.seed, "scheduler"), this.#trace);
     this.scheduler.onThrow = (owner, error) => this.#caught(owner.name, error);
     this.network = new Network(this.scheduler, plan.seed);
-    this.network.wall = () => this.wallOffset + this.scheduler.now / 1000;
     this.network.weatherOf = (name) => this.#weatherOf(name);
     this.disk = new Disk(new Random(plan.seed, "disk"));
     for (const client of plan.clients)
@@ -188,13 +178,14 @@ export class World implements Machine {
       noteRefused: (channel: string) => void this.refused.add(channel),
       stored: this.stored,
       healed: () => this.#healed,
-      noteUnasked: () => void (this.unasked = true),
       accuse: (check: string, text: string) => this.accuse(check, text),
     };
     for (const channel of this.plan.channels)
       this.upstreams.set(
         channel.name,
-        new Upstream(channel, this.network, watch, (upstream, end) => new HttpLine(upstream, end)),
+        new Upstream(channel, this.network, watch, (upstream, arriving) =>
+          (arriving.wantsSocket ? answerUpgrade : answerOverHttp)(upstream, arriving),
+        ),
       );
     this.#boot();
     this.#start(this.plan.clients);
@@ -324,12 +315,17 @@ export class World implements Machine {
     this.#dieAtStart = () => {};
     try {
       this.program = this.load(process);
-      this.served = this.program.serve(CONFIG, this.#observe(process));
+      this.served = this.#serve(process, this.program);
       this.boots.push(this.scheduler.now);
       this.operator.checkRenewed();
     } catch (error) {
       this.#failedBoot(process, error);
     }
+  }
+
+  #serve(process: SimProcess, program: ProgramExports): Served {
+    const network = { listen: makeListen(process), createClient: () => makeUpstream(process) };
+    return program.serve(CONFIG, this.#observe(process), network);
   }
 
   #failedBoot(process: SimProcess, error: unknown): void {
@@ -531,7 +527,7 @@ export class World implements Machine {
     if (process === null || process.dead || this.served === null || this.#ending) return;
     const second = new SimProcess(this, "second", 5000);
     try {
-      this.load(second).serve(CONFIG, this.#observe(second));
+      this.#serve(second, this.load(second));
       this.accuse("two gateways", "A second gateway started on the ledger of the first one.");
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -552,7 +548,6 @@ export class World implements Machine {
     for (const plan of clients) {
       this.#left++;
       const client = new Client(plan, this.network, {
-        address: GATEWAY,
         sent: (send) => {
           this.sends.push(send);
           this.sendsByName.set(send.name, send);
@@ -654,10 +649,8 @@ export class World implements Machine {
         ...client,
         name,
         startMs: index * 50,
-        keepAlive: false,
         pipelined: false,
         retries: 0,
-        piece: 0,
         ...(client.socket ? { socket: { ...client.socket, streams: 0, closes: true } } : {}),
         requests: [request],
       };
@@ -741,7 +734,7 @@ export class World implements Machine {
     checkKeysOff(this);
     checkDelivered(this);
     checkResent(this);
-    checkStops(this);
+    checkCalls(this);
   }
 }
 

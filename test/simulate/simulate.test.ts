@@ -11,8 +11,7 @@ import { listMarks } from "./upstreams/answers.ts";
 import { bundleProgram } from "./world/bundle.ts";
 import { Disk } from "./world/disk.ts";
 import { isReplaced, listTouches } from "./world/edges.ts";
-import { Network } from "./world/network.ts";
-import { Pile } from "./pile.ts";
+import { Network, Pipe } from "./world/network.ts";
 import { compileProgram, type Machine, SimProcess } from "./world/process.ts";
 import { Random } from "./world/random.ts";
 import { NATURE, Scheduler, Trace } from "./world/scheduler.ts";
@@ -93,13 +92,12 @@ describe("runtime calls", () => {
   test("are found in the source", () => {
     expect(touches.length).toBeGreaterThan(50);
     expect(touches).toContainEqual({ file: "billing/ledger/append-file.ts", edge: "node:fs.fdatasync" });
-    expect(touches.map(({ edge }) => edge)).toContain("Bun.listen");
+    expect(touches.map(({ edge }) => edge)).toContain("Bun.serve");
   });
 
   test("are all replaced, so that the simulated gateway touches nothing real", () => {
     const edges = new SimProcess(makeMachine(), "test", 1).edges();
-    // The first only for certificates, which are not simulated; it throws when it is used. The second only compares.
-    // Bun.secrets is asked only by a config that names the keychain. The others only run on Windows, which is not simulated.
+    // The first throws when it is used. The second only compares. Bun.secrets is asked only by a config that names the keychain. The others only run on Windows, which is not simulated.
     const windows = [
       "node:net.connect",
       "node:net.createServer",
@@ -220,45 +218,26 @@ describe("the disk", () => {
   });
 });
 
-describe("a pile of bytes", () => {
-  test("gives them back in order, and what it gave stays as it was", () => {
-    const pile = new Pile();
-    const taken: Buffer[] = [];
-    for (let at = 0; at < 300; at++) {
-      pile.add(Buffer.from(`${at},`));
-      if (at % 7 === 0) taken.push(pile.take(at % 11));
-    }
-    const all = Array.from({ length: 300 }, (_, at) => `${at},`).join("");
-    expect(taken.join("") + pile.bytes.toString()).toBe(all);
-    expect(taken.join("").length + pile.length).toBe(all.length);
-    expect(pile.take(1e9).length).toBeGreaterThan(0);
-    expect(pile.length).toBe(0);
-  });
-});
-
-describe("the network", () => {
-  test("delivers bytes in order, and then the end", () => {
+describe("a pipe", () => {
+  test("delivers bytes in order, in pieces, and then what follows them", () => {
     const { scheduler, network } = makeMachine();
-    network.weatherOf = () => ({ latency: 100, window: 50, piece: 7 });
     const got: string[] = [];
-    network.listen("a:1", NATURE, (end) => {
-      end.ears = {
-        data: (bytes) => got.push(bytes.toString()),
-        drain() {},
-        finished: () => got.push("END"),
-        lost() {},
-      };
-    });
     let rest = Buffer.from("0123456789".repeat(30));
-    network.connect("a:1", { name: "b", owner: NATURE }, (end) => {
-      if (typeof end === "string") throw new Error(end);
-      const send = (): void => {
-        rest = rest.subarray(Math.max(0, end.write(rest)));
-        if (rest.length === 0) end.fin();
-      };
-      end.ears = { data() {}, drain: send, finished() {}, lost() {} };
-      send();
+    const pipe: Pipe = new Pipe(network, {
+      name: "a",
+      from: NATURE,
+      to: NATURE,
+      weather: { latency: 100, window: 50, piece: 7 },
+      data: (bytes) => got.push(bytes.toString()),
+      drained: () => send(),
     });
+    const send = (): void => {
+      let hasRoom = true;
+      for (; hasRoom && rest.length > 0; rest = rest.subarray(13)) hasRoom = pipe.write(rest.subarray(0, 13));
+      if (hasRoom) pipe.mark(() => got.push("END"));
+    };
+    send();
+    expect(pipe.unsent).toBeGreaterThan(0);
     while (scheduler.step(1e9));
     expect(got.at(-1)).toBe("END");
     expect(got.slice(0, -1).join("")).toBe("0123456789".repeat(30));

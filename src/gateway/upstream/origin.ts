@@ -2,7 +2,7 @@
 
 import type { Channel } from "../../config/catalog.ts";
 import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
-import { originOf } from "../../lib/http1/client/dial.ts";
+import { originOf } from "../../lib/http/upstream.ts";
 import type { Deadlines, Origin } from "../../lib/http/upstream.ts";
 
 export interface UpstreamAddress {

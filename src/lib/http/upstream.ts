@@ -15,6 +15,16 @@ export interface Origin {
   readonly ca?: string;
 }
 
+/** The server that a URL names. */
+export function originOf(url: URL): Origin {
+  return { tls: url.protocol === "https:", host: url.hostname, port: portOf(url) };
+}
+
+export function portOf(url: URL): number {
+  if (url.port !== "") return Number(url.port);
+  return url.protocol === "https:" ? 443 : 80;
+}
+
 export interface Deadlines {
   readonly connectMs: number;
   /** From the end of sending to the first byte of the response's head. */

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { modelOf, numberOf } from "../clients/requests.ts";
-import type { Send } from "../clients/line.ts";
+import type { Send } from "../clients/send.ts";
 import { hasBadDisk } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
@@ -195,14 +195,10 @@ function checkRequest(world: World, { number, sends, lines, arrivals }: Case): v
   if (first === undefined) return;
   const name = `${first.name.replace(/s\d+$/, "")} (${modelOf(first.client.dialect, number)})`;
   const arrived = sends.map((send) => arrivals.get(send.name) ?? []);
-  // It may have received the answer to another request, and its bill may have been closed before it arrived.
-  if (arrived.flat().some(({ tainted }) => tainted)) return;
   // Their lines were in a file that is gone.
   const lost = arrived.filter((own) => own.some((arrival) => mayBeLost(world, arrival)));
   const must = arrived.filter(
-    (own) =>
-      own.some((arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival)) &&
-      !lost.includes(own),
+    (own) => own.some((arrival) => arrival.fetches === null && !isRefusal(arrival)) && !lost.includes(own),
   );
   if (lines.length < must.length) {
     const shown = must
@@ -321,9 +317,8 @@ function checkInterrupted(
   if (hasBadDisk(world.plan) || world.deaths.some(({ how }) => how === "without power")) return;
   const named = new Set(lines.flatMap(({ attempts }) => attempts.map(({ channel }) => channel)));
   const unseen = arrived.find(
-    ({ channel, fetches, whole, at, sender }) =>
+    ({ channel, fetches, at, sender }) =>
       fetches === null &&
-      whole &&
       at < sender.ranUntil - RECORDED_US &&
       !named.has(channel) &&
       !isLedgerGone(world, at),
@@ -346,9 +341,7 @@ function checkSeen(
     checkInterrupted(world, name, { arrived, lines });
     return;
   }
-  const worked = arrived.filter(
-    (arrival) => arrival.fetches === null && arrival.whole && !isRefusal(arrival),
-  );
+  const worked = arrived.filter((arrival) => arrival.fetches === null && !isRefusal(arrival));
   const recorded = lines
     .flatMap(({ attempts }) => attempts)
     .filter(({ status, error }) => status === undefined || status < 300 || error !== undefined);

@@ -1,12 +1,11 @@
 // Checks what a client received: the beginning of what its own upstream sent, or the gateway's own error. A reply that was
 // cut must not look complete, and must not contain bytes of another request.
 
-import type { Send } from "../clients/line.ts";
-import type { Reply } from "../clients/reply.ts";
+import type { Reply, Send } from "../clients/send.ts";
 import { platformOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
 import { listMarks } from "../upstreams/answers.ts";
-import { type Arrival, CREDENTIAL_END, isByChance, markOf, requestOf } from "../upstreams/upstream.ts";
+import { type Arrival, CREDENTIAL_END, markOf, requestOf } from "../upstreams/upstream.ts";
 
 const PRIVATE = /cred-[a-z]+\d-|org-private|a=b/;
 /** An answer that repeats the credential may be cut inside it. What is left is no secret: see docs/contract.md. */
@@ -22,7 +21,6 @@ export function checkBytes(world: World, send: Send): void {
   // A stored response has the mark of the request that began it.
   const own = send.fetches === null ? `${send.name}a` : `${requestOf(send.name)}s`;
   const foreign = listMarks(all).find((mark) => !mark.startsWith(own));
-  if (isUnrequested(world, send, text) || isByChance(world.arrivals, `${send.name}a`, foreign)) return;
   if (foreign !== undefined && !isRepeatedError(world, send, reply, foreign))
     world.accuse("foreign bytes", `${send.name} received bytes of ${foreign}: ${text.slice(0, 200)}`);
   checkSecrets(world, send, reply.status, all);
@@ -52,11 +50,6 @@ function checkId(world: World, send: Send, { fields }: Reply): void {
   if (other !== undefined)
     world.accuse("ids", `${send.name} received the request id ${id}, and so did ${other}.`);
   world.ids.set(id, send.name);
-}
-
-/** An answer that nobody requested, or one that came before the upstream had the request. */
-function isUnrequested({ unasked, bySend }: World, { name }: Send, text: string): boolean {
-  return (unasked && !bySend.has(name)) || text.includes("unasked of");
 }
 
 /** While the only channel of a group is in cooldown, each client of the group gets its last error: see docs/contract.md. */
@@ -203,11 +196,11 @@ function wordsOf(arrival: Arrival): string {
   return Array.from({ length: words }, (_, index) => `${mark}w${index} `).join("");
 }
 
-function accuse(world: World, send: Send, { status, body, framing }: Reply, text: string): void {
+function accuse(world: World, send: Send, { status, body }: Reply, text: string): void {
   const { dialect } = send.client;
   const kind = send.request.stream ? "stream" : "answer";
   world.accuse(
     "bytes",
-    `The ${kind} that ${send.name} received (${dialect}, ${status}, ${framing}, ${body.length} bytes) ${text}.`,
+    `The ${kind} that ${send.name} received (${dialect}, ${status}, ${body.length} bytes) ${text}.`,
   );
 }

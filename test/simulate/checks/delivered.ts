@@ -1,8 +1,7 @@
 // Checks that an answer that its upstream has sent completely reaches a client that waits for it, where nothing that
 // happens in the run explains why it does not.
 
-import type { Send } from "../clients/line.ts";
-import type { ChannelPlan } from "../plan/plan.ts";
+import type { Send } from "../clients/send.ts";
 import type { World } from "../run.ts";
 import type { Arrival } from "../upstreams/upstream.ts";
 import { FIRST_BYTE_SECONDS, totalOf } from "../world/config.ts";
@@ -19,7 +18,6 @@ const BREAKING = new Set([
   "reprice",
   "correction forged",
   "upstream down",
-  "idle connections closed",
 ]);
 
 const SECOND = 1_000_000;
@@ -28,9 +26,8 @@ const MAY_TRAVEL_US = 2 * SECOND;
 
 export function checkDelivered(world: World): void {
   const { plan } = world;
-  if (world.unasked || plan.maxFiles < 1024) return;
+  if (plan.maxFiles < 1024) return;
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
-  const resetting = new Set(plan.channels.filter(resetsIdle).map(({ name }) => name));
   const lost = world.sends.find((send) => {
     const last = lastOf(world, send);
     return (
@@ -38,7 +35,6 @@ export function checkDelivered(world: World): void {
       isWhole(last) &&
       isInTime(world, last) &&
       hasForm(send, last) &&
-      !resetting.has(last.channel) &&
       waits(send) &&
       !isDelivered(send)
     );
@@ -55,15 +51,10 @@ function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
   return bySend.get(name)?.at(-1);
 }
 
-/** A reset may overtake an answer. */
-function resetsIdle({ idleCloseMs, idleClose }: ChannelPlan): boolean {
-  return idleCloseMs > 0 && idleClose === "rst";
-}
-
 /** The upstream has sent a complete answer. */
-function isWhole({ plan, sent, status, tainted }: Arrival): boolean {
+function isWhole({ plan, sent, status }: Arrival): boolean {
   if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
-  return sent && status === 200 && !tainted;
+  return sent && status === 200;
 }
 
 /** The gateway's time limits had not ended when the answer could reach it. Some connections take long for a request. */

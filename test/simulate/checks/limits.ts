@@ -1,6 +1,6 @@
 // Checks that the limits of keys are never exceeded by more than the documentation says.
 
-import type { Send } from "../clients/line.ts";
+import type { Send } from "../clients/send.ts";
 import { capOf } from "../clients/requests.ts";
 import { PLATFORMS } from "../../../src/config/schema.ts";
 import { type Dialect, type LimitPlan, platformOf, sessionOf } from "../plan/plan.ts";
@@ -22,7 +22,6 @@ export function checkLimits(world: World): void {
     );
     checkRate(world, client.key, limits.requestsPerMinute, own);
     checkConcurrent(world, client.key, limits.concurrentRequests, own);
-    if (limits.strict === true) checkStrict(world, client.key, limits.usdTotal, own);
     const days = [
       { limit: limits.usdPerDay, since: (at: number) => dayBegins(world, at) },
       { limit: limits.usdPerMonth, since: (at: number) => monthBegins(world, at) },
@@ -47,7 +46,6 @@ function checkGroups(world: World): void {
     });
     checkRate(world, `The group ${platform}`, limits.requestsPerMinute, own);
     checkConcurrent(world, platform, limits.concurrentRequests, own);
-    if (limits.strict === true) checkStrict(world, `The group ${platform}`, limits.usdTotal, own);
     checkSpent(world, `The group ${platform}`, own, [{ limit: limits.usdTotal, since: () => 0 }]);
   }
 }
@@ -196,28 +194,11 @@ function checkSpent(
   windows: readonly Window[],
 ): void {
   if (mayForget(world) || windows.every(({ limit }) => limit === undefined)) return;
-  const spent = listSpent(world, arrivals, false);
+  const spent = listSpent(world, arrivals);
   for (const window of windows) checkWindow(world, holder, spent, window);
 }
 
-/** A strict limit is never exceeded, as long as upstreams obey the caps of their requests. */
-function checkStrict(
-  world: World,
-  key: string,
-  limit: string | undefined,
-  arrivals: readonly Arrival[],
-): void {
-  if (limit === undefined || mayForget(world)) return;
-  const spent = listSpent(world, arrivals, true).reduce((sum, { usd }) => sum + usd, 0);
-  if (spent > Number(limit) + 1e-9)
-    world.accuse(
-      "limits",
-      `${key} may spend $${limit}, and the limit is strict, but it spent more than $${spent.toFixed(6)}.`,
-    );
-}
-
-/** `obeysCaps`: only as much output counts as the request allowed. */
-function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolean): Spent[] {
+function listSpent(world: World, arrivals: readonly Arrival[]): Spent[] {
   const free = new Set(world.plan.channels.flatMap((channel) => (channel.free ? [channel.name] : [])));
   const own = Map.groupBy(arrivals, ({ send }) => send);
   const firstEnds = findFirstEnds(world);
@@ -226,8 +207,7 @@ function listSpent(world: World, arrivals: readonly Arrival[], obeysCaps: boolea
     if (first === undefined) return [];
     const all = [first, ...others];
     const share = all.some(({ channel, fetches }) => fetches === null && free.has(channel)) ? 0 : 1;
-    const most = obeysCaps ? (send.request.maxTokens ?? 0) : Number.POSITIVE_INFINITY;
-    const usd = share * costOf(send, all, most);
+    const usd = share * costOf(send, all, Number.POSITIVE_INFINITY);
     const promptUsd = share * costOf(send, all, 0);
     const { output, multiplier } = PRICES[send.client.dialect];
     const mostUsd = promptUsd + (share * mostOutputOf(send) * output * multiplier) / 1e6;
@@ -280,10 +260,10 @@ function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: nu
   return (Math.max(0, tokens) * CAREFUL * price.input * price.multiplier) / 1e6;
 }
 
-/** An error costs nothing, as a status or in a stream. After an unrequested answer, answers may reach the wrong request. */
-function isPaid({ whole, status, plan, stream, tainted }: Arrival): boolean {
+/** An error costs nothing, as a status or in a stream. */
+function isPaid({ status, plan, stream }: Arrival): boolean {
   const isError = plan?.kind === "error status" || (plan?.kind === "error event" && stream);
-  return whole && status < 300 && !isError && !tainted;
+  return status < 300 && !isError;
 }
 
 /** The gateway estimates a prompt from the client's bytes. A bridge may have added a few. */

@@ -1,7 +1,7 @@
 // Nobody is refused without a reason: limits in the other direction. What a refusal says is compared with what clients have
 // sent at most, and with what the ledger has, also after the clock was changed.
 
-import type { Send } from "../clients/line.ts";
+import type { Send } from "../clients/send.ts";
 import { listMarks } from "../upstreams/answers.ts";
 import { hasBadDisk, type Plan, platformOf, sessionOf } from "../plan/plan.ts";
 import type { World } from "../run.ts";
@@ -58,9 +58,7 @@ function checkTried(world: World, send: Send, text: string): void {
   const platform = platformOf(send.client.dialect);
   const others = world.sends.filter(({ client }) => platformOf(client.dialect) === platform);
   const since = send.at - plan.drainMs * 1000 - SECOND / 2;
-  // Requests that wait behind one on the same connection hide that its client has left (docs/failures.md).
-  const mayRun = (other: Send): boolean => other.client.pipelined || other.endedAt >= since;
-  if (others.some((other) => other !== send && other.at <= send.endedAt && mayRun(other))) return;
+  if (others.some((other) => other !== send && other.at <= send.endedAt && other.endedAt >= since)) return;
   world.accuse(
     "refused",
     `Nobody tried a channel of ${platform}, but ${send.name} was not let through: ${text.slice(0, 200)}`,

@@ -28,10 +28,8 @@ export function checkReleased(world: World): void {
   const { usedBytes } = gateway.memory;
   if (usedBytes !== 0)
     world.accuse("released", `Nothing is in flight, but ${usedBytes} bytes are reserved for large bodies.`);
-  // The listener and idle connections: to upstreams, and of clients that have not closed theirs.
-  const sockets = process.sockets.size;
-  if (sockets > idle)
-    world.accuse("released", `Nothing is in flight, but ${sockets - idle} connections of clients are open.`);
+  if (process.connections.size > 0)
+    world.accuse("released", `Nothing is in flight, but ${process.connections.size} connections are open.`);
   const files = [...process.files.values()].map(({ path }) => path);
   const known = (path: string): boolean =>
     /\/ledger\.jsonl(?:\.open|\.lock)?$/.test(path) || path.endsWith(".tmp");
@@ -47,7 +45,7 @@ export function checkReleased(world: World): void {
 export function checkStopped(world: World, process: SimProcess, { running }: Served): Timer[] {
   const accuse = (what: string): void => world.accuse("released", `The gateway has stopped, but ${what}.`);
   const { client, memory, sockets } = running.gateway;
-  if (process.sockets.size > 0) accuse(`${process.sockets.size} connections are open`);
+  if (process.connections.size > 0) accuse(`${process.connections.size} connections are open`);
   if (client.stats().open > 0) accuse(`it counts ${client.stats().open} connections to upstreams`);
   if (sockets.open > 0) accuse(`it counts ${sockets.open} open WebSockets`);
   if (memory.usedBytes > 0) accuse(`${memory.usedBytes} bytes of large bodies are reserved`);

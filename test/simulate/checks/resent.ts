@@ -10,7 +10,7 @@ const MARGIN_US = 2_000_000;
 
 export function checkResent(world: World): void {
   for (const [send, own] of world.bySend) {
-    const posts = own.filter(({ fetches, tainted }) => fetches === null && !tainted);
+    const posts = own.filter(({ fetches }) => fetches === null);
     for (const [channel, there] of Map.groupBy(posts, (post) => post.channel))
       if (there.length > 1)
         world.accuse("resent", `${send} reached ${channel} ${there.length} times: at ${listTimes(there)}.`);
@@ -42,6 +42,6 @@ function listTimes(posts: readonly Arrival[]): string {
 
 /** After such an answer, another channel may be tried. The end of its connection may make an answer an empty one. */
 function isFailure({ plan, status }: Arrival): boolean {
-  if (plan === null || plan.kind === "error event" || plan.kind === "bodiless with body") return true;
+  if (plan === null || plan.kind === "error event" || plan.kind === "bodiless") return true;
   return status >= 300 || (plan.cut !== null && plan.framing === "close");
 }

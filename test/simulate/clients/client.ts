@@ -1,16 +1,14 @@
-// One client: its requests, one after another or pipelined, how long it waits, and its retries. What it received for each
-// send is kept for the checks.
+// One client: its requests, one after another, or several at once on a WebSocket, and its retries. What it received for
+// each send is kept for the checks.
 
 import type { ClientPlan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
 import { NATURE, type Event, type Scheduler } from "../world/scheduler.ts";
-import { HttpLine } from "./http-line.ts";
-import type { Line, Send } from "./line.ts";
-import type { Reply } from "./reply.ts";
+import { sendOverHttp } from "./http-send.ts";
+import type { Reply, Send } from "./send.ts";
 import { SocketLine } from "./socket-line.ts";
 
 export interface ClientWatch {
-  readonly address: string;
   sent(send: Send): void;
   /** It has sent all of its requests. */
   done(client: Client): void;
@@ -25,7 +23,7 @@ export class Client {
   readonly #network: Network;
   readonly #scheduler: Scheduler;
   readonly #watch: ClientWatch;
-  #line: Line | null = null;
+  #line: SocketLine | null = null;
   /** The next request. The requests before it have ended. */
   #at = 0;
   /** How often the previous request was sent again. */
@@ -62,48 +60,30 @@ export class Client {
       return;
     }
     const send = this.#note(request);
-    if (this.#line !== null && this.#mayUse(this.#line) && this.plan.keepAlive) {
-      this.#line.send(send);
-      return;
+    if (send.events === null) return sendOverHttp(this.#network, send, () => this.#ended(send));
+    if (this.#line?.usable !== true) {
+      this.#line?.close();
+      this.#line = this.#openLine();
     }
-    this.#line?.close();
-    this.#dial(send);
+    this.#line.send(send);
   }
 
-  #dial(send: Send): void {
-    const OwnLine = send.events === null ? HttpLine : SocketLine;
-    const line: Line = new OwnLine(this.plan, this.#scheduler, {
+  #openLine(): SocketLine {
+    const line: SocketLine = new SocketLine(this.plan, this.#network, {
       ended: (ended) => this.#ended(ended),
       broken: (text) => this.#watch.broken(line.waiting[0] ?? null, this.plan, text),
       follow: () => this.#follow(line),
     });
-    this.#line = line;
-    this.#network.connect(this.#watch.address, { name: this.plan.name, owner: NATURE }, (result) => {
-      if (typeof result === "string") {
-        send.end = "refused";
-        send.endedAt = this.#scheduler.now;
-        this.#ended(send);
-        return;
-      }
-      line.open(result);
-      line.send(send);
-    });
+    return line;
   }
 
-  /** Pipelining: the request after the one that has just been sent. */
-  #follow(line: Line): void {
-    if (!this.plan.pipelined || line !== this.#line) return;
-    // After a request with broken framing, the next one would be read as a part of it.
-    if (line.waiting.some(({ request }) => request.bad !== null || isBackground(request))) return;
-    const ahead = this.#at + line.waiting.length;
-    const request = this.plan.requests[ahead];
-    if (request === undefined || isBackground(request) || this.#early.size > 0) return;
-    if (this.#mayUse(line) && line.mayFollow(request)) line.send(this.#note(request));
-  }
-
-  /** An open WebSocket may answer a message with 426, too. What follows is sent over HTTP. */
-  #mayUse(line: Line): boolean {
-    return line.usable && !(this.#overHttp && line instanceof SocketLine);
+  /** Another response begins while the ones before it run. An open WebSocket may answer a message with 426, too: what
+   *  follows is sent over HTTP. */
+  #follow(line: SocketLine): void {
+    if (!this.plan.pipelined || line !== this.#line || this.#overHttp) return;
+    const request = this.plan.requests[this.#at + line.waiting.length];
+    if (request === undefined || this.#early.size > 0) return;
+    if (line.usable && line.mayFollow(request)) line.send(this.#note(request));
   }
 
   #note(request: RequestPlan): Send {
@@ -117,6 +97,7 @@ export class Client {
       fetches: this.#fetching,
       at: this.#scheduler.now,
       reply: null,
+      received: 0,
       end: "open",
       endedAt: Number.POSITIVE_INFINITY,
       whole: null,
@@ -162,7 +143,7 @@ export class Client {
     }
     do this.#at++;
     while (this.#early.delete(this.plan.requests[this.#at]!));
-    // Requests that were pipelined after it and are still answered are not sent again.
+    // Requests that were sent after it and are still answered are not sent again.
     const pending = this.#line?.waiting.find((other) => other.request === this.plan.requests[this.#at]);
     if (pending !== undefined) return;
     const request = this.plan.requests[this.#at];
@@ -209,10 +190,6 @@ export class Client {
     this.#line?.close();
     this.#watch.done(this);
   }
-}
-
-function isBackground({ background }: RequestPlan): boolean {
-  return background !== undefined && background !== null;
 }
 
 const MAX_POLLS = 12;

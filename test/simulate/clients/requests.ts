@@ -1,7 +1,9 @@
 // A request as a client of each dialect sends it.
 
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { agentOf, type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
+import { type ClientPlan, type Dialect, type RequestPlan, sessionOf } from "../plan/plan.ts";
+import type { Call } from "../world/client-side.ts";
 
 const MODELS: Readonly<Record<Dialect, string>> = {
   messages: "claude-sonnet-4-5",
@@ -53,46 +55,59 @@ export interface Ask {
 
 type Asked = Ask & { readonly client: ClientPlan };
 
-export function writeRequest(client: ClientPlan, { name: send, request, fetches }: Ask): Buffer {
-  if (fetches !== null) return writeFetch(client, send, fetches);
+/** As the gateway's server hands it on. */
+export function writeCall(client: ClientPlan, { name, request, fetches }: Ask): Call {
+  const { dialect, key } = client;
   const { bad } = request;
-  const model = nameModel(client.dialect, request);
-  const body = bad === "bad json" ? "{not json" : writeBody(client.dialect, model, send, request);
-  const bytes = encode(Buffer.from(body), request.coding);
-  const fields = writeFields(client, request, bytes.length);
-  const path = bad === "unknown path" ? "/v9/none" : pathOf(client.dialect, model, request.stream);
-  const tool = client.agents === undefined ? "" : "claude-cli/2.1.0 ";
-  const lines = [`POST ${path} HTTP/1.1`, `user-agent: ${tool}sim/${send}`, ...fields];
-  const head = Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
-  if (bad === "broken chunk") return Buffer.concat([head, Buffer.from("zz\r\n"), bytes]);
-  return Buffer.concat([head, bad === "half a body" ? bytes.subarray(0, bytes.length >> 1) : bytes]);
+  const agent: Field = ["user-agent", `sim/${name}`];
+  const whole = { name, bodyEnd: "whole", bodyUs: 0, isMalformed: false } as const;
+  if (fetches !== null)
+    return {
+      ...whole,
+      method: "GET",
+      target: `/v1/responses/${fetches}`,
+      fields: [agent, HOST, writeKey(dialect, secretOf(key))],
+      body: NO_BODY,
+    };
+  const model = nameModel(dialect, request);
+  const text = bad === "bad json" ? "{not json" : writeBody(dialect, model, name, request);
+  const body = encode(Buffer.from(text), request.coding);
+  return {
+    ...whole,
+    method: "POST",
+    target: bad === "unknown path" ? "/v9/none" : pathOf(dialect, model, request.stream),
+    fields: [agent, ...writeFields(client, request, body.length)],
+    body,
+    bodyEnd: bad === "broken body" ? "broken" : bad === "half a body" ? "missing" : "whole",
+    bodyUs: (request.bodyMs ?? 0) * 1000,
+    isMalformed: bad === "not http",
+  };
 }
 
-function writeFetch({ dialect, key, keepAlive }: ClientPlan, send: string, id: string): Buffer {
-  const lines = [
-    `GET /v1/responses/${id} HTTP/1.1`,
-    `user-agent: sim/${send}`,
-    "host: 127.0.0.1:4141",
-    writeKey(dialect, secretOf(key)),
-    ...(keepAlive ? [] : ["connection: close"]),
-  ];
-  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
-}
+const HOST: Field = ["host", "127.0.0.1:4141"];
+const NO_BODY = Buffer.alloc(0);
 
 /** The request for a WebSocket. */
-export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan, handshakeKey: string): Buffer {
-  const lines = [
-    `GET ${bad === "unknown path" ? "/v9/none" : "/v1/responses"} HTTP/1.1`,
-    `user-agent: sim/${client.name}`,
-    writeKey(client.dialect, bad === "unknown key" ? "sk-nobody" : secretOf(client.key)),
-    ...(bad === "no host" ? [] : ["host: 127.0.0.1:4141"]),
-    ...writeSession(client, number),
-    "connection: Upgrade",
-    "upgrade: websocket",
-    "sec-websocket-version: 13",
-    `sec-websocket-key: ${handshakeKey}`,
-  ];
-  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+export function writeUpgrade(client: ClientPlan, { bad, number }: RequestPlan): Call {
+  return {
+    name: client.name,
+    method: "GET",
+    target: bad === "unknown path" ? "/v9/none" : "/v1/responses",
+    fields: [
+      ["user-agent", `sim/${client.name}`],
+      writeKey(client.dialect, bad === "unknown key" ? "sk-nobody" : secretOf(client.key)),
+      HOST,
+      ...writeSession(client, number),
+      ["connection", "Upgrade"],
+      ["upgrade", "websocket"],
+      ["sec-websocket-version", "13"],
+      ["sec-websocket-key", Buffer.from("simulated client").toString("base64")],
+    ],
+    body: NO_BODY,
+    bodyEnd: "whole",
+    bodyUs: 0,
+    isMalformed: bad === "not http",
+  };
 }
 
 /** A request as a message on a WebSocket. The message names its send, because the upgrade cannot. */
@@ -135,34 +150,28 @@ function pathOf(dialect: Dialect, model: string, stream: boolean): string {
   return paths[dialect];
 }
 
-function writeKey(dialect: Dialect, secret: string): string {
-  if (dialect.includes("content")) return `x-goog-api-key: ${secret}`;
-  return dialect.includes("messages") ? `x-api-key: ${secret}` : `authorization: Bearer ${secret}`;
+function writeKey(dialect: Dialect, secret: string): Field {
+  if (dialect.includes("content")) return ["x-goog-api-key", secret];
+  return dialect.includes("messages") ? ["x-api-key", secret] : ["authorization", `Bearer ${secret}`];
 }
 
-function writeSession(client: ClientPlan, number: number): string[] {
-  const [session, agent] = [sessionOf(client, number), agentOf(client, number)];
-  const tool = client.agents === undefined ? "" : "claude-code-";
-  const fields = session === null ? [] : [`x-${tool}session-id: ${session}`];
-  return agent === null ? fields : [...fields, `x-claude-code-agent-id: ${agent}`];
+function writeSession(client: ClientPlan, number: number): Field[] {
+  const session = sessionOf(client, number);
+  return session === null ? [] : [["x-session-id", session]];
 }
 
-function writeFields(client: ClientPlan, request: RequestPlan, length: number): string[] {
-  const { dialect, key, keepAlive } = client;
+function writeFields(client: ClientPlan, request: RequestPlan, length: number): Field[] {
+  const { dialect, key } = client;
   const { bad, coding, number } = request;
-  const fields = [
+  return [
     writeKey(dialect, bad === "unknown key" ? "sk-nobody" : secretOf(key)),
-    "content-type: application/json",
-    bad === "broken chunk" ? "transfer-encoding: chunked" : `content-length: ${length}`,
+    ["content-type", "application/json"],
+    bad === "broken body" ? ["transfer-encoding", "chunked"] : ["content-length", String(length)],
+    HOST,
+    ...writeSession(client, number),
+    ...(dialect.includes("messages") ? [["anthropic-version", "2023-06-01"] as const] : []),
+    ...(coding === null ? [] : [["content-encoding", coding] as const]),
   ];
-  fields.push(...writeSession(client, number));
-  if (bad !== "no host") fields.push("host: 127.0.0.1:4141");
-  if (bad === "two lengths") fields.push(`content-length: ${length + 1}`);
-  if (bad === "expect") fields.push("expect: 100-continue");
-  if (dialect.includes("messages")) fields.push("anthropic-version: 2023-06-01");
-  if (coding !== null) fields.push(`content-encoding: ${coding}`);
-  if (!keepAlive) fields.push("connection: close");
-  return fields;
 }
 
 function encode(bytes: Buffer, coding: RequestPlan["coding"]): Buffer {

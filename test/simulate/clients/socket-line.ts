@@ -1,24 +1,17 @@
 // A client's WebSocket: it sends `response.create` messages and receives events. Several responses may run at once, each on
 // its own stream.
 
-import type { RequestPlan, SocketPlan } from "../plan/plan.ts";
-import {
-  acceptKey,
-  type Heard,
-  Hearing,
-  writeClose,
-  writeFrame,
-  PING,
-  writePong,
-  writeText,
-} from "../world/frames.ts";
+import type { PeerListener } from "../../../src/lib/http/web-socket.ts";
+import type { ClientPlan, RequestPlan, SocketPlan } from "../plan/plan.ts";
 import { listMarks } from "../upstreams/answers.ts";
+import type { ClientExchange } from "../world/client-side.ts";
+import { PORT } from "../world/config.ts";
+import type { Network } from "../world/network.ts";
+import type { SimPeer } from "../world/peers.ts";
 import { NATURE } from "../world/scheduler.ts";
-import { Line, type Send } from "./line.ts";
-import { ReplyReader } from "./reply.ts";
 import { writeCreate, writeUpgrade } from "./requests.ts";
+import { Patience, type Send } from "./send.ts";
 
-const KEY = Buffer.from("simulated client").toString("base64");
 const ENDS = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
 interface Event {
@@ -28,49 +21,106 @@ interface Event {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export class SocketLine extends Line {
-  /** The reply to a refused handshake. */
-  readonly #refusal = new ReplyReader();
-  readonly #hearing = new Hearing(false);
-  #head: Buffer = Buffer.alloc(0);
+export interface LineWatch {
+  ended(send: Send): void;
+  broken(text: string): void;
+  /** Another request may be sent after the open ones. */
+  follow(): void;
+}
+
+export class SocketLine {
+  readonly waiting: Send[] = [];
+  readonly #plan: ClientPlan;
+  readonly #network: Network;
+  readonly #watch: LineWatch;
+  #exchange: ClientExchange | null = null;
+  #peer: SimPeer | null = null;
   /** The fields of the 101. */
   #fields = new Map<string, string>();
-  #opened = false;
-  #handshakeSent = false;
+  #isClosing = false;
+  /** Whatever still comes is ignored. */
+  #isGone = false;
   #sent = 0;
-  /** Requests that wait for the handshake. */
-  #later: Send[] = [];
+  #patience: Patience | null = null;
+  #got = 0;
+  #sinceRest = 0;
 
-  get #socket(): SocketPlan {
-    if (!this.plan.socket) throw new Error("a WebSocket that is not planned");
-    return this.plan.socket;
+  constructor(plan: ClientPlan, network: Network, watch: LineWatch) {
+    this.#plan = plan;
+    this.#network = network;
+    this.#watch = watch;
   }
 
-  override get usable(): boolean {
-    return super.usable && this.#sent < this.#socket.renewAfter;
+  get #socket(): SocketPlan {
+    if (!this.#plan.socket) throw new Error("a WebSocket that is not planned");
+    return this.#plan.socket;
+  }
+
+  get usable(): boolean {
+    return this.#peer?.open === true && !this.#isClosing && this.#sent < this.#socket.renewAfter;
   }
 
   /** On one stream, responses come one after another. An error that names no response belongs to the one that has not begun. */
   mayFollow(request: RequestPlan): boolean {
     const stream = this.#streamOf(request);
-    const busy = this.waiting.some(
+    const isBusy = this.waiting.some(
       (send) => send.events?.length === 0 && this.#streamOf(send.request) === stream,
     );
-    return this.#opened && !busy && this.waiting.length <= 3 && request.bad === null;
+    return this.#peer !== null && !isBusy && this.waiting.length <= 3 && request.bad === null;
   }
 
-  override close(): void {
-    this.closing = true;
-    if (this.#opened && this.#socket.closes && !this.gone) this.put(writeClose(1000, "done", true));
-    else this.end?.fin();
+  send(send: Send): void {
+    this.waiting.push(send);
+    if (this.waiting.length === 1) this.#await(send);
+    if (this.#peer === null) this.#open(send);
+    else this.#sendMessage(this.#peer, send);
+    this.#watch.follow();
   }
 
-  protected write(send: Send): Buffer {
-    if (this.#opened) return this.#writeMessage(send);
-    this.#later.push(send);
-    if (this.#handshakeSent) return Buffer.alloc(0);
-    this.#handshakeSent = true;
-    return writeUpgrade(this.plan, send.request, KEY);
+  close(): void {
+    this.#isClosing = true;
+    if (this.#socket.closes && !this.#isGone) this.#peer?.close({ code: 1000, reason: "done" });
+    else this.#peer?.leave();
+  }
+
+  /** The first request opens it. */
+  #open(send: Send): void {
+    const chunks: Buffer[] = [];
+    this.#network.request(
+      PORT,
+      writeUpgrade(this.#plan, send.request),
+      {
+        refused: () => this.#lose("refused"),
+        begin: (status, fields) => void (send.reply = { status, fields, body: Buffer.alloc(0) }),
+        data: (bytes) => void chunks.push(bytes),
+        ended: () => {
+          this.#isClosing = true;
+          if (send.reply !== null) send.reply.body = Buffer.concat(chunks);
+          this.#endSend(send, "reply");
+        },
+        lost: () => this.#lose("lost"),
+        accepted: (fields, peer) => this.#accept(fields, peer),
+      },
+      (started) => {
+        this.#exchange = started;
+        if (this.#isGone) started.leave();
+      },
+    );
+  }
+
+  #accept(fields: Map<string, string>, peer: SimPeer): PeerListener {
+    this.#peer = peer;
+    this.#fields = new Map(fields);
+    // This is the id of the connection. Its responses have other ids.
+    this.#fields.delete("x-request-id");
+    if (this.#isGone) peer.leave();
+    else for (const send of this.waiting) this.#sendMessage(peer, send);
+    return {
+      message: ({ bytes }) => this.#receive(Buffer.from(bytes)),
+      drained: () => {},
+      closed: ({ code, reason }) => this.#beClosed(code, reason),
+      stopping: () => {},
+    };
   }
 
   #streamOf({ number }: RequestPlan): string | null {
@@ -78,117 +128,86 @@ export class SocketLine extends Line {
     return streams === 0 ? null : `st${number % streams}`;
   }
 
-  #writeMessage(send: Send): Buffer {
-    this.#sent++;
-    const { fragment, pings } = this.#socket;
-    const ping = pings ? writeFrame(PING, Buffer.from("are you there"), true) : Buffer.alloc(0);
-    send.message = writeCreate(send, this.#streamOf(send.request));
-    return Buffer.concat([ping, this.#shape(send, send.message, fragment)]);
-  }
-
   /** Some messages are invalid. */
-  #shape(send: Send, text: string, fragment: number): Buffer {
-    const whole = writeText(text, { masked: true, fragment });
+  #sendMessage(peer: SimPeer, send: Send): void {
+    this.#sent++;
+    send.message = writeCreate(send, this.#streamOf(send.request));
+    const put = (text: string, kind: "text" | "binary" = "text"): void =>
+      void peer.send({ kind, bytes: Buffer.from(text) });
     switch (send.request.bad) {
       case "bad json":
-        return writeText("{not json", { masked: true, fragment });
-      case "two lengths":
-        return writeText(text.replace("{", '{"Type":"session.update",'), { masked: true, fragment });
-      case "broken chunk":
-        return writeFrame(1, Buffer.from(text), false);
+        return put("{not json");
+      case "two types":
+        return put(send.message.replace("{", '{"Type":"session.update",'));
+      case "broken body":
+        return peer.breakProtocol();
       case "half a body":
-        this.scheduler.after(1000, NATURE, `${send.name} breaks off`, () => this.end?.fin());
-        return whole.subarray(0, whole.length >> 1);
-      case "no host":
+        this.#network.scheduler.after(1_000_000, NATURE, `${send.name} breaks off`, () => peer.leave());
+        return;
+      case "not http":
       case "unknown key":
       case "unknown path":
-        return writeFrame(2, Buffer.from(text), true);
-      case "expect":
+        return put(send.message, "binary");
       case null:
-        return whole;
+        return put(send.message);
     }
   }
 
-  protected read(bytes: Buffer): void {
-    if (this.#opened) {
-      this.#hear(bytes);
-      return;
+  /** The next reply belongs to it. */
+  #await(send: Send): void {
+    this.#got = 0;
+    this.#sinceRest = 0;
+    this.#patience = new Patience(this.#network.scheduler, send, (how) => this.#leave(how));
+  }
+
+  #leave(how: "left" | "gave up"): void {
+    if (this.#peer === null) this.#exchange?.leave();
+    if (how === "gave up" || this.waiting[0]?.request.leave?.how === "rst") this.#peer?.reset();
+    else this.close();
+    this.#lose(how);
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#isGone) return;
+    this.#got += bytes.length;
+    this.#takeEvent(bytes.toString());
+    const [send] = this.waiting;
+    if (send === undefined) return;
+    const { slow, leave } = send.request;
+    this.#sinceRest += bytes.length;
+    if (slow !== null && this.#sinceRest >= slow.everyBytes) {
+      this.#sinceRest = 0;
+      this.#peer?.pause();
+      this.#network.scheduler.after(slow.ms * 1000, NATURE, `${this.#plan.name} reads again`, () =>
+        this.#peer?.resume(),
+      );
     }
-    this.#head = this.#head.length === 0 ? bytes : Buffer.concat([this.#head, bytes]);
-    const end = this.#head.indexOf("\r\n\r\n");
-    if (end < 0) return;
-    const text = this.#head.toString("latin1", 0, end);
-    if (text.startsWith("HTTP/1.1 101 ")) this.#open(text, this.#head.subarray(end + 4));
-    else this.#beRefused(this.#refusal.read(this.#refusal.current === null ? this.#head : bytes));
+    if (leave !== null && this.#got >= leave.afterBytes) this.#leave("left");
   }
 
-  #beRefused(reply: ReturnType<ReplyReader["read"]>): void {
-    this.closing = true;
+  #beClosed(code: number, reason: string): void {
+    this.#network.scheduler.note(`${this.#plan.name} is closed with ${code} ${reason}`);
     const [send] = this.waiting;
-    if (reply === null || send === undefined) return;
-    send.reply = reply;
-    this.endSend(send, "reply");
-    this.end?.fin();
-  }
-
-  #open(head: string, early: Buffer): void {
-    this.#opened = true;
-    for (const line of head.split("\r\n").slice(1))
-      this.#fields.set(line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2));
-    if (this.#fields.get("sec-websocket-accept") !== acceptKey(KEY))
-      this.watch.broken("was accepted with a key that is not its own");
-    // This is the id of the connection. Its responses have other ids.
-    this.#fields.delete("x-request-id");
-    for (const send of this.#later) this.put(this.#writeMessage(send));
-    if (early.length > 0) this.#hear(early);
-  }
-
-  #hear(bytes: Buffer): void {
-    for (const heard of this.#hearing.hear(Buffer.from(bytes))) this.#take(heard);
-    if (this.#hearing.broken === null) return;
-    this.watch.broken(`received ${this.#hearing.broken} on its WebSocket`);
-    this.end?.reset();
-    this.lose("lost");
-  }
-
-  #take(heard: Heard): void {
-    if (this.gone) return;
-    if (heard.kind === "ping") this.put(writePong(heard.payload, true));
-    else if (heard.kind === "close") this.#beClosed(heard);
-    else this.#takeEvent(heard.text);
-  }
-
-  #beClosed({ code, reason }: Extract<Heard, { kind: "close" }>): void {
-    this.scheduler.note(`${this.plan.name} is closed with ${code} ${reason}`);
-    const [send] = this.waiting;
-    send?.events?.push(JSON.stringify({ closed: reason }));
-    if (!this.closing) this.put(writeClose(code, "", true));
-    this.end?.fin();
-    this.lose("lost");
+    if (code !== 1006) send?.events?.push(JSON.stringify({ closed: reason }));
+    this.#lose("lost");
   }
 
   #takeEvent(text: string): void {
     const event = readEvent(text);
-    if (event === null) {
-      this.watch.broken(`got a message that is no JSON: ${text.slice(0, 200)}`);
-      return;
-    }
+    if (event === null) return this.#watch.broken(`got a message that is no JSON: ${text.slice(0, 200)}`);
     const { type = "" } = event;
     // Events of providers about the connection itself.
     if (type !== "error" && !type.startsWith("response.")) return;
     const send = this.#find(event, text);
-    if (send === undefined) {
-      if (!text.includes("unasked"))
-        this.watch.broken(`received an event that it did not request: ${text.slice(0, 200)}`);
-      return;
-    }
+    if (send === undefined)
+      return this.#watch.broken(`received an event that it did not request: ${text.slice(0, 200)}`);
     const isFirst = send.events?.length === 0;
     send.events?.push(text);
     if (ENDS.has(type)) {
       this.#keepAs(send, type === "error" ? event : null);
-      this.endSend(send, "reply");
+      this.#endSend(send, "reply");
     } else if (isFirst) {
-      this.watch.follow();
+      this.#watch.follow();
     }
   }
 
@@ -202,27 +221,34 @@ export class SocketLine extends Line {
     return own.find(isUnanswered) ?? this.waiting.find(isUnanswered);
   }
 
-  protected keep(send: Send): void {
-    if (send.events !== null && send.events.length > 0) this.#keepAs(send, null);
-  }
-
   #keepAs(send: Send, error: Event | null): void {
     const fields = new Map(this.#fields);
     const wait = error?.headers?.["retry-after"];
     if (wait !== undefined) fields.set("retry-after", wait);
     const body = Buffer.from((send.events ?? []).join("\n"));
-    send.reply = {
-      status: error === null ? 200 : (error.status ?? 500),
-      fields,
-      body,
-      framing: "none",
-      ended: true,
-    };
+    send.reply = { status: error === null ? 200 : (error.status ?? 500), fields, body };
   }
 
-  protected finish(): void {
-    if (this.#hearing.isInside && this.#opened)
-      this.scheduler.note(`${this.plan.name} received half a message`);
+  #endSend(send: Send, end: Send["end"]): void {
+    const isFirst = send === this.waiting[0];
+    this.waiting.splice(this.waiting.indexOf(send), 1);
+    if (isFirst) this.#patience?.end();
+    send.end = end;
+    send.endedAt = this.#network.scheduler.now;
+    const [next] = this.waiting;
+    if (isFirst && next !== undefined && !this.#isGone) this.#await(next);
+    this.#watch.ended(send);
+  }
+
+  #lose(how: Send["end"]): void {
+    this.#isClosing = true;
+    this.#isGone = true;
+    const [first] = this.waiting;
+    for (const send of this.waiting)
+      if (send.events !== null && send.events.length > 0) this.#keepAs(send, null);
+    // Only the first one left or gave up. The others lost their connection with it.
+    for (const send of this.waiting.slice())
+      this.#endSend(send, send === first || how === "refused" ? how : "lost");
   }
 }
 

@@ -69,10 +69,8 @@ export function makeHttpPlan(seed: number): Plan {
       key: owner ?? name,
       dialect,
       startMs: random.skewed(0, 3000),
-      keepAlive: random.chance(750),
-      pipelined: random.chance(120),
+      pipelined: false,
       retries: random.chance(500) ? 2 : 0,
-      piece: random.chance(120) ? random.between(1, 400) : 0,
       limits,
       requests,
     };
@@ -110,16 +108,14 @@ function makeSwarm(random: Random) {
     garbage: rate(120, 150),
     bodiless: rate(200, 250),
     closing: rate(250, 400),
-    interim: rate(200, 400),
-    unasked: rate(100, 200),
     missing: rate(120, 150),
     codings: rate(200, 500),
     slowUpstreams: rate(200, 300),
+    lateBodies: rate(200, 300),
     leaving: rate(300, 500),
     slowClients: rate(200, 300),
     bad: rate(200, 250),
     bodyCodings: rate(200, 300),
-    idleCloses: rate(350, 800),
     limits: rate(300, 600),
     probes: rate(250, 1000),
     background: rate(250, 400),
@@ -142,8 +138,6 @@ function addSockets(plan: Plan): Plan {
     const streams = random.chance(500) ? random.between(1, 3) : 0;
     const socket = {
       streams,
-      fragment: random.chance(250) ? random.between(1, 300) : 0,
-      pings: random.chance(200),
       renewAfter: random.chance(300) ? random.between(1, 6) : 1000,
       closes: random.chance(600),
     };
@@ -154,7 +148,7 @@ function addSockets(plan: Plan): Plan {
     });
     return {
       ...client,
-      pipelined: client.pipelined || (streams > 0 && random.chance(700)),
+      pipelined: random.chance(120) || (streams > 0 && random.chance(700)),
       socket,
       requests,
     };
@@ -221,9 +215,6 @@ function makeChannels(random: Random, swarm: Swarm): ChannelPlan[] {
       name: `${platform}${index}`,
       platform,
       priority: random.chance(700) ? index + 1 : 1,
-      idleCloseMs: random.chance(swarm.idleCloses) ? random.skewed(1, 3000) : 0,
-      idleClose: random.pick(["fin", "rst"]),
-      keepAliveSeconds: random.chance(200) ? random.between(1, 5) : 0,
       ...(random.chance(swarm.probes) ? { probeSeconds: random.between(1, 5) } : {}),
     })),
   );
@@ -257,6 +248,7 @@ function makeRequest(random: Random, swarm: Swarm, number: number, hurry: boolea
       : null,
     bad: random.chance(swarm.bad) ? random.pick(BAD_KINDS) : null,
     coding: random.chance(swarm.bodyCodings) ? random.pick(["gzip", "zstd"]) : null,
+    ...(random.chance(swarm.lateBodies) ? { bodyMs: random.skewed(1, 2000) } : {}),
     answers: Array.from({ length: random.between(1, 3) }, () => makeAnswer(random, swarm)),
   };
 }
@@ -279,7 +271,7 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     output: random.skewed(1, 60),
     cacheRead: random.chance(200) ? random.between(1, 50) : 0,
     delayMs: random.skewed(0, 400),
-    ...makePace(random, swarm, kind),
+    paceMs: random.chance(swarm.slowUpstreams) ? random.skewed(1, 300) : 0,
     framing: random.chance(800)
       ? random.pick(["length", "chunked"])
       : random.pick(["length", "chunked", "close"]),
@@ -287,28 +279,14 @@ function makeAnswer(random: Random, swarm: Swarm): AnswerPlan {
     cut: random.chance(swarm.cuts)
       ? { atPerMille: random.between(0, 1000), how: random.pick(["fin", "rst", "fin", "rst", "stall"]) }
       : null,
-    interim: random.chance(swarm.interim) ? random.between(1, 3) : 0,
-    unasked: random.chance(swarm.unasked) ? { delayMs: random.skewed(0, 20) } : null,
     closes: random.chance(swarm.closing),
     missing: random.chance(swarm.missing) ? random.between(1, 20) : 0,
   };
 }
 
-/** A forbidden body comes a little after its head, when its connection may be in use again. */
-function makePace(
-  random: Random,
-  swarm: Swarm,
-  kind: AnswerPlan["kind"],
-): Pick<AnswerPlan, "paceMs" | "slowReadMs"> {
-  const slow = random.chance(swarm.slowUpstreams);
-  const slowReadMs = random.chance(swarm.slowUpstreams) ? random.skewed(1, 2000) : 0;
-  if (kind === "bodiless with body") return { paceMs: random.skewed(0, 12), slowReadMs };
-  return { paceMs: slow ? random.skewed(1, 300) : 0, slowReadMs };
-}
-
 function pickStatus(random: Random, kind: AnswerPlan["kind"]): number {
   if (kind === "error status") return random.pick([400, 401, 403, 404, 408, 429, 500, 503, 529]);
-  return kind === "bodiless with body" ? random.pick([204, 304]) : 200;
+  return kind === "bodiless" ? random.pick([204, 304]) : 200;
 }
 
 function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
@@ -316,7 +294,7 @@ function pickKind(random: Random, swarm: Swarm): AnswerPlan["kind"] {
   if (random.chance(swarm.events)) return "error event";
   if (random.chance(swarm.silence)) return "silence";
   if (random.chance(swarm.garbage)) return "garbage";
-  if (random.chance(swarm.bodiless)) return "bodiless with body";
+  if (random.chance(swarm.bodiless)) return "bodiless";
   return random.chance(swarm.closing >> 1) ? "close at once" : "answer";
 }
 
@@ -352,7 +330,6 @@ const KINDS: readonly Make[] = [
     atMs: at(random),
     byMs: random.pick([-3_600_000, -90_000, -500, 700, 61_000, 86_400_000]),
   }),
-  (random) => ({ kind: "network changed", atMs: at(random) }),
   (random) => ({ kind: "standstill", atMs: at(random), ms: random.skewed(50, 40_000) }),
   (random) => ({ kind: "disk full", atMs: at(random), room: random.int(3000), ms: random.skewed(100, 6000) }),
   (random) => ({
@@ -408,12 +385,6 @@ const KINDS: readonly Make[] = [
     channel: random.pick(channels).name,
     how: random.pick(["ECONNREFUSED", "silent", "ENOTFOUND"]),
     ms: random.skewed(100, 9000),
-  }),
-  (random, channels) => ({
-    kind: "idle connections closed",
-    atMs: at(random),
-    channel: random.pick(channels).name,
-    how: random.pick(["fin", "rst"]),
   }),
 ];
 

@@ -43,11 +43,6 @@ export interface ChannelPlan {
   readonly priority: number;
   /** Its share among channels of equal priority; absent: 1. */
   readonly weight?: number;
-  /** When the upstream closes idle connections; 0: never. */
-  readonly idleCloseMs: number;
-  readonly idleClose: "fin" | "rst";
-  /** It sends `keep-alive: timeout=N`; 0: it does not. */
-  readonly keepAliveSeconds: number;
   /** How often the gateway probes it; absent: never. */
   readonly probeSeconds?: number;
   /** It costs nothing. */
@@ -78,9 +73,6 @@ export interface LimitPlan {
   readonly requestsPerMinutePerSession?: number;
   readonly usdPerSession?: string;
   readonly sameCall?: number;
-  readonly agents?: number;
-  /** Each request reserves the most that it can cost. */
-  readonly strict?: boolean;
 }
 
 export interface ClientPlan {
@@ -90,19 +82,13 @@ export interface ClientPlan {
   readonly key: string;
   readonly dialect: Dialect;
   readonly startMs: number;
-  /** One connection for all requests, or a new one for each. */
-  readonly keepAlive: boolean;
-  /** The next request is sent before the answer to this one has come. */
+  /** On a WebSocket, the next request is sent before the answer to this one has come. */
   readonly pipelined: boolean;
   /** It retries as the official SDKs do. */
   readonly retries: number;
-  /** The largest piece of a request that is sent at once; 0: the whole request. */
-  readonly piece: number;
   readonly limits: LimitPlan;
   /** The number of sessions that its requests name in turn; absent: they name none. */
   readonly sessions?: number;
-  /** The number of agents of each session, which send its requests in turn, as those of Claude Code; absent: it has none. */
-  readonly agents?: number;
   /** It opens a WebSocket for its requests; absent: it speaks HTTP. */
   readonly socket?: SocketPlan | null;
   readonly requests: readonly RequestPlan[];
@@ -114,18 +100,10 @@ export function sessionOf({ name, sessions = 0, socket }: ClientPlan, request: n
   return `session-${name}-${socket ? 0 : request % sessions}`;
 }
 
-/** The main agent has no name. */
-export function agentOf({ agents = 1 }: ClientPlan, request: number): string | null {
-  return request % agents === 0 ? null : `agent${request % agents}`;
-}
-
 /** How a client uses a WebSocket. */
 export interface SocketPlan {
   /** How many streams it names, on which responses run at the same time; 0: its messages name none. */
   readonly streams: number;
-  /** The largest frame; 0: every message is one frame. */
-  readonly fragment: number;
-  readonly pings: boolean;
   /** It opens a new connection after this many responses. */
   readonly renewAfter: number;
   /** It sends a close frame before it ends a connection. */
@@ -146,6 +124,8 @@ export interface RequestPlan {
   readonly slow: { readonly everyBytes: number; readonly ms: number } | null;
   readonly bad: BadKind | null;
   readonly coding: "gzip" | "zstd" | null;
+  /** How long after its head its body comes; absent: with it. */
+  readonly bodyMs?: number;
   /** Its conversation ends with so many equal pairs of tool call and result; absent: with a text of the user. */
   readonly pairs?: number;
   /** It names its model by an alias. */
@@ -173,14 +153,13 @@ export interface LeavePlan {
 }
 
 export const BAD_KINDS = [
-  "no host",
-  "two lengths",
-  "broken chunk",
+  "not http",
+  "broken body",
+  "half a body",
   "bad json",
+  "two types",
   "unknown key",
   "unknown path",
-  "half a body",
-  "expect",
 ] as const;
 export type BadKind = (typeof BAD_KINDS)[number];
 
@@ -191,7 +170,7 @@ export interface AnswerPlan {
     | "error event"
     | "silence"
     | "garbage"
-    | "bodiless with body"
+    | "bodiless"
     | "close at once";
   readonly status: number;
   readonly output: number;
@@ -201,23 +180,16 @@ export interface AnswerPlan {
   readonly framing: "length" | "chunked" | "close";
   readonly coding: "gzip" | "br" | "zstd" | null;
   readonly cut: CutPlan | null;
-  readonly interim: number;
-  /** A second complete answer follows, which nobody requested. */
-  readonly unasked: { readonly delayMs: number } | null;
-  /** It sends `connection: close`, and closes. */
+  /** On a WebSocket: it closes the connection. */
   readonly closes: boolean;
-  /** It announces this many bytes more than it sends, and keeps the connection open. */
+  /** It announces this many bytes more than it sends, and never ends. */
   readonly missing: number;
-  /** How long it waits before it reads the request. */
-  readonly slowReadMs: number;
   /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
   readonly recorded?: number;
   /** Its last event has this many bytes more; absent: none. */
   readonly padding?: number;
   /** It repeats the channel's credential. */
   readonly echoes?: boolean;
-  /** It is an error that comes before the upstream has read the body of the request. */
-  readonly early?: boolean;
   /** Its output was ended by a cap. */
   readonly incomplete?: boolean;
 }
@@ -240,7 +212,6 @@ export type Happening = { readonly atMs: number } & (
   | { readonly kind: "second gateway" }
   | { readonly kind: "clock"; readonly byMs: number }
   | { readonly kind: "standstill"; readonly ms: number }
-  | { readonly kind: "network changed" }
   | { readonly kind: "disk full"; readonly room: number; readonly ms: number }
   | {
       readonly kind: "disk fails";
@@ -279,7 +250,6 @@ export type Happening = { readonly atMs: number } & (
       readonly how: Trouble;
       readonly ms: number;
     }
-  | { readonly kind: "idle connections closed"; readonly channel: string; readonly how: "fin" | "rst" }
 );
 
 export function hasBadDisk(plan: Plan): boolean {

@@ -17,8 +17,7 @@ export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
   const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
-  const all = addRefusedTurns(addStops(addNames(addEarlyErrors(addNaps(addCredentials(addForgery(most)))))));
-  return addLeavers(addEstimates(addLateEnds(all)));
+  return addLeavers(addEstimates(addRefusedTurns(addLoops(addNames(addCredentials(addForgery(most)))))));
 }
 
 /** In some runs, the only channel of a few clients is in a cooldown, and each second request leaves while it tries it. */
@@ -39,17 +38,6 @@ function addLeavers(plan: Plan): Plan {
       : { ...request, gapMs, leave, answers: [{ ...GOOD_ANSWER, kind: "silence" }] };
   });
   return { ...changed, drainMs: 0, happenings: [] };
-}
-
-/** In some runs, upstreams close idle connections soon, and the gateway learns of it late. */
-function addLateEnds(plan: Plan): Plan {
-  const random = new Random(plan.seed, "late ends");
-  if (!random.chance(60)) return plan;
-  const channels = plan.channels.map((channel): ChannelPlan => ({
-    ...channel,
-    idleCloseMs: random.between(3, 60),
-  }));
-  return { ...plan, channels, weather: { ...plan.weather, lag: 40_000 } };
 }
 
 /** In some runs, limits count estimates of large background responses until their cost is known. */
@@ -101,18 +89,18 @@ function addHappenings(plan: Plan, more: readonly Happening[]): Plan {
   return { ...plan, happenings: [...plan.happenings, ...more].sort((a, b) => a.atMs - b.atMs) };
 }
 
-/** In some runs, agents work in sessions, some in a loop, and their keys have limits for that. */
-function addStops(plan: Plan): Plan {
+/** In some runs, agents are in a loop, and their keys have a limit for that. */
+function addLoops(plan: Plan): Plan {
   const random = new Random(plan.seed, "stops");
   if (!random.chance(100)) return plan;
-  const limits = { sameCall: random.between(2, 4), agents: random.between(2, 3) };
+  const sameCall = random.between(2, 4);
   const loops = changeRequests(plan, (request) =>
     random.chance(500) ? { ...request, pairs: random.between(1, 5) } : request,
   );
-  const clients = loops.clients.map((client): ClientPlan => {
-    const changed = { ...client, limits: { ...client.limits, ...limits } };
-    return client.socket ? changed : { ...changed, sessions: 1, agents: random.between(2, 5) };
-  });
+  const clients = loops.clients.map((client): ClientPlan => ({
+    ...client,
+    limits: { ...client.limits, sameCall },
+  }));
   return { ...loops, clients };
 }
 
@@ -134,33 +122,6 @@ function addNames(plan: Plan): Plan {
     answers: request.answers.map((answer) => ({ ...answer, incomplete: random.chance(300) })),
   }));
   return addHappenings({ ...named, channels }, expired);
-}
-
-/** In some runs, upstreams refuse large requests before they have read them. */
-function addEarlyErrors(plan: Plan): Plan {
-  const random = new Random(plan.seed, "early errors");
-  if (!random.chance(60)) return plan;
-  const changed = changeRequests(plan, (request, { socket }) => {
-    if (socket || !random.chance(300)) return request;
-    const status = random.pick([400, 413, 429, 503]);
-    const answer: AnswerPlan = { ...GOOD_ANSWER, kind: "error status", status, early: true };
-    return { ...request, promptBytes: random.between(70_000, 150_000), answers: [answer] };
-  });
-  return { ...changed, weather: { ...plan.weather, window: random.pick([1 << 16, 3000]), piece: 0 } };
-}
-
-/** In some runs, the machine sleeps several times, for longer than upstreams keep idle connections. */
-function addNaps(plan: Plan): Plan {
-  const random = new Random(plan.seed, "naps");
-  if (!random.chance(60)) return plan;
-  const channels = plan.channels.map((channel): ChannelPlan => ({
-    ...channel,
-    keepAliveSeconds: random.between(2, 4),
-  }));
-  const naps = Array.from({ length: random.between(2, 8) }, (): Happening => {
-    return { kind: "clock", atMs: random.skewed(500, 9000), byMs: random.between(4500, 9500) };
-  });
-  return addHappenings({ ...plan, channels }, naps);
 }
 
 /** In some runs, an upstream gets a new credential, and the config has it a little later. */
@@ -214,7 +175,7 @@ function addGroupLimits(plan: Plan): Plan {
   if (!random.chance(150)) return plan;
   const platforms = [...new Set(plan.clients.map(({ dialect }) => platformOf(dialect)))];
   const limits = platforms.map((platform) => {
-    const usd = { usdTotal: random.pick(USD_LIMITS), strict: random.chance(300) };
+    const usd = { usdTotal: random.pick(USD_LIMITS) };
     const count = random.chance(500)
       ? { requestsPerMinute: random.between(5, 30) }
       : { concurrentRequests: random.between(1, 4) };
@@ -247,7 +208,7 @@ function addHugeAnswers(plan: Plan): Plan {
       const slow = isStream ? { everyBytes: 60_000, ms: random.between(20, 100) } : null;
       return { ...request, stream: isStream, leave: null, slow, answers: [answer] };
     });
-    return { ...client, piece: 0, requests };
+    return { ...client, requests };
   });
   const weather = { ...plan.weather, window: isStream ? 1 << 16 : 1 << 20, piece: 0 };
   return { ...plan, weather, clients };
@@ -328,7 +289,7 @@ function addKeysOff(plan: Plan): Plan {
   });
   const clients = steady.clients.map((client): ClientPlan => {
     const socket = client.socket ? { ...client.socket, renewAfter: 1000 } : null;
-    return client.name === own ? { ...client, keepAlive: true, socket } : client;
+    return client.name === own ? { ...client, socket } : client;
   });
   const atMs = startMs + random.between(300, 1500);
   const off = { kind: "key off", atMs, client: own, ms: random.between(6000, 9000) } as const;
@@ -492,7 +453,7 @@ function addFreeChannels(plan: Plan, random: Random): Plan {
       ...request,
       maxTokens: request.maxTokens ?? 50,
     }));
-    return { ...client, limits: { ...client.limits, usdTotal, strict: true }, requests };
+    return { ...client, limits: { ...client.limits, usdTotal }, requests };
   });
   const away = [...firsts].map((channel): Happening => ({
     kind: "upstream down",

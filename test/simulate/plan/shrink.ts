@@ -116,24 +116,14 @@ function simplifyWorld(plan: Plan): Cut[] {
     plan.maxFiles === 1024 ? null : { ...plan, maxFiles: 1024 },
     plan.weather.piece === 0 ? null : { ...plan, weather: { ...plan.weather, piece: 0 } },
     plan.weather.window === 1 << 20 ? null : { ...plan, weather: { ...plan.weather, window: 1 << 20 } },
-    ...plan.channels.map((channel, index) =>
-      channel.idleCloseMs === 0 && channel.keepAliveSeconds === 0
-        ? null
-        : {
-            ...plan,
-            channels: plan.channels.with(index, { ...channel, idleCloseMs: 0, keepAliveSeconds: 0 }),
-          },
-    ),
   ];
 }
 
 export const SIMPLE_CLIENT: Partial<ClientPlan> = {
   pipelined: false,
   retries: 0,
-  piece: 0,
   limits: {},
   startMs: 0,
-  keepAlive: true,
 };
 
 function simplifyClients(plan: Plan): Cut[] {

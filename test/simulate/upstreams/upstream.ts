@@ -1,9 +1,10 @@
 // One upstream: its requests, its answers, and a record of both.
 
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
-import type { End, Network } from "../world/network.ts";
+import type { Network } from "../world/network.ts";
+import type { Arriving } from "../world/upstream-side.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
-import type { Send } from "../clients/line.ts";
+import type { Send } from "../clients/send.ts";
 import { SECRET } from "../clients/requests.ts";
 import type { Counts, Question } from "./answers.ts";
 import type { Recording } from "./recordings.ts";
@@ -19,8 +20,6 @@ export interface Arrival {
   readonly sender: Owner;
   /** Virtual time at which its last byte was sent, or its connection was lost. */
   endedAt: number;
-  /** The whole request has come. */
-  whole: boolean;
   /** How long the gateway had waited when its answer began, since the last byte of the request left. */
   waited: number;
   /** How it is answered; null while that is open. */
@@ -36,8 +35,6 @@ export interface Arrival {
   sent: boolean;
   stream: boolean;
   estimated: number;
-  /** It followed an answer that nobody requested, on the same connection: which request gets which answer is chance. */
-  tainted: boolean;
   /** How much of its answer the gateway has read. */
   readonly bytesRead: () => number;
   /** When the gateway wrote it. Requests on slow lines arrive after later ones. */
@@ -71,8 +68,6 @@ export interface UpstreamWatch {
   readonly sends: ReadonlyMap<string, Send>;
   /** An upstream has refused a WebSocket. */
   noteRefused(channel: string): void;
-  /** An upstream has sent an answer that nobody requested. */
-  noteUnasked(): void;
   accuse(check: string, text: string): void;
 }
 
@@ -86,11 +81,8 @@ export const GOOD_ANSWER: AnswerPlan = {
   framing: "chunked",
   coding: null,
   cut: null,
-  interim: 0,
-  unasked: null,
   closes: false,
   missing: 0,
-  slowReadMs: 0,
 };
 
 export const CREDENTIAL_END = "4fJ7qLx2VbN8sKw3";
@@ -100,45 +92,30 @@ export function credentialOf(channel: string, change = 0): string {
   return `cred-${channel}-${change === 0 ? "" : change}${CREDENTIAL_END}`;
 }
 
-export interface Line {
-  closeIfIdle(how: "fin" | "rst"): void;
-}
-
 export class Upstream {
   readonly plan: ChannelPlan;
-  readonly network: Network;
   readonly scheduler: Scheduler;
   readonly watch: UpstreamWatch;
-  readonly lines = new Set<Line>();
+  readonly owner = NATURE;
   /** Requests for a WebSocket. */
   upgrades = 0;
   /** How often its credential was changed. */
   changes = 0;
 
-  /** `accept` takes a connection of the gateway. */
   constructor(
     plan: ChannelPlan,
     network: Network,
     watch: UpstreamWatch,
-    accept: (upstream: Upstream, end: End) => Line,
+    answer: (upstream: Upstream, arriving: Arriving) => void,
   ) {
     this.plan = plan;
-    this.network = network;
     this.scheduler = network.scheduler;
     this.watch = watch;
-    network.listen(
-      `${plan.name}.test:${plan.tls ? 443 : 80}`,
-      NATURE,
-      (end) => void this.lines.add(accept(this, end)),
-    );
+    network.addUpstream(`${plan.name}.test`, (arriving) => answer(this, arriving));
   }
 
   get credential(): string {
     return credentialOf(this.plan.name, this.changes);
-  }
-
-  closeIdle(how: "fin" | "rst"): void {
-    for (const line of this.lines) line.closeIfIdle(how);
   }
 
   arrive(send: string, sender: Owner, more: Partial<Arrival>): Arrival {
@@ -151,7 +128,6 @@ export class Upstream {
       at: scheduler.now,
       sender,
       endedAt: Number.POSITIVE_INFINITY,
-      whole: false,
       waited: 0,
       plan: null,
       status: 0,
@@ -162,7 +138,6 @@ export class Upstream {
       sent: false,
       stream: false,
       estimated: 0,
-      tainted: false,
       bytesRead: () => 0,
       sentAt: 0,
       fetches: null,
@@ -188,10 +163,20 @@ export class Upstream {
     return planned ?? { ...GOOD_ANSWER, output: 3 + (before % 5) };
   }
 
+  /** The tokens of a prompt of this length, and those of the answer. */
+  estimate(arrival: Arrival, bytes: number, { cacheRead, output }: AnswerPlan): void {
+    arrival.estimated = Math.ceil(bytes / 4);
+    const cached = Math.min(cacheRead, arrival.estimated);
+    arrival.counts = { input: arrival.estimated - cached, cacheRead: cached, output };
+  }
+
   /** Returns the credential of a request. It may be an earlier one. */
-  checkCredential(field: (name: string) => string | undefined): string {
+  checkRequest({ name, fields, body, target }: Arriving): string {
+    this.checkSecrets(`${target} ${[...fields].join(" ")} ${body.toString("latin1")}`, name);
     const all = Array.from({ length: this.changes + 1 }, (_, change) => credentialOf(this.plan.name, change));
-    const shown = [field("authorization"), field("x-api-key"), field("x-goog-api-key")].join(" ");
+    const shown = ["authorization", "x-api-key", "x-goog-api-key"]
+      .map((field) => fields.get(field))
+      .join(" ");
     const used = all.find((each) => shown.includes(each));
     if (used === undefined)
       this.watch.accuse(
@@ -204,14 +189,6 @@ export class Upstream {
   checkSecrets(text: string, name: string): void {
     if (text.includes(SECRET)) this.watch.accuse("secrets", `A client's key went to the upstream ${name}.`);
   }
-}
-
-/** On a connection with an answer that nobody requested, a request may get the answer to another one. `own`: how the marks of
- *  its own answers begin; `mark`: that of the answer that it got. */
-export function isByChance(arrivals: readonly Arrival[], own: string, mark: string | undefined): boolean {
-  return arrivals.some(
-    (arrival) => arrival.tainted && (markOf(arrival).startsWith(own) || markOf(arrival) === mark),
-  );
 }
 
 /** `c3r2s0a1` */

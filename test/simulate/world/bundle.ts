@@ -1,9 +1,20 @@
 // Bundles the gateway's source into one function, which is called for every simulated process: each process has its own
-// modules, and sees only the runtime calls that it gets. Functions, classes and schemas cannot change, so they are made
+// modules, and sees only the runtime calls that it gets. HTTP on sockets is below the simulated network, and left out. Functions, classes and schemas cannot change, so they are made
 // once: the runtime would compile the code of new ones again.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+
+/** What the simulated network replaces, and what is there instead. */
+const BELOW: ReadonlyMap<string, string> = new Map(
+  [
+    ["client/client.ts", "createClient"],
+    ["server/server.ts", "listen"],
+  ].map(([file = "", name]) => [
+    join(import.meta.dir, "../../../src/lib/http1", file),
+    `export function ${name}() {\n  throw new Error("the simulator has its own ${name}");\n}\n`,
+  ]),
+);
 
 /** These are pure, and slow to load, so all processes share them. */
 const SHARED = ["zod", "yaml"];
@@ -26,7 +37,7 @@ export async function bundleProgram(): Promise<Bundle> {
         name: "imports",
         setup(build) {
           build.onLoad({ filter: /\.ts$/ }, ({ path }) => ({
-            contents: importNow(readFileSync(path, "utf8")),
+            contents: BELOW.get(path) ?? importNow(readFileSync(path, "utf8")),
             loader: "ts",
           }));
         },

@@ -122,8 +122,6 @@ const SETTINGS: Readonly<Record<keyof LimitPlan, string>> = {
   requestsPerMinutePerSession: "requests_per_minute_per_session",
   usdPerSession: "usd_per_session",
   sameCall: "same_call",
-  agents: "agents",
-  strict: "strict",
 };
 
 function writeLimits(limits: LimitPlan): string {

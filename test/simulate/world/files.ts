@@ -16,8 +16,6 @@ export interface FileHost extends Owner {
   wall(): number;
   readonly files: Map<number, OpenFile>;
   readonly assets: ReadonlyMap<string, Buffer>;
-  /** The socket with this file descriptor, which can be read like a file. */
-  socketAt(fd: number): { readByte(): number } | undefined;
   /** Called after each write, so that checks know what was written when. */
   wrote(path: string, inode: Inode, bytes: Uint8Array): void;
   /** Begins a sync, and lets checks know of it. Returns what to call at its end. */
@@ -220,8 +218,6 @@ class Files {
     length = into.length,
     position: number | null = null,
   ): number {
-    const socket = this.#host.socketAt(fd);
-    if (socket !== undefined) return socket.readByte();
     const file = this.#take(fd, "read");
     const from = position ?? file.position;
     const bytes = file.inode.content.subarray(from, from + length);

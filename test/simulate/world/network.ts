@@ -1,19 +1,11 @@
-// Connections as in TCP: bytes in order, cut into pieces anywhere, a limited number of them in flight, and a clean end
-// (FIN) or a reset (RST). sockets.ts has the form in which the gateway sees a socket.
+// The simulated network at the level of the two interfaces: clients on one side, upstreams on the other, and the gateway's
+// processes between them. What is in flight is in order, cut into pieces anywhere, limited, and may be lost at its end.
 
 import type { Trouble } from "../plan/plan.ts";
+import type { Call, ClientEars, ClientExchange } from "./client-side.ts";
 import { Random } from "./random.ts";
-import type { Owner, Scheduler } from "./scheduler.ts";
-
-export interface Ears {
-  data(bytes: Buffer): void;
-  /** There is room again after a write that was only taken in part. */
-  drain(): void;
-  /** The other side has sent everything. */
-  finished(): void;
-  /** The connection has closed. It is not called after an own `reset`. */
-  lost(): void;
-}
+import { NATURE, type Owner, type Scheduler } from "./scheduler.ts";
+import type { Arriving } from "./upstream-side.ts";
 
 /** How a connection treats bytes. */
 export interface Weather {
@@ -27,282 +19,179 @@ export interface Weather {
   readonly lag?: number;
 }
 
-export class End {
+interface Ends {
   readonly name: string;
-  readonly owner: Owner;
-  readonly net: Network;
-  ears: Ears | null = null;
-  /** Set by `Network.connect`. */
-  peer!: End;
-  /** The other side can show that it has its name. */
-  hasCertificate = true;
-  /** It can neither send nor receive. */
+  readonly from: Owner;
+  readonly to: Owner;
+  readonly weather: Weather;
+  /** Each write arrives as it was written: a message. */
+  readonly isWhole?: boolean;
+  data(bytes: Buffer): void;
+  /** There is room again after a write that was told to wait. */
+  drained(): void;
+}
+
+/** One direction. */
+export class Pipe {
   closed = false;
-  #weather: Weather;
-  #random: Random;
-  /** In flight to this end. */
-  #queue: Buffer[] = [];
+  /** How many bytes have arrived. */
+  read = 0;
+  readonly #net: Network;
+  readonly #ends: Ends;
+  readonly #random: Random;
+  /** Bytes, and what happens after them. */
+  #queue: (Buffer | (() => void))[] = [];
   #queued = 0;
-  /** When the first of them reaches this side's system, which is before the process sees it. */
-  #arrivesAt = Number.POSITIVE_INFINITY;
-  #finArrivesAt = Number.POSITIVE_INFINITY;
-  #resetArrivesAt = Number.POSITIVE_INFINITY;
-  #finQueued = false;
-  #finSeen = false;
-  #finSent = false;
-  #wantsDrain = false;
-  #arriving = false;
-  #reading = true;
-  #written = 0;
-  #wroteAt = 0;
-  #read = 0;
-  /** By the wall clock of the gateway's machine. */
-  #usedAt = 0;
-  #idleMs = 0;
-  /** How many bytes it had read when each of its requests began. */
-  readonly #readBefore: number[] = [];
+  #isReading = true;
+  #isArriving = false;
+  #isFull = false;
 
-  constructor(net: Network, name: string, owner: Owner, weather: Weather) {
-    this.net = net;
-    this.name = name;
-    this.owner = owner;
-    this.#weather = weather;
-    this.#random = new Random(net.seed, name);
+  constructor(net: Network, ends: Ends) {
+    this.#net = net;
+    this.#ends = ends;
+    this.#random = new Random(net.seed, ends.name);
   }
 
-  get written(): number {
-    return this.#written;
+  /** What its writer still holds, because the network is full. */
+  get unsent(): number {
+    return Math.max(0, this.#queued - this.#ends.weather.window);
   }
 
-  /** When this side's system last took bytes. */
-  get wroteAt(): number {
-    return this.#wroteAt;
+  /** False: full. `drained` is called when there is room. */
+  write(bytes: Uint8Array): boolean {
+    if (this.closed) return true;
+    if (bytes.length > 0) {
+      this.#queue.push(Buffer.from(bytes));
+      this.#queued += bytes.length;
+      this.#wake(this.#ends.weather.latency);
+    }
+    this.#isFull ||= this.unsent > 0;
+    return !this.#isFull;
   }
 
-  get bytesRead(): number {
-    return this.#read;
-  }
-
-  /** Returns how many bytes were taken; -1 if the connection has closed. */
-  write(bytes: Uint8Array): number {
-    if (this.closed || this.#finSent) return -1;
-    const { peer } = this;
-    const room = Math.max(0, this.#weather.window - peer.#queued);
-    const taken = Math.min(room, bytes.length);
-    if (taken < bytes.length) this.#wantsDrain = true;
-    this.#written += taken;
-    if (taken > 0) this.#wroteAt = this.net.scheduler.now;
-    if (taken > 0 && !peer.closed)
-      peer.#expect(Buffer.from(taken === bytes.length ? bytes : bytes.subarray(0, taken)));
-    if (peer.closed) this.#learnReset();
-    return taken;
-  }
-
-  /** Sends the end after the written bytes. This side may still receive. */
-  fin(): void {
-    if (this.closed || this.#finSent) return;
-    this.#finSent = true;
-    this.net.note(`${this.name} sends FIN`);
-    if (this.peer.closed) return;
-    this.peer.#finQueued = true;
-    this.peer.#finArrivesAt = this.net.scheduler.now + this.#weather.latency;
-    this.peer.#wake(this.#weather.latency);
-    if (this.#finSeen) this.#closeQuietly();
-  }
-
-  /** Drops the bytes in flight, except a random beginning of them. */
-  reset(): void {
+  /** Happens after everything that was written has arrived. */
+  mark(run: () => void): void {
     if (this.closed) return;
-    this.net.note(`${this.name} sends RST`);
-    this.closed = true;
-    this.#drop();
-    this.peer.#learnOfReset();
+    this.#queue.push(run);
+    this.#wake(this.#ends.weather.latency);
   }
 
-  /** What the system does after the end of a process. */
-  abandon(): void {
+  setReading(isReading: boolean): void {
+    if (this.#isReading === isReading) return;
+    this.#isReading = isReading;
+    if (isReading) this.#wake(0);
+  }
+
+  /** It breaks: a random beginning of what is in flight still arrives, if it is read. */
+  break(run: () => void): void {
     if (this.closed) return;
-    if (this.#queued > 0) {
-      this.reset();
-      return;
-    }
-    this.fin();
-    this.#closeQuietly();
-  }
-
-  /** After a power cut, the other side gets no sign. */
-  vanish(): void {
-    this.closed = true;
-    this.#drop();
-  }
-
-  setReading(reading: boolean): void {
-    if (this.#reading === reading) return;
-    this.#reading = reading;
-    if (reading) this.#wake(0);
-  }
-
-  /** A read that does not wait. A byte that it finds is lost. */
-  readByte(): "byte" | "end" | "reset" | "nothing" {
-    const { now } = this.net.scheduler;
-    if (this.#queued > 0 && this.#arrivesAt <= now) {
-      const whole = Buffer.concat(this.#queue);
-      this.#queue = [whole.subarray(1)];
-      this.#queued -= 1;
-      return "byte";
-    }
-    if (this.#resetArrivesAt <= now) return "reset";
-    return this.#queued === 0 && this.#finArrivesAt <= now ? "end" : "nothing";
-  }
-
-  /** A request begins here. Returns what had come to this side's system before, although nobody had read it. */
-  beginRequest(): "bytes" | "end" | "nothing" {
-    this.#readBefore.push(this.#read);
-    const { now } = this.net.scheduler;
-    const { at, byMs } = this.net.bend;
-    this.#idleMs = this.net.wall() - this.#usedAt - (now - at < TURN_US ? byMs : 0);
-    if (this.#queued > 0 && this.#arrivesAt <= now) return "bytes";
-    return this.#finArrivesAt <= now || this.#resetArrivesAt <= now ? "end" : "nothing";
-  }
-
-  /** For how long nothing had come when its last request began. */
-  get idleMs(): number {
-    return this.#idleMs;
-  }
-
-  /** How many bytes this side had read before it sent its next request. To be called once for each request. */
-  takeReadBefore(): number {
-    return this.#readBefore.shift() ?? 0;
-  }
-
-  #expect(bytes: Buffer): void {
-    if (this.#queued === 0) this.#arrivesAt = this.net.scheduler.now + this.#weather.latency;
-    this.#queue.push(bytes);
-    this.#queued += bytes.length;
-    this.#wake(this.#weather.latency);
-  }
-
-  #wake(delay: number): void {
-    if (this.#arriving || this.closed) return;
-    this.#arriving = true;
-    const { lag = 0 } = this.#weather;
-    const busy = lag > 0 && this.#random.chance(500) ? this.#random.int(lag) : 0;
-    const jitter = this.#random.int(20 + (delay >> 2)) + busy;
-    this.net.scheduler.after(delay + jitter, this.owner, `${this.name} readable`, () => this.#arrive());
-  }
-
-  #arrive(): void {
-    this.#arriving = false;
-    if (this.closed || !this.#reading) return;
-    if (this.#queued > 0) {
-      const bytes = this.#take();
-      this.#read += bytes.length;
-      this.#usedAt = this.net.wall();
-      this.peer.#noticeRoom();
-      this.net.note(`${this.name} got ${bytes.length} bytes`);
-      this.ears?.data(bytes);
-      if (this.#queued > 0 || this.#finQueued) this.#wake(0);
-      return;
-    }
-    if (!this.#finQueued || this.#finSeen) return;
-    this.#finSeen = true;
-    this.net.note(`${this.name} got FIN`);
-    this.ears?.finished();
-    if (this.#finSent && !this.closed) this.#closeQuietly();
-  }
-
-  /** Each piece was copied when it was written, so nothing else refers to it. */
-  #take(): Buffer {
-    const { piece } = this.#weather;
-    const most = piece === 0 ? this.#queued : Math.min(this.#queued, this.#random.between(1, piece));
-    this.#queued -= most;
-    const first = this.#queue[0]!;
-    if (first.length === most) return this.#queue.shift()!;
-    if (this.#queued === 0) return Buffer.concat(this.#queue.splice(0));
-    const taken = Buffer.allocUnsafeSlow(most);
-    for (let at = 0; at < most;) {
-      const next = this.#queue[0]!;
-      const used = next.copy(taken, at, 0, most - at);
-      if (used === next.length) this.#queue.shift();
-      else this.#queue[0] = next.subarray(used);
-      at += used;
-    }
-    return taken;
-  }
-
-  #noticeRoom(): void {
-    if (!this.#wantsDrain || this.closed) return;
-    this.#wantsDrain = false;
-    const { scheduler } = this.net;
-    scheduler.after(this.#weather.latency, this.owner, `${this.name} writable`, () => {
-      if (!this.closed) this.ears?.drain();
-    });
-  }
-
-  /** The other side has reset the connection. A random part of the bytes in flight still arrives. */
-  #learnOfReset(): void {
-    if (this.closed) return;
-    if (this.#queued > 0) {
-      const whole = Buffer.concat(this.#queue);
-      const kept = this.#random.chance(300) ? whole.length : this.#random.int(whole.length + 1);
-      this.#queue = kept === 0 ? [] : [whole.subarray(0, kept)];
-      this.#queued = kept;
-    }
-    this.#finQueued = false;
-    this.#learnReset();
-  }
-
-  /** Bytes that have not been read until then are lost. */
-  #learnReset(): void {
-    const { scheduler } = this.net;
-    const delay = this.#weather.latency + this.#random.int(this.#weather.latency + 100);
-    this.#resetArrivesAt = scheduler.now + this.#weather.latency;
-    scheduler.after(delay, this.owner, `${this.name} got RST`, () => {
+    const { isWhole = false } = this.#ends;
+    const isKept = this.#random.chance(300);
+    let left = isKept ? Number.POSITIVE_INFINITY : this.#random.int(this.#queued + 1);
+    const end = this.#queue.findIndex((each) => typeof each !== "function" && (left -= each.length) < 0);
+    const cut = this.#queue[end];
+    if (end >= 0) this.#queue.length = end;
+    if (cut instanceof Buffer && left + cut.length > 0 && !isWhole)
+      this.#queue.push(cut.subarray(0, left + cut.length));
+    this.#queued = this.#queue.reduce((sum, each) => sum + (typeof each === "function" ? 0 : each.length), 0);
+    const { latency } = this.#ends.weather;
+    const delay = latency + this.#random.int(latency + 100);
+    this.#net.scheduler.after(delay, this.#ends.to, `${this.#ends.name} breaks`, () => {
       if (this.closed) return;
-      this.closed = true;
-      this.#drop();
-      this.ears?.lost();
+      this.close();
+      run();
     });
   }
 
-  #closeQuietly(): void {
+  /** Nothing more arrives. */
+  close(): void {
     this.closed = true;
-    this.#drop();
-  }
-
-  #drop(): void {
     this.#queue = [];
     this.#queued = 0;
   }
+
+  #wake(delay: number): void {
+    if (this.#isArriving || this.closed) return;
+    this.#isArriving = true;
+    const { lag = 0 } = this.#ends.weather;
+    const busy = lag > 0 && this.#random.chance(500) ? this.#random.int(lag) : 0;
+    const jitter = this.#random.int(20 + (delay >> 2)) + busy;
+    this.#net.scheduler.after(delay + jitter, this.#ends.to, `${this.#ends.name} has something`, () =>
+      this.#arrive(),
+    );
+  }
+
+  #arrive(): void {
+    this.#isArriving = false;
+    if (this.closed || !this.#isReading) return;
+    const [first] = this.#queue;
+    if (first === undefined) return;
+    if (typeof first === "function") {
+      this.#queue.shift();
+      first();
+      // What has come together is seen together, or a little later.
+      if (this.#queue.length > 0 && this.#random.chance(500)) return this.#arrive();
+    } else {
+      const bytes = this.#take(first);
+      this.read += bytes.length;
+      this.#ends.data(bytes);
+      this.#noticeRoom();
+    }
+    if (this.#queue.length > 0) this.#wake(0);
+  }
+
+  /** The bytes were copied when they were written, so nothing else refers to them. */
+  #take(first: Buffer): Buffer {
+    const { weather, isWhole = false } = this.#ends;
+    if (isWhole) return this.#drop(first, first.length);
+    const ends = this.#queue.findIndex((each) => typeof each === "function");
+    const run = this.#queue
+      .slice(0, ends < 0 ? undefined : ends)
+      .filter((each) => typeof each !== "function");
+    const there = run.reduce((sum, { length }) => sum + length, 0);
+    const limit = weather.piece === 0 ? weather.window : this.#random.between(1, weather.piece);
+    const most = Math.min(there, limit);
+    if (most <= first.length) return this.#drop(first, most);
+    const taken = Buffer.allocUnsafeSlow(most);
+    for (let at = 0; at < most;) {
+      const next = run.shift()!;
+      const part = Math.min(next.length, most - at);
+      this.#drop(next, part).copy(taken, at);
+      at += part;
+    }
+    return taken;
+  }
+
+  #drop(first: Buffer, count: number): Buffer {
+    this.#queued -= count;
+    if (count === first.length) this.#queue.shift();
+    else this.#queue[0] = first.subarray(count);
+    return first.subarray(0, count);
+  }
+
+  #noticeRoom(): void {
+    if (!this.#isFull || this.unsent > 0 || this.closed) return;
+    this.#isFull = false;
+    const { from, weather, name } = this.#ends;
+    this.#net.scheduler.after(weather.latency, from, `${name} has room`, () => {
+      if (!this.closed) this.#ends.drained();
+    });
+  }
 }
 
-/** An address that never responds, not even with a refusal. */
-export const SILENT_ADDRESS = "2001:db8::dead";
-
-export type Acceptor = (end: End) => void;
-
-interface Listener {
+/** A gateway that listens. */
+export interface Listening {
   readonly owner: Owner;
-  readonly accept: Acceptor;
+  accept(call: Call, weather: Weather, ears: ClientEars): ClientExchange;
 }
-
-/** The gateway chooses a connection, and writes on it at the end of its turn. The clock may be moved in between. */
-const TURN_US = 1000;
 
 export class Network {
   readonly scheduler: Scheduler;
   readonly seed: number;
-  readonly #listeners = new Map<string, Listener>();
-  /** Connections that their listener has not accepted yet. */
-  readonly #arriving = new Set<End>();
-  /** Names that cannot be resolved, or whose address does not respond. */
+  /** Upstreams that cannot be reached. */
   readonly lost = new Map<string, Trouble>();
-  readonly #names = new Map<string, string>();
-  /** How often the gateway's machine has changed its network. */
-  moves = 0;
-  wall: () => number = () => 0;
-  /** When the wall clock was moved last, and by how much. */
-  bend = { at: Number.NEGATIVE_INFINITY, byMs: 0 };
+  readonly #gateways = new Map<number, Listening>();
+  readonly #upstreams = new Map<string, (arriving: Arriving) => void>();
   weatherOf: (name: string) => Weather = () => ({ latency: 100, window: 1 << 20, piece: 0 });
   #count = 0;
 
@@ -311,76 +200,40 @@ export class Network {
     this.seed = seed;
   }
 
-  note(text: string): void {
-    this.scheduler.note(text);
+  /** A name that no other connection has, and its weather. */
+  open(name: string): { readonly name: string; readonly weather: Weather } {
+    const full = `${name}#${++this.#count}`;
+    return { name: full, weather: this.weatherOf(full) };
   }
 
-  /** The address that a name has. */
-  addressOf(name: string): string {
-    const known = [...this.#names].find(([, each]) => each === name)?.[0];
-    const address = known ?? `203.0.113.${this.#names.size + 1}`;
-    this.#names.set(address, name);
-    return address;
-  }
-
-  /** The addresses of the gateway's machine. */
-  interfaces(): Record<string, readonly { readonly address: string; readonly internal: boolean }[]> {
-    return { lan: [{ address: `192.168.${this.moves}.2`, internal: false }] };
-  }
-
-  isTaken(address: string): boolean {
-    const there = this.#listeners.get(address);
-    return there !== undefined && !there.owner.dead;
-  }
-
-  /** What the system does with connections that a process has not accepted when it ends. */
-  leave(owner: Owner, how: "killed" | "without power"): void {
-    for (const end of this.#arriving) {
-      if (end.owner !== owner) continue;
-      this.#arriving.delete(end);
-      if (how === "killed") end.reset();
-      else end.vanish();
-    }
-  }
-
-  listen(address: string, owner: Owner, accept: Acceptor): () => void {
-    const listener = { owner, accept };
-    this.#listeners.set(address, listener);
+  /** Returns what ends it. */
+  listen(port: number, listening: Listening): () => void {
+    const there = this.#gateways.get(port);
+    if (there !== undefined && !there.owner.dead)
+      throw Object.assign(new Error(`Failed to listen at ${port}`), { code: "EADDRINUSE" });
+    this.#gateways.set(port, listening);
     return () => {
-      if (this.#listeners.get(address) === listener) this.#listeners.delete(address);
+      if (this.#gateways.get(port) === listening) this.#gateways.delete(port);
     };
   }
 
-  /** Calls `done` with this side's end, or with the code of the error. For a silent address it is never called. */
-  connect(target: string, from: { name: string; owner: Owner }, done: (result: End | string) => void): void {
-    const number = ++this.#count;
-    const weather = this.weatherOf(`${from.name} ${number}`);
-    const port = target.slice(target.lastIndexOf(":"));
-    const place = target.slice(0, -port.length);
-    if (place === SILENT_ADDRESS) return;
-    const host = this.#names.get(place) ?? place;
-    const address = host + port;
-    const found = this.lost.get(host);
-    const trouble = found === "bad certificate" ? undefined : found;
-    if (trouble === "silent") return;
-    const { scheduler } = this;
-    scheduler.after(2 * weather.latency, from.owner, `${from.name} dials ${address}`, () => {
-      const there = this.#listeners.get(address);
-      if (trouble !== undefined || there === undefined || there.owner.dead) {
-        done(trouble ?? "ECONNREFUSED");
-        return;
-      }
-      const near: End = new End(this, `${from.name}#${number}`, from.owner, weather);
-      const far = new End(this, `${address}#${number}`, there.owner, weather);
-      near.hasCertificate = found === undefined;
-      near.peer = far;
-      far.peer = near;
-      this.#arriving.add(far);
-      scheduler.after(weather.latency >> 1, there.owner, `${address} accepts #${number}`, () => {
-        this.#arriving.delete(far);
-        if (!far.closed) there.accept(far);
-      });
-      done(near);
+  /** Calls `ears.refused` if no gateway listens. */
+  request(port: number, call: Call, ears: ClientEars, started: (exchange: ClientExchange) => void): void {
+    const { name, weather } = this.open(call.name);
+    this.scheduler.after(2 * weather.latency, NATURE, `${name} dials`, () => {
+      const there = this.#gateways.get(port);
+      if (there === undefined || there.owner.dead) ears.refused();
+      else started(there.accept({ ...call, name }, weather, ears));
     });
+  }
+
+  addUpstream(host: string, receive: (arriving: Arriving) => void): void {
+    this.#upstreams.set(host, receive);
+  }
+
+  upstreamAt(host: string): (arriving: Arriving) => void {
+    const found = this.#upstreams.get(host);
+    if (found === undefined) throw new Error(`there is no upstream ${host}`);
+    return found;
   }
 }

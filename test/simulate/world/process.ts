@@ -7,17 +7,17 @@ import * as buffer from "node:buffer";
 import { posix } from "node:path";
 import * as yaml from "yaml";
 import * as zod from "zod";
-import type { Served } from "../program.ts";
+import type { Network as GatewayNetwork } from "../../../src/gateway/start.ts";
+import type { Seam, Served } from "../program.ts";
 import type { Observer } from "../../../src/gateway/observe/observer.ts";
 import { type Bundle, makeRepeatable } from "./bundle.ts";
 import type { Disk, Inode } from "./disk.ts";
 import { fail, type FileHost, makeFiles, type OpenFile, USER } from "./files.ts";
 import { GLOBALS } from "./globals.ts";
 import { makeSqlite } from "./locks.ts";
-import { type Network, SILENT_ADDRESS } from "./network.ts";
+import type { Network } from "./network.ts";
 import { Random } from "./random.ts";
-import type { Event, Scheduler } from "./scheduler.ts";
-import { makeConnect, makeListen, type SimSocket, type SocketHost } from "./sockets.ts";
+import type { Event, Owner, Scheduler } from "./scheduler.ts";
 import { makeZlib, refuseOthers } from "./zlib.ts";
 
 export interface Machine {
@@ -35,7 +35,8 @@ export interface Machine {
 }
 
 export interface ProgramExports {
-  serve(configPath: string, observer: Observer): Served;
+  readonly seam: Seam;
+  serve(configPath: string, observer: Observer, network: GatewayNetwork): Served;
   verify(path: string): string[];
   reprice(configPath: string): Promise<number>;
 }
@@ -56,6 +57,28 @@ export interface Edges {
 /** Thrown where a process dies. */
 export class Killed extends Error {
   override readonly name = "Killed";
+}
+
+/** An open connection of a process, on either side. */
+export interface Connection {
+  /** The process is dead. After a power cut, the other side gets no sign. */
+  abandon(how: "killed" | "without power"): void;
+}
+
+/** What the two sides of the network need of a process. */
+export interface Host extends Owner {
+  readonly network: Network;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  /** The classes of its own modules. */
+  readonly seam: Seam;
+  readonly connections: Set<Connection>;
+  /** A point at which the process may be killed. */
+  step(what: string): void;
+  /** Throws EMFILE. */
+  takeFile(): number;
+  freeFile(fd: number): void;
+  hasRoom(): boolean;
 }
 
 /** One of the process's own. */
@@ -102,7 +125,7 @@ start(module.exports, require, module);
   return { start, assets };
 }
 
-export class SimProcess implements FileHost, SocketHost {
+export class SimProcess implements FileHost, Host {
   readonly name: string;
   readonly pid: number;
   readonly machine: Machine;
@@ -110,7 +133,7 @@ export class SimProcess implements FileHost, SocketHost {
   readonly network: Network;
   readonly disk: Disk;
   readonly files = new Map<number, OpenFile>();
-  readonly sockets = new Set<SimSocket>();
+  readonly connections = new Set<Connection>();
   readonly timers = new Set<Timer>();
   /** The files that were installed with the program. */
   assets: Bundle["assets"] = new Map();
@@ -133,7 +156,8 @@ export class SimProcess implements FileHost, SocketHost {
   #diedIn = 0;
   #ended = false;
   readonly #taken = new Set<number>();
-  readonly #random: Random;
+  readonly random: Random;
+  #seam: Seam | null = null;
 
   constructor(machine: Machine, name: string, pid: number) {
     this.machine = machine;
@@ -142,13 +166,20 @@ export class SimProcess implements FileHost, SocketHost {
     this.scheduler = machine.scheduler;
     this.network = machine.network;
     this.disk = machine.disk;
-    this.#random = new Random(machine.seed, name, "inside");
+    this.random = new Random(machine.seed, name, "inside");
   }
 
   /** Runs the modules. */
   load(program: Program): ProgramExports {
     this.assets = program.assets;
-    return program.start(this);
+    const exports = program.start(this);
+    this.#seam = exports.seam;
+    return exports;
+  }
+
+  get seam(): Seam {
+    if (this.#seam === null) throw new Error("its modules are not loaded");
+    return this.#seam;
   }
 
   /** Nothing of it runs any more. In the event in which it died, its promises may still have run. */
@@ -208,9 +239,8 @@ export class SimProcess implements FileHost, SocketHost {
     this.#diedIn = this.scheduler.steps;
     this.timers.clear();
     this.files.clear();
-    for (const socket of this.sockets) socket.abandon(how);
-    this.sockets.clear();
-    this.network.leave(this, how);
+    for (const connection of this.connections) connection.abandon(how);
+    this.connections.clear();
     this.disk.freeLocks(this);
     this.onDeath?.();
   }
@@ -226,11 +256,6 @@ export class SimProcess implements FileHost, SocketHost {
 
   freeFile(fd: number): void {
     this.#taken.delete(fd);
-  }
-
-  socketAt(fd: number): SimSocket | undefined {
-    for (const socket of this.sockets) if (socket.fd === fd) return socket;
-    return undefined;
   }
 
   hasRoom(): boolean {
@@ -269,7 +294,7 @@ export class SimProcess implements FileHost, SocketHost {
           devNull: "/dev/null",
           hostname: () => "simulated",
           setPriority: () => {},
-          networkInterfaces: () => this.network.interfaces(),
+          networkInterfaces: () => ({}),
         },
         "node:os",
       ),
@@ -280,11 +305,13 @@ export class SimProcess implements FileHost, SocketHost {
       ),
       // It only reads text.
       net: refuseOthers({ isIP }, "node:net"),
-      "dns/promises": refuseOthers({ lookup: (name: string) => this.#lookUp(name) }, "node:dns/promises"),
+      // No name resolves to this machine.
+      "dns/promises": refuseOthers(
+        { lookup: () => Promise.resolve([{ address: "203.0.113.1", family: 4 }]) },
+        "node:dns/promises",
+      ),
       zlib: makeZlib(this),
       "bun:sqlite": makeSqlite(this),
-      // An idle socket is read instead.
-      "bun:ffi": { dlopen: () => refuseLibrary() },
       zod,
       yaml,
     };
@@ -303,7 +330,7 @@ export class SimProcess implements FileHost, SocketHost {
         {},
         {
           ...Object.getOwnPropertyDescriptors(Math),
-          random: { value: () => this.#random.float() },
+          random: { value: () => this.random.float() },
         },
       ),
       crypto: refuseOthers(
@@ -323,28 +350,14 @@ export class SimProcess implements FileHost, SocketHost {
     return { require, globals };
   }
 
-  /** No name resolves to this machine. Some names have an IPv6 address that never responds. */
-  #lookUp(name: string): Promise<{ address: string; family: number }[]> {
-    const { promise, resolve, reject } = Promise.withResolvers<{ address: string; family: number }[]>();
-    const found = [{ address: this.network.addressOf(name), family: 4 }];
-    if (this.#random.chance(200)) found.unshift({ address: SILENT_ADDRESS, family: 6 });
-    this.scheduler.after(this.#random.int(3000), this, "a name is looked up", () => {
-      if (this.network.lost.get(name) !== "ENOTFOUND") resolve(found);
-      else reject(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND" }));
-    });
-    return promise;
-  }
-
   #randomBytes<T extends Uint8Array>(into: T): T {
-    for (let at = 0; at < into.length; at++) into[at] = this.#random.int(256);
+    for (let at = 0; at < into.length; at++) into[at] = this.random.int(256);
     return into;
   }
 
   #bun(): object {
     return refuseOthers(
       {
-        listen: makeListen(this),
-        connect: makeConnect(this),
         serve: ({ unix, fetch }: ServeOptions) => {
           const inode = this.disk.create(unix, "socket", 0o600, this.wall());
           const stop = (): void => {
@@ -407,7 +420,7 @@ export class SimProcess implements FileHost, SocketHost {
       setImmediate: (run: () => void) => {
         if (this.dead) return;
         // Other events of the same turn of the event loop may run first.
-        const delay = this.#random.int(60);
+        const delay = this.random.int(60);
         this.scheduler.after(delay, this, "setImmediate", run);
       },
       clearTimeout: clear,
@@ -426,7 +439,7 @@ export class SimProcess implements FileHost, SocketHost {
     };
     if (this.dead) return timer;
     const start = (): void => {
-      const late = this.#random.int(1000);
+      const late = this.random.int(1000);
       timer.event.current = this.scheduler.after(
         Math.max(1, ms) * 1000 + late,
         this,
@@ -451,10 +464,6 @@ function refuseTimeout(): unknown {
     get: (target, property) =>
       property === "timeout" ? refuseAll("AbortSignal.timeout") : Reflect.get(target, property),
   });
-}
-
-function refuseLibrary(): never {
-  throw new Error("a simulated machine has no library to open");
 }
 
 /** Any use of it throws. */

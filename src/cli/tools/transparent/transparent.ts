@@ -8,7 +8,7 @@ import { findProxy } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 import { isAllAt } from "../../../billing/prices.ts";
 import { dialectOf } from "../../../dialects/index.ts";
-import { originOf } from "../../../lib/http1/client/dial.ts";
+import { originOf } from "../../../lib/http/upstream.ts";
 import { createFile, removeFolder } from "../../../lib/files/own-file.ts";
 import { fail, refuseUsage } from "../../terminal/terminal.ts";
 import type { ToolConnection } from "../connection.ts";

@@ -12,7 +12,7 @@ import { Race } from "./race.ts";
 import { HeadSearch, MAX_HEAD_BYTES, parseResponse } from "../head.ts";
 import { explainShortage, hasFilesLeft, TOO_MANY_FILES } from "../shortage.ts";
 import { Malformed } from "../../http/fields.ts";
-import type { FaultKind, Origin } from "../../http/upstream.ts";
+import { type FaultKind, type Origin, portOf } from "../../http/upstream.ts";
 
 /** Receives the events of a socket. */
 export interface SocketListener {
@@ -259,16 +259,6 @@ export function proxyAuthorization(proxy: URL): string | null {
   // People write passwords with percent signs that escape nothing.
   const pair = Buffer.from(decodePercents(`${proxy.username}:${proxy.password}`), "latin1");
   return `Basic ${pair.toString("base64")}`;
-}
-
-function portOf(url: URL): number {
-  if (url.port !== "") return Number(url.port);
-  return url.protocol === "https:" ? 443 : 80;
-}
-
-/** The server that a URL names. */
-export function originOf(url: URL): Origin {
-  return { tls: url.protocol === "https:", host: url.hostname, port: portOf(url) };
 }
 
 /** The host whose addresses are dialled. */

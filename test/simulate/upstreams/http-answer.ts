@@ -1,0 +1,289 @@
+// An upstream answers one request over HTTP, as the plan says.
+
+import {
+  brotliCompressSync,
+  constants,
+  gunzipSync,
+  gzipSync,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
+import type { Field } from "../../../src/lib/http/fields.ts";
+import { bodyAtUpstream } from "../clients/requests.ts";
+import type { AnswerPlan } from "../plan/plan.ts";
+import type { Arriving, Reply } from "../world/upstream-side.ts";
+import {
+  type AnswerText,
+  maskSecret,
+  type Question,
+  type Wire,
+  writeAnswer,
+  writeError,
+  writeUnfinished,
+} from "./answers.ts";
+import { findRecording } from "./recordings.ts";
+import {
+  type Arrival,
+  extrasOf,
+  failsAfter,
+  GOOD_ANSWER,
+  markOf,
+  requestOf,
+  type Upstream,
+  useRecording,
+} from "./upstream.ts";
+
+/** The beginning of a stream while another channel can be tried, and what one read brings. */
+const MOST_HELD = 512 * 1024;
+
+export function answerOverHttp(upstream: Upstream, arriving: Arriving): void {
+  new HttpAnswer(upstream, arriving).start();
+}
+
+class HttpAnswer {
+  readonly #upstream: Upstream;
+  readonly #request: Arriving;
+  readonly #reply: Reply;
+  readonly #arrival: Arrival;
+  /** Of the request. */
+  readonly #credential: string;
+
+  constructor(upstream: Upstream, request: Arriving) {
+    this.#upstream = upstream;
+    this.#request = request;
+    this.#reply = request.reply;
+    const { method, target, fields, sender, sentAt } = request;
+    const send = /sim\/(c\d+r\d+s\d+)/.exec(fields.get("user-agent") ?? "")?.[1] ?? "";
+    const fetches = method === "GET" && send !== "" ? (target.split("/").at(-1) ?? null) : null;
+    this.#arrival = upstream.arrive(send, sender, {
+      bytesRead: () => this.#reply.bytesRead,
+      sentAt,
+      fetches,
+    });
+    const { scheduler, plan } = upstream;
+    scheduler.note(
+      `${plan.name} gets ${method} ${target} of ${send || "nobody"}, attempt ${this.#arrival.attempt}`,
+    );
+    this.#credential = upstream.checkRequest(request);
+    this.#reply.onLost = () => void (this.#arrival.endedAt = Math.min(this.#arrival.endedAt, scheduler.now));
+  }
+
+  start(): void {
+    const arrival = this.#arrival;
+    const isRevoked = this.#credential !== this.#upstream.credential;
+    if (arrival.send === "" && !isRevoked) return this.#answerList();
+    const planned = this.#upstream.choose(arrival);
+    const answer: AnswerPlan = isRevoked ? { ...GOOD_ANSWER, kind: "error status", status: 401 } : planned;
+    arrival.plan = answer;
+    const { target, fields, body } = this.#request;
+    const plain = decode(body, fields.get("content-encoding"));
+    this.#checkBody(plain);
+    const text = plain.toString();
+    arrival.stream = target.includes(":streamGenerateContent") || /"stream": ?true/.test(text);
+    arrival.model = /models\/([^:]+):/.exec(target)?.[1] ?? /"model": ?"([^"]+)"/.exec(text)?.[1] ?? "";
+    this.#upstream.estimate(arrival, plain.length, answer);
+    this.#script(answer, wireOf(target));
+  }
+
+  #after(ms: number, run: () => void): void {
+    const { scheduler, plan } = this.#upstream;
+    scheduler.after(ms * 1000, this.#upstream.owner, `${plan.name} goes on`, () => {
+      if (!this.#reply.isGone) run();
+    });
+  }
+
+  /** Nothing but an alias is changed on the way. */
+  #checkBody(body: Buffer): void {
+    const { watch } = this.#upstream;
+    const { send } = this.#arrival;
+    const asked = watch.sends.get(send);
+    const whole = asked && bodyAtUpstream(asked);
+    if (typeof whole === "string" && body.toString() !== whole)
+      watch.accuse("bytes", `The body of ${send} was changed on its way: ${body.toString().slice(0, 200)}`);
+  }
+
+  #answerList(): void {
+    const body = this.#request.target.includes("v1beta")
+      ? { models: [{ name: "models/gemini-2.5-flash", supportedGenerationMethods: ["generateContent"] }] }
+      : {
+          object: "list",
+          data: [{ id: "claude-sonnet-4-5", object: "model", type: "model" }],
+          has_more: false,
+        };
+    const text = Buffer.from(JSON.stringify(body));
+    this.#arrival.status = 200;
+    this.#after(1, () => {
+      this.#reply.begin(200, [["content-type", "application/json"]], text.length, false);
+      this.#reply.write(text);
+      this.#reply.end();
+      this.#arrival.endedAt = this.#upstream.scheduler.now;
+    });
+  }
+
+  #script(answer: AnswerPlan, wire: Wire): void {
+    const { scheduler } = this.#upstream;
+    const arrival = this.#arrival;
+    const { kind, cut, delayMs } = answer;
+    scheduler.note(
+      `${arrival.channel} answers ${markOf(arrival)} with ${kind} ${answer.status}${describeCut(answer)}`,
+    );
+    if (kind === "garbage") arrival.status = -1;
+    if (kind === "silence") return void (arrival.endedAt = scheduler.now);
+    this.#after(delayMs, () => {
+      arrival.waited = scheduler.now - this.#request.sentAt;
+      if (kind === "close at once") this.#reply.fail("reset", cut?.how === "rst");
+      else if (kind === "garbage") this.#reply.fail("malformed", false);
+      else this.#respond(answer, wire);
+    });
+  }
+
+  #respond(answer: AnswerPlan, wire: Wire): void {
+    const arrival = this.#arrival;
+    arrival.status = answer.status;
+    if (answer.kind === "bodiless") {
+      this.#reply.begin(answer.status, [], null, false);
+      this.#reply.end();
+      return void (arrival.endedAt = this.#upstream.scheduler.now);
+    }
+    const { pieces, type } = this.#write(answer, wire);
+    const { coding, framing, cut } = answer;
+    const bytes = pieces.map((piece) => Buffer.from(piece));
+    const coded = coding === null ? bytes : [ENCODE[coding](Buffer.concat(bytes))];
+    const total = coded.reduce((sum, piece) => sum + piece.length, 0);
+    const cutAt = cut === null ? Number.POSITIVE_INFINITY : Math.floor((total * cut.atPerMille) / 1000);
+    if (cutAt === 0) return this.#cut(answer, "reset");
+    const fields: Field[] = [
+      ["content-type", type],
+      ["set-cookie", "a=b"],
+      ["anthropic-organization-id", "org-private"],
+      ...(coding === null ? [] : [["content-encoding", coding] as const]),
+    ];
+    const length = framing === "length" ? total + answer.missing : null;
+    this.#reply.begin(answer.status, fields, length, framing === "close");
+    this.#sendPieces(answer, coded, cutAt);
+  }
+
+  #write(answer: AnswerPlan, wire: Wire): AnswerText {
+    const arrival = this.#arrival;
+    const { model, counts, stream } = arrival;
+    const mark = markOf(arrival);
+    const secret = this.#credential;
+    if (answer.kind === "error status")
+      return writeError(wire, answer.status, mark, answer.status === 400 ? "nothing" : secret);
+    const fails = failsAfter(arrival, answer);
+    const question: Question = {
+      wire,
+      stream,
+      mark,
+      model,
+      counts,
+      failsAfter: fails,
+      ...extrasOf(answer, secret),
+    };
+    const text =
+      answer.recorded !== undefined
+        ? useRecording(arrival, findRecording(question, answer.recorded)).text
+        : this.#writeSuccess(question);
+    const whole = Buffer.from(text.pieces.join(""));
+    arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
+    arrival.unmasked = answer.echoes ? whole : null;
+    return text;
+  }
+
+  #writeSuccess(question: Question): AnswerText {
+    const { watch, scheduler } = this.#upstream;
+    const arrival = this.#arrival;
+    const background = watch.requests.get(requestOf(arrival.send))?.background ?? null;
+    if (background === null) return writeAnswer(question);
+    const { now } = scheduler;
+    if (arrival.fetches === null) {
+      arrival.goesOn = true;
+      const readyAt = now + background.readyMs * 1000;
+      // Another channel may be asked for it.
+      watch.stored.set(`resp_${question.mark}`, { question: { ...question, secret: null }, readyAt });
+      return writeUnfinished(question, "queued");
+    }
+    const stored = watch.stored.get(arrival.fetches);
+    if (stored === undefined) {
+      watch.accuse("bytes", `${arrival.send} fetches ${arrival.fetches}, which the upstream never created.`);
+      return writeAnswer(question);
+    }
+    arrival.goesOn = stored.readyAt > now;
+    arrival.counts = stored.question.counts;
+    return arrival.goesOn ? writeUnfinished(stored.question, "in_progress") : writeAnswer(stored.question);
+  }
+
+  #sendPieces(answer: AnswerPlan, pieces: readonly Buffer[], cutAt: number): void {
+    let sent = 0;
+    let index = 0;
+    const next = (): void => {
+      for (;;) {
+        const piece = pieces[index++];
+        if (piece === undefined) return this.#finish(answer);
+        const room = cutAt - sent;
+        const hasRoom = this.#reply.write(
+          piece.length <= room ? piece : piece.subarray(0, Math.max(0, room)),
+        );
+        sent += piece.length;
+        if (sent > cutAt) return this.#cut(answer, "cut");
+        if (!hasRoom) return this.#whenDrained(next);
+        if (answer.paceMs > 0) return this.#after(answer.paceMs, next);
+      }
+    };
+    next();
+  }
+
+  #whenDrained(run: () => void): void {
+    this.#reply.onDrained = () => {
+      this.#checkHeld();
+      run();
+    };
+  }
+
+  #cut({ cut, framing }: AnswerPlan, kind: "cut" | "reset"): void {
+    this.#arrival.endedAt = this.#upstream.scheduler.now;
+    if (cut?.how === "stall") return;
+    // Where the end of the connection ends a body, nobody can tell a cut from an end.
+    if (cut?.how === "fin" && kind === "cut" && framing === "close") this.#reply.end();
+    else this.#reply.fail(kind, cut?.how === "rst");
+  }
+
+  #finish(answer: AnswerPlan): void {
+    this.#arrival.endedAt = this.#upstream.scheduler.now;
+    if (answer.missing > 0) return;
+    this.#arrival.sent = true;
+    this.#reply.end();
+  }
+
+  /** While a client reads slowly, the gateway must not read on. */
+  #checkHeld(): void {
+    const { watch } = this.#upstream;
+    const send = watch.sends.get(this.#arrival.send);
+    if (!this.#arrival.stream || send?.end !== "open" || send.client.dialect === "chat") return;
+    const held = this.#reply.bytesRead - send.received - watch.plan.weather.window;
+    if (held > MOST_HELD)
+      watch.accuse("memory", `The gateway holds ${held} bytes of a stream that ${send.name} reads slowly.`);
+  }
+}
+
+function decode(body: Buffer, coding: string | undefined): Buffer {
+  if (coding === "gzip") return gunzipSync(body);
+  return coding === "zstd" ? zstdDecompressSync(body) : body;
+}
+
+function wireOf(target: string): Wire {
+  if (target.includes("/v1beta/")) return "content";
+  return target.startsWith("/v1/messages") ? "messages" : "responses";
+}
+
+function describeCut({ cut }: AnswerPlan): string {
+  return cut === null ? "" : `, ${cut.how} at ${cut.atPerMille} per mille`;
+}
+
+// The best compression takes a hundred times as long.
+const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+const ENCODE = {
+  gzip: gzipSync,
+  br: (bytes: Buffer) => brotliCompressSync(bytes, QUICK),
+  zstd: zstdCompressSync,
+};

@@ -1,0 +1,342 @@
+// The gateway's server in the simulated world: hands it exchanges, and carries its replies to the clients.
+
+import type { Exchange, Listen, Server, ServerOptions } from "../../../src/lib/http/exchange.ts";
+import type { Field, Fields, SentFields } from "../../../src/lib/http/fields.ts";
+import type { MessageLimits, OpenPeer, PeerListener } from "../../../src/lib/http/web-socket.ts";
+import { type Listening, Pipe, type Weather } from "./network.ts";
+import { OUTSIDE, SimPeer } from "./peers.ts";
+import type { Connection, Host } from "./process.ts";
+import { NATURE } from "./scheduler.ts";
+
+/** A client's request. */
+export interface Call {
+  readonly name: string;
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly Field[];
+  readonly body: Buffer;
+  /** `broken`: its framing is. `missing`: the rest of it never comes. */
+  readonly bodyEnd: "whole" | "broken" | "missing";
+  /** It comes so long after the head. */
+  readonly bodyUs: number;
+  /** It is not what a server accepts as a request. */
+  readonly isMalformed: boolean;
+}
+
+/** What the client sees of its request. */
+export interface ClientEars {
+  /** Nobody listens. */
+  refused(): void;
+  begin(status: number, fields: Map<string, string>): void;
+  data(bytes: Buffer): void;
+  /** The reply is complete. */
+  ended(): void;
+  /** The connection broke. */
+  lost(): void;
+  accepted(fields: Map<string, string>, peer: SimPeer): PeerListener;
+}
+
+/** What the client can do. */
+export interface ClientExchange {
+  leave(): void;
+  setReading(isReading: boolean): void;
+}
+
+const ACCEPT_AGAIN_US = 10_000;
+/** The longest pause inside a body. */
+const BODY_US = 60_000_000;
+
+export function makeListen(host: Host): Listen {
+  return (options) => {
+    if (!("port" in options)) throw new Error("a gateway listens on a port");
+    return new SimServer(host, options.port, options);
+  };
+}
+
+class SimServer implements Server, Listening {
+  readonly port: number;
+  readonly owner: Host;
+  readonly exchanges = new Set<SimExchange>();
+  readonly options: ServerOptions;
+  stopping = false;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #close: () => void;
+
+  constructor(owner: Host, port: number, options: ServerOptions) {
+    this.owner = owner;
+    this.port = port;
+    this.options = options;
+    this.#close = owner.network.listen(port, this);
+  }
+
+  get open(): number {
+    return this.exchanges.size;
+  }
+
+  accept(call: Call, weather: Weather, ears: ClientEars): ClientExchange {
+    return new SimExchange(this, call, weather, ears);
+  }
+
+  stop(): Promise<void> {
+    this.#close();
+    this.stopping = true;
+    for (const exchange of this.exchanges) exchange.stopping();
+    this.settleStop();
+    return this.#ended.promise;
+  }
+
+  stopNow(): void {
+    this.#close();
+    this.stopping = true;
+    for (const exchange of this.exchanges) exchange.terminate();
+    this.settleStop();
+  }
+
+  settleStop(): void {
+    if (this.stopping && this.exchanges.size === 0) this.#ended.resolve();
+  }
+}
+
+class SimExchange implements Exchange, ClientExchange, Connection {
+  readonly name: string;
+  readonly method: string;
+  readonly target: string;
+  readonly fields: Fields;
+  begun = false;
+  gone = false;
+  readonly #server: SimServer;
+  readonly #host: Host;
+  readonly #call: Call;
+  readonly #weather: Weather;
+  readonly #ears: ClientEars;
+  readonly #pipe: Pipe;
+  readonly #cameAt: number;
+  #fd: number | null = null;
+  #body: PromiseWithResolvers<Uint8Array> | null = null;
+  #replyFields: readonly Field[] = [];
+  #head: (() => void) | null = null;
+  #left = Number.POSITIVE_INFINITY;
+  #onGone: (() => void)[] = [];
+  #onSent: (() => void) | null = null;
+  #hasEnded = false;
+  #isOver = false;
+  #peer: SimPeer | null = null;
+
+  constructor(server: SimServer, call: Call, weather: Weather, ears: ClientEars) {
+    const { owner: host } = server;
+    this.#server = server;
+    this.#host = host;
+    this.#call = call;
+    this.#weather = weather;
+    this.#ears = ears;
+    this.name = call.name;
+    this.method = call.method;
+    this.target = call.target;
+    this.fields = host.seam.Fields.of(call.fields);
+    this.#cameAt = host.scheduler.now;
+    this.#pipe = new Pipe(host.network, {
+      name: call.name,
+      from: host,
+      to: NATURE,
+      weather,
+      data: (bytes) => ears.data(bytes),
+      drained: () => this.#reportSent(),
+    });
+    server.exchanges.add(this);
+    host.connections.add(this);
+    this.#startSoon(weather.latency >> 1);
+  }
+
+  #startSoon(delay: number): void {
+    this.#host.scheduler.after(delay, this.#host, `${this.name} arrives`, () => {
+      if (this.#isOver) return;
+      // The system lets it wait until a file descriptor is free.
+      if (!this.#host.hasRoom()) return this.#startSoon(ACCEPT_AGAIN_US);
+      this.#fd = this.#host.takeFile();
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    const { onExchange, onRefusal, onError } = this.#server.options;
+    try {
+      if (this.#call.isMalformed) onRefusal?.(this, new this.#host.seam.Malformed("it is not HTTP"));
+      else onExchange(this);
+    } catch (error) {
+      this.reset();
+      onError?.(error);
+    }
+  }
+
+  // Called by the gateway.
+
+  field(name: string): string | undefined {
+    return this.fields.get(name);
+  }
+
+  readBody(limit: number): Uint8Array | Promise<Uint8Array> {
+    const { seam, scheduler } = this.#host;
+    const { body, bodyEnd, bodyUs } = this.#call;
+    if (this.gone) return Promise.reject(new seam.ClientGone("the client has left"));
+    if (body.length > limit) return Promise.reject(new seam.BodyTooLarge("the body is too large"));
+    const waitUs = this.#cameAt + bodyUs - scheduler.now;
+    // The gateway may change it.
+    if (bodyEnd === "whole" && waitUs <= 0) return Buffer.from(body);
+    this.#body = Promise.withResolvers();
+    const lateUs = bodyEnd === "missing" ? BODY_US : Math.max(0, waitUs);
+    scheduler.after(lateUs, this.#host, `the body of ${this.name}`, () => this.#endBody());
+    return this.#body.promise;
+  }
+
+  #endBody(): void {
+    const { body, bodyEnd } = this.#call;
+    if (bodyEnd === "missing") this.terminate();
+    else if (bodyEnd === "broken") this.#body?.reject(new this.#host.seam.InvalidBody("a broken body"));
+    else this.#body?.resolve(Buffer.from(body));
+  }
+
+  addReplyFields(fields: readonly Field[]): void {
+    this.#replyFields = [...this.#replyFields, ...fields];
+  }
+
+  answer(status: number, fields: SentFields, body: Uint8Array | string): void {
+    this.begin(status, fields);
+    this.end(Buffer.from(body));
+  }
+
+  begin(status: number, fields: SentFields, length = Number.POSITIVE_INFINITY): void {
+    if (this.begun) throw new Error("the reply has already begun");
+    this.begun = true;
+    this.#left = length;
+    const all = new Map([...fields, ...this.#replyFields]);
+    this.#head = () => this.#ears.begin(status, all);
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.gone || this.#hasEnded || chunk.length === 0) return true;
+    this.flush();
+    this.#left -= chunk.length;
+    if (this.#left >= 0) return this.#pipe.write(chunk);
+    this.reset();
+    return true;
+  }
+
+  flush(): void {
+    if (this.gone || this.#hasEnded) return;
+    this.#host.step(`write to ${this.name}`);
+    if (this.#head !== null) this.#pipe.mark(this.#head);
+    this.#head = null;
+  }
+
+  onceSent(listener: () => void): void {
+    if (this.gone || this.#pipe.unsent === 0) listener();
+    else this.#onSent = listener;
+  }
+
+  end(last?: Uint8Array): void {
+    if (this.gone || this.#hasEnded) return;
+    if (!this.begun) throw new Error("a reply without a head");
+    if (last === undefined || last.length === 0) this.flush();
+    else this.write(last);
+    if (this.#hasEnded) return;
+    if (this.#left > 0 && this.#left < Number.POSITIVE_INFINITY) return this.reset();
+    this.#hasEnded = true;
+    this.#pipe.mark(() => {
+      this.#ears.ended();
+      this.#later("has its reply", () => this.#close());
+    });
+  }
+
+  reset(): void {
+    if (this.gone || this.#hasEnded) return;
+    this.#host.step(`reset of ${this.name}`);
+    this.#hasEnded = true;
+    this.#pipe.break(() => this.#ears.lost());
+    this.#close();
+  }
+
+  acceptWebSocket(fields: SentFields, _: MessageLimits, open: OpenPeer): void {
+    if (this.begun) throw new Error("the reply has already begun");
+    if (this.gone) return;
+    this.#host.step(`upgrade of ${this.name}`);
+    this.begun = true;
+    this.#hasEnded = true;
+    const side = {
+      owner: this.#host,
+      step: () => this.#host.step(`message to ${this.name}`),
+      ended: () => this.#close(),
+    };
+    const { network } = this.#host;
+    const [own, client] = SimPeer.connect(network, this.name, this.#weather, [side, OUTSIDE]);
+    this.#peer = own;
+    own.start(open(own));
+    const all = new Map([...fields, ...this.#replyFields]);
+    this.#pipe.mark(() => client.start(this.#ears.accepted(all, client)));
+    if (this.#server.stopping) own.listener?.stopping();
+  }
+
+  onGone(listener: () => void): void {
+    if (this.gone) listener();
+    else if (!this.#hasEnded) this.#onGone.push(listener);
+  }
+
+  // Called by the client.
+
+  leave(): void {
+    this.#pipe.close();
+    this.#later("has left", () => this.#leave());
+  }
+
+  setReading(isReading: boolean): void {
+    this.#pipe.setReading(isReading);
+  }
+
+  // Called by the server and the process.
+
+  stopping(): void {
+    this.#peer?.listener?.stopping();
+  }
+
+  terminate(): void {
+    if (this.#peer !== null) return this.#peer.reset();
+    this.#pipe.break(() => this.#ears.lost());
+    this.#leave();
+  }
+
+  abandon(how: "killed" | "without power"): void {
+    this.#peer?.abandon(how);
+    if (how === "killed") this.#pipe.break(() => this.#ears.lost());
+    else this.#pipe.close();
+  }
+
+  #leave(): void {
+    if (this.#isOver) return;
+    if (!this.#hasEnded) {
+      this.gone = true;
+      this.#body?.reject(new this.#host.seam.ClientGone("the client has left"));
+      for (const listener of this.#onGone.splice(0)) listener();
+    }
+    this.#reportSent();
+    this.#peer?.sever();
+    this.#close();
+  }
+
+  #reportSent(): void {
+    const listener = this.#onSent;
+    this.#onSent = null;
+    listener?.();
+  }
+
+  #later(what: string, run: () => void): void {
+    this.#host.scheduler.after(this.#weather.latency, this.#host, `${this.name} ${what}`, run);
+  }
+
+  #close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#fd !== null) this.#host.freeFile(this.#fd);
+    this.#host.connections.delete(this);
+    this.#server.exchanges.delete(this);
+    this.#server.settleStop();
+  }
+}

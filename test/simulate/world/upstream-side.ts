@@ -1,0 +1,362 @@
+// The gateway's HTTP client in the simulated world: carries its requests to the upstreams, and their responses to it.
+
+import type {
+  ClientStats,
+  FaultKind,
+  Origin,
+  ResponseListener,
+  SentRequest,
+  SocketReply,
+  SocketRequest,
+  StartedSocket,
+  Upstream,
+  UpstreamRequest,
+} from "../../../src/lib/http/upstream.ts";
+import type { Field, Fields } from "../../../src/lib/http/fields.ts";
+import type { PeerListener } from "../../../src/lib/http/web-socket.ts";
+import { Pipe, type Weather } from "./network.ts";
+import { OUTSIDE, SimPeer } from "./peers.ts";
+import type { Connection, Host } from "./process.ts";
+import { type Event, NATURE, type Owner } from "./scheduler.ts";
+
+/** A request as its upstream gets it. */
+export interface Arriving {
+  readonly name: string;
+  readonly method: string;
+  readonly target: string;
+  readonly fields: ReadonlyMap<string, string>;
+  readonly body: Buffer;
+  readonly sender: Owner;
+  readonly sentAt: number;
+  readonly wantsSocket: boolean;
+  /** The upstream's end. */
+  readonly reply: Reply;
+}
+
+/** What an upstream can do with a request. */
+export interface Reply {
+  /** How much of the body the gateway has got. */
+  readonly bytesRead: number;
+  /** Nothing can be sent any more. */
+  readonly isGone: boolean;
+  /** Calls it once, when the gateway has cancelled or died. */
+  onLost: () => void;
+  onDrained: () => void;
+  begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void;
+  /** False: wait for `onDrained`. */
+  write(bytes: Buffer): boolean;
+  end(): void;
+  /** What was sent arrives first; with `at once`, only a random part of it. */
+  fail(kind: FaultKind, atOnce: boolean): void;
+  /** Instead of `begin`: opens a WebSocket. */
+  accept(fields: readonly Field[], open: (peer: SimPeer) => PeerListener): void;
+}
+
+const TLS_US = 4000;
+
+export function makeUpstream(host: Host): Upstream {
+  return new SimUpstream(host);
+}
+
+class SimUpstream implements Upstream {
+  readonly #host: Host;
+  readonly #running = new Set<SimConnection>();
+  #dialled = 0;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  send(request: UpstreamRequest, listener: ResponseListener): SentRequest {
+    const { fields, body } = request;
+    return this.#open(new SimConnection(this.#host, { ...request, listener, fields: [...fields], body }));
+  }
+
+  openWebSocket(request: SocketRequest): StartedSocket {
+    const socket = Promise.withResolvers<SocketReply>();
+    socket.promise.catch(() => {}); // nobody may be waiting
+    const fields: Field[] = [...request.fields, ["upgrade", "websocket"]];
+    return this.#open(
+      new SimConnection(this.#host, {
+        ...request,
+        method: "GET",
+        fields,
+        body: null,
+        listener: null,
+        socket,
+      }),
+    );
+  }
+
+  #open(connection: SimConnection): SimConnection {
+    this.#dialled += 1;
+    this.#running.add(connection);
+    connection.start(() => this.#running.delete(connection));
+    return connection;
+  }
+
+  keepWarm(): void {}
+
+  close(): void {}
+
+  stats(): ClientStats {
+    return { open: this.#running.size, idle: 0, dialled: this.#dialled, reused: 0, retried: 0 };
+  }
+
+  statsOf(): ClientStats {
+    return this.stats();
+  }
+}
+
+interface Sent extends Omit<UpstreamRequest, "fields"> {
+  readonly fields: readonly Field[];
+  /** Null: it asks for a WebSocket. */
+  readonly listener: ResponseListener | null;
+  readonly socket?: PromiseWithResolvers<SocketReply>;
+}
+
+/** Both ends of one request. The upstream's methods run in its own time, and what they cause arrives here later. */
+class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
+  readonly reused: boolean;
+  onLost: () => void = () => {};
+  onDrained: () => void = () => {};
+  readonly #host: Host;
+  readonly #sent: Sent;
+  readonly #name: string;
+  readonly #weather: Weather;
+  readonly #pipe: Pipe;
+  #ended: () => void = () => {};
+  #fd: number | null = null;
+  #isSent = false;
+  #hasBegun = false;
+  #isOver = false;
+  /** The upstream knows that it is over. */
+  #isLost = false;
+  #isPaused = false;
+  #timer: Event | null = null;
+  #peer: SimPeer | null = null;
+  /** The reply to a request for a WebSocket. */
+  #refusal: { readonly status: number; readonly fields: Fields; readonly body: Buffer[] } | null = null;
+
+  constructor(host: Host, sent: Sent) {
+    const { name, weather } = host.network.open(`${host.name} to ${sent.origin.host}`);
+    this.#host = host;
+    this.#sent = sent;
+    this.#name = name;
+    this.#weather = weather;
+    this.reused = sent.listener !== null && host.random.chance(500);
+    this.#pipe = new Pipe(host.network, {
+      name,
+      from: NATURE,
+      to: host,
+      weather,
+      data: (bytes) => this.#receive(bytes),
+      drained: () => this.onDrained(),
+    });
+  }
+
+  start(ended: () => void): void {
+    this.#ended = ended;
+    this.#host.step(`request ${this.#name}`);
+    this.#host.connections.add(this);
+    if (!this.#host.hasRoom()) return this.#later(0, () => this.#fail("shortage"));
+    this.#fd = this.#host.takeFile();
+    this.#dial(this.#sent.origin);
+  }
+
+  #dial({ host: name, tls }: Origin): void {
+    const { lost } = this.#host.network;
+    const trouble = lost.get(name);
+    const dialUs = this.reused && trouble === undefined ? 1 : 2 * this.#weather.latency + (tls ? TLS_US : 0);
+    if (trouble === "silent") {
+      this.#watch(this.#sent.deadlines.connectMs, "connect_timeout");
+    } else if (trouble !== undefined) {
+      this.#later(dialUs, () => this.#fail(trouble === "bad certificate" ? "tls" : "connect"));
+    } else {
+      this.#later(dialUs, () => this.#write());
+    }
+  }
+
+  #write(): void {
+    const { origin, method, target, fields, body, deadlines } = this.#sent;
+    this.#host.step(`write to ${this.#name}`);
+    this.#isSent = true;
+    this.#watch(deadlines.firstByteMs, "first_byte_timeout");
+    const { scheduler, network } = this.#host;
+    const arriving: Arriving = {
+      name: this.#name,
+      method,
+      target,
+      fields: new Map(fields),
+      body: Buffer.from(body ?? new Uint8Array(0)),
+      sender: this.#host,
+      sentAt: scheduler.now,
+      wantsSocket: this.#sent.listener === null,
+      reply: this,
+    };
+    const receive = network.upstreamAt(origin.host);
+    scheduler.after(this.#weather.latency, NATURE, `${this.#name} arrives`, () => {
+      // If it ended on its way, a part of it may be missing.
+      if (!this.#isOver || this.#host.random.chance(500)) receive(arriving);
+    });
+  }
+
+  // Called by the upstream.
+
+  get bytesRead(): number {
+    return this.#pipe.read;
+  }
+
+  get isGone(): boolean {
+    return this.#isLost;
+  }
+
+  begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void {
+    this.#pipe.mark(() => this.#begin(status, fields, length, closeDelimited));
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.#pipe.write(bytes);
+  }
+
+  end(): void {
+    this.#pipe.mark(() => this.#end());
+  }
+
+  fail(kind: FaultKind, atOnce: boolean): void {
+    const fail = (): void => this.#fail(kind);
+    if (atOnce) this.#pipe.break(fail);
+    else this.#pipe.mark(fail);
+  }
+
+  accept(fields: readonly Field[], open: (peer: SimPeer) => PeerListener): void {
+    const side = {
+      owner: this.#host,
+      step: () => this.#host.step(`message to ${this.#name}`),
+      ended: () => this.#close(),
+    };
+    const { network, seam } = this.#host;
+    const [own, upstream] = SimPeer.connect(network, this.#name, this.#weather, [side, OUTSIDE]);
+    this.#pipe.mark(() => {
+      this.#stopWatch();
+      this.#hasBegun = true;
+      this.#peer = own;
+      this.#sent.socket?.resolve({
+        status: 101,
+        fields: seam.Fields.of(fields),
+        body: new Uint8Array(0),
+        accept: (_, openOwn) => own.start(openOwn(own)),
+      });
+    });
+    upstream.start(open(upstream));
+  }
+
+  // Called by the gateway.
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#pipe.setReading(false);
+    if (this.#hasBegun) this.#stopWatch();
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#pipe.setReading(true);
+    if (this.#hasBegun && !this.#isOver) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+  }
+
+  cancel(): void {
+    if (this.#isOver) return;
+    this.#host.step(`cancel of ${this.#name}`);
+    if (this.#peer === null) this.#fail(this.#isSent ? "cancelled" : "withdrawn");
+    else this.#peer.reset();
+  }
+
+  get reply(): Promise<SocketReply> {
+    const { socket } = this.#sent;
+    if (socket === undefined) throw new Error("a request that asks for no WebSocket");
+    return socket.promise;
+  }
+
+  abandon(how: "killed" | "without power"): void {
+    this.#peer?.abandon(how);
+    this.#isOver = true;
+    this.#lose();
+  }
+
+  // Steps.
+
+  #begin(status: number, fields: readonly Field[], length: number | null, closeDelimited: boolean): void {
+    const { seam } = this.#host;
+    this.#hasBegun = true;
+    this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+    const own = seam.Fields.of(fields);
+    this.#sent.listener?.begin(new seam.UpstreamResponse(status, own, length, closeDelimited));
+    if (this.#sent.socket !== undefined) this.#refusal = { status, fields: own, body: [] };
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#isOver) return;
+    if (!this.#isPaused) this.#watch(this.#sent.deadlines.idleMs, "idle_timeout");
+    this.#refusal?.body.push(bytes);
+    this.#sent.listener?.receive(bytes);
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#close();
+    const { listener, socket } = this.#sent;
+    listener?.end();
+    if (this.#refusal !== null)
+      socket?.resolve({ ...this.#refusal, body: Buffer.concat(this.#refusal.body), accept: null });
+  }
+
+  #fail(kind: FaultKind): void {
+    if (this.#isOver) return;
+    const { socket, listener } = this.#sent;
+    const hasBegun = this.#hasBegun;
+    this.#close();
+    const fault = new this.#host.seam.UpstreamFault(kind, `the simulated fault ${kind}`, hasBegun);
+    listener?.fail(fault);
+    socket?.reject(fault);
+  }
+
+  #close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#stopWatch();
+    this.#pipe.close();
+    if (this.#fd !== null) this.#host.freeFile(this.#fd);
+    this.#host.connections.delete(this);
+    this.#ended();
+    this.#lose();
+  }
+
+  #lose(): void {
+    this.#host.scheduler.after(this.#weather.latency, NATURE, `${this.#name} is over`, () => {
+      this.#isLost = true;
+      this.onLost();
+    });
+  }
+
+  #watch(ms: number, kind: FaultKind): void {
+    this.#stopWatch();
+    const { scheduler } = this.#host;
+    const lateUs = this.#host.random.int(1000);
+    this.#timer = scheduler.after(ms * 1000 + lateUs, this.#host, `${this.#name} ${kind}`, () =>
+      this.#fail(kind),
+    );
+  }
+
+  #stopWatch(): void {
+    if (this.#timer !== null) this.#host.scheduler.cancel(this.#timer);
+    this.#timer = null;
+  }
+
+  #later(us: number, run: () => void): void {
+    this.#host.scheduler.after(us, this.#host, this.#name, () => {
+      if (!this.#isOver) run();
+    });
+  }
+}
