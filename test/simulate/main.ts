@@ -2,6 +2,7 @@
 
 import { parseArgs } from "node:util";
 import { hasFixtures } from "../harness/fixtures.ts";
+import { type Check, PROMISES } from "./checks/promises.ts";
 import { addRecordings, makePlan } from "./plan/make.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
@@ -53,7 +54,7 @@ if (flags.help || (flags.recorded && !hasFixtures)) {
 
 const make: Program = compileProgram(await bundleProgram());
 const sums = { runs: 0, sends: 0, arrivals: 0, events: 0, kills: 0, powerCuts: 0 };
-const failures = new Map<string, Array<{ seed: number; text: string }>>();
+const failures = new Map<Check, Array<{ seed: number; text: string }>>();
 const start = performance.now();
 
 function readSpan(text: string): number {
@@ -160,7 +161,7 @@ const seconds = (performance.now() - start) / 1000;
 const { user, system } = process.cpuUsage();
 const minutesOfWork = (user + system) / 60e6;
 for (const [check, list] of failures) {
-  console.log(`\n${check}: ${list.length} of ${sums.runs} runs`);
+  console.log(`\n${check} (${PROMISES[check].join(", ")}): ${list.length} of ${sums.runs} runs`);
   for (const { seed, text } of list.slice(0, 5)) console.log(`  seed ${seed}: ${text.slice(0, 300)}`);
 }
 console.log(

@@ -1,5 +1,6 @@
 // One run: a plan, a world in which it happens, and the failures. Only the plan and the code decide what happens.
 
+import type { Check } from "./checks/promises.ts";
 import { checkBooks } from "./checks/books.ts";
 import { checkBytes } from "./checks/bytes.ts";
 import { checkLimits } from "./checks/limits.ts";
@@ -36,8 +37,7 @@ import { makeUpstream } from "./world/upstream-side.ts";
 
 /** Something that must never happen, but did. */
 export interface Accusation {
-  /** The name of the check. */
-  readonly check: string;
+  readonly check: Check;
   readonly text: string;
   /** Virtual time, in microseconds. */
   readonly at: number;
@@ -178,7 +178,7 @@ export class World implements Machine {
       noteRefused: (channel: string) => void this.refused.add(channel),
       stored: this.stored,
       healed: () => this.#healed,
-      accuse: (check: string, text: string) => this.accuse(check, text),
+      accuse: (check: Check, text: string) => this.accuse(check, text),
     };
     for (const channel of this.plan.channels)
       this.upstreams.set(
@@ -215,7 +215,7 @@ export class World implements Machine {
     };
   }
 
-  accuse(check: string, text: string): void {
+  accuse(check: Check, text: string): void {
     if (this.accusations.length > 50) return;
     // The trace has no stack: it would depend on where the project is.
     this.scheduler.note(`FAILED ${check}: ${text.split("\n", 1).join()}`);

@@ -1,5 +1,6 @@
 // One upstream: its requests, its answers, and a record of both.
 
+import type { Check } from "../checks/promises.ts";
 import type { AnswerPlan, ChannelPlan, Plan, RequestPlan } from "../plan/plan.ts";
 import type { Network } from "../world/network.ts";
 import type { Arriving } from "../world/upstream-side.ts";
@@ -68,7 +69,7 @@ export interface UpstreamWatch {
   readonly sends: ReadonlyMap<string, Send>;
   /** An upstream has refused a WebSocket. */
   noteRefused(channel: string): void;
-  accuse(check: string, text: string): void;
+  accuse(check: Check, text: string): void;
 }
 
 export const GOOD_ANSWER: AnswerPlan = {

@@ -1,6 +1,7 @@
 // A simulated process: new modules of the gateway, with simulated runtime calls. After it was killed, nothing that it does
 // has an effect.
 
+import type { Check } from "../checks/promises.ts";
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import * as buffer from "node:buffer";
@@ -28,7 +29,7 @@ export interface Machine {
   /** Wall clock ahead of virtual time, in milliseconds. */
   wallOffset: number;
   /** Reports something that must never happen. */
-  accuse(check: string, text: string): void;
+  accuse(check: Check, text: string): void;
   wrote(process: SimProcess, path: string, inode: Inode, bytes: Uint8Array): void;
   /** Returns what to call at its end. */
   beginSync(process: SimProcess, inode: Inode): () => void;
