@@ -11,7 +11,8 @@ import { Random } from "../../simulate/world/random.ts";
 
 const CLIENTS = 12;
 const SEEDS = Array.from({ length: 10 }, (_, index) => index + 1);
-const MARK = /m\d+x\d+x/g;
+/** Ids have small letters. */
+const MARK = /M\d+X\d+X/g;
 
 test.each(SEEDS)(
   "with seed %p, every reply belongs to its request, and every POST arrives once",
@@ -80,13 +81,11 @@ async function startUpstream(seed: number) {
         arrivals.set(mark, (arrivals.get(mark) ?? 0) + 1);
         const isStream = request.includes('"stream":true');
         bodies.set(mark, isStream ? writeStream(mark, random) : writeMessage(mark, random));
-        void answer(socket, random, { body: bodies.get(mark) ?? "", isStream });
+        void answer(socket, random, bodies.get(mark) ?? "");
       }
     });
   });
-  const listening = Promise.withResolvers<void>();
-  server.listen(0, "127.0.0.1", listening.resolve);
-  await listening.promise;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   const port = typeof address === "object" ? (address?.port ?? 0) : 0;
   return { port, arrivals, bodies, stop: () => void server.close() };
@@ -97,12 +96,9 @@ const writeText = (mark: string, random: Random): string => `${mark} `.repeat(ra
 function writeMessage(mark: string, random: Random): string {
   return JSON.stringify({
     id: `msg_${mark}`,
-    type: "message",
-    role: "assistant",
     model: modelOf(mark),
     content: [{ type: "text", text: writeText(mark, random) }],
     stop_reason: "end_turn",
-    stop_sequence: null,
     usage: { input_tokens: 3, output_tokens: 5 },
   });
 }
@@ -113,45 +109,45 @@ function writeStream(mark: string, random: Random): string {
   const message = { id: `msg_${mark}`, model: modelOf(mark), usage: { input_tokens: 3, output_tokens: 1 } };
   return [
     event("message_start", { message }),
-    event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
     event("content_block_delta", { index: 0, delta: { type: "text_delta", text: writeText(mark, random) } }),
-    event("content_block_stop", { index: 0 }),
     event("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 5 } }),
     event("message_stop", {}),
   ].join("");
 }
 
-interface Answer {
-  readonly body: string;
-  readonly isStream: boolean;
-}
+const FRAMINGS = ["length", "chunked", "chunked", "close"] as const;
 
-async function answer(socket: Socket, random: Random, { body, isStream }: Answer): Promise<void> {
-  const framing = random.pick(["length", "chunked", "chunked", "close"] as const);
+function writeWire(framing: (typeof FRAMINGS)[number], body: string, random: Random): string {
   const interim = random.chance(200) ? "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" : "";
-  const type = isStream ? "text/event-stream" : "application/json";
+  const type = body.startsWith("{") ? "application/json" : "text/event-stream";
   const ends = {
     length: `content-length: ${body.length}`,
     chunked: "transfer-encoding: chunked",
     close: "x: y",
   };
   const head = `${interim}HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n${ends[framing]}\r\n\r\n`;
-  const whole = head + (framing === "chunked" ? writeChunks(body, random) : body);
-  const cutAt = random.chance(200) ? random.int(whole.length) : whole.length;
+  return head + (framing === "chunked" ? writeChunks(body, random) : body);
+}
+
+async function answer(socket: Socket, random: Random, body: string): Promise<void> {
+  const framing = random.pick(FRAMINGS);
+  const wire = writeWire(framing, body, random);
+  const isCut = random.chance(200);
   // Nobody requested it. A later one could be taken for the next answer, by chance.
-  const isWhole = cutAt === whole.length && framing !== "close";
-  const more = isWhole && random.chance(150) ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nm9x9x" : "";
-  for (let at = 0; at < cutAt;) {
+  const isUnasked = random.chance(150) && !isCut && framing !== "close";
+  const unasked = isUnasked ? "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nM9X9X" : "";
+  const end = isCut ? random.int(wire.length) : wire.length;
+  for (let at = 0; at < end;) {
     const size = random.pick([1, 7, 60, 1500, 1 << 20]);
-    socket.write(at + size < cutAt ? whole.slice(at, at + size) : whole.slice(at, cutAt) + more);
+    socket.write(at + size < end ? wire.slice(at, at + size) : wire.slice(at, end) + unasked);
     at += size;
     // Later pieces are in later packets.
     if (random.chance(300)) await new Promise((resolve) => setImmediate(resolve));
   }
-  if (cutAt < whole.length) return endNow(socket, random);
-  if (framing === "close") return void socket.end();
+  if (framing === "close" && !isCut) socket.end();
+  else if (isCut) endNow(socket, random);
   // The connection ends while it may be used again.
-  if (random.chance(300)) setTimeout(() => endNow(socket, random), random.int(4));
+  else if (random.chance(300)) setTimeout(() => endNow(socket, random), random.int(4));
 }
 
 function endNow(socket: Socket, random: Random): void {
@@ -197,8 +193,7 @@ class Client {
   async #useConnection(): Promise<void> {
     const connection = await openRaw(this.#port);
     const requests = Array.from({ length: this.#random.between(1, 3) }, () => this.#write());
-    const isPipelined = this.#random.chance(300);
-    const leaves = this.#random.chance(150);
+    const [isPipelined, leaves] = [this.#random.chance(300), this.#random.chance(150)];
     if (isPipelined) this.#send(connection, requests.map(({ text }) => text).join(""));
     if (this.#random.chance(200)) return this.#attack(connection);
     for (const [index, { text }] of requests.entries()) {
@@ -218,7 +213,7 @@ class Client {
   }
 
   #write(): { readonly mark: string; readonly isStream: boolean; readonly text: string } {
-    const mark = `m${this.#index}x${this.#count++}x`;
+    const mark = `M${this.#index}X${this.#count++}X`;
     const isStream = this.#random.chance(500);
     const prompt = `${mark} `.repeat(this.#random.skewed(1, 100));
     const body = JSON.stringify({
@@ -247,7 +242,7 @@ class Client {
 
   /** One parser would see one request, and another one two. The second one must never arrive. */
   async #attack(connection: RawConnection): Promise<void> {
-    const hidden = this.#write().text.replaceAll(/m\d+x\d+x/g, "m999x999x");
+    const hidden = this.#write().text.replaceAll(MARK, "M999X999X");
     const framing = this.#random.pick([
       `content-length: ${hidden.length}\r\ntransfer-encoding: chunked`,
       `content-length: 5\r\ncontent-length: ${hidden.length + 5}`,
@@ -265,41 +260,43 @@ class Client {
       expect(new Set(reply.body.match(MARK) ?? [mark])).toEqual(new Set([mark]));
       if (reply.status !== 200 || !reply.isWhole) continue;
       if (isStream && reply.body.includes("event: error\n")) continue;
-      expect(reply.body).toBe(bodies.get(mark) ?? "");
+      // Where a stream may have been cut inside its last line end, the gateway ends it.
+      expect(reply.body.replace(/\n{3,}$/, "\n\n")).toBe(bodies.get(mark) ?? "");
     }
   }
 }
 
 /** As a strict client reads them. The last one may be cut. */
 function readReplies(bytes: Buffer): Got[] {
-  const text = bytes.toString("latin1");
   const got: Got[] = [];
-  for (let at = 0; at < text.length;) {
-    const end = text.indexOf("\r\n\r\n", at);
-    if (end < 0) break;
-    const head = text.slice(at, end + 2);
+  let text = bytes.toString("latin1");
+  for (let end = text.indexOf("\r\n\r\n"); end >= 0; end = text.indexOf("\r\n\r\n")) {
+    const head = text.slice(0, end + 2);
     const status = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n/.exec(head)?.[1];
     if (status === undefined) throw new Error(`not a reply: ${JSON.stringify(head.slice(0, 100))}`);
-    at = end + 4;
     const length = /^content-length: (\d+)\r$/im.exec(head)?.[1];
-    let body = "";
-    let isWhole = false;
-    if (length !== undefined) {
-      body = text.slice(at, at + Number(length));
-      isWhole = body.length === Number(length);
-      at += body.length;
-    }
-    while (length === undefined && !isWhole) {
-      const [line, size = ""] = /^([0-9a-f]+)\r\n/.exec(text.slice(at, at + 12)) ?? [""];
-      const bytesLeft = Number.parseInt(size, 16);
-      const chunk = text.slice(at + line.length, at + line.length + bytesLeft);
-      if (line === "" || text.length < at + line.length + bytesLeft + 2)
-        return [...got, { status: Number(status), body, isWhole }];
-      body += chunk;
-      at += line.length + bytesLeft + 2;
-      isWhole = bytesLeft === 0;
-    }
+    text = text.slice(end + 4);
+    const known = Number(length ?? 0);
+    const { body, isWhole, used } =
+      length === undefined
+        ? readChunks(text)
+        : { body: text.slice(0, known), isWhole: text.length >= known, used: known };
+    text = text.slice(used);
     got.push({ status: Number(status), body, isWhole });
+    if (!isWhole) break;
   }
   return got;
+}
+
+function readChunks(text: string): { body: string; isWhole: boolean; used: number } {
+  let body = "";
+  let used = 0;
+  for (;;) {
+    const [line, size = ""] = /^([0-9a-f]+)\r\n/.exec(text.slice(used, used + 12)) ?? [""];
+    const end = used + line.length + Number.parseInt(size, 16);
+    if (line === "" || text.length < end + 2) return { body, isWhole: false, used };
+    body += text.slice(used + line.length, end);
+    used = end + 2;
+    if (size === "0") return { body, isWhole: true, used };
+  }
 }

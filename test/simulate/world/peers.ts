@@ -24,7 +24,7 @@ export class SimPeer implements WebSocketPeer {
   readonly #net: Network;
   readonly #side: Side;
   readonly #inbox: Pipe;
-  #other!: SimPeer;
+  other!: SimPeer;
   #listener: PeerListener | null = null;
   #isOver = false;
 
@@ -38,7 +38,7 @@ export class SimPeer implements WebSocketPeer {
       weather,
       isWhole: true,
       data: (bytes) => this.#receive(bytes),
-      drained: () => this.#other.#drained(),
+      drained: () => this.other.#drained(),
     });
     this.#inbox.setReading(false);
   }
@@ -51,8 +51,8 @@ export class SimPeer implements WebSocketPeer {
   ): [SimPeer, SimPeer] {
     const near = new SimPeer(net, `${name} down`, weather, sides[0], sides[1].owner);
     const far = new SimPeer(net, `${name} up`, weather, sides[1], sides[0].owner);
-    near.#other = far;
-    far.#other = near;
+    near.other = far;
+    far.other = near;
     return [near, far];
   }
 
@@ -67,13 +67,13 @@ export class SimPeer implements WebSocketPeer {
   }
 
   get unsentBytes(): number {
-    return this.#other.#inbox.unsent;
+    return this.other.#inbox.unsent;
   }
 
   send({ kind, bytes }: Message): boolean {
     if (!this.open) return true;
     this.#side.step();
-    return this.#other.#inbox.write(Buffer.concat([Buffer.from(kind === "text" ? "t" : "b"), bytes]));
+    return this.other.#inbox.write(Buffer.concat([Buffer.from(kind === "text" ? "t" : "b"), bytes]));
   }
 
   pause(): void {
@@ -89,7 +89,7 @@ export class SimPeer implements WebSocketPeer {
     this.#side.step();
     this.open = false;
     this.resume();
-    this.#other.#inbox.mark(() => this.#other.#answerClose(closing));
+    this.other.#inbox.mark(() => this.other.#answerClose(closing));
     this.#net.scheduler.after(CLOSE_WAIT_US, this.#side.owner, "no answer to a close frame", () =>
       this.#giveUp(),
     );
@@ -99,14 +99,14 @@ export class SimPeer implements WebSocketPeer {
   reset(): void {
     if (this.#isOver) return;
     this.#side.step();
-    this.#other.#inbox.break(() => this.#other.#end(LOST));
+    this.other.#inbox.break(() => this.other.#end(LOST));
     this.#end(LOST);
   }
 
   /** Without a closing handshake, after everything that was sent. */
   leave(): void {
     if (this.#isOver) return;
-    this.#other.#inbox.mark(() => this.#other.#end(LOST));
+    this.other.#inbox.mark(() => this.other.#end(LOST));
     this.#end(LOST);
   }
 
@@ -117,9 +117,9 @@ export class SimPeer implements WebSocketPeer {
 
   /** Sends what is not a frame. */
   breakProtocol(): void {
-    this.#other.#inbox.mark(() => {
+    this.other.#inbox.mark(() => {
       this.#inbox.mark(() => this.#end(BROKEN));
-      this.#other.#end(BROKEN);
+      this.other.#end(BROKEN);
     });
   }
 
@@ -128,8 +128,8 @@ export class SimPeer implements WebSocketPeer {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#inbox.close();
-    if (how === "killed") this.#other.#inbox.break(() => this.#other.#end(LOST));
-    else this.#other.#inbox.close();
+    if (how === "killed") this.other.#inbox.break(() => this.other.#end(LOST));
+    else this.other.#inbox.close();
   }
 
   #receive(bytes: Buffer): void {
@@ -144,14 +144,14 @@ export class SimPeer implements WebSocketPeer {
   #answerClose(closing: Closing): void {
     if (this.#isOver) return;
     this.open = false;
-    this.#other.#inbox.mark(() => this.#other.#end(closing));
+    this.other.#inbox.mark(() => this.other.#end(closing));
     this.#end(closing);
   }
 
   /** A reset would discard what a slow reader has not read yet. */
   #giveUp(): void {
     if (this.#isOver) return;
-    this.#other.#inbox.mark(() => this.#other.#end(LOST));
+    this.other.#inbox.mark(() => this.other.#end(LOST));
     this.#end(LOST);
   }
 
