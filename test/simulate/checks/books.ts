@@ -171,10 +171,10 @@ function checkRequests(world: World, lines: readonly Line[]): void {
 function checkExtra(world: World, lines: readonly Line[]): void {
   if (mayMissLines(world)) return;
   const interrupted = new Set(lines.flatMap(({ id, outcome }) => (outcome === "interrupted" ? [id] : [])));
-  for (const { name, reply, end, endedAt } of world.sends) {
+  for (const { name, reply, end, at: sentAt, endedAt } of world.sends) {
     const id = reply?.fields.get("x-request-id");
     if (id === undefined || !interrupted.has(id) || end !== "reply" || world.bySend.has(name)) continue;
-    const killed = world.deaths.find(({ at }) => at >= endedAt);
+    const killed = world.deaths.find(({ at }) => at >= sentAt);
     if (killed !== undefined && killed.at > endedAt + 1_000_000)
       world.accuse(
         "one line",

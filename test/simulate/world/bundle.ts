@@ -1,6 +1,6 @@
 // Bundles the gateway's source into one function, which is called for every simulated process: each process has its own
-// modules, and sees only the runtime calls that it gets. HTTP on sockets is below the simulated network, and left out. Functions, classes and schemas cannot change, so they are made
-// once: the runtime would compile the code of new ones again.
+// modules, and sees only the runtime calls that it gets. HTTP on sockets is below the simulated network, and left out.
+// Functions, classes and schemas cannot change, so they are made once: the runtime would compile the code of new ones again.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
