@@ -38,7 +38,7 @@ export interface Out {
   readonly left: Promise<void>;
 }
 
-export type Script = Reply | ((seen: Seen, out: Out) => Reply | void | Promise<void>);
+export type Script = Reply | ((seen: Seen, out: Out) => Reply | void | Promise<Reply | void>);
 
 export interface Channel {
   readonly url: string;

@@ -94,7 +94,11 @@ export function removeFolder(path: string): void {
 }
 
 /** Runs a command without a terminal. */
-async function runIn(folder: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+export async function runIn(
+  folder: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Outcome> {
   const home = join(folder, "home");
   mkdirSync(home, { recursive: true });
   const child = Bun.spawn([...PROGRAM, ...args], {

@@ -1,0 +1,263 @@
+// Limits and alerts.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { type Dialect, USUAL_USD, whole } from "../world/answers.ts";
+import { eventually, type Group, inWorld, type Line, useWorld, type World } from "../world/world.ts";
+
+const world = useWorld();
+const CLAUDE = { "user-agent": "claude-cli/2.1.0 (external, cli)" };
+const session = (id: string) => ({ ...CLAUDE, "x-claude-code-session-id": id });
+
+const shared = world.group("shared", {
+  keys: { other: {} },
+  group: { limits: { usd_per_day: "0.002" } },
+});
+const month = world.group("month", { key: { limits: { usd_per_month: "0.002" } } });
+const exact = world.group("exact", { key: { limits: { usd_total: "0.00284" } } });
+const many = world.group("many", { key: { limits: { usd_total: "0.05" } } });
+const unpriced = world.group("unpriced", {
+  channels: { main: { models: ["*"] } },
+  key: { limits: { usd_per_day: 1 } },
+  keys: { allowed: { limits: { usd_per_day: 1, unpriced: "allow" } } },
+});
+const free = world.group("free", {
+  channels: { main: { free: true, models: ["*"] } },
+  key: { limits: { usd_per_day: 1 } },
+});
+const background = world.group("background", {
+  platform: "responses",
+  key: { limits: { usd_total: "0.01" } },
+});
+const loops = world.group("loops", { key: { limits: { same_call: 3 } } });
+const loopsOf = {
+  responses: world.group("loops-responses", { platform: "responses", key: { limits: { same_call: 3 } } }),
+  content: world.group("loops-content", { platform: "content", key: { limits: { same_call: 3 } } }),
+};
+const sessions = world.group("sessions", { key: { limits: { usd_per_session: "0.002" } } });
+const pace = world.group("pace", { key: { limits: { requests_per_minute_per_session: 2 } } });
+const minute = world.group("minute", { key: { limits: { requests_per_minute: 2 } } });
+const crowd = world.group("crowd", { key: { limits: { concurrent_requests: 2 } } });
+
+const statuses = async (group: Group, count: number, fields = {}): Promise<number[]> => {
+  const found: number[] = [];
+  for (let index = 0; index < count; index += 1) found.push((await group.ask("messages", {}, fields)).status);
+  return found;
+};
+
+test("P112: a limit of a group counts the requests of all its keys", async () => {
+  const other = { "x-api-key": shared.keyOf("other") };
+  expect(await statuses(shared, 1)).toEqual([200]);
+  expect(await statuses(shared, 2, other)).toEqual([200, 429]);
+  expect(await statuses(shared, 1)).toEqual([429]);
+});
+
+test("P113: a spent limit refuses with 429, and the message names the limit and its reset", async () => {
+  expect(await statuses(month, 2)).toEqual([200, 200]);
+  const sent = month.channel().seen.length;
+  const answer = await month.ask("messages");
+  expect(answer.status).toBe(429);
+  const now = new Date();
+  const reset = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)).toISOString().slice(0, 10);
+  for (const part of ["usd_per_month", "0.002", "0.00284", reset]) expect(answer.text).toContain(part);
+  expect(month.channel().seen).toHaveLength(sent);
+});
+
+test("P113: requests_per_minute and concurrent_requests refuse with 429 that names them", async () => {
+  expect(await statuses(minute, 2)).toEqual([200, 200]);
+  expect((await minute.ask("messages")).text).toContain("requests_per_minute");
+  const held = Promise.withResolvers<void>();
+  const wait = async () => {
+    await held.promise;
+    return {};
+  };
+  crowd.channel().next(wait, wait);
+  const running = [crowd.ask("messages"), crowd.ask("messages")];
+  await crowd.channel().got(2);
+  const third = await crowd.ask("messages");
+  held.resolve();
+  expect([third.status, ...(await Promise.all(running)).map(({ status }) => status)]).toEqual([
+    429, 200, 200,
+  ]);
+  expect(third.text).toContain("concurrent_requests");
+  expect(await statuses(crowd, 1)).toEqual([200]);
+});
+
+test("P114: a request alone is let in as long as less than the limit is spent", async () => {
+  // Two answers spend the limit to the last part: a third is refused.
+  expect(await statuses(exact, 3)).toEqual([200, 200, 429]);
+});
+
+test("P115: requests at the same time spend at most twice the limit, or the limit and one request", async () => {
+  const counts = { input: 1000, read: 0, output: 10_000 };
+  many.channel().always(async () => {
+    await Bun.sleep(30);
+    return { body: whole("messages", { counts }) };
+  });
+  const asked = Array.from({ length: 24 }, () => many.ask("messages", { max_tokens: 32_000 }));
+  const answers = await Promise.all(asked);
+  const charged = await Promise.all(
+    answers.filter(({ status }) => status === 200).map((each) => world.line(each)),
+  );
+  const total = charged.reduce((sum, line) => sum + Number(line["charge_usd"]), 0);
+  expect(charged.length).toBeGreaterThan(0);
+  expect(total).toBeLessThanOrEqual(0.1);
+});
+
+test("P116: a limit in USD refuses a model without a price, unless unpriced: allow", async () => {
+  const refused = await unpriced.ask("messages", { model: "mystery-9" });
+  expect(refused.status).toBe(403);
+  expect(refused.text).toContain("mystery-9");
+  expect(unpriced.channel().seen).toEqual([]);
+  const allowed = { "x-api-key": unpriced.keyOf("allowed") };
+  expect((await unpriced.ask("messages", { model: "mystery-9" }, allowed)).status).toBe(200);
+});
+
+test("P117: a free channel costs nothing", async () => {
+  const line = await world.line(await free.ask("messages", { model: "mystery-9" }));
+  expect(line).toMatchObject({ charge_usd: "0", price_source: "free" });
+});
+
+test("P118: a request of unknown cost counts with limit_usd until a later line replaces it", async () => {
+  const queued = { ...whole("responses"), status: "queued", output: [], usage: null };
+  background.channel().next({ body: queued });
+  const first = await background.ask("responses", { background: true, max_output_tokens: 10_000 });
+  const line = await world.line(first);
+  expect(line).toMatchObject({ basis: "unknown", charge_usd: null });
+  expect(Number(line["limit_usd"])).toBeGreaterThan(0.01);
+  expect((await background.ask("responses")).status).toBe(429);
+  const fetched = await world.request("/v1/responses/resp_1", { authorization: `Bearer ${background.key}` });
+  expect(fetched.status).toBe(200);
+  expect(await world.line(fetched)).toMatchObject({
+    charge_usd: USUAL_USD,
+    replaces: { id: line["id"], time: line["time"], limit_usd: line["limit_usd"] },
+  });
+  expect((await background.ask("responses")).status).toBe(200);
+});
+
+/** A conversation that ends with so many equal pairs of call and result. */
+function conversation(dialect: Dialect, pairs: number, last: string): Line {
+  const each = Array.from({ length: pairs }, (_, index) => index);
+  const result = (index: number): string => (index === pairs - 1 ? last : "same result");
+  switch (dialect) {
+    case "messages":
+      return {
+        messages: [
+          { role: "user", content: "Do it" },
+          ...each.flatMap((index) => [
+            {
+              role: "assistant",
+              content: [{ type: "tool_use", id: `t${index}`, name: "run", input: { a: 1 } }],
+            },
+            {
+              role: "user",
+              content: [{ type: "tool_result", tool_use_id: `t${index}`, content: result(index) }],
+            },
+          ]),
+        ],
+      };
+    case "responses":
+      return {
+        input: [
+          { role: "user", content: "Do it" },
+          ...each.flatMap((index) => [
+            { type: "function_call", call_id: `t${index}`, name: "run", arguments: '{"a":1}' },
+            { type: "function_call_output", call_id: `t${index}`, output: result(index) },
+          ]),
+        ],
+      };
+    case "chat":
+      return {
+        messages: [
+          { role: "user", content: "Do it" },
+          ...each.flatMap((index) => [
+            {
+              role: "assistant",
+              tool_calls: [
+                { id: `t${index}`, type: "function", function: { name: "run", arguments: '{"a":1}' } },
+              ],
+            },
+            { role: "tool", tool_call_id: `t${index}`, content: result(index) },
+          ]),
+        ],
+      };
+    case "content":
+      return {
+        contents: [
+          { role: "user", parts: [{ text: "Do it" }] },
+          ...each.flatMap((index) => [
+            { role: "model", parts: [{ functionCall: { name: "run", args: { a: 1 } } }] },
+            { role: "user", parts: [{ functionResponse: { name: "run", response: { x: result(index) } } }] },
+          ]),
+        ],
+      };
+  }
+}
+
+describe("P119: same_call refuses a conversation that ends with N equal pairs", () => {
+  test.each<[Dialect, Group]>([
+    ["messages", loops],
+    ["responses", loopsOf.responses],
+    ["chat", loopsOf.responses],
+    ["content", loopsOf.content],
+  ])("in %s", async (dialect, group) => {
+    const ask = (pairs: number, last = "same result") =>
+      group.ask(dialect, conversation(dialect, pairs, last));
+    expect((await ask(2)).status).toBe(200);
+    expect((await ask(3, "another result")).status).toBe(200);
+    const refused = await ask(3);
+    expect(refused.status).toBe(429);
+    expect(refused.text).toContain("same_call");
+  });
+});
+
+test("P119: usd_per_session and requests_per_minute_per_session count each session", async () => {
+  expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);
+  expect(await statuses(sessions, 1, session("b"))).toEqual([200]);
+  expect((await sessions.ask("messages", {}, session("a"))).text).toContain("usd_per_session");
+  expect(await statuses(pace, 3, session("a"))).toEqual([200, 200, 429]);
+  expect(await statuses(pace, 1, session("b"))).toEqual([200]);
+});
+
+const spend = (own: World) => own.group("spend", { key: { limits: { usd_total: "0.002" } } });
+
+test("P120: spending counts after a restart, and a changed limit applies to the next request", async () => {
+  await inWorld({}, spend, async (own, group) => {
+    for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages"));
+    expect(await statuses(group, 1)).toEqual([429]);
+    await own.halt();
+    await own.start();
+    expect(await statuses(group, 1)).toEqual([429]);
+    expect((await own.run("keys", "limit", "spend", "usd_total=0.003")).status).toBe(0);
+    expect(await statuses(group, 2)).toEqual([200, 429]);
+  });
+});
+
+test("P121: at each percentage of alerts.at, a limit warns once: log, statusline and command", async () => {
+  const command = ["sh", "-c", 'echo "$GATEWAY_ALERT_NAME $GATEWAY_ALERT_PERCENT" >> "$RUNS"'];
+  const set = (own: World) => {
+    Object.assign(env, { RUNS: own.path("runs") });
+    return own.group("alert", { key: { limits: { usd_total: "0.01" } } });
+  };
+  const env: Record<string, string> = {};
+  await inWorld({ config: { alerts: { at: [20, 50], command } }, env }, set, async (own, group) => {
+    const runs = () => {
+      const text = existsSync(own.path("runs")) ? readFileSync(own.path("runs"), "utf8") : "";
+      return text.split("\n").slice(0, -1);
+    };
+    const status = async () => (await own.runWith({ stdin: '{"session_id":"s"}' }, "statusline")).stdout;
+    await own.line(await group.ask("messages", {}, session("s")));
+    await own.line(await group.ask("messages", {}, session("s")));
+    await eventually(() => runs().length === 1);
+    expect(runs()).toEqual(["alert 20"]);
+    expect(await status()).toContain("usd_total");
+    for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages", {}, session("s")));
+    await eventually(() => runs().length === 2);
+    expect(own.log().match(/"percent":20/g)).toHaveLength(1);
+    await own.halt();
+    await own.start();
+    await own.line(await group.ask("messages", {}, session("s")));
+    await own.halt();
+    expect(runs()).toEqual(["alert 20", "alert 50"]);
+  });
+});

@@ -1,0 +1,243 @@
+// The tool's own login, which a plan pays for.
+
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Fields } from "../world/upstream.ts";
+import {
+  type Group,
+  inWorld,
+  runIn,
+  makeFolder,
+  removeFolder,
+  type Section,
+  useWorld,
+} from "../world/world.ts";
+import { writeFileSync } from "node:fs";
+
+const world = useWorld();
+const CLIENT = { credential: "client" };
+const claude = world.group("claude", { channels: { main: CLIENT }, group: { multiplier: 0 } });
+const limited = world.group("limited", {
+  channels: { main: CLIENT },
+  group: { multiplier: 0 },
+  key: { limits: { usd_total: "0.001" } },
+});
+const half = world.group("half", { channels: { main: CLIENT }, group: { multiplier: "0.5" } });
+const codex = world.group("codex", { platform: "responses", channels: { main: CLIENT } });
+const metered = world.group("metered");
+
+const LOGIN = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ";
+const CODEX_LOGIN = `eyJhbGciOiJSUzI1NiJ9.${Buffer.from("invented claims of nobody").toString("base64url")}.${"s1gN".repeat(20)}`;
+const ACCOUNT = "0f9e8d7c-6b5a-4321-8fed-cba987654321";
+
+const claudeFields = (group: Group, more: Fields = {}): Fields => ({
+  authorization: `Bearer ${LOGIN}`,
+  "user-agent": "claude-cli/2.1.330 (external, cli)",
+  "anthropic-beta": "claude-code-20250219,oauth-2025-04-20",
+  "x-claude-code-session-id": "5b1c2d3e-0000-4000-8000-000000000001",
+  "x-gateway-key": group.key,
+  ...more,
+});
+const codexFields = (group: Group): Fields => ({
+  authorization: `Bearer ${CODEX_LOGIN}`,
+  "chatgpt-account-id": ACCOUNT,
+  "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown",
+  "session-id": "5b1c2d3e-0000-4000-8000-000000000002",
+  "x-gateway-key": group.key,
+});
+const BODY = { model: "test-model", max_tokens: 500, messages: [{ role: "user", content: "Hello" }] };
+const send = (group: Group, more: Fields = {}) =>
+  world.request("/v1/messages", claudeFields(group, more), BODY);
+
+test("P145: a login channel forwards Authorization and chatgpt-account-id untouched, and not the key", async () => {
+  expect((await send(claude)).status).toBe(200);
+  const seen = claude.channel().seen.at(-1)!;
+  expect(seen.fields.filter(([name]) => name === "authorization")).toEqual([
+    ["authorization", `Bearer ${LOGIN}`],
+  ]);
+  const body = { model: "test-model", input: "Hello", stream: true };
+  expect((await world.request("/v1/responses", codexFields(codex), body)).status).toBe(200);
+  const sent = codex.channel().seen.at(-1)!;
+  expect([sent.field("authorization"), sent.field("chatgpt-account-id")]).toEqual([
+    `Bearer ${CODEX_LOGIN}`,
+    ACCOUNT,
+  ]);
+  for (const each of [seen, sent]) {
+    expect(each.field("x-gateway-key")).toBeUndefined();
+    expect(JSON.stringify(each.fields)).not.toContain("sk-test-");
+  }
+});
+
+test("P146: on other channels, the client's Authorization never goes upstream", async () => {
+  expect((await send(metered)).status).toBe(200);
+  expect(JSON.stringify(metered.channel().seen.at(-1)!.fields)).not.toContain(LOGIN);
+});
+
+test.each([
+  ["no login", {}, "Authorization"],
+  ["a gateway's key", { authorization: `Bearer ${metered.key}` }, "x-gateway-key"],
+  ["its own key", { authorization: `Bearer ${claude.key}` }, "x-gateway-key"],
+])(
+  "P147: with %s in Authorization, a login channel answers 401 that says where login and key belong",
+  async (_, change, place) => {
+    const { authorization: _login, ...others } = claudeFields(claude);
+    const before = claude.channel().seen.length;
+    const answer = await world.request("/v1/messages", { ...others, ...change }, BODY);
+    expect([answer.status, claude.channel().seen.length - before]).toEqual([401, 0]);
+    expect(answer.text).toContain(place);
+  },
+);
+
+async function checkConfig(channel: Section, more: Section = {}, groups: Section = {}) {
+  const folder = makeFolder();
+  try {
+    const config = {
+      channels: { main: { platform: "messages", credential: "client", ...channel }, other: OTHER },
+      groups: { claude: { platform: "messages", multiplier: 0, channels: ["main"], ...groups } },
+      ...more,
+    };
+    writeFileSync(join(folder, "gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    return await runIn(folder, ["groups", "list"]);
+  } finally {
+    removeFolder(folder);
+  }
+}
+const OTHER = { platform: "messages", base_url: "http://127.0.0.1:1", credential: "some-credential-of-ours" };
+
+test.each([
+  ["https://api.anthropic.com", 0],
+  ["http://127.0.0.1:9000", 0],
+  ["https://api.anthropic.com.evil.example", 2],
+  ["https://evil.example", 2],
+  ["http://192.168.1.2", 2],
+])("P148: the base_url of a login channel is the vendor's or loopback: %s", async (base_url, status) => {
+  expect((await checkConfig({ base_url })).status).toBe(status);
+});
+
+test("P149: a login channel is a config error if the gateway listens beyond loopback", async () => {
+  const outcome = await checkConfig(
+    { base_url: "https://api.anthropic.com" },
+    { listen: { host: "0.0.0.0" } },
+  );
+  expect(outcome.status).toBe(2);
+  expect(outcome.stderr).toContain("listen");
+});
+
+test("P150: a group with a login channel has no other channel", async () => {
+  const outcome = await checkConfig(
+    { base_url: "https://api.anthropic.com" },
+    {},
+    { channels: ["main", "other"] },
+  );
+  expect(outcome.status).toBe(2);
+  expect(outcome.stderr).toContain("main");
+});
+
+test.each([
+  ["user-agent", "anthropic-sdk"],
+  ["x-claude-code-session-id", ""],
+  ["anthropic-beta", "claude-code-20250219"],
+])("P151: without the tool's %s, a login channel answers 403 with the reason", async (name, value) => {
+  const before = claude.channel().seen.length;
+  const answer = await send(claude, { [name]: value });
+  expect([answer.status, claude.channel().seen.length - before]).toEqual([403, 0]);
+  expect(answer.text).toContain(name);
+});
+
+test.each([401, 403, 429, 529])(
+  "P152: the provider's %d to a login passes and starts no cooldown",
+  async (status) => {
+    const body =
+      '{"type":"error","error":{"type":"authentication_error","message":"OAuth token has expired."}}';
+    claude.channel().next({ status, body, fields: { "retry-after": "3600" } });
+    const answer = await send(claude);
+    expect([answer.status, answer.text]).toEqual([status, body]);
+    expect((await send(claude)).status).toBe(200);
+  },
+);
+
+/** All files below a folder, as text. */
+function readAll(folder: string): string {
+  return readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => readFileSync(path, "latin1"))
+    .join("\n");
+}
+
+test("P153: the login is in no file, no log and no error", async () => {
+  for (const status of [200, 401, 500]) {
+    const body = { type: "error", error: { type: LOGIN, message: `your login ${LOGIN}` } };
+    claude.channel().next({ status, ...(status !== 200 && { body }), fields: { "request-id": LOGIN } });
+    const answer = await send(claude);
+    expect(answer.bytes.toString()).not.toContain(LOGIN);
+    expect(answer.bytes.toString()).not.toContain(LOGIN.slice(20));
+  }
+  await world.line(await send(claude));
+  expect(world.log() + readAll(world.folder)).not.toContain(LOGIN.slice(20));
+});
+
+describe("P154: a line of a login channel says who paid", () => {
+  test.each<[string, Fields, string]>([
+    ["the plan", { "anthropic-ratelimit-unified-status": "allowed" }, "plan"],
+    [
+      "the account",
+      {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-overage-status": "allowed",
+      },
+      "plan_overage",
+    ],
+  ])("%s", async (_, fields, paid_by) => {
+    claude.channel().next({ fields });
+    expect(await world.line(await send(claude))).toMatchObject({
+      paid_by,
+      official_usd: "0.00142",
+      multiplier: "0",
+      charge_usd: "0",
+      limit_usd: "0.00142",
+    });
+  });
+
+  test("the group's multiplier counts, and is 0 if none is set", async () => {
+    expect(await world.line(await send(half))).toMatchObject({ multiplier: "0.5", charge_usd: "0.00071" });
+    const set = (own: typeof world) =>
+      own.group("default", { channels: { main: CLIENT }, group: { multiplier: undefined } });
+    await inWorld({}, set, async (own, group) => {
+      const answer = await own.request("/v1/messages", claudeFields(group), BODY);
+      expect(await own.line(answer)).toMatchObject({ multiplier: "0", charge_usd: "0" });
+    });
+  });
+});
+
+test("P155: limits in USD count the official amount of a login channel's line", async () => {
+  await world.line(await send(limited));
+  const refused = await send(limited);
+  expect(refused.status).toBe(429);
+  expect(refused.text).toContain("0.00142");
+});
+
+test("P156: reports show a plan's payments separately and never add them to the charge", async () => {
+  const own = await world.line(await send(claude));
+  expect(own["paid_by"]).toBe("plan");
+  const group = "claude";
+  const usage = await world.json("usage", "--by", "group", "--group", group);
+  const lines = world.lines().filter((line) => line["group"] === group);
+  const sum = (payer: string): number =>
+    lines
+      .filter((line) => line["paid_by"] === payer)
+      .reduce((all, line) => all + Number(line["official_usd"]), 0);
+  expect(usage.total.charge_usd).toBe("0");
+  expect(Number(usage.total.paid_by_plan_usd)).toBeCloseTo(sum("plan"), 10);
+  expect(Number(usage.total.plan_overage_usd)).toBeCloseTo(sum("plan_overage"), 10);
+  const channels = await world.json("channels");
+  const channel = channels.find(({ name }: Section) => name === "claude-main");
+  expect(channel.charge_today_usd).toBe("0");
+  expect(Number(channel.paid_by_plan_today_usd)).toBeCloseTo(sum("plan"), 10);
+  const { sessions } = await world.json("sessions");
+  const session = sessions.find(
+    (each: Section) => each["session"] === "5b1c2d3e-0000-4000-8000-000000000001",
+  );
+  expect(Number(session.paid_by_plan_usd)).toBeGreaterThan(0);
+});
