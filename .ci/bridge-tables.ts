@@ -18,10 +18,10 @@ import { RESPONSES_SUPPORT } from "../src/bridges/write-request/responses.ts";
 import { DIALECT_NAMES, type DialectName } from "../src/dialects/dialect.ts";
 
 const FIELDS: Readonly<Record<DialectName, FieldRules>> = {
-  messages: MESSAGES_FIELDS,
-  responses: RESPONSES_FIELDS,
-  chat: CHAT_FIELDS,
-  content: { ...CONTENT_FIELDS, ...CONTENT_CONFIG_FIELDS },
+  messages: MESSAGES_FIELDS.rules,
+  responses: RESPONSES_FIELDS.rules,
+  chat: CHAT_FIELDS.rules,
+  content: { ...CONTENT_FIELDS.rules, ...CONTENT_CONFIG_FIELDS.rules },
 };
 
 const SUPPORTS: Readonly<Record<DialectName, Support>> = {
@@ -37,7 +37,10 @@ const WORDS = { kept: "same", changed: "nearest", "left out": "left out", refuse
 const OUTCOMES = ["kept", "changed", "left out", "refused"] as const;
 
 /** What one dialect of upstreams makes of a field: of several options, the worst counts. */
-function describeField(rule: FieldRules[string], support: Support): string {
+function describeField(rule: FieldRules[string], upstream: DialectName): string {
+  if (typeof rule === "object" && "shared" in rule)
+    return upstream === "responses" ? "same" : describeField(rule.shared, upstream);
+  const support = SUPPORTS[upstream];
   if (rule === "kept") return "same";
   if (rule === "silent") return "no effect";
   if (rule === "noted") return "left out";
@@ -47,13 +50,13 @@ function describeField(rule: FieldRules[string], support: Support): string {
 }
 
 function formTable(client: DialectName): string {
-  const upstreams = DIALECT_NAMES.filter(
-    (name) => name !== client && `${client}>${name}` !== "chat>responses",
-  );
+  const upstreams = DIALECT_NAMES.filter((name) => name !== client);
   const head = `| ${client} client | ${upstreams.join(" | ")} |\n|${" --- |".repeat(upstreams.length + 1)}`;
-  const rows = Object.entries(FIELDS[client]).map(
-    ([field, rule]) =>
-      `| \`${field}\` | ${upstreams.map((name) => describeField(rule, SUPPORTS[name])).join(" | ")} |`,
+  const told = Object.entries(FIELDS[client]).filter(
+    ([field, rule]) => rule !== "kept" || /^\w+$/.test(field),
+  );
+  const rows = told.map(
+    ([field, rule]) => `| \`${field}\` | ${upstreams.map((name) => describeField(rule, name)).join(" | ")} |`,
   );
   return [head, ...rows].join("\n");
 }

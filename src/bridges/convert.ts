@@ -5,7 +5,7 @@ import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { getCount, getField, isObject, parseFlatJson, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject, lookUp, parseFlatJson, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
@@ -15,14 +15,22 @@ import { ContentAnswerReader } from "./read-answer/content.ts";
 import { MessagesAnswerReader } from "./read-answer/messages.ts";
 import { ResponsesAnswerReader } from "./read-answer/responses.ts";
 import type { AnswerReader } from "./read-answer/reading.ts";
-import { readChatRequest } from "./read-request/chat.ts";
-import { readContentRequest } from "./read-request/content.ts";
-import { readMessagesRequest } from "./read-request/messages.ts";
-import { readResponsesRequest } from "./read-request/responses.ts";
-import type { OpenSeal } from "./read-request/reading.ts";
+import { CHAT_FIELDS, readChatRequest } from "./read-request/chat.ts";
+import { CONTENT_CONFIG_FIELDS, CONTENT_FIELDS, readContentRequest } from "./read-request/content.ts";
+import { MESSAGES_FIELDS, readMessagesRequest } from "./read-request/messages.ts";
+import { readResponsesRequest, RESPONSES_FIELDS } from "./read-request/responses.ts";
+import type { ReadingFor } from "./read-request/reading.ts";
 import type { Conversation, Destination } from "./turn/conversation.ts";
 import { type Envelopes, openEnvelopes } from "./turn/envelope.ts";
-import { blameAnswer, explainFailure, type Failure, readFailure } from "./turn/failure.ts";
+import {
+  blameAnswer,
+  explainFailure,
+  type Failure,
+  nameFields,
+  PROMPTS,
+  readFailure,
+} from "./turn/failure.ts";
+import { type FieldRules, translateField } from "./turn/fields.ts";
 import { indexTools } from "./turn/names.ts";
 import { Sequence } from "./turn/sequence.ts";
 import { ChatAnswerWriter, writeWholeChat } from "./write-answer/chat.ts";
@@ -42,7 +50,8 @@ import { writeResponsesRequest } from "./write-request/responses.ts";
 
 /** What a dialect needs to be a client's. */
 interface ClientSide {
-  readonly read: (body: Json, openSeal: OpenSeal) => Conversation;
+  readonly fields: FieldRules;
+  readonly read: (body: Json, to: ReadingFor) => Conversation;
   readonly Writer: new (context: AnswerContext) => AnswerWriter;
   readonly writeWhole: (answer: WholeAnswer, context: AnswerContext) => string;
 }
@@ -64,10 +73,30 @@ interface CountSide {
 }
 
 const CLIENTS: Readonly<Record<DialectName, ClientSide>> = {
-  messages: { read: readMessagesRequest, Writer: MessagesAnswerWriter, writeWhole: writeWholeMessages },
-  responses: { read: readResponsesRequest, Writer: ResponsesAnswerWriter, writeWhole: writeWholeResponses },
-  chat: { read: readChatRequest, Writer: ChatAnswerWriter, writeWhole: writeWholeChat },
-  content: { read: readContentRequest, Writer: ContentAnswerWriter, writeWhole: writeWholeContent },
+  messages: {
+    fields: MESSAGES_FIELDS.rules,
+    read: readMessagesRequest,
+    Writer: MessagesAnswerWriter,
+    writeWhole: writeWholeMessages,
+  },
+  responses: {
+    fields: RESPONSES_FIELDS.rules,
+    read: readResponsesRequest,
+    Writer: ResponsesAnswerWriter,
+    writeWhole: writeWholeResponses,
+  },
+  chat: {
+    fields: CHAT_FIELDS.rules,
+    read: readChatRequest,
+    Writer: ChatAnswerWriter,
+    writeWhole: writeWholeChat,
+  },
+  content: {
+    fields: { ...CONTENT_FIELDS.rules, ...CONTENT_CONFIG_FIELDS.rules },
+    read: readContentRequest,
+    Writer: ContentAnswerWriter,
+    writeWhole: writeWholeContent,
+  },
 };
 
 /** What a count takes of a request for an answer. */
@@ -127,6 +156,11 @@ export interface ConvertedCount {
   readonly read: (answer: unknown) => number | undefined;
 }
 
+/** OpenAI's two dialects: the interface itself converts Chat Completions for responses channels. */
+export function isShared(client: DialectName, upstream: DialectName): boolean {
+  return client === "chat" && upstream === "responses";
+}
+
 /** A request to have the tokens of a prompt counted. Null: the upstream cannot do that. */
 export function convertCount({ client, body, to, secret }: CountOrder): ConvertedCount | null {
   const { write, count } = UPSTREAMS[to.dialect];
@@ -134,7 +168,8 @@ export function convertCount({ client, body, to, secret }: CountOrder): Converte
   const sent = parseBody(body);
   const { generateContentRequest: whole } = sent;
   const envelopes = openEnvelopes(secret, to.model, to.dialect);
-  const conversation = CLIENTS[client].read(isObject(whole) ? { ...whole } : sent, envelopes.open);
+  const reading = { openSeal: envelopes.open, upstream: to.dialect };
+  const conversation = CLIENTS[client].read(isObject(whole) ? { ...whole } : sent, reading);
   return {
     body: Buffer.from(JSON.stringify(count.form(write(conversation, to), to.model))),
     path: count.path(to.model),
@@ -161,7 +196,7 @@ export interface ConversionOrder {
   readonly to: Destination;
   readonly stamp: RequestStamp;
   /** Proves that an envelope is ours and this channel's. */
-  readonly secret: string;
+  readonly secret: () => string;
   readonly isCodex: boolean;
 }
 
@@ -180,7 +215,7 @@ export function* convertCall(order: ConversionOrder): Steps<ConvertedCall> {
   const envelopes = openEnvelopes(order.secret, to.model, to.dialect);
   const sent = parseBody(order.body);
   yield;
-  const read = from.read(sent, envelopes.open);
+  const read = from.read(sent, { openSeal: envelopes.open, upstream: to.dialect });
   const conversation = { ...read, stream: order.stream };
   const written = upstream.write(conversation, to);
   yield;
@@ -215,19 +250,27 @@ export class Conversion {
   readonly between: { readonly client: DialectName; readonly upstream: DialectName };
   readonly #sides: Sides;
   readonly #context: Omit<AnswerContext, "count">;
+  /** Words a failure with the client's names of its fields. */
+  readonly #reword: (failure: Failure) => Failure;
 
   constructor(conversation: Conversation, sides: Sides) {
     const { client, model, to, stamp, isCodex, envelopes } = sides;
     this.adjusted = conversation.notes.list();
     this.between = { client, upstream: to.dialect };
     this.#sides = sides;
+    const prompts = { [PROMPTS[to.dialect]]: PROMPTS[client] };
+    const translate = (path: string): string | null =>
+      lookUp(prompts, path) ??
+      translateField(path, CLIENTS[to.dialect].fields, CLIENTS[client].fields, conversation.names);
+    this.#reword = (failure) => nameFields(failure, translate);
     this.#context = {
       client,
       stamp,
       isCodex,
       model,
       tools: indexTools(conversation.tools, to.dialect),
-      wantsUsage: conversation.wantsUsage,
+      wishes: conversation.wishes,
+      isJson: conversation.options.schema !== undefined || conversation.options.json === true,
       closeSeal: envelopes.close,
     };
   }
@@ -235,7 +278,9 @@ export class Conversion {
   openStream(count: Count): AnswerStream {
     const { from, upstream } = this.#sides;
     const context = { ...this.#context, count };
-    return new NeutralStream(new from.Writer(context), upstream.Reader, context);
+    const writer = new from.Writer(context);
+    const sequence = new Sequence(nameAnswer(context), writer, this.#reword);
+    return new NeutralStream(writer, sequence, new upstream.Reader(sequence), context);
   }
 
   /** The value, or the events of a stream that came where none was requested. */
@@ -249,20 +294,20 @@ export class Conversion {
 
   convertReply(reply: unknown, count: Count): { status: number; body: string } {
     const { from, upstream, client, stamp } = this.#sides;
-    const sequence = new Sequence(nameAnswer(this.#context));
+    const sequence = new Sequence(nameAnswer(this.#context), null, this.#reword);
     const reader = new upstream.Reader(sequence);
     if (reply instanceof StreamedReply) for (const event of reply.events) readEvent(reader, sequence, event);
     else reader.read(reply, "");
     reader.finish();
     const { ended, failure } = sequence;
     if (ended === null) return formError(failure ?? blameAnswer(NO_ANSWER), client, stamp);
-    const answer = { blocks: sequence.blocks, end: ended };
+    const answer = { blocks: sequence.blocks, end: ended, about: sequence.about };
     return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
   }
 
   convertError(status: number, body: Uint8Array): { status: number; body: string } {
     const { client, stamp } = this.#sides;
-    return formError(readFailure(status, new TextDecoder().decode(body)), client, stamp);
+    return formError(this.#reword(readFailure(status, new TextDecoder().decode(body))), client, stamp);
   }
 
   /** A whole answer as the only event of a stream: the readers know both. */
@@ -306,11 +351,11 @@ class NeutralStream implements AnswerStream {
   readonly #parser = openSseParser();
   readonly #context: AnswerContext;
 
-  constructor(writer: AnswerWriter, Reader: UpstreamSide["Reader"], context: AnswerContext) {
+  constructor(writer: AnswerWriter, sequence: Sequence, reader: AnswerReader, context: AnswerContext) {
     this.#writer = writer;
+    this.#sequence = sequence;
+    this.#reader = reader;
     this.#context = context;
-    this.#sequence = new Sequence(nameAnswer(context), writer);
-    this.#reader = new Reader(this.#sequence);
   }
 
   push(chunk: Uint8Array): AnswerOutput {

@@ -19,7 +19,7 @@ import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
 import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
-import { findCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
+import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
 import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
 import { refuseOwnCall } from "./upstream/self-call.ts";
 
@@ -130,7 +130,7 @@ async function countTokens(r: Request, gateway: Gateway): Promise<void> {
   await answerCount(r, gateway);
 }
 
-/** Finds the channels that can serve the request, and puts it into their dialect. */
+/** Finds the channels that can serve the request. */
 export function findRoute(r: Request, gateway: Gateway): void {
   requireNoSecret(r.body.model, "`model`", gateway);
   requireNoSecret(r.path, "The path", gateway);
@@ -143,16 +143,10 @@ export function findRoute(r: Request, gateway: Gateway): void {
   identifyClient(r, r.key, r.body.plain, gateway);
   if (r.login !== null) keepLoginOut(r);
   r.prompt = r.body.plain;
-  if (r.group.crosses) return findConversions(r);
-  const crossing = findCrossing(r.dialect.name, r.group.platform);
-  if (crossing !== null && r.body.plain !== null) {
-    const { body, bridge } = crossing.cross(r, r.body, r.body.plain);
-    r.dialect = crossing.dialect;
-    r.path = crossing.path;
-    r.body = body;
-    r.bridge = bridge;
-  }
   r.stream = r.body.stream;
+  // Each channel gets the request in its own dialect when it is tried.
+  if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
+    r.candidates = planCrossings(r.group, r.target, r.candidates);
 }
 
 /** What goes upstream, and cannot be left out. */
@@ -160,12 +154,6 @@ function requireNoSecret(text: string | null, where: string, { catalog }: Gatewa
   if (text === null || !secretsOf(catalog).holds(text)) return;
   const what = `${where} holds a key of this gateway or a credential of one of its channels.`;
   throw new GatewayError("bad_request", what);
-}
-
-/** The channels of a group with several dialects get the request when they are tried. */
-function findConversions(r: Request): void {
-  r.stream = r.body.stream;
-  r.candidates = planCrossings(r.group, r.target, r.candidates);
 }
 
 function send(r: Request, gateway: Gateway): void {

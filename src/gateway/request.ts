@@ -16,7 +16,8 @@ import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
 import type { HeldPrompt } from "./observe/cache/held-prompts.ts";
-import type { Bridge, Crossed } from "./upstream/crossing.ts";
+import type { Conversion } from "../bridges/convert.ts";
+import type { Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
 export type AttemptRecord = {
@@ -99,8 +100,8 @@ export class Request implements ClientCall {
   /** If the path names the model, the position is that in `target`. */
   path: string;
   /** Converts between the client's dialect and the upstream's; null if they are the same. */
-  bridge: Bridge | null = null;
-  /** In a group with several dialects: the request in the dialect of the channel that is tried; null if that is the client's. */
+  bridge: Conversion | null = null;
+  /** If it may be converted: the request in the dialect of the channel that is tried; null if that is the client's. */
   crossed: Crossed | null = null;
 
   // What it may cost.

@@ -126,17 +126,23 @@ test.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
   (word) => {
     for (const client of DIALECT_NAMES) {
       for (const upstream of DIALECT_NAMES) {
-        if (client === upstream || `${client}>${upstream}` === "chat>responses") continue;
+        if (client === upstream) continue;
         const user = formUser(client, { results: [], text: "Hi", image: false }, []);
         const base = formRequest(client, user, true);
-        const { body } = convert(`${client}>${upstream}`, {
+        const direction = `${client}>${upstream}`;
+        const { body } = convert(direction, {
           ...base,
-          ...(client === "responses" && { reasoning: { effort: word }, tool_choice: word }),
-          ...(client === "chat" && { reasoning_effort: word, tool_choice: word }),
-          ...(client === "messages" && { output_config: { effort: word }, tool_choice: { type: word } }),
-          ...(client === "content" && { toolConfig: { functionCallingConfig: { mode: word } } }),
-          [`x_${word}`]: 1,
+          ...(client === "responses" && { reasoning: { effort: word } }),
+          ...(client === "chat" && { reasoning_effort: word }),
+          ...(client === "messages" && { output_config: { effort: word } }),
+          ...(direction === "chat>responses" ? {} : { [`x_${word}`]: 1 }),
         });
+        const mode = client === "content" ? { functionCallingConfig: { mode: word } } : word;
+        const choice =
+          client === "content"
+            ? { toolConfig: mode }
+            : { tool_choice: client === "messages" ? { type: word } : mode };
+        expect(refusal(direction, { ...base, ...choice })).toStartWith("400 tool");
         expect(judge(upstream, body)).toEqual([]);
         expect(JSON.stringify(body)).not.toContain("native code");
         const sent = JSON.stringify(formAnswer(upstream, { thought: null, text: "x", calls: [] }, COUNTS))

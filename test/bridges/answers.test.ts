@@ -93,7 +93,7 @@ describe("ends", () => {
     ["responses>messages", "end_turn", "completed"],
     ["responses>messages", "max_tokens", "max_output_tokens"],
     ["responses>messages", "stop_sequence", "completed"],
-    ["responses>messages", "refusal", "completed"],
+    ["responses>messages", "refusal", "content_filter"],
     ["responses>messages", "model_context_window_exceeded", "max_output_tokens"],
     ["responses>chat", "length", "max_output_tokens"],
     ["responses>content", "MAX_TOKENS", "max_output_tokens"],
@@ -351,16 +351,18 @@ test.each(DIRECTIONS)("%s: what is nested too deeply holds nobody up, whoever se
 
 describe("envelopes", () => {
   const seal = { type: "thinking", thinking: "hm", signature: "x" };
-  const own = openEnvelopes("secret", "claude-opus-4-8", "messages");
+  const own = openEnvelopes(() => "secret", "claude-opus-4-8", "messages");
   const envelope = own.close(seal);
 
   test("an envelope opens for the channel, the model's family and the dialect that it was closed for", () => {
     expect(envelope).toStartWith("gw1.");
     expect(own.open(envelope)).toEqual(seal);
-    expect(openEnvelopes("secret", "claude-opus-4-8-20260601", "messages").open(envelope)).toEqual(seal);
-    expect(openEnvelopes("other", "claude-opus-4-8", "messages").open(envelope)).toBeNull();
-    expect(openEnvelopes("secret", "claude-opus-5", "messages").open(envelope)).toBeNull();
-    expect(openEnvelopes("secret", "claude-opus-4-8", "responses").open(envelope)).toBeNull();
+    expect(openEnvelopes(() => "secret", "claude-opus-4-8-20260601", "messages").open(envelope)).toEqual(
+      seal,
+    );
+    expect(openEnvelopes(() => "other", "claude-opus-4-8", "messages").open(envelope)).toBeNull();
+    expect(openEnvelopes(() => "secret", "claude-opus-5", "messages").open(envelope)).toBeNull();
+    expect(openEnvelopes(() => "secret", "claude-opus-4-8", "responses").open(envelope)).toBeNull();
   });
 
   test("an envelope with a changed character does not open, wherever the character is", () => {

@@ -970,7 +970,7 @@ const ROWS: readonly Row[] = [
         direction,
         ask({ tools: [{ ...functionOf("Read"), defer_loading: true }] }),
       );
-      expect(conversion.adjusted).toEqual(["defer_loading"]);
+      expect(conversion.adjusted).toEqual(["tools[].defer_loading"]);
     },
   ],
   [

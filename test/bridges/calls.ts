@@ -68,7 +68,7 @@ export function openCall(direction: string, body: Any, setting: Setting = {}): S
     body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
     to: { dialect, model, session, quirks: findQuirks("x", quirks) },
     stamp: { id: "req_1", time: 1_700_000_000_000 },
-    secret,
+    secret: () => secret,
     isCodex: setting.isCodex ?? false,
   });
 }
@@ -76,7 +76,7 @@ export function openCall(direction: string, body: Any, setting: Setting = {}): S
 /** Those that go through the neutral form. */
 export const DIRECTIONS = DIALECT_NAMES.flatMap((client) =>
   DIALECT_NAMES.filter((upstream) => upstream !== client).map((upstream) => `${client}>${upstream}`),
-).filter((direction) => direction !== "chat>responses");
+);
 
 export function readDirection(direction: string): [client: DialectName, upstream: DialectName] {
   const [client, upstream] = direction.split(">").map((name) => DIALECT_NAMES.find((each) => each === name));

@@ -22,7 +22,7 @@ const FLATTEN: Readonly<Record<DialectName, (body: Any) => Any[]>> = {
     ),
   responses: ({ input }) =>
     input
-      .filter(({ role }: Any) => role !== "developer")
+      .filter(({ role }: Any) => role !== "developer" && role !== "system")
       .flatMap((item: Any) => {
         if (item.type === "reasoning") return [["thought", item.encrypted_content]];
         if (item.type === "function_call")

@@ -388,9 +388,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
       "a tool with a schema's dialect",
       { tools: [{ name: "Read", input_schema: { $schema: "x", type: "object" } }] },
       {
-        tools: [
-          { type: "function", name: "Read", description: "", parameters: { type: "object" }, strict: false },
-        ],
+        tools: [{ type: "function", name: "Read", parameters: { type: "object" }, strict: false }],
       },
     ],
     [
@@ -971,7 +969,6 @@ test.each([
   ["chat>messages", "frequency_penalty", { frequency_penalty: 1 }],
   ["chat>messages", "logprobs", { logprobs: true }],
   ["chat>messages", "modalities", { modalities: ["audio"] }],
-  ["chat>messages", "functions", { functions: [{ name: "f" }] }],
   ["chat>messages", "messages", { messages: [{ role: "system", content: "S" }] }],
   ["content>messages", "candidateCount", { generationConfig: { candidateCount: 2 } }],
   ["content>messages", "cachedContent", { cachedContent: "c" }],

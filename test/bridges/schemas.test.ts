@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/dialects/dialect.ts";
 import { type Any, convert, sse, stream, whole } from "./calls.ts";
-import { findFaults, listFields, schemasAbsent } from "./responses-to-chat/schemas.ts";
+import { findFaults, listFields, schemasAbsent } from "./chat-on-responses/schemas.ts";
 import { formAnswer, joinAnswer } from "./provider.ts";
 import { formRequest, formUser, keepAnswer, type ModelTurn, type UserTurn } from "./session.ts";
 

@@ -3,7 +3,14 @@
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { blameAnswer, readFailure } from "../turn/failure.ts";
-import { type Block, type BlockKind, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
+import {
+  type Block,
+  type BlockKind,
+  type Citation,
+  type EndReason,
+  MAX_BLOCKS,
+  type Sequence,
+} from "../turn/sequence.ts";
 import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 type Event = Readonly<Record<string, unknown>>;
@@ -12,18 +19,21 @@ type EventRule = (reader: ResponsesAnswerReader, event: Event) => void;
 /** By far the most events: no table is asked. */
 const FREQUENT = "response.output_text.delta";
 
-/** Without those that only say that a response begins: it may fail before its first item, which then has a status. */
+/** A response may fail before its first item, which then has a status: those that only say that it begins begin nothing. */
 const RULES: Readonly<Record<string, EventRule>> = {
+  "response.created": (reader, event) => reader.note(event["response"]),
   "response.output_item.added": (reader, event) => reader.openItem(event),
-  "response.output_item.done": (reader, event) => reader.finishItem(event["item"], readKey(event)),
+  "response.output_item.done": (reader, event) => reader.finishItem(event["item"], event),
   "response.output_text.delta": (reader, event) => reader.grow("text", event),
   "response.refusal.delta": (reader, event) => reader.grow("refusal", event),
   "response.reasoning_summary_text.delta": (reader, event) => reader.think(event),
   "response.reasoning_text.delta": (reader, event) => reader.think(event),
   "response.function_call_arguments.delta": (reader, event) => reader.grow("call", event),
+  "response.function_call_arguments.done": (reader, event) => reader.complete(event, event["arguments"]),
   "response.custom_tool_call_input.delta": (reader, event) => reader.grow("call", event),
+  "response.custom_tool_call_input.done": (reader, event) => reader.complete(event, event["input"]),
   "response.completed": (reader, event) => reader.end(event["response"]),
-  "response.incomplete": (reader, event) => reader.end(event["response"]),
+  "response.incomplete": (reader, event) => reader.end(event["response"], "incomplete"),
   "response.failed": (reader, event) => reader.fail(event),
   "response.cancelled": (reader, event) => reader.fail(event),
   error: (reader, event) => reader.fail(event),
@@ -33,16 +43,21 @@ const RULES: Readonly<Record<string, EventRule>> = {
 type ItemBlocks = { [Kind in BlockKind]?: Block } & {
   /** Nothing more of it is to be sent. */
   isDone?: true;
+  /** A message that is not the answer. */
+  isAside?: boolean;
   /** The part of a thought that came last. */
   part?: unknown;
 };
 
 export class ResponsesAnswerReader implements AnswerReader {
   readonly #to: Sequence;
-  /** By position; by id where there is none. */
-  readonly #items = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
-  /** Calls of which nothing more is to be sent, by their ids. */
-  readonly #called = new BoundedMap<unknown, true>(MAX_BLOCKS);
+  /** By position and id. Some upstreams give an item a new id with each event, and some give all items the same position or
+   *  the same id: then one of both counts. */
+  readonly #byBoth = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
+  readonly #byId = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
+  readonly #byIndex = new BoundedMap<unknown, ItemBlocks>(MAX_BLOCKS);
+  /** By the ids of calls, which never change. */
+  readonly #byCall = new BoundedMap<string, ItemBlocks>(MAX_BLOCKS);
 
   constructor(to: Sequence) {
     this.#to = to;
@@ -52,7 +67,7 @@ export class ResponsesAnswerReader implements AnswerReader {
     if (!isObject(value)) return;
     const { type } = value;
     if (type === FREQUENT) return this.grow("text", value);
-    const rule = lookUp(RULES, type ?? name);
+    const rule = lookUp(RULES, type) ?? lookUp(RULES, name);
     if (rule !== undefined) rule(this, value);
     else if (type === undefined && Array.isArray(value["output"])) this.end(value);
     else if (isObject(value["error"])) this.fail(value);
@@ -74,44 +89,75 @@ export class ResponsesAnswerReader implements AnswerReader {
     return false;
   }
 
+  note(response: unknown): void {
+    if (!isObject(response)) return;
+    const { id, created_at: created, model, service_tier: tier, metadata, moderation } = response;
+    const { about } = this.#to;
+    this.#to.about = {
+      id: about.id ?? (getText(id) || undefined),
+      created: about.created ?? (typeof created === "number" && created > 0 ? created : undefined),
+      model: about.model ?? (getText(model) || undefined),
+      tier: tier ?? null,
+      ...(isObject(metadata) && { metadata }),
+      ...(isObject(moderation) && { moderation }),
+    };
+  }
+
   openItem(event: Event): void {
     this.#to.begin();
-    if (isCall(getField(event["item"], "type"))) this.#openCall(event["item"], this.#find(readKey(event)));
+    const { item } = event;
+    const blocks = this.#keep({ isAside: getField(item, "phase") === "commentary" }, event);
+    if (isCall(getField(item, "type"))) this.#openCall(item, blocks);
   }
 
   /** A delta of a call whose item was not announced has no name. */
   grow(kind: "text" | "refusal" | "call", event: Event): void {
-    const { delta } = event;
+    const { delta, logprobs } = event;
     if (typeof delta !== "string" || delta === "") return;
-    const item = this.#find(readKey(event));
-    const block = kind === "call" ? item.call : (item[kind] ??= this.#to.open(kind));
-    if (block !== undefined) this.#to.delta(block, delta);
+    const item = this.#find(event);
+    const block = kind === "call" ? item.call : (item[kind] ??= this.#open(kind, item));
+    if (block === undefined) return;
+    if (Array.isArray(logprobs) && logprobs.length > 0) this.#addLogprobs(block, logprobs);
+    this.#to.delta(block, delta);
+  }
+
+  /** All of a call's input, for upstreams that send it only here. */
+  complete(event: Event, input: unknown): void {
+    const { call } = this.#find(event);
+    if (call !== undefined && typeof input === "string") this.#to.complete(call, input);
   }
 
   think(event: Event): void {
     const { delta } = event;
-    if (typeof delta !== "string") return;
-    const item = this.#find(readKey(event));
+    if (typeof delta !== "string" || delta === "") return;
+    const item = this.#find(event);
     const block = (item.reasoning ??= this.#to.open("reasoning"));
-    const part = event["summary_index"] ?? event["content_index"] ?? 0;
+    const { summary_index: summary, content_index: content = 0 } = event;
+    const part = summary === undefined ? `content ${String(content)}` : summary;
     if (item.part !== undefined && item.part !== part) this.#to.delta(block, PARAGRAPH);
     item.part = part;
     this.#to.delta(block, delta);
   }
 
   /** An item is whole: what no delta has brought is sent now. */
-  finishItem(item: unknown, key: unknown, isWhole = false): void {
-    const blocks = this.#find(key);
-    const call = getField(item, "call_id");
-    const isRepeated = !isWhole && blocks.call === undefined && this.#called.has(call);
-    if (blocks.isDone === true || isRepeated) return;
+  finishItem(item: unknown, event: Event, isWhole = false): void {
+    const blocks = this.#findWhole(item, { ...event, item }, isWhole);
+    if (blocks.isDone === true) return;
     blocks.isDone = true;
-    if (typeof call === "string") this.#called.set(call, true);
+    blocks.isAside ??= getField(item, "phase") === "commentary";
     const type = getField(item, "type");
     if (type === "message") this.#finishMessage(item, blocks);
     else if (type === "reasoning") this.#finishThought(item, blocks);
     else if (type === "web_search_call") this.#addSearch(item);
     else if (isCall(type)) this.#finishCall(item, blocks.call ?? this.#openCall(item, blocks));
+  }
+
+  /** Some upstreams use an id of a call twice: it counts where nothing else says which call is meant. */
+  #findWhole(item: unknown, at: Event, isWhole: boolean): ItemBlocks {
+    if (isWhole) return this.#keep({}, at);
+    const place = this.#find(at);
+    if (!isCall(getField(item, "type")) || place.call !== undefined) return place;
+    return this.#byCall.get(getText(getField(item, "call_id"))) ?? place;
   }
 
   #finishCall(item: unknown, block: Block): void {
@@ -120,37 +166,66 @@ export class ResponsesAnswerReader implements AnswerReader {
     this.#to.close(block);
   }
 
-  end(response: unknown): void {
-    const status = getField(response, "status");
+  end(response: unknown, own?: "incomplete"): void {
+    const status = own ?? getField(response, "status");
     if (status === "failed" || status === "cancelled" || isObject(getField(response, "error")))
       return this.fail({ response });
     const reason = chooseReason(status, getField(getField(response, "incomplete_details"), "reason"));
     if (reason === null)
       return this.#to.fail(blameAnswer(`The upstream's response is ${String(status).slice(0, 20)}.`));
-    // Some upstreams give their items other positions here. Only calls have names that stay.
-    const isWhole = this.#to.blocks.length === 0;
-    for (const [index, item] of getList(getField(response, "output")).entries()) {
-      const isOpen = this.#items.has(index) && this.#find(index).isDone !== true;
-      if (isWhole || isOpen || isCall(getField(item, "type"))) this.finishItem(item, index, isWhole);
-    }
+    this.note(response);
+    this.#finishItems(getList(getField(response, "output")));
     this.#to.end(reason);
+  }
+
+  /** Some upstreams give their items other ids and positions in the last event. Only calls have names that stay. */
+  #finishItems(items: readonly unknown[]): void {
+    const sent = new Set(this.#to.blocks.map(({ kind }) => kind));
+    for (const [output_index, item] of items.entries()) {
+      const type = getField(item, "type");
+      const known = this.#byId.get(getText(getField(item, "id"))) ?? this.#byIndex.get(output_index);
+      const isOpen = known !== undefined && known.isDone !== true;
+      const isMissing = type === "message" ? !sent.has("text") && !sent.has("refusal") : sent.size === 0;
+      if (isOpen || isMissing || isCall(type)) this.finishItem(item, { output_index }, sent.size === 0);
+    }
   }
 
   fail(event: Event): void {
     this.#to.fail(readFailure(200, event));
   }
 
-  #find(key: unknown): ItemBlocks {
-    const known = this.#items.get(key);
-    if (known !== undefined) return known;
-    const item: ItemBlocks = {};
-    this.#items.set(key, item);
-    return item;
+  #find(event: Event): ItemBlocks {
+    const { output_index: index, item_id, item } = event;
+    const id = getText(item_id ?? getField(item, "id"));
+    const known =
+      this.#byBoth.get(`${String(index)} ${id}`) ?? this.#byId.get(id) ?? this.#byIndex.get(index);
+    return known ?? this.#keep({}, event);
+  }
+
+  #keep(blocks: ItemBlocks, { output_index: index, item_id: id, item }: Event): ItemBlocks {
+    const own = getText(id ?? getField(item, "id"));
+    if (own !== "" && own.length <= MAX_ID_LENGTH) {
+      this.#byId.set(own, blocks);
+      this.#byBoth.set(`${String(index)} ${own}`, blocks);
+    }
+    if (index !== undefined) this.#byIndex.set(index, blocks);
+    return blocks;
+  }
+
+  #open(kind: "text" | "refusal", { isAside = false }: ItemBlocks): Block {
+    return this.#to.open(kind, "", "", { isAside });
   }
 
   #openCall(item: unknown, blocks: ItemBlocks): Block {
     const [id, name] = [getText(getField(item, "call_id")), getText(getField(item, "name"))];
-    return (blocks.call = this.#to.open("call", id, name));
+    if (id !== "" && id.length <= MAX_ID_LENGTH) this.#byCall.set(id, blocks);
+    const isFree = getField(item, "type") === "custom_tool_call";
+    return (blocks.call = this.#to.open("call", id, name, { isFree }));
+  }
+
+  #addLogprobs(block: Block, logprobs: readonly unknown[]): void {
+    this.#to.hold(logprobs.length * LOGPROB_LENGTH);
+    block.logprobs.push(...logprobs);
   }
 
   #finishMessage(item: unknown, blocks: ItemBlocks): void {
@@ -158,7 +233,15 @@ export class ResponsesAnswerReader implements AnswerReader {
     for (const kind of ["text", "refusal"] as const) {
       const whole = readTexts(parts, kind).join("");
       if (whole === "" && blocks[kind] === undefined) continue;
-      const block = (blocks[kind] ??= this.#to.open(kind));
+      const block = (blocks[kind] ??= this.#open(kind, blocks));
+      if (kind === "text") {
+        block.citations = readCitations(parts);
+        if (block.logprobs.length === 0)
+          this.#addLogprobs(
+            block,
+            parts.flatMap((part) => getList(getField(part, "logprobs"))),
+          );
+      }
       this.#to.complete(block, whole);
       this.#to.close(block);
     }
@@ -166,7 +249,8 @@ export class ResponsesAnswerReader implements AnswerReader {
 
   #finishThought(item: unknown, blocks: ItemBlocks): void {
     const [id, blob] = [getField(item, "id"), getField(item, "encrypted_content")];
-    const texts = readTexts([...getList(getField(item, "summary")), ...getList(getField(item, "content"))]);
+    const parts = [...getList(getField(item, "summary")), ...getList(getField(item, "content"))];
+    const texts = readTexts(parts).filter((text) => text !== "");
     const seal = typeof blob === "string" && blob !== "" ? { id, encrypted_content: blob } : null;
     if (texts.length === 0 && seal === null && blocks.reasoning === undefined) return;
     const block = (blocks.reasoning ??= this.#to.open("reasoning"));
@@ -184,8 +268,26 @@ export class ResponsesAnswerReader implements AnswerReader {
 
 const PARAGRAPH = "\n\n";
 
-function readKey({ output_index: index, item_id: id, item }: Event): unknown {
-  return index ?? id ?? getField(item, "id");
+/** No real id is longer. */
+const MAX_ID_LENGTH = 1024;
+/** About as much is kept of each. */
+const LOGPROB_LENGTH = 64;
+
+/** Each part counts from its own beginning. Files have no address. */
+function readCitations(parts: readonly unknown[]): Citation[] {
+  const citations: Citation[] = [];
+  let offset = 0;
+  for (const part of parts) {
+    for (const cited of getList(getField(part, "annotations"))) {
+      const [start, end] = [getField(cited, "start_index"), getField(cited, "end_index")];
+      if (getField(cited, "type") !== "url_citation" || typeof start !== "number" || typeof end !== "number")
+        continue;
+      const [title, url] = [getText(getField(cited, "title")), getText(getField(cited, "url"))];
+      citations.push({ start: start + offset, end: end + offset, title, url });
+    }
+    offset += Array.from(getText(getField(part, "text"))).length;
+  }
+  return citations;
 }
 
 function readTexts(parts: readonly unknown[], field = "text"): string[] {
@@ -198,7 +300,7 @@ function isCall(type: unknown): boolean {
 
 /** Null: it has not ended, or for a reason that is not known. */
 function chooseReason(status: unknown, why: unknown): EndReason | null {
-  if (status === "completed" || status === undefined) return "done";
+  if (status === "completed" || status === "complete" || status === undefined) return "done";
   if (status !== "incomplete") return null;
   if (why === "content_filter") return "refusal";
   return why === "max_output_tokens" ? "cap" : null;

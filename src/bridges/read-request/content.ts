@@ -3,30 +3,50 @@
 
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import { type Json, requireList, requireRecord } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation } from "../turn/conversation.ts";
+import type { Choice, ContentPart, Conversation, FreeChoice } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRules } from "../turn/fields.ts";
-import { refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readText, setNumbers, setOption } from "./reading.ts";
+import { checkFields, listMembers, openTable } from "../turn/fields.ts";
+import { refuseBody, refuseField } from "../turn/notes.ts";
+import { Reading, type ReadingFor, readName, readStops, readText, setNumbers, setOption } from "./reading.ts";
 
-export const CONTENT_FIELDS: FieldRules = {
+const MEDIA = {
+  kept: "inlineData.mimeType inlineData.data fileData.mimeType fileData.fileUri",
+  silent: "inlineData.displayName fileData.displayName",
+} as const;
+
+export const CONTENT_FIELDS = openTable({
   contents: "kept",
+  ...listMembers("contents[]", { kept: "role parts" }),
+  ...listMembers("contents[].parts[]", {
+    kept: `text thought thoughtSignature functionCall.id functionCall.name functionCall.args functionResponse.id functionResponse.name functionResponse.response functionResponse.parts ${MEDIA.kept}`,
+    silent: `${MEDIA.silent} functionResponse.willContinue functionResponse.scheduling`,
+  }),
+  ...listMembers("contents[].parts[].functionResponse.parts[]", MEDIA),
   systemInstruction: "kept",
+  ...listMembers("systemInstruction", { kept: "parts", silent: "role" }),
+  ...listMembers("systemInstruction.parts[]", { kept: "text", refused: "inlineData fileData" }),
   tools: "kept",
+  ...listMembers("tools[]", { kept: "functionDeclarations googleSearch" }),
+  ...listMembers("tools[].functionDeclarations[]", {
+    kept: "name description parameters parametersJsonSchema",
+    noted: "behavior response responseJsonSchema",
+  }),
   "toolConfig.functionCallingConfig": ["choice"],
+  ...listMembers("toolConfig.functionCallingConfig", { kept: "mode allowedFunctionNames" }),
   safetySettings: "silent",
   labels: "silent",
   model: "silent",
   cachedContent: "refused",
-};
+});
 
-export const CONTENT_CONFIG_FIELDS: FieldRules = {
+export const CONTENT_CONFIG_FIELDS = openTable({
   maxOutputTokens: ["cap"],
   temperature: ["temperature"],
   topP: ["top_p"],
   topK: ["top_k"],
   stopSequences: ["stop"],
   thinkingConfig: ["effort", "thoughts"],
+  ...listMembers("thinkingConfig", { kept: "thinkingLevel thinkingBudget includeThoughts" }),
   responseMimeType: ["json"],
   responseSchema: ["schema"],
   responseJsonSchema: ["schema"],
@@ -39,26 +59,30 @@ export const CONTENT_CONFIG_FIELDS: FieldRules = {
   responseLogprobs: "refused",
   logprobs: "refused",
   speechConfig: "refused",
-};
+});
 
 /** An object with the names of its members as the API has them. It takes them with underscores, too, as Google's own examples
  *  write them: https://protobuf.dev/programming-guides/json/ */
 function spell(value: unknown): Json {
   if (!isObject(value)) return {};
   if (!Object.keys(value).some((name) => name.includes("_"))) return value;
-  const renamed = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [renamed(name), each]));
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [spellName(name), each]));
 }
 
-export function readContentRequest(sent: Json, openSeal: OpenSeal): Conversation {
+function spellName(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+}
+
+export function readContentRequest(sent: Json, to: ReadingFor): Conversation {
   const body = spell(sent);
   const { generationConfig, ...others } = body;
-  const reading = new Reading(openSeal);
+  const reading = new Reading(to);
   const config = spell(generationConfig);
-  checkFields(others, CONTENT_FIELDS, reading.notes);
+  const check = { notes: reading.notes, isShared: false, spell: spellName, harmless: { candidateCount: 1 } };
+  checkFields(others, CONTENT_FIELDS, check);
   const isPlain = getList(config["responseModalities"]).every((each) => each === "TEXT");
   const checked = { ...config, ...(isPlain && { responseModalities: null }) };
-  checkFields(checked, CONTENT_CONFIG_FIELDS, reading.notes, { candidateCount: 1 });
+  checkFields(checked, CONTENT_CONFIG_FIELDS, check);
   readOptions(reading, config);
   const { functionCallingConfig } = spell(body["toolConfig"]);
   setOption(reading.options, "choice", readChoice(spell(functionCallingConfig)));
@@ -68,7 +92,7 @@ export function readContentRequest(sent: Json, openSeal: OpenSeal): Conversation
   const calls = new CallIds();
   for (const [index, value] of requireList(body["contents"], "contents").entries())
     addContent(reading, value, calls, index);
-  return reading.finish("content", { ...CONTENT_FIELDS, ...CONTENT_CONFIG_FIELDS }, body);
+  return reading.finish("content", { ...CONTENT_FIELDS.rules, ...CONTENT_CONFIG_FIELDS.rules }, body);
 }
 
 function readTexts(content: unknown): ContentPart[] {
@@ -78,9 +102,8 @@ function readTexts(content: unknown): ContentPart[] {
 // Options.
 
 function readOptions({ options }: Reading, config: Json): void {
-  setNumbers(options, config, CONTENT_CONFIG_FIELDS);
-  const stops = getList(config["stopSequences"]).filter((each) => typeof each === "string");
-  if (stops.length > 0) options.stop = stops;
+  setNumbers(options, config, CONTENT_CONFIG_FIELDS.rules);
+  setOption(options, "stop", readStops(config["stopSequences"], "stopSequences"));
   const { thinkingLevel, thinkingBudget, includeThoughts } = spell(config["thinkingConfig"]);
   setOption(options, "effort", readEffort(thinkingLevel ?? thinkingBudget));
   if (includeThoughts === true) {
@@ -92,17 +115,24 @@ function readOptions({ options }: Reading, config: Json): void {
   else if (config["responseMimeType"] === "application/json") options.json = true;
 }
 
-const MODES: Readonly<Record<string, Choice>> = {
+const MODES: Readonly<Record<string, FreeChoice>> = {
   AUTO: { kind: "auto" },
   ANY: { kind: "any" },
   NONE: { kind: "none" },
+  // The next one: nobody else checks the calls of a free choice against their schemas.
+  VALIDATED: { kind: "auto" },
 };
 
 function readChoice({ allowedFunctionNames, mode }: Json): Choice | undefined {
-  const names = getList(allowedFunctionNames);
-  const [name] = names;
-  if (names.length === 1 && typeof name === "string") return { kind: "tool", name };
-  return lookUp(MODES, mode);
+  const only = getList(allowedFunctionNames).filter((name) => typeof name === "string");
+  const choice = lookUp(MODES, mode);
+  if (choice === undefined && mode !== undefined && mode !== "MODE_UNSPECIFIED")
+    refuseBody("toolConfig.functionCallingConfig.mode", "expected `AUTO`, `ANY`, `NONE` or `VALIDATED`.");
+  const [name] = only;
+  if (name === undefined) return choice;
+  return choice?.kind === "any" && only.length === 1
+    ? { kind: "tool", name }
+    : { kind: "auto", ...choice, only };
 }
 
 /** The provider's own schemas have types in capitals. */

@@ -5,15 +5,45 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { isAbsent, type Json, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRules } from "../turn/fields.ts";
+import { checkFields, type FieldRules, listMembers, openTable } from "../turn/fields.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
-import { type OpenSeal, Reading, readName, readSchema, readText, setNumbers, setOption } from "./reading.ts";
+import {
+  Reading,
+  type ReadingFor,
+  readName,
+  readSchema,
+  readStops,
+  readText,
+  setNumbers,
+  setOption,
+} from "./reading.ts";
 
-export const MESSAGES_FIELDS: FieldRules = {
+/** Blocks of a message, and those in the result of a call. */
+const BLOCK = {
+  kept: "type text source title content tool_use_id id name input is_error thinking signature data tool_name tools tool url query context",
+  silent: "cache_control caller page_age encrypted_content encrypted_index",
+  noted: "citations",
+} as const;
+const SYSTEM_BLOCK: FieldRules = listMembers("system[]", {
+  kept: "type text",
+  silent: "cache_control",
+  noted: "citations",
+});
+
+export const MESSAGES_FIELDS = openTable({
   model: "kept",
   messages: "kept",
+  ...listMembers("messages[]", { kept: "role content" }),
+  ...listMembers("messages[].content[]", BLOCK),
+  ...listMembers("messages[].content[].content[]", BLOCK),
   system: "kept",
+  ...SYSTEM_BLOCK,
   tools: "kept",
+  ...listMembers("tools[]", {
+    kept: "type name description input_schema strict allowed_domains blocked_domains user_location max_uses",
+    silent: "cache_control eager_input_streaming",
+    noted: "defer_loading",
+  }),
   stream: "kept",
   max_tokens: ["cap"],
   temperature: ["temperature"],
@@ -21,6 +51,7 @@ export const MESSAGES_FIELDS: FieldRules = {
   top_k: ["top_k"],
   stop_sequences: ["stop"],
   tool_choice: ["choice"],
+  ...listMembers("tool_choice", { kept: "type name" }),
   "tool_choice.disable_parallel_tool_use": ["parallel"],
   thinking: ["effort", "thoughts"],
   "output_config.effort": ["effort"],
@@ -38,16 +69,16 @@ export const MESSAGES_FIELDS: FieldRules = {
   cache_control: "silent",
   mcp_servers: "refused",
   container: "refused",
-};
+});
 
 /** Claude Code puts it into the first block. It changes with each request, so that no cache would hold. */
 const ATTRIBUTION = "x-anthropic-billing-header:";
 
-export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversation {
-  const reading = new Reading(openSeal);
+export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
+  const reading = new Reading(to);
   if (getField(body["thread"], "type") === "continue")
     refuseField("thread", "this group keeps no conversations. Send all of its `messages`.", NOT_KEPT);
-  checkFields(body, MESSAGES_FIELDS, reading.notes);
+  checkFields(body, MESSAGES_FIELDS, { notes: reading.notes, isShared: false });
   readContextEdits(body["context_management"]);
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
   readOptions(reading, body);
@@ -63,7 +94,7 @@ export function readMessagesRequest(body: Json, openSeal: OpenSeal): Conversatio
       "messages",
       "the last one is the beginning of an answer, which the channels of this group cannot continue.",
     );
-  return reading.finish("messages", MESSAGES_FIELDS, body);
+  return reading.finish("messages", MESSAGES_FIELDS.rules, body);
 }
 
 function readContextEdits(value: unknown): void {
@@ -88,9 +119,8 @@ function isMarked(block: unknown): boolean {
 // Options.
 
 function readOptions({ options }: Reading, body: Json): void {
-  setNumbers(options, body, MESSAGES_FIELDS);
-  const stops = getList(body["stop_sequences"]).filter((each) => typeof each === "string");
-  if (stops.length > 0) options.stop = stops;
+  setNumbers(options, body, MESSAGES_FIELDS.rules);
+  setOption(options, "stop", readStops(body["stop_sequences"], "stop_sequences"));
   readThinking(options, body);
   const config = body["output_config"];
   const format = getField(config, "format") ?? body["output_format"];
@@ -122,7 +152,8 @@ const CHOICES: Readonly<Record<string, Choice>> = {
 function readChoice(value: unknown): Choice | undefined {
   const type = getField(value, "type");
   if (type === "tool") return { kind: "tool", name: readName(getField(value, "name"), "tool_choice.name") };
-  return lookUp(CHOICES, type);
+  if (isAbsent(value)) return undefined;
+  return lookUp(CHOICES, type) ?? refuseBody("tool_choice.type", "expected `auto`, `any`, `tool` or `none`.");
 }
 
 // Tools.
@@ -153,7 +184,6 @@ function addTool(reading: Reading, value: unknown, path: string): void {
   const type = typeof tool["type"] === "string" ? tool["type"] : "custom";
   const made = KNOWN_TOOLS.find(([pattern]) => pattern.test(type))?.[1];
   if (type === "custom" || made !== undefined || isObject(tool["input_schema"])) {
-    if (tool["defer_loading"] === true) reading.notes.add("defer_loading");
     reading.tools.push(readFunction(tool, made ?? readSchema(tool["input_schema"]), path));
   } else if (type.startsWith("web_search_")) {
     const { allowed_domains, blocked_domains, user_location, max_uses } = tool;
@@ -281,7 +311,7 @@ function readBlock(reading: Reading, block: Json, path: string): ContentPart[] {
       return readText(block["text"], cache);
     case "image":
     case "document":
-      return readMedia(reading, block, path);
+      return readMedia(block, path);
     case "search_result":
       return readText(joinTexts(block["title"], block["source"], readTexts(block["content"])), cache);
     case "compaction":
@@ -310,7 +340,7 @@ function readServerResult(reading: Reading, block: Json): ContentPart[] {
   return readText(`[${type}: ${found.join("; ")}]`);
 }
 
-function readMedia(reading: Reading, block: Json, path: string): ContentPart[] {
+function readMedia(block: Json, path: string): ContentPart[] {
   const source = requireRecord(block["source"], `${path}.source`);
   const { type, media_type: media, data, url } = source;
   if (block["type"] === "document" && (type === "text" || type === "content")) {
@@ -318,7 +348,6 @@ function readMedia(reading: Reading, block: Json, path: string): ContentPart[] {
     return readText(joinTexts(block["title"], text), isMarked(block));
   }
   if (type === "file") refuseField(`${path}.source.file_id`, "this file is in another provider's store.");
-  if (!isAbsent(block["citations"])) reading.notes.add("citations");
   const title = block["title"];
   const part: MediaPart = {
     kind: block["type"] === "image" ? "image" : "file",

@@ -1,12 +1,12 @@
 // What the readers of requests share.
 
 import type { DialectName } from "../../dialects/dialect.ts";
-import { getField, isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type {
-  Choice,
   ContentPart,
   Conversation,
+  FreeChoice,
   Item,
   Message,
   Options,
@@ -20,6 +20,12 @@ import { Notes, refuseBody } from "../turn/notes.ts";
 /** Opens an envelope of the upstream that the request goes to. */
 export type OpenSeal = (text: unknown) => Seal | null;
 
+/** What a reader knows of the upstream. */
+export interface ReadingFor {
+  readonly openSeal: OpenSeal;
+  readonly upstream: DialectName;
+}
+
 /** A request while it is read. */
 export class Reading {
   readonly notes = new Notes();
@@ -28,7 +34,7 @@ export class Reading {
   readonly options: Options = {};
   readonly openSeal: OpenSeal;
 
-  constructor(openSeal: OpenSeal) {
+  constructor({ openSeal }: ReadingFor) {
     this.openSeal = openSeal;
   }
 
@@ -43,9 +49,10 @@ export class Reading {
       items: this.items,
       tools: this.tools,
       options: this.options,
-      names: nameOptions(rules),
+      names: nameOptions(rules, body),
       notes: this.notes,
-      wantsUsage: getField(body["stream_options"], "include_usage") === true,
+      wishes: {},
+      shared: null,
     };
   }
 }
@@ -62,7 +69,7 @@ function readNumber(value: unknown, path: string): number | undefined {
 }
 
 /** What both dialects of OpenAI say. */
-export const CHOICES: Readonly<Record<string, Choice>> = {
+export const CHOICES: Readonly<Record<string, FreeChoice>> = {
   auto: { kind: "auto" },
   required: { kind: "any" },
   none: { kind: "none" },
@@ -73,7 +80,7 @@ const NUMBERS = ["cap", "temperature", "top_p", "top_k"] as const;
 /** Sets the options that are numbers, from the fields that the table names. */
 export function setNumbers(options: Options, body: Json, rules: FieldRules): void {
   for (const [field, rule] of Object.entries(rules)) {
-    const option = NUMBERS.find((name) => typeof rule === "object" && rule.includes(name));
+    const option = NUMBERS.find((name) => Array.isArray(rule) && rule.includes(name));
     if (option !== undefined) setOption(options, option, readNumber(body[field], field));
   }
 }
@@ -85,6 +92,14 @@ export function setOption<Name extends keyof Options>(
   value: Options[Name] | null | undefined,
 ): void {
   if (value !== null && value !== undefined) options[name] = value;
+}
+
+/** Undefined if there are none. */
+export function readStops(value: unknown, path: string): readonly string[] | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (!Array.isArray(value)) refuseBody(path, "expected a list of texts.");
+  const texts = value.filter((each) => typeof each === "string" && each !== "");
+  return texts.length === 0 ? undefined : texts;
 }
 
 export function readSchema(value: unknown): Json {

@@ -5,12 +5,12 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { isAbsent, type Json, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRules } from "../turn/fields.ts";
+import { checkFields, listMembers, openTable } from "../turn/fields.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
 import {
   CHOICES,
-  type OpenSeal,
   Reading,
+  type ReadingFor,
   readName,
   readSchema,
   readText,
@@ -18,11 +18,28 @@ import {
   setOption,
 } from "./reading.ts";
 
-export const RESPONSES_FIELDS: FieldRules = {
+const PART = {
+  kept: "type text refusal image_url detail file_data file_url file_id filename",
+  silent: "annotations logprobs prompt_cache_breakpoint",
+} as const;
+const TOOL = {
+  kept: "type name description parameters strict format filters.allowed_domains user_location execution",
+  silent: "cache_control",
+} as const;
+
+export const RESPONSES_FIELDS = openTable({
   model: "kept",
   input: "kept",
+  ...listMembers("input[]", {
+    kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
+    silent: "id status execution phase",
+  }),
+  ...listMembers("input[].content[]", PART),
+  ...listMembers("input[].output[]", PART),
   instructions: "kept",
   tools: "kept",
+  ...listMembers("tools[]", TOOL),
+  ...listMembers("tools[].tools[]", TOOL),
   stream: "kept",
   max_output_tokens: ["cap"],
   temperature: ["temperature"],
@@ -34,6 +51,7 @@ export const RESPONSES_FIELDS: FieldRules = {
   "reasoning.generate_summary": ["thoughts"],
   "reasoning.context": "silent",
   "text.format.json_schema": ["schema"],
+  ...listMembers("text.format", { kept: "type name description schema strict" }),
   "text.format.json_object": ["json"],
   "text.verbosity": ["verbosity"],
   service_tier: ["tier"],
@@ -56,17 +74,21 @@ export const RESPONSES_FIELDS: FieldRules = {
   max_tool_calls: "refused",
   top_logprobs: "refused",
   context_management: "refused",
-};
+});
 
-export function readResponsesRequest(body: Json, openSeal: OpenSeal): Conversation {
-  const reading = new Reading(openSeal);
+export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
+  const reading = new Reading(to);
   if (!isAbsent(body["previous_response_id"]))
     refuseField(
       "previous_response_id",
       "this group keeps no conversations. Send the whole conversation as `input`.",
       NOT_KEPT,
     );
-  checkFields(body, RESPONSES_FIELDS, reading.notes, { truncation: "disabled" });
+  checkFields(body, RESPONSES_FIELDS, {
+    notes: reading.notes,
+    isShared: false,
+    harmless: { truncation: "disabled" },
+  });
   readOptions(reading, body);
   addTools(reading, getList(body["tools"]), "tools");
   reading.say("system", readText(body["instructions"]));
@@ -75,13 +97,13 @@ export function readResponsesRequest(body: Json, openSeal: OpenSeal): Conversati
   else if (!Array.isArray(input)) refuseBody("input", "expected a text or a list.");
   else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
   refuseUselessTools(reading, getList(body["tools"]));
-  return reading.finish("responses", RESPONSES_FIELDS, body);
+  return reading.finish("responses", RESPONSES_FIELDS.rules, body);
 }
 
 // Options.
 
 function readOptions({ options }: Reading, body: Json): void {
-  setNumbers(options, body, RESPONSES_FIELDS);
+  setNumbers(options, body, RESPONSES_FIELDS.rules);
   const reasoning = body["reasoning"];
   setOption(options, "effort", readEffort(getField(reasoning, "effort")));
   const summary = getField(reasoning, "summary") ?? getField(reasoning, "generate_summary");
@@ -107,13 +129,21 @@ function readOptions({ options }: Reading, body: Json): void {
 }
 
 function readChoice(value: unknown): Choice | undefined {
-  if (typeof value === "string") return lookUp(CHOICES, value);
-  const name = getField(value, "name");
-  if (typeof name === "string") return { kind: "tool", name };
-  const type = getField(value, "type");
-  if (typeof type !== "string") return undefined;
-  if (type !== "allowed_tools") return { kind: "tool", name: nameHosted(type) };
-  return lookUp(CHOICES, getField(value, "mode"));
+  if (typeof value === "string") return lookUp(CHOICES, value) ?? refuseBody("tool_choice", UNKNOWN_CHOICE);
+  const name = readChosen(value);
+  if (name === undefined) return undefined;
+  if (name !== "allowed_tools") return { kind: "tool", name };
+  const mode = lookUp(CHOICES, getField(value, "mode")) ?? refuseBody("tool_choice.mode", UNKNOWN_CHOICE);
+  const only = getList(getField(value, "tools")).map((tool) => readChosen(tool) ?? "");
+  return { ...mode, only };
+}
+
+const UNKNOWN_CHOICE = "expected `none`, `auto`, `required` or a tool.";
+
+function readChosen(value: unknown): string | undefined {
+  const [name, type] = [getField(value, "name"), getField(value, "type")];
+  if (typeof name === "string") return joinName(getField(value, "namespace"), name);
+  return typeof type === "string" ? nameHosted(type) : undefined;
 }
 
 // Tools.

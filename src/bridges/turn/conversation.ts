@@ -22,6 +22,8 @@ export interface TextPart extends Marked {
 export interface MediaPart extends Marked {
   readonly kind: "image" | "file";
   readonly url: string;
+  /** `url` is the name of a file that the upstream has stored. */
+  readonly isStored?: true;
   readonly name: string | null;
   readonly detail?: string;
 }
@@ -31,6 +33,8 @@ export type ContentPart = TextPart | MediaPart;
 export interface Message {
   readonly type: "message";
   readonly role: "system" | "user" | "assistant";
+  /** The client's own word for `system`, where OpenAI has two. */
+  readonly word?: "system";
   readonly parts: readonly ContentPart[];
 }
 
@@ -79,9 +83,13 @@ export interface Tool {
   readonly strict?: boolean;
 }
 
-export type Choice =
-  | { readonly kind: "auto" | "any" | "none" }
-  | { readonly kind: "tool"; readonly name: string };
+export interface FreeChoice {
+  readonly kind: "auto" | "any" | "none";
+  /** Of these tools. */
+  readonly only?: readonly string[];
+}
+
+export type Choice = FreeChoice | { readonly kind: "tool"; readonly name: string };
 
 export const EFFORTS = ["none", "low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof EFFORTS)[number];
@@ -89,6 +97,7 @@ export type Effort = (typeof EFFORTS)[number];
 /** The JSON schema that an answer must fit. */
 export interface AnswerSchema {
   readonly name: string;
+  readonly description?: string;
   readonly schema: Json;
   readonly strict: boolean;
 }
@@ -138,8 +147,20 @@ export interface Conversation {
   /** The client's own name of each option. */
   readonly names: Readonly<Record<string, string>>;
   readonly notes: Notes;
-  /** A chat client wants the usage of a stream. */
-  readonly wantsUsage: boolean;
+  /** What a chat client wants to see of the answer. */
+  readonly wishes: Wishes;
+  /** Members of the request that OpenAI's two dialects share, in the upstream's words. Null: the upstream speaks another one. */
+  readonly shared: Json | null;
+}
+
+export interface Wishes {
+  /** The usage of a stream. */
+  readonly usage?: boolean;
+  readonly logprobs?: boolean;
+  /** It sent `functions`: its answer has one `function_call` at most. */
+  readonly legacy?: boolean;
+  /** It forces one call, which is then no reason to end: OpenAI says `stop`. */
+  readonly forced?: boolean;
 }
 
 /** What a conversation is written for. */

@@ -20,11 +20,16 @@ const PROOF_LENGTH = 22;
 /** A real one is a fraction of that. */
 const MAX_ENVELOPE_LENGTH = 8 * 1024 * 1024;
 
-export function openEnvelopes(secret: string, model: string, dialect: DialectName): Envelopes {
-  const key = new Bun.CryptoHasher("sha256", `gateway envelope ${secret}`).update(nameFamily(model)).digest();
+/** `secret`: asked for when there is an envelope. */
+export function openEnvelopes(secret: () => string, model: string, dialect: DialectName): Envelopes {
+  let key: Buffer | null = null;
+  const findKey = (): Buffer =>
+    (key ??= new Bun.CryptoHasher("sha256", `gateway envelope ${secret()}`)
+      .update(nameFamily(model))
+      .digest());
   const start = `${ENVELOPE_START}${DIALECT_NAMES.indexOf(dialect)}.`;
   const prove = (content: string): string =>
-    new Bun.CryptoHasher("sha256", key)
+    new Bun.CryptoHasher("sha256", findKey())
       .update(start)
       .update(content)
       .digest("base64url")

@@ -21,6 +21,10 @@ export interface Failure {
   readonly status: number;
   /** The upstream's words. */
   readonly message: string;
+  /** In the words of OpenAI's dialects, if the upstream speaks one. */
+  readonly code: string | null;
+  /** The field at fault. */
+  readonly param: string | null;
   /** Of the prompt, and the most that the model takes. Null: it does not say. */
   readonly tokens: { readonly used: number; readonly most: number } | null;
 }
@@ -71,6 +75,7 @@ const TOKENS: readonly RegExp[] = [
 ];
 
 const MAX_SHOWN_CHARACTERS = 2000;
+const MAX_CODE_CHARACTERS = 100;
 
 /** `status` is that of the response; 200 for an error in a stream. `body`: text, or the parsed value. */
 export function readFailure(status: number, body: unknown): Failure {
@@ -80,12 +85,20 @@ export function readFailure(status: number, body: unknown): Failure {
   const text = readMessage(error) || readMessage(outer) || (typeof body === "string" ? body.trim() : "");
   const message = text.slice(0, MAX_SHOWN_CHARACTERS) || "The upstream failed without saying why.";
   const kind = chooseKind(status, error, message);
-  return { kind, status: chooseStatus(kind, status), message, tokens: readTokens(error, message) };
+  const [code, param] = [getField(error, "code"), getField(error, "param")];
+  return {
+    kind,
+    status: chooseStatus(kind, status),
+    message,
+    code: typeof code === "string" ? code.slice(0, MAX_CODE_CHARACTERS) : null,
+    param: typeof param === "string" ? param.slice(0, MAX_CODE_CHARACTERS) : null,
+    tokens: readTokens(error, message),
+  };
 }
 
 /** A defect of the upstream's answer that the gateway found. */
 export function blameAnswer(message: string, status = 502): Failure {
-  return { kind: "server", status, message, tokens: null };
+  return { kind: "server", status, message, code: null, param: null, tokens: null };
 }
 
 /** A reason that is not known is a failure: it may be anything but a normal end. */
@@ -108,7 +121,7 @@ function chooseKind(status: number, error: unknown, message: string): FailureKin
     if (kind !== undefined && kind !== "refused") return kind;
   }
   const said = WORDS.find(([pattern]) => pattern.test(message))?.[1];
-  return said ?? kindOf(readCode(error) ?? (status < 400 ? nameless(error) : status));
+  return said ?? kindOf(readCode(error) ?? (status < 400 ? (isRefused(error) ? 400 : 500) : status));
 }
 
 /** Google's codes are statuses. */
@@ -117,13 +130,16 @@ function readCode(error: unknown): number | null {
   return typeof code === "number" && code >= 400 && code < 600 ? code : null;
 }
 
-function nameless(error: unknown): number {
-  const type = getField(error, "type");
-  return readCodeWord(type) === "refused" ? 400 : 500;
+function isRefused(error: unknown): boolean {
+  return ["code", "type"].some((name) => readCodeWord(getField(error, name)) === "refused");
 }
 
+/** Codes of OpenAI that say what is wrong with a request. */
+const REFUSED = /^(?:bio_policy|data_residency_mismatch|.*image.*|invalid_.*|unsupported_.*)$/;
+
 function readCodeWord(word: unknown): FailureKind | undefined {
-  return typeof word === "string" ? lookUp(CODES, word.toLowerCase()) : undefined;
+  if (typeof word !== "string") return undefined;
+  return lookUp(CODES, word.toLowerCase()) ?? (REFUSED.test(word) ? "refused" : undefined);
 }
 
 function kindOf(status: number): FailureKind {
@@ -183,10 +199,24 @@ export const PROMPTS: Readonly<Record<DialectName, string>> = {
 export function explainFailure(failure: Failure, client: DialectName): GatewayError {
   const { kind } = failure;
   const isOverflow = kind === "overflow" || kind === "output_overflow";
+  // A quota is the owner's, and not the client's.
+  const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
   return new GatewayError(ERROR_CODES[kind], EXPLAIN[client](failure), {
-    ...(isOverflow && { param: PROMPTS[client], wireCode: "context_length_exceeded" }),
+    wireCode,
+    param: isOverflow ? PROMPTS[client] : failure.param,
   });
 }
+
+/** The same with the client's names of its fields. `translate`: null if the client has sent no such field. */
+export function nameFields(failure: Failure, translate: (path: string) => string | null): Failure {
+  const message = failure.message.replaceAll(QUOTED_PATH, (found, path: string) => {
+    const name = translate(path);
+    return name === null ? found : `'${name}'`;
+  });
+  return { ...failure, message, param: failure.param && translate(failure.param) };
+}
+
+const QUOTED_PATH = /'([a-z_]{2,40}(?:\.[a-z_]{2,40}){0,3})'/g;
 
 function explain({ kind, message }: Failure): string {
   return kind === "quota" ? "The upstream's quota is used up. Try again later." : message;

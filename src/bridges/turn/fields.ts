@@ -1,42 +1,113 @@
 // What becomes of each field of a client's request, and of each option at an upstream. The readers and writers have tables
 // of these, which the code obeys and docs/bridges.md shows.
 
-import { isObject, lookUp } from "../../lib/json/json.ts";
+import { isObject } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import { type Conversation, OPTION_NAMES, type OptionName, type Options } from "./conversation.ts";
 import { type Notes, refuseField } from "./notes.ts";
 
-/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. A list:
- *  options, whose upstream decides. */
-export type FieldRule = "kept" | "silent" | "noted" | "refused" | readonly OptionName[];
+/** `kept`: every upstream has it. `silent`: no answer depends on it. `noted`: left out, and named in `x-gateway-adjusted`. */
+type FieldWord = "kept" | "silent" | "noted" | "refused";
 
-/** By the path of the field. */
+/** A list: options, whose upstream decides. `shared`: OpenAI's two dialects have it; for other upstreams, that word counts. */
+export type FieldRule = FieldWord | readonly OptionName[] | { readonly shared: FieldWord };
+
+/** By the path of the field: `tools[].function.name`. A field that stands for others has no members here. */
 export type FieldRules = Readonly<Record<string, FieldRule>>;
 
-/** `harmless`: a value that changes nothing, for fields where that is not the empty one. */
-export function checkFields(body: Json, rules: FieldRules, notes: Notes, harmless: Json = {}): void {
-  for (const [name, value] of Object.entries(body)) {
-    const rule = lookUp(rules, name);
-    if (rule === undefined) checkUnknown(name, value, rules, notes);
-    else if (rule === "noted" || rule === "refused") {
-      if (isIdle(value) || value === lookUp(harmless, name)) continue;
-      if (rule === "noted") notes.add(name);
-      else refuseField(name, "this group's channels speak another dialect, which has no such field.");
+/** The members of a table's paths, level by level. */
+interface FieldNode {
+  readonly path: string;
+  rule?: FieldRule;
+  readonly members: Map<string, FieldNode>;
+}
+
+export interface FieldTable {
+  readonly rules: FieldRules;
+  readonly root: FieldNode;
+}
+
+/** Rows for members of one object, by their rule. */
+export function listMembers(at: string, words: { readonly [Rule in FieldWord]?: string }): FieldRules {
+  const rows: Record<string, FieldRule> = {};
+  for (const rule of ["kept", "silent", "noted", "refused"] as const)
+    for (const name of words[rule]?.split(" ") ?? []) rows[`${at}.${name}`] = rule;
+  return rows;
+}
+
+export function openTable(rules: FieldRules): FieldTable {
+  const root: FieldNode = { path: "", members: new Map() };
+  for (const [path, rule] of Object.entries(rules)) {
+    let node = root;
+    for (const name of path.replaceAll("[]", ".[]").split(".")) {
+      const within = name === "[]" ? node.path + name : node.path === "" ? name : `${node.path}.${name}`;
+      const next: FieldNode = node.members.get(name) ?? { path: within, members: new Map() };
+      node.members.set(name, next);
+      node = next;
     }
+    node.rule = rule;
+  }
+  return { rules, root };
+}
+
+export interface FieldCheck {
+  readonly notes: Notes;
+  /** The upstream speaks the other dialect of OpenAI: what it does not have there either is refused. Elsewhere an unknown field
+   *  is left out: agents get new ones every few weeks. */
+  readonly isShared: boolean;
+  /** The name of a member as the table has it. */
+  readonly spell?: (name: string) => string;
+  /** Values that change nothing, for fields where that is not the empty one. */
+  readonly harmless?: Json;
+}
+
+/** Nothing of a client's request is dropped in silence, at any depth. */
+export function checkFields(body: Members, { root }: FieldTable, check: FieldCheck): void {
+  checkMembers(body, root, "", check);
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function checkMembers(value: Members, { path, members }: FieldNode, at: string, check: FieldCheck): void {
+  for (const [sent, member] of Object.entries(value)) {
+    const name = check.spell?.(sent) ?? sent;
+    const node = members.get(name);
+    const place = join(at, name);
+    if (node !== undefined) checkField(member, node, place, check);
+    else if (isIdle(member)) continue;
+    else if (check.isShared) refuseField(place, "this field is unknown.", "unknown_parameter");
+    else check.notes.add(join(path, name));
   }
 }
 
-/** Of some fields, only members have rules. */
-function checkUnknown(name: string, value: unknown, rules: FieldRules, notes: Notes): void {
-  const paths = Object.keys(rules);
-  const isKnown = (path: string): boolean =>
-    paths.some((each) => each === path || each.startsWith(`${path}.`));
-  if (!isKnown(name) || !isObject(value)) {
-    if (!isIdle(value)) notes.add(name);
-    return;
+function join(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+function checkField(value: unknown, node: FieldNode, at: string, check: FieldCheck): void {
+  const { path } = node;
+  const rule = chooseRule(node, check);
+  if (rule === "noted" || rule === "refused") {
+    if (isIdle(value) || value === check.harmless?.[path]) return;
+    if (rule === "noted") return check.notes.add(path);
+    refuseField(at, "this group's channels speak another dialect, which has no such field.");
   }
-  for (const [member, inside] of Object.entries(value))
-    if (!isKnown(`${name}.${member}`) && !isIdle(inside)) notes.add(`${name}.${member}`);
+  checkInside(value, node, at, check);
+}
+
+function checkInside(value: unknown, node: FieldNode, at: string, check: FieldCheck): void {
+  const { members } = node;
+  const item = members.get("[]");
+  if (item !== undefined && Array.isArray(value)) {
+    for (const [index, each] of value.entries())
+      if (isObject(each)) checkMembers(each, item, `${at}[${index}]`, check);
+  } else if (isObject(value) && members.size > (item === undefined ? 0 : 1))
+    checkMembers(value, node, at, check);
+}
+
+function chooseRule({ rule }: FieldNode, { isShared }: FieldCheck): FieldRule | undefined {
+  if (typeof rule !== "object" || !("shared" in rule)) return rule;
+  return isShared ? "kept" : rule.shared;
 }
 
 function isIdle(value: unknown): boolean {
@@ -45,14 +116,27 @@ function isIdle(value: unknown): boolean {
   return isObject(value) && Object.keys(value).length === 0;
 }
 
-/** The client's name of each option, for notes and refusals. */
-export function nameOptions(rules: FieldRules): Readonly<Record<string, string>> {
+/** The client's name of each option, for notes and refusals: the one that it has used, of several. */
+export function nameOptions(rules: FieldRules, body: Json): Readonly<Record<string, string>> {
   const names: Record<string, string> = {};
   for (const [path, rule] of Object.entries(rules)) {
-    if (typeof rule !== "object") continue;
-    for (const option of rule) names[option] ??= path;
+    if (!Array.isArray(rule)) continue;
+    for (const option of rule) if (names[option] === undefined || !isIdle(body[path])) names[option] = path;
   }
   return names;
+}
+
+/** A field of the upstream's request that has this path, as the client calls it. Null: it sent none. */
+export function translateField(
+  path: string,
+  from: FieldRules,
+  to: FieldRules,
+  names: Conversation["names"],
+): string | null {
+  const rule = from[path];
+  const [option] = Array.isArray(rule) ? rule : [];
+  if (option !== undefined) return names[option] ?? null;
+  return Object.hasOwn(to, path) ? path : null;
 }
 
 /** `kept`: the same meaning. `changed`: the nearest that there is. */

@@ -30,5 +30,5 @@ export function refuseField(param: string, why: string, wireCode = "unsupported_
 }
 
 export function refuseBody(param: string, why: string): never {
-  throw new GatewayError("bad_request", `${param}: ${why}`, { param });
+  throw new GatewayError("bad_request", `${param}: ${why}`, { param, wireCode: "invalid_value" });
 }

@@ -1,6 +1,7 @@
 // The neutral form of an answer: blocks, one after the other, and an end. Readers put in what an upstream sends, in
 // whatever order; a listener gets one block at a time, because most clients know one open block only.
 
+import type { Json } from "../common/strict-json.ts";
 import type { Seal } from "./conversation.ts";
 import { blameAnswer, type Failure } from "./failure.ts";
 
@@ -25,10 +26,34 @@ export interface Block {
   seal: Seal | null;
   /** What a search found. */
   sources: readonly Source[];
+  /** The input of a call is free text, and not JSON. */
+  readonly isFree: boolean;
+  /** Said next to the answer, and not part of it. */
+  readonly isAside: boolean;
+  /** Of its tokens, as OpenAI words them. */
+  readonly logprobs: unknown[];
+  citations: readonly Citation[];
 }
 
-/** Why an answer ended. */
-export const END_REASONS = ["done", "calls", "cap", "stop", "refusal", "context"] as const;
+/** Positions in the block's text, in code points. */
+export interface Citation extends Source {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What a responses upstream says of its answer, for chat clients. */
+export interface About {
+  readonly id?: string | undefined;
+  /** Seconds. */
+  readonly created?: number | undefined;
+  readonly model?: string | undefined;
+  readonly tier?: unknown;
+  readonly metadata?: Json;
+  readonly moderation?: Json;
+}
+
+/** Why an answer ended. `declined`: the model refused in its own words; `refusal`: it was filtered. */
+export const END_REASONS = ["done", "calls", "cap", "stop", "declined", "refusal", "context"] as const;
 export type EndReason = (typeof END_REASONS)[number];
 
 export interface AnswerEnd {
@@ -38,11 +63,11 @@ export interface AnswerEnd {
 }
 
 export interface AnswerListener {
-  begin(): void;
+  begin(about: About): void;
   open(block: Block): void;
   delta(block: Block, piece: string): void;
   close(block: Block): void;
-  end(end: AnswerEnd): void;
+  end(end: AnswerEnd, about: About): void;
   /** It breaks after its beginning. */
   fail(failure: Failure): void;
 }
@@ -52,12 +77,18 @@ export const MAX_BLOCKS = 10_000;
 const MAX_HELD_CHARACTERS = 32 * 1024 * 1024;
 const TOO_LONG = "The upstream's answer is too long to convert.";
 
+/** A block at its beginning. */
+const EMPTY = { text: "", isClosed: false, seal: null, isFree: false, isAside: false };
+
 export class Sequence {
   /** Of the answer, in their order. */
   readonly blocks: Block[] = [];
+  about: About = {};
   hasBegun = false;
   ended: AnswerEnd | null = null;
   failure: Failure | null = null;
+  /** Words a failure with the client's names of its fields. */
+  readonly #reword: (failure: Failure) => Failure;
   readonly #listener: AnswerListener | null;
   readonly #name: string;
   /** The listener sees this block. Those before it are closed. */
@@ -68,7 +99,8 @@ export class Sequence {
   #held = 0;
 
   /** `name`: of the answer. Calls without an id of their own get one that is unique in their session. */
-  constructor(name: string, listener: AnswerListener | null = null) {
+  constructor(name: string, listener: AnswerListener | null = null, reword = (failure: Failure) => failure) {
+    this.#reword = reword;
     this.#listener = listener;
     this.#name = name;
   }
@@ -81,15 +113,24 @@ export class Sequence {
   begin(): void {
     if (this.hasBegun || this.isOver) return;
     this.hasBegun = true;
-    this.#listener?.begin();
+    this.#listener?.begin(this.about);
   }
 
-  open(kind: BlockKind, id = "", name = ""): Block {
+  open(kind: BlockKind, id = "", name = "", more?: Partial<Pick<Block, "isFree" | "isAside">>): Block {
     this.begin();
     const index = this.blocks.length;
-    const isNamed = kind !== "call" || (id !== "" && !this.#callIds.has(id));
-    const own = isNamed ? id : `call_${this.#name}_${index}`;
-    const block: Block = { kind, index, id: own, name, text: "", isClosed: false, seal: null, sources: [] };
+    const own = kind === "call" ? this.#nameCall(id, index) : id;
+    const block: Block = {
+      ...EMPTY,
+      sources: [],
+      logprobs: [],
+      citations: [],
+      kind,
+      index,
+      id: own,
+      name,
+      ...more,
+    };
     if (this.isOver) return block;
     this.hold(index < MAX_BLOCKS ? own.length + name.length : MAX_HELD_CHARACTERS);
     if (this.isOver) return block;
@@ -97,6 +138,10 @@ export class Sequence {
     if (kind === "call") this.#callIds.add(own);
     if (index === this.#shown) this.#listener?.open(block);
     return block;
+  }
+
+  #nameCall(id: string, index: number): string {
+    return id === "" || this.#callIds.has(id) ? `call_${this.#name}_${index}` : id;
   }
 
   delta(block: Block, piece: string): void {
@@ -134,16 +179,16 @@ export class Sequence {
     this.begin();
     for (const block of this.blocks.slice(this.#shown)) this.close(block);
     const has = (kind: BlockKind): boolean => this.blocks.some((block) => block.kind === kind);
-    const own = reason !== "done" ? reason : has("call") ? "calls" : has("refusal") ? "refusal" : "done";
+    const own = reason !== "done" ? reason : has("call") ? "calls" : has("refusal") ? "declined" : "done";
     this.ended = { reason: own, stop };
-    this.#listener?.end(this.ended);
+    this.#listener?.end(this.ended, this.about);
   }
 
   fail(failure: Failure): void {
     if (this.isOver) return;
     this.flush();
-    this.failure = failure;
-    if (this.hasBegun) this.#listener?.fail(failure);
+    this.failure = this.#reword(failure);
+    if (this.hasBegun) this.#listener?.fail(this.failure);
   }
 
   /** Counts what is kept of the answer, here or by its reader. */

@@ -4,6 +4,7 @@
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type { Call, Tool } from "./conversation.ts";
+import type { Block } from "./sequence.ts";
 
 const CUSTOM_SCHEMA: Json = {
   type: "object",
@@ -56,7 +57,8 @@ export function isHeld(tool: Tool | null): boolean {
 }
 
 /** The input as the client's tool takes it. */
-export function finishInput(tool: Tool | null, text: string): string {
+export function finishInput(tool: Tool | null, { text, isFree }: Block): string {
+  if (isFree) return text;
   if (tool?.kind === "custom") return unwrapInput(text);
   const optional = tool === null ? undefined : REPAIRED.get(tool.name);
   const value = optional === undefined ? undefined : parseFlatJson(text);

@@ -42,15 +42,16 @@ interface CallState {
   result: Result | null;
 }
 
-export function arrange(items: readonly Item[], notes: Notes): Turns {
+/** `ends`: who may begin and end. */
+export function arrange(items: readonly Item[], notes: Notes, ends: "user" | "any" = "user"): Turns {
   const leading = items.findIndex((item) => item.type !== "message" || item.role !== "system");
   const first = leading < 0 ? items.length : leading;
   const draft = new Draft(notes);
   for (const item of items.slice(first)) draft.add(item);
   const turns = draft.finish();
   const continued: Turn = { side: "user", results: [], messages: [CONTINUED] };
-  if (turns[0]?.side === "model") turns.unshift(continued);
-  if (turns.at(-1)?.side === "model") turns.push(continued);
+  if (ends === "user" && turns[0]?.side === "model") turns.unshift(continued);
+  if (ends === "user" && turns.at(-1)?.side === "model") turns.push(continued);
   return { system: items.slice(0, first).filter((item) => item.type === "message"), turns };
 }
 

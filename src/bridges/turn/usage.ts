@@ -62,25 +62,15 @@ export function writeResponsesUsage(usage: Usage): Json {
 }
 
 export function writeChatUsage(usage: Usage): Json {
-  const totals = add(usage);
-  return formChatUsage({ ...totals, total: totals.prompt + totals.output });
-}
-
-interface ChatTotals extends Omit<Totals, "written"> {
-  readonly total: number;
-  /** Null: the upstream does not say. */
-  readonly written: number | null;
-}
-
-export function formChatUsage({ prompt, read, written, output, reasoning, total }: ChatTotals): Json {
+  const { prompt, read, written, output, reasoning } = add(usage);
   return {
     prompt_tokens: prompt,
     completion_tokens: output,
-    total_tokens: total,
+    total_tokens: prompt + output,
     prompt_tokens_details: {
       cached_tokens: read,
       audio_tokens: 0,
-      ...(written !== null && { cache_write_tokens: written }),
+      ...(written > 0 && { cache_write_tokens: written }),
     },
     completion_tokens_details: {
       reasoning_tokens: reasoning,

@@ -1,38 +1,81 @@
 // Blocks → an answer for a chat client. Its signed thoughts are in `reasoning_details`, as clients of OpenRouter know it.
 // https://platform.openai.com/docs/api-reference/chat/streaming
 
+import { getField, getList, isObject } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
-import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
+import type { About, AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeChatUsage } from "../turn/usage.ts";
-import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
+import { type AnswerContext, AnswerWriter, isFreeText, readCall, type WholeAnswer } from "./writing.ts";
 
 export const FINISH_REASONS: Readonly<Record<EndReason, string>> = {
   done: "stop",
   calls: "tool_calls",
   cap: "length",
   stop: "stop",
+  declined: "stop",
   refusal: "content_filter",
   context: "length",
 };
 
+/** A forced call is no reason of its own, and only clients of `functions` know their old word. */
+function chooseFinish(reason: EndReason, { wishes }: AnswerContext): string {
+  if (reason !== "calls") return FINISH_REASONS[reason];
+  return wishes.forced === true ? "stop" : wishes.legacy === true ? "function_call" : FINISH_REASONS.calls;
+}
+
 /** Between two texts of an answer. */
 const SEPARATOR = "\n\n";
 
+/** The blocks that a client gets: of several texts in JSON the first, because models repeat it; of several calls the first, if
+ *  there is a place for one only. */
+class Selection {
+  readonly #context: AnswerContext;
+  #hasAnswer = false;
+  #hasCall = false;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+  }
+
+  /** Asked once for each block, in their order. */
+  readonly has = ({ kind, isAside }: Block): boolean => {
+    const { isJson, wishes } = this.#context;
+    const isFirst = kind === "call" ? !this.#hasCall : !this.#hasAnswer;
+    if (kind === "call") this.#hasCall = true;
+    if (kind === "text" && !isAside) this.#hasAnswer = true;
+    if (kind === "call") return isFirst || wishes.legacy !== true;
+    return kind !== "search" && (kind !== "text" || !isJson || (isFirst && !isAside));
+  };
+}
+
 export class ChatAnswerWriter extends AnswerWriter {
+  #about: About = {};
   #start = "";
   #end = "";
   #head: Json = {};
   #calls = 0;
-  /** The input of the open call. */
-  #field = "";
+  readonly #selection = new Selection(this.context);
+  /** The open block is one that the client gets. */
+  #isSeen = false;
+  /** Another text of its kind has been sent. */
+  #needsGap = false;
+  /** What is around a piece of the input of the open call. */
+  #around: [string, string] = ["", ""];
+  /** Of the open block: how many logprobs have been sent. */
+  #logprobs = 0;
   readonly #spoken = new Set<Block["kind"]>();
+  readonly #texts: Block[] = [];
 
-  begin(): void {
-    const { context } = this;
-    this.#head = formHead("chat.completion.chunk", context);
+  begin(about: About): void {
+    this.#about = about;
+    this.#frame();
+  }
+
+  #frame(): void {
+    const { wishes } = this.context;
+    this.#head = formHead("chat.completion.chunk", this.#about, this.context);
     this.#start = `data: ${JSON.stringify(this.#head).slice(0, -1)},"choices":[{"index":0,"delta":`;
-    this.#end = `,"finish_reason":null}]${context.wantsUsage ? ',"usage":null' : ""}}\n\n`;
-    this.#chunk('{"role":"assistant","content":"","refusal":null}');
+    this.#end = `,"finish_reason":null}]${wishes.usage === true ? ',"usage":null' : ""}}\n\n`;
   }
 
   idle(): void {
@@ -41,44 +84,86 @@ export class ChatAnswerWriter extends AnswerWriter {
 
   protected start(block: Block): void {
     const { kind, id, name } = block;
-    if (kind === "call") {
-      this.#field = this.tool?.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
-      const call = formCall(this.tool?.kind === "custom", this.tool?.name ?? name, "");
-      this.#chunk(JSON.stringify({ tool_calls: [{ index: this.#calls, id, ...call }] }));
-      this.#calls += 1;
-    } else if (kind !== "search" && this.#spoken.has(kind)) this.#chunk(writeDelta(kind, SEPARATOR));
-    this.#spoken.add(kind);
+    this.#isSeen = this.#selection.has(block);
+    if (!this.#isSeen) return;
+    this.#logprobs = 0;
+    this.#needsGap = this.#spoken.has(kind);
+    if (kind !== "call") return;
+    const { legacy = false } = this.context.wishes;
+    const isCustom = !legacy && isFreeText(block, this.tool);
+    const called = formCall(isCustom, this.tool?.name ?? name, "");
+    const field = isCustom ? '"custom":{"input":' : '"function":{"arguments":';
+    this.#around = legacy
+      ? ['{"function_call":{"arguments":', "}}"]
+      : [`{"tool_calls":[{"index":${this.#calls},${field}`, "}}]}"];
+    this.#say(
+      kind,
+      JSON.stringify(
+        legacy
+          ? { function_call: called["function"] }
+          : { tool_calls: [{ index: this.#calls, id, ...called }] },
+      ),
+    );
+    this.#calls += 1;
   }
 
-  protected grow({ kind }: Block, piece: string): void {
-    if (kind === "call") {
-      const index = this.#calls - 1;
-      this.#chunk(`{"tool_calls":[{"index":${index},${this.#field}${JSON.stringify(piece)}}}]}`);
-    } else if (kind !== "search") this.#chunk(writeDelta(kind, piece));
+  protected grow(block: Block, piece: string): void {
+    const { kind } = block;
+    if (!this.#isSeen || kind === "search") return;
+    if (kind === "call") return this.#chunk(this.#around[0] + JSON.stringify(piece) + this.#around[1]);
+    const logprobs = kind === "text" ? block.logprobs.slice(this.#logprobs) : [];
+    this.#logprobs += logprobs.length;
+    const gap = this.#needsGap ? SEPARATOR : "";
+    this.#needsGap = false;
+    this.#say(kind, writeDelta(kind, gap + piece), kind === "text" ? logprobs : null);
   }
 
   close(block: Block): void {
     const { kind, seal } = block;
     const rest = kind === "call" ? this.readRest(block) : null;
     if (rest !== null) this.grow(block, rest);
+    if (kind === "text" && this.#isSeen) this.#texts.push(block);
     if (kind === "reasoning" && seal !== null)
-      this.#chunk(JSON.stringify({ reasoning_details: [formDetail(block, this.context)] }));
+      this.#say(kind, JSON.stringify({ reasoning_details: [formDetail(block, this.context)] }));
   }
 
-  end({ reason }: AnswerEnd): void {
-    const { wantsUsage, count } = this.context;
-    const usage = wantsUsage ? { usage: null } : {};
-    const choices = [{ index: 0, delta: {}, finish_reason: FINISH_REASONS[reason] }];
-    this.put(`data: ${JSON.stringify({ ...this.#head, choices, ...usage })}\n\n`);
-    if (wantsUsage)
+  end({ reason }: AnswerEnd, about: About): void {
+    const { wishes, count } = this.context;
+    const usage = wishes.usage === true ? { usage: null } : {};
+    if (!ANSWERS.some((kind) => this.#spoken.has(kind))) this.#say("text", '{"content":""}', []);
+    const annotations = listCitations(this.#texts);
+    if (annotations.length > 0) this.#chunk(JSON.stringify({ annotations }));
+    this.#about = { ...about, id: this.#about.id, model: this.#about.model, created: this.#about.created };
+    this.#frame();
+    const logprobs = wishes.logprobs === true ? { logprobs: null } : {};
+    const finish_reason = chooseFinish(reason, this.context);
+    const choices = [{ index: 0, delta: {}, ...logprobs, finish_reason }];
+    this.put(`data: ${JSON.stringify({ ...this.#head, choices, ...formExtras(about), ...usage })}\n\n`);
+    if (wishes.usage === true)
       this.put(`data: ${JSON.stringify({ ...this.#head, choices: [], usage: writeChatUsage(count()) })}\n\n`);
     this.put("data: [DONE]\n\n");
   }
 
-  #chunk(delta: string): void {
-    this.put(this.#start + delta + this.#end);
+  /** The first chunk of all says whose words they are. */
+  #say(kind: Block["kind"], delta: string, logprobs: readonly unknown[] | null = null): void {
+    if (this.#spoken.size === 0) {
+      const content = kind === "text" ? '""' : "null";
+      const refusal = kind === "refusal" ? '""' : "null";
+      this.#chunk(`{"role":"assistant","content":${content},"refusal":${refusal}}`, []);
+    }
+    this.#spoken.add(kind);
+    this.#chunk(delta, logprobs);
+  }
+
+  #chunk(delta: string, logprobs: readonly unknown[] | null = null): void {
+    if (this.context.wishes.logprobs !== true) return this.put(this.#start + delta + this.#end);
+    const more = logprobs === null ? "null" : JSON.stringify(formLogprobs(logprobs));
+    this.put(`${this.#start}${delta},"logprobs":${more}${this.#end}`);
   }
 }
+
+/** An answer has one of these, if only an empty text. */
+const ANSWERS = ["text", "refusal", "call"] as const;
 
 const FIELDS = { text: "content", refusal: "refusal", reasoning: "reasoning_content" } as const;
 
@@ -86,7 +171,9 @@ function writeDelta(kind: keyof typeof FIELDS, text: string): string {
   return `{"${FIELDS[kind]}":${JSON.stringify(text)}}`;
 }
 
-export function writeWholeChat({ blocks, end }: WholeAnswer, context: AnswerContext): string {
+export function writeWholeChat({ blocks: all, end, about }: WholeAnswer, context: AnswerContext): string {
+  const blocks = all.filter(new Selection(context).has);
+  const texts = blocks.filter(({ kind }) => kind === "text");
   const calls = blocks.filter(({ kind }) => kind === "call");
   const sealed = blocks.filter(({ kind, seal }) => kind === "reasoning" && seal !== null);
   const thoughts = joinBlocks(blocks, "reasoning");
@@ -95,32 +182,54 @@ export function writeWholeChat({ blocks, end }: WholeAnswer, context: AnswerCont
   const message = {
     role: "assistant",
     content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
-    refusal: refusal === "" ? null : refusal,
     ...(thoughts === "" ? {} : { reasoning_content: thoughts }),
     ...(sealed.length === 0 ? {} : { reasoning_details: sealed.map((block) => formDetail(block, context)) }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map((block) => formWholeCall(block, context)) }),
+    ...formCalls(calls, context),
+    refusal: refusal === "" ? null : refusal,
+    annotations: listCitations(texts),
   };
+  const isLogged = context.wishes.logprobs === true;
+  const logprobs = isLogged ? formLogprobs(texts.flatMap((block) => block.logprobs)) : null;
   return JSON.stringify({
-    ...formHead("chat.completion", context),
-    choices: [{ index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[end.reason] }],
+    ...formHead("chat.completion", about, context),
+    choices: [{ index: 0, message, logprobs, finish_reason: chooseFinish(end.reason, context) }],
     usage: writeChatUsage(context.count()),
+    ...formExtras(about),
   });
 }
 
 function joinBlocks(blocks: readonly Block[], kind: Block["kind"]): string {
   return blocks
-    .filter((block) => block.kind === kind)
+    .filter((block) => block.kind === kind && block.text !== "")
     .map(({ text }) => text)
     .join(SEPARATOR);
 }
 
-function formHead(object: string, context: AnswerContext): Json {
+/** The upstream's own name of the answer, if it has one: tools look for it in the provider's records. */
+function formHead(object: string, { id, created, model, tier }: About, context: AnswerContext): Json {
   return {
-    id: `chatcmpl-${nameAnswer(context)}`,
+    id: `chatcmpl-${(id ?? context.stamp.id).replace(/^(?:resp|req)_/, "")}`,
     object,
-    created: Math.floor(context.stamp.time / 1000),
-    model: context.model,
+    created: Math.floor(created ?? context.stamp.time / 1000),
+    model: model ?? context.model,
+    ...(tier === undefined ? {} : { service_tier: tier }),
     system_fingerprint: null,
+  };
+}
+
+/** Present only if the request asked for them. Chat has a list of verdicts, and a plural for their type. */
+function formExtras({ metadata, moderation }: About): Json {
+  const formVerdict = (verdict: unknown): unknown =>
+    getField(verdict, "type") === "moderation_result"
+      ? { type: "moderation_results", model: getField(verdict, "model"), results: [verdict] }
+      : verdict;
+  return {
+    ...(metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(moderation === undefined
+      ? {}
+      : {
+          moderation: { input: formVerdict(moderation["input"]), output: formVerdict(moderation["output"]) },
+        }),
   };
 }
 
@@ -130,11 +239,42 @@ function formCall(custom: boolean, name: string, input: string): Json {
     : { type: "function", function: { name, arguments: input } };
 }
 
-function formWholeCall(block: Block, context: AnswerContext): Json {
-  const { tool, name, input } = readCall(block, context);
-  return { id: block.id, ...formCall(tool?.kind === "custom", name, input) };
+function formCalls(calls: readonly Block[], context: AnswerContext): Json {
+  const { legacy = false } = context.wishes;
+  const formed = calls.map((block) => {
+    const { tool, name, input } = readCall(block, context);
+    return { id: block.id, ...formCall(!legacy && isFreeText(block, tool), name, input) };
+  });
+  if (formed.length === 0) return {};
+  return legacy ? { function_call: getField(formed[0], "function") } : { tool_calls: formed };
 }
 
 function formDetail({ seal, index }: Block, context: AnswerContext): Json {
   return { type: "reasoning.encrypted", id: null, index, data: context.closeSeal(seal ?? {}) };
+}
+
+/** Chat counts from the beginning of all texts, in code points. */
+function listCitations(texts: readonly Block[]): Json[] {
+  const citations: Json[] = [];
+  let offset = 0;
+  for (const { text, citations: cited } of texts.filter((block) => block.text !== "")) {
+    for (const { start, end, title, url } of cited) {
+      const range = { start_index: start + offset, end_index: end + offset };
+      citations.push({ type: "url_citation", url_citation: { ...range, title, url } });
+    }
+    offset += Array.from(text).length + SEPARATOR.length;
+  }
+  return citations;
+}
+
+function formLogprobs(logprobs: readonly unknown[]): Json {
+  const form = (value: unknown): Json => {
+    const { token = "", logprob = 0, bytes = null } = isObject(value) ? value : {};
+    return { token, logprob, bytes };
+  };
+  const content = logprobs.map((value) => ({
+    ...form(value),
+    top_logprobs: getList(getField(value, "top_logprobs")).map(form),
+  }));
+  return { content, refusal: null };
 }

@@ -14,6 +14,7 @@ export const CONTENT_REASONS: Readonly<Record<EndReason, string>> = {
   calls: "STOP",
   cap: "MAX_TOKENS",
   stop: "STOP",
+  declined: "SAFETY",
   refusal: "SAFETY",
   context: "MAX_TOKENS",
 };

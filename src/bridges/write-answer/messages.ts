@@ -13,6 +13,7 @@ export const STOP_REASONS: Readonly<Record<EndReason, string>> = {
   calls: "tool_use",
   cap: "max_tokens",
   stop: "stop_sequence",
+  declined: "refusal",
   refusal: "refusal",
   context: "model_context_window_exceeded",
 };

@@ -17,7 +17,8 @@ export const INCOMPLETE_REASONS: Readonly<Record<EndReason, string | null>> = {
   calls: null,
   cap: "max_output_tokens",
   stop: null,
-  refusal: null,
+  declined: null,
+  refusal: "content_filter",
   context: "max_output_tokens",
 };
 
@@ -93,7 +94,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
 
   end({ reason }: AnswerEnd): void {
     const { isCodex, client, stamp } = this.context;
-    if (isCodex && reason === "refusal" && this.#items.length === 0) {
+    if (isCodex && (reason === "refusal" || reason === "declined") && this.#items.length === 0) {
       const error = new GatewayError("bad_request", REFUSED, { wireCode: "invalid_prompt" });
       return this.put(DIALECTS[client].errorEvent(error, stamp.id, this.position()));
     }

@@ -4,10 +4,10 @@ import type { Usage } from "../../billing/usage.ts";
 import type { DialectName, StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
 import type { RequestStamp } from "../common/answer-stream.ts";
-import type { Seal, Tool } from "../turn/conversation.ts";
+import type { Seal, Tool, Wishes } from "../turn/conversation.ts";
 import { explainFailure, type Failure } from "../turn/failure.ts";
 import { findTool, type ToolTable } from "../turn/names.ts";
-import type { AnswerEnd, AnswerListener, Block } from "../turn/sequence.ts";
+import type { About, AnswerEnd, AnswerListener, Block } from "../turn/sequence.ts";
 import { finishInput, isHeld as isHeldInput } from "../turn/tool-input.ts";
 
 /** What an answer needs from its request. */
@@ -19,7 +19,9 @@ export interface AnswerContext {
   readonly tools: ToolTable;
   /** Codex takes an answer that was cut by its cap for a broken one. */
   readonly isCodex: boolean;
-  readonly wantsUsage: boolean;
+  readonly wishes: Wishes;
+  /** The client has asked for JSON. */
+  readonly isJson: boolean;
   readonly closeSeal: (seal: Seal) => string;
   /** What the upstream's meter has counted. */
   readonly count: () => Usage;
@@ -29,6 +31,7 @@ export interface AnswerContext {
 export interface WholeAnswer {
   readonly blocks: readonly Block[];
   readonly end: AnswerEnd;
+  readonly about: About;
 }
 
 /** Writes the stream of a client's dialect. */
@@ -54,7 +57,7 @@ export abstract class AnswerWriter implements AnswerListener {
   open(block: Block): void {
     const isCall = block.kind === "call";
     this.tool = isCall ? findTool(this.context.tools, block.name) : null;
-    this.isHeld = block.kind === "search" || isHeldInput(this.tool);
+    this.isHeld = block.kind === "search" || (!block.isFree && isHeldInput(this.tool));
     this.start(block);
   }
 
@@ -78,14 +81,14 @@ export abstract class AnswerWriter implements AnswerListener {
 
   /** What is still to be written of a call: its input, where clients have seen nothing of it. */
   protected readRest(block: Block): string | null {
-    return this.isHeld || block.text === "" ? finishInput(this.tool, block.text) : null;
+    return this.isHeld || block.text === "" ? finishInput(this.tool, block) : null;
   }
 
-  abstract begin(): void;
+  abstract begin(about: About): void;
   protected abstract start(block: Block): void;
   protected abstract grow(block: Block, piece: string): void;
   abstract close(block: Block): void;
-  abstract end(end: AnswerEnd): void;
+  abstract end(end: AnswerEnd, about: About): void;
   abstract idle(): void;
 }
 
@@ -95,7 +98,12 @@ export function readCall(
   { tools }: AnswerContext,
 ): { tool: Tool | null; name: string; input: string } {
   const tool = findTool(tools, block.name);
-  return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block.text) };
+  return { tool, name: tool?.name ?? block.name, input: finishInput(tool, block) };
+}
+
+/** The client knows the call as one of a custom tool. */
+export function isFreeText({ isFree }: Block, tool: Tool | null): boolean {
+  return isFree || tool?.kind === "custom";
 }
 
 /** An answer's name in its client's session. An upstream's own id will not do: some servers use the same one again, and then

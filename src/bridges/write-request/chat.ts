@@ -20,7 +20,7 @@ import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, writeArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepFunctions, markFailure, pick } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure, pick } from "./writing.ts";
 
 export const CHAT_SUPPORT: Support = {
   choice: "kept",
@@ -53,7 +53,7 @@ export function writeChatRequest(conversation: Conversation, to: Destination): J
     ...(stream && to.quirks.ask_usage ? { stream_options: { include_usage: true } } : {}),
     ...writeOptions(conversation, options, to),
     ...(to.quirks.cache_key && to.session !== null ? { prompt_cache_key: to.session } : {}),
-    ...writeTools(keepFunctions(conversation), options),
+    ...writeTools(keepAllowed(keepFunctions(conversation), options.choice), options),
     messages: to.quirks.cache_marks && MARKED_MODELS.test(to.model) ? markMessages(messages) : messages,
   };
 }

@@ -17,7 +17,7 @@ import { settleOptions, type Support } from "../turn/fields.ts";
 import { nameTool } from "../turn/names.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepFunctions, readDataUrl } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "./writing.ts";
 
 export const CONTENT_SUPPORT: Support = {
   choice: "kept",
@@ -111,7 +111,8 @@ function writeTools(conversation: Conversation, { choice }: Options): Json {
   const { tools } = conversation;
   if (tools.length > 0 && tools.every(({ kind }) => kind === "search"))
     return { tools: [{ googleSearch: {} }] };
-  const functions = keepFunctions(conversation);
+  const all = keepFunctions(conversation);
+  const functions = choice?.kind === "any" ? all : keepAllowed(all, choice);
   if (functions.length === 0) return {};
   return {
     tools: [{ functionDeclarations: functions.map(writeTool) }],
@@ -127,8 +128,11 @@ function writeTool(tool: Tool): Json {
 const MODES = { auto: "AUTO", any: "ANY", none: "NONE" } as const;
 
 function writeChoice(choice: Choice): Json {
-  if (choice.kind !== "tool") return { mode: MODES[choice.kind] };
-  return { mode: "ANY", allowedFunctionNames: [nameTool(choice.name, "content")] };
+  const only = choice.kind === "tool" ? [choice.name] : choice.kind === "any" ? choice.only : undefined;
+  const mode = choice.kind === "tool" ? "ANY" : MODES[choice.kind];
+  return only === undefined
+    ? { mode }
+    : { mode, allowedFunctionNames: only.map((name) => nameTool(name, "content")) };
 }
 
 // Contents.

@@ -17,7 +17,7 @@ import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, pick, readDataUrl } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, pick, readDataUrl } from "./writing.ts";
 
 export const MESSAGES_SUPPORT: Support = {
   choice: "kept",
@@ -58,7 +58,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     ...writeOptions(conversation, options, to),
     stream,
     ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
-    ...writeTools(tools, options),
+    ...writeTools(keepAllowed(tools, options.choice), options),
     ...(instructions.length === 0 ? {} : { system: instructions }),
     messages,
   };

@@ -4,10 +4,12 @@
 import { getField, getList, isObject } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
 import type {
+  Call,
   Choice,
   ContentPart,
   Conversation,
   Destination,
+  Item,
   Message,
   Options,
   Result,
@@ -41,20 +43,24 @@ export const RESPONSES_SUPPORT: Support = {
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, stream, tools } = conversation;
+  const { items, notes, stream, tools, shared } = conversation;
   const options = settleOptions(conversation, RESPONSES_SUPPORT);
-  const { system, turns } = arrange(items, notes);
-  const marks = takesBreakpoints(to.model);
+  // It takes a conversation that the model began, and one that ends with its words.
+  const { system, turns } = arrange(items, notes, "any");
+  const marks = shared === null ? takesBreakpoints(to.model) : items.some(isMarked);
+  const custom = turns.flatMap((turn) => (turn.side === "model" ? turn.items.filter(isCustomCall) : []));
+  const isCustom = new Set(custom.map(({ id }) => id));
   return {
     model: to.model,
     stream,
     store: false,
     ...writeOptions(conversation, options, to),
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
+    ...shared,
     ...writeTools(tools, options),
     input: [
       ...system.map((message) => writeMessage(message, marks)),
-      ...turns.flatMap((turn) => writeTurn(turn, marks)),
+      ...turns.flatMap((turn) => writeTurn(turn, marks, isCustom)),
     ],
   };
 }
@@ -65,7 +71,8 @@ function writeOptions(conversation: Conversation, options: Options, to: Destinat
   const { model } = to;
   const { effort = "none", tier: service_tier } = options;
   const thinks = effort !== "none";
-  const isReasoner = isOpenaiReasoner(model);
+  // Clients of the shared dialect know no thoughts, and for their summary OpenAI wants a verified organisation.
+  const isReasoner = conversation.shared === null && isOpenaiReasoner(model);
   if (isReasoner && thinks) leaveOut(conversation, options, "temperature", "top_p");
   const include = [
     ...(isReasoner || thinks ? ["reasoning.encrypted_content"] : []),
@@ -114,8 +121,8 @@ function writeCap(
 }
 
 /** Strict mode refuses a schema with optional or open members. */
-function writeSchema({ name, schema, strict }: NonNullable<Options["schema"]>): Json {
-  return { type: "json_schema", name, schema, strict: strict && isStrict(schema) };
+function writeSchema({ strict, ...declared }: NonNullable<Options["schema"]>): Json {
+  return { type: "json_schema", ...declared, strict: strict && isStrict(declared.schema) };
 }
 
 function isStrict(schema: unknown): boolean {
@@ -147,9 +154,17 @@ function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json
 /** Without `strict: false`, every schema would be strict. */
 function writeTool(tool: Tool): Json {
   if (tool.kind === "search") return writeSearch(tool.schema);
-  const { description, schema } = describeFunction(tool);
   const name = nameTool(tool.name, "responses");
-  return { type: "function", name, description, parameters: schema, strict: tool.strict === true };
+  if (tool.kind === "custom")
+    return {
+      type: "custom",
+      name,
+      description: tool.description || undefined,
+      format: tool.schema["format"],
+    };
+  const { description, schema } = describeFunction(tool);
+  const text = description === "" ? {} : { description };
+  return { type: "function", name, ...text, parameters: schema, strict: tool.strict === true };
 }
 
 function writeSearch({
@@ -168,18 +183,29 @@ function writeSearch({
 }
 
 function writeChoice(choice: Choice, tools: readonly Tool[]): unknown {
-  if (choice.kind !== "tool") return choice.kind === "any" ? "required" : choice.kind;
-  const tool = tools.find(({ name }) => name === choice.name);
-  if (tool?.kind === "search") return { type: "web_search" };
-  return { type: "function", name: nameTool(choice.name, "responses") };
+  const name = (called: string): Json => {
+    const { kind = "function" } = tools.find((tool) => tool.name === called) ?? {};
+    return kind === "search" ? { type: "web_search" } : { type: kind, name: nameTool(called, "responses") };
+  };
+  if (choice.kind === "tool") return name(choice.name);
+  const mode = choice.kind === "any" ? "required" : choice.kind;
+  return choice.only === undefined ? mode : { type: "allowed_tools", mode, tools: choice.only.map(name) };
 }
 
 // Input.
 
-function writeTurn(turn: Turn, marks: boolean): Json[] {
+function isMarked(item: Item): boolean {
+  return "parts" in item && item.parts.some(({ cache }) => cache === true);
+}
+
+function isCustomCall(item: ModelItem): item is Call {
+  return item.type === "call" && item.custom;
+}
+
+function writeTurn(turn: Turn, marks: boolean, isCustom: ReadonlySet<string>): Json[] {
   if (turn.side === "user") {
     return [
-      ...turn.results.map((result) => writeResult(result, marks)),
+      ...turn.results.map((result) => writeResult(result, marks, isCustom)),
       ...turn.messages.map((message) => writeMessage(message, marks)),
     ];
   }
@@ -190,6 +216,7 @@ function writeModelItem(item: ModelItem): Json[] {
   if (item.type === "call") {
     const name = nameTool(item.name, "responses");
     const call_id = nameCall(item.id, "responses");
+    if (item.custom) return [{ type: "custom_tool_call", call_id, name, input: item.input }];
     return [{ type: "function_call", call_id, name, arguments: writeArguments(item) }];
   }
   if (item.type === "reasoning") {
@@ -207,26 +234,29 @@ function writeModelItem(item: ModelItem): Json[] {
   return [{ type: "message", role: "assistant", content }];
 }
 
-function writeMessage({ role, parts }: Message, marks: boolean): Json {
+function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
   const content = parts.map((part) => writePart(part, marks));
-  return { type: "message", role: role === "system" ? "developer" : role, content };
+  return { type: "message", role: role === "system" ? (word ?? "developer") : role, content };
 }
 
 /** Where parts can be marked, every result is a list of parts: with a mark and without, it looks the same. */
-function writeResult({ id, parts, failed }: Result, marks: boolean): Json {
+function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);
   const [first, ...rest] = parts;
   const marked =
     first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...rest] : parts;
   const output = isPlain ? joinTexts(marked, "\n") : marked.map((part) => writePart(part, marks));
-  return { type: "function_call_output", call_id, output: output.length === 0 ? "" : output };
+  const type = isCustom.has(id) ? "custom_tool_call_output" : "function_call_output";
+  return { type, call_id, output: output.length === 0 ? "" : output };
 }
 
 function writePart(part: ContentPart, marks: boolean): Json {
   const mark = marks && part.cache === true ? { prompt_cache_breakpoint: { mode: "explicit" } } : {};
   if (part.kind === "text") return { type: "input_text", text: part.text, ...mark };
-  const { url, name, detail = "auto" } = part;
+  const { url, name, detail = "auto", isStored } = part;
+  if (isStored === true)
+    return { type: "input_file", file_id: url, ...(name === null ? {} : { filename: name }), ...mark };
   if (part.kind === "image") return { type: "input_image", image_url: url, detail, ...mark };
   if (!url.startsWith("data:")) return { type: "input_file", file_url: url, ...mark };
   return { type: "input_file", filename: name ?? "document.pdf", file_data: url, ...mark };

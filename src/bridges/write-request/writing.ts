@@ -1,7 +1,7 @@
 // What the writers of requests share.
 
 import type { Json } from "../common/strict-json.ts";
-import type { ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
+import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
 import { refuseField } from "../turn/notes.ts";
 
 /** The tools that the client runs. A search that the client insists on cannot be left out. */
@@ -11,6 +11,15 @@ export function keepFunctions({ tools, options: { choice }, notes }: Conversatio
   const isForced = choice?.kind === "tool" && !kept.some(({ name }) => name === choice.name);
   if (isForced || kept.length === 0) refuseField("tools", "web_search is not available on this channel.");
   notes.add("tools:web_search");
+  return kept;
+}
+
+/** For upstreams that cannot be told which of the tools may be called: the others are not sent. */
+export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined): readonly Tool[] {
+  const only = choice?.kind === "tool" ? undefined : choice?.only;
+  if (only === undefined) return tools;
+  const kept = tools.filter(({ name }) => only.includes(name));
+  if (kept.length === 0) refuseField("tool_choice", "none of the tools that it allows is in `tools`.");
   return kept;
 }
 

@@ -15,8 +15,7 @@ export const chat: Dialect = {
   /** Without `[DONE]`, which would mark the answer as complete. */
   errorEvent: (error) => `data: ${JSON.stringify({ error: formWireError(error) })}\n\n`,
   openMeter: openChatMeter,
-  // The bridge puts the cap into the request that it makes.
-  capNames: ["max_tokens", "max_completion_tokens", "max_output_tokens"],
+  capNames: ["max_tokens", "max_completion_tokens"],
   clientTools: { namedBy: "type", names: /^(?:function|custom)$/ },
   promptLayout: CHAT_LAYOUT,
 };

@@ -81,7 +81,8 @@ export class Failover {
       if (candidate === undefined) return null;
       // A cooldown may have begun while another channel was tried.
       if (this.#outcome !== null && !this.#gateway.channels.admits(candidate, this.#gateway.now())) continue;
-      if (this.#r.group.crosses && !this.#canCross(candidate)) continue;
+      const isPlanned = this.#r.group.crosses || candidate.isConverted === true;
+      if (isPlanned && !this.#canCross(candidate)) continue;
       this.#tried += 1;
       this.#current = candidate;
       this.#reportStart(candidate);

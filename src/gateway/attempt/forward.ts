@@ -78,10 +78,13 @@ function passOn(r: Request, candidate: Candidate, { converts, secrets }: Passing
   const kept = (converts ? dropEnvelopes(readable) : null) ?? named;
   const body = r.group.crosses ? askUsage(r, candidate, kept) : kept;
   const keepEncoding = r.body.encoded && body === r.body.bytes;
-  const brought = r.login === null ? r.exchange.fields : fieldsBesideLogin(r);
-  const own = requestFields(brought, keepEncoding, secrets);
+  const own = requestFields(fieldsOf(r), keepEncoding, secrets);
   const fields = signFields(own, r.exchange, candidate.channel, r.dialect);
   return { path: renamePath(r, candidate) + r.query, body, fields };
+}
+
+function fieldsOf(r: Request): Fields {
+  return r.login === null ? r.exchange.fields : fieldsBesideLogin(r);
 }
 
 /** A stream of Chat Completions is asked for its usage. */
@@ -95,10 +98,20 @@ function askUsage(r: Request, { channel }: Candidate, body: Uint8Array | null): 
 
 export function sendCrossed(
   r: Request,
-  { candidate, dialect, path, body }: Omit<Crossed, "bridge">,
+  {
+    candidate,
+    dialect,
+    path,
+    body,
+    keepsFields = false,
+  }: Omit<Crossed, "bridge" | "keepsFields"> & Partial<Crossed>,
   secrets: KnownSecrets,
 ): Sent {
   const { channel } = candidate;
+  if (keepsFields) {
+    const brought = requestFields(fieldsOf(r), false, secrets);
+    return { path, body, fields: signFields(brought, r.exchange, channel, dialect) };
+  }
   const own = convertedFields(fieldsBesideLogin(r), secrets);
   own.add(...dialect.sign(channel.credential)).addAll(dialect.ownRequestFields);
   own.addAll(markHop(r.exchange, addressOf(channel).origin));

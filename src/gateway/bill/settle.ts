@@ -257,7 +257,7 @@ function draftLine(r: Request, gateway: Gateway): LineDraft {
     attempts: r.attempts,
     client: r.client,
     upstream_request_id: r.upstreamRequestId,
-    converted: r.bridge?.between?.upstream,
+    converted: r.bridge?.between.upstream,
     suspect,
     limit_usd: limitUsd ?? undefined,
     extra: withTraces(extra, r, gateway),

@@ -1,13 +1,13 @@
 // Passes a stream through a bridge: each upstream event is converted to the client's dialect as it comes. The status is
 // held until the bridge knows that there is a response.
 
+import type { Conversion } from "../../bridges/convert.ts";
 import type { AnswerOutput, AnswerStream } from "../../bridges/common/answer-stream.ts";
 import type { UpstreamFault } from "../../lib/http/upstream.ts";
 import { everySecond } from "../../lib/time/heartbeat.ts";
 import { settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
-import type { Bridge } from "../upstream/crossing.ts";
 import { redactError, redactText } from "../upstream/redact.ts";
 import {
   answerFields,
@@ -27,7 +27,7 @@ const MAX_LINGER_MS = 1000;
 const MAX_QUIET_SECONDS = 15;
 
 export class ConvertedStream extends ResponseStream {
-  readonly #bridge: Bridge;
+  readonly #bridge: Conversion;
   readonly #stream: AnswerStream;
   #linger: Timer | null = null;
   /** The bridge has sent the end of the response. */
@@ -36,7 +36,7 @@ export class ConvertedStream extends ResponseStream {
   #quiet = 0;
   readonly #endBeat = everySecond(() => this.#beat());
 
-  constructor(r: Request, bridge: Bridge, gateway: Gateway) {
+  constructor(r: Request, bridge: Conversion, gateway: Gateway) {
     super(r, gateway);
     this.#bridge = bridge;
     this.#stream = bridge.openStream(() => countUsage(r));

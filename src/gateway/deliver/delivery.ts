@@ -1,5 +1,6 @@
 // A response on its way to the client. What its forms share: whole, in a stream, or converted by a bridge.
 
+import type { Conversion } from "../../bridges/convert.ts";
 import { countTokens, type Reading, sumUsage, type Usage, USAGE_KINDS } from "../../billing/usage.ts";
 import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
@@ -125,12 +126,10 @@ export function answerFields(r: Request): Fields {
   const { response, candidate, secrets } = responseOf(r);
   const fields = redactFields(responseFields(response.fields), secrets, response.status);
   fields.add("x-request-id", r.id);
-  const answer = r.bridge === null ? fields : convertFields(fields, r.streamed && r.stream);
+  const answer = r.bridge === null ? fields : convertFields(fields, r, r.bridge);
   const { idField } = r.target.endpoint.dialect;
   if (idField !== undefined && answer.get(idField) === undefined)
     answer.add(idField, r.upstreamRequestId ?? r.id);
-  const between = r.bridge?.between;
-  if (between !== undefined) answer.add("x-gateway-converted", `${between.client}->${between.upstream}`);
   const adjusted = r.bridge?.adjusted ?? [];
   const all = candidate.isReplaced === true ? [`model=${candidate.model}`, ...adjusted] : adjusted;
   return all.length === 0 ? answer : answer.add("x-gateway-adjusted", all.join(", "));
@@ -139,7 +138,8 @@ export function answerFields(r: Request): Fields {
 /** Fields that describe the upstream's bytes, which a bridge replaces. */
 const OF_BODY = new Set(["content-digest", "content-md5", "content-type", "digest", "etag", "repr-digest"]);
 
-function convertFields(fields: Fields, streamed: boolean): Fields {
-  const type = streamed ? "text/event-stream; charset=utf-8" : "application/json";
-  return fields.without(OF_BODY).add("content-type", type);
+function convertFields(fields: Fields, r: Request, { between: { client, upstream } }: Conversion): Fields {
+  const type = r.streamed && r.stream ? "text/event-stream; charset=utf-8" : "application/json";
+  const answer = fields.without(OF_BODY).add("content-type", type);
+  return answer.add("x-gateway-converted", `${client}->${upstream}`);
 }

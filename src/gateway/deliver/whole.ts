@@ -1,6 +1,7 @@
 // A response that is read whole before it is sent: in one piece with its charge in a header, or converted by a bridge.
 // Large ones wait for memory, and long work on them takes turns with everything else.
 
+import type { Conversion } from "../../bridges/convert.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { BodyListener, UpstreamFault } from "../../lib/http/upstream.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
@@ -11,7 +12,6 @@ import { closeBill, settle } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 import { joinChunks, MAX_CONVERTED_BYTES } from "../upstream/answer.ts";
-import type { Bridge } from "../upstream/crossing.ts";
 import { redactBody, redactErrorBody, redactText } from "../upstream/redact.ts";
 import { ConvertedStream } from "./converted-stream.ts";
 import {
@@ -224,7 +224,7 @@ interface Converted {
 }
 
 /** The response in the client's dialect. */
-async function convert(r: Request, body: Uint8Array, bridge: Bridge): Promise<Converted> {
+async function convert(r: Request, body: Uint8Array, bridge: Conversion): Promise<Converted> {
   const { response, secrets } = responseOf(r);
   const { status } = response;
   const isLong = isLongWork(body.length);

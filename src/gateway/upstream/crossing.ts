@@ -1,93 +1,32 @@
-// The bridge between a client's dialect and a channel's dialect, if they differ. The conversions are in bridges/. Only
-// this file knows which bridges exist.
+// The conversion between a client's dialect and a channel's dialect, if they differ. It is in bridges/.
 
-import type { Usage } from "../../billing/usage.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import type { Channel, Group, Key } from "../../config/catalog.ts";
 import type { Platform } from "../../config/schema.ts";
-import { convertCall, convertCount, type ConvertedCount } from "../../bridges/convert.ts";
+import {
+  type Conversion,
+  convertCall,
+  convertCount,
+  type ConvertedCount,
+  isShared,
+} from "../../bridges/convert.ts";
 import type { Destination } from "../../bridges/turn/conversation.ts";
-import { collectReply, spreadReply } from "../../bridges/responses-to-chat/response/collect.ts";
-import type { AnswerStream, RequestStamp } from "../../bridges/common/answer-stream.ts";
-import { convertError } from "../../bridges/responses-to-chat/errors.ts";
-import { convertReply } from "../../bridges/responses-to-chat/response/completion.ts";
-import { convertRequest } from "../../bridges/responses-to-chat/request/request.ts";
-import { openChatStream } from "../../bridges/responses-to-chat/response/stream.ts";
+import type { RequestStamp } from "../../bridges/common/answer-stream.ts";
 import { quirksOf } from "../../bridges/write-request/quirks.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
-import { replaceSpan } from "../../lib/json/json-spans.ts";
-import { parseJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import type { Steps } from "../../lib/time/next-turn.ts";
 import type { Dialect, DialectName, Endpoint, Target } from "../../dialects/dialect.ts";
 import { CHANNEL_ROWS, PLATFORM_ROWS } from "../../dialects/platforms.ts";
-import { responses } from "../../dialects/formats/responses.ts";
-import { type RequestBody, readNames } from "../intake/body.ts";
+import type { RequestBody } from "../intake/body.ts";
 import { type Candidate, LISTS } from "../intake/match.ts";
 import type { Sealing } from "../intake/sealing.ts";
 
-type Count = () => Usage;
-
-/** Converts the responses to one request. */
-export interface Bridge {
-  /** What was changed so that the upstream accepts the request. The client sees it in a header. */
-  readonly adjusted: readonly string[];
-  /** The dialects, in a group with channels of several. */
-  readonly between?: { readonly client: DialectName; readonly upstream: DialectName };
-  /** A long reply is read in one turn of the event loop and converted in another. `count`: what the meter has counted. */
-  readReply(body: Uint8Array): unknown;
-  convertReply(reply: unknown, count: Count): { status: number; body: string };
-  convertError(status: number, body: Uint8Array): { status: number; body: string };
-  openStream(count: Count): AnswerStream;
-  /** Turns a whole response into an event of the upstream's stream. */
-  spreadReply(body: Uint8Array): Uint8Array;
+/** True if no channel of the platform understands the client's dialect: the interface's own conversion. */
+export function needsCrossing(client: DialectName, platform: Platform): boolean {
+  return !PLATFORM_ROWS[platform].spoken.includes(client);
 }
-
-export interface Crossing {
-  /** The channel's dialect, and the path of its endpoint. */
-  readonly dialect: Dialect;
-  readonly path: string;
-  cross(stamp: RequestStamp, request: RequestBody, plain: Uint8Array): { body: RequestBody; bridge: Bridge };
-}
-
-const RESPONSES_TO_CHAT: Crossing = {
-  dialect: responses,
-  path: "/v1/responses",
-  cross(stamp, request, plain) {
-    const { body, context, adjusted } = convertRequest(plain, stamp);
-    const bridge: Bridge = {
-      adjusted,
-      readReply: (reply) => parseJson(new TextDecoder().decode(reply)) ?? collectReply(reply),
-      convertReply: (reply) => convertReply(reply, context),
-      convertError: (status, error) => convertError(status, error, context),
-      openStream: () => openChatStream(context),
-      spreadReply,
-    };
-    return { body: { ...request, bytes: body, plain: body, encoded: false, ...readNames(body) }, bridge };
-  },
-};
-
-type Crossings = Readonly<Partial<Record<DialectName, Partial<Record<DialectName, Crossing>>>>>;
-
-/** The client's dialect → the channel's dialect → the bridge. */
-const CROSSINGS: Crossings = { chat: { responses: RESPONSES_TO_CHAT } };
-
-/** Null if the platform's channels understand the client's dialect. */
-export function findCrossing(client: DialectName, platform: Platform): Crossing | null {
-  const { spoken } = PLATFORM_ROWS[platform];
-  if (spoken.includes(client)) return null;
-  for (const channel of spoken) {
-    const crossing = CROSSINGS[client]?.[channel];
-    if (crossing !== undefined) return crossing;
-  }
-  throw new GatewayError(
-    "unsupported",
-    `This gateway cannot convert ${client} requests for channels of the ${platform} platform. Use an endpoint of that platform.`,
-  );
-}
-
-// Groups with channels of several dialects: each channel gets the request in its own.
 
 /** A request in the dialect of one channel. */
 export interface Crossed {
@@ -96,7 +35,9 @@ export interface Crossed {
   /** Path and query. */
   readonly path: string;
   readonly body: Uint8Array;
-  readonly bridge: Bridge;
+  readonly bridge: Conversion;
+  /** The channel's provider is the client's own, so that its fields are for it. */
+  readonly keepsFields: boolean;
 }
 
 export interface CrossingCall extends RequestStamp {
@@ -134,7 +75,7 @@ function explainUnserved(group: string, { label }: Endpoint): GatewayError {
   return new GatewayError("wrong_platform", text);
 }
 
-/** The candidates in a group with channels of several dialects: those that serve the request as it is come first. Only
+/** The candidates of a request that may be converted: those that serve the request as it is come first. Only
  *  requests for an answer, and counts of tokens, are for the others. */
 export function planCrossings(
   { name, convert }: Group,
@@ -149,17 +90,15 @@ export function planCrossings(
     throw new GatewayError("unknown_path", text);
   }
   const others = candidates
-    .filter(
-      (candidate) => !own.includes(candidate) && (convert || findKnown(endpoint, candidate) !== undefined),
-    )
+    .filter((candidate) => !own.includes(candidate) && (convert || needsNoSetting(endpoint, candidate)))
     .map((candidate) => ({ ...candidate, isConverted: true as const }));
   if (own.length + others.length === 0) throw explainUnserved(name, endpoint);
   return [...own, ...others];
 }
 
-/** The bridge that needs no setting. */
-function findKnown({ dialect }: Endpoint, { channel }: Candidate): Crossing | undefined {
-  return CROSSINGS[dialect.name]?.[CHANNEL_ROWS[channel.platform].dialect.name];
+/** The interface converts Chat Completions for responses channels. */
+function needsNoSetting({ dialect }: Endpoint, { channel }: Candidate): boolean {
+  return isShared(dialect.name, CHANNEL_ROWS[channel.platform].dialect.name);
 }
 
 /** Null if the channel understands the request as it is. */
@@ -170,18 +109,6 @@ export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing):
   const { plain } = call.body;
   if (plain === null || serves(channel, endpoint)) return null;
   const { dialect } = CHANNEL_ROWS[channel.platform];
-  const known = findKnown(endpoint, candidate);
-  if (known !== undefined) {
-    const { body, bridge } = known.cross(call, call.body, plain);
-    const renamed = renameCrossed(body, candidate);
-    return {
-      candidate,
-      dialect,
-      path: known.path,
-      body: renamed,
-      bridge: { ...bridge, between: { client: client.name, upstream: dialect.name } },
-    };
-  }
   const { body, path, conversion } = yield* convertCall({
     client: client.name,
     body: plain,
@@ -189,10 +116,17 @@ export function* cross(call: CrossingCall, candidate: Candidate, seal: Sealing):
     stream: call.body.stream,
     to: describeDestination(call, candidate),
     stamp: call,
-    secret: seal(channel),
+    secret: () => seal(channel),
     isCodex: /^codex/i.test(call.exchange.field("originator") ?? call.exchange.field("user-agent") ?? ""),
   });
-  return { candidate, dialect, path, body, bridge: conversion };
+  return {
+    candidate,
+    dialect,
+    path,
+    body,
+    bridge: conversion,
+    keepsFields: needsNoSetting(endpoint, candidate),
+  };
 }
 
 /** The same for a count of tokens. Null: the channel cannot count them. */
@@ -204,19 +138,14 @@ export function crossCount(
   const { plain } = call.body;
   const to = describeDestination(call, candidate);
   const client = call.target.endpoint.dialect.name;
-  const secret = seal(candidate.channel);
-  const count = plain === null ? null : convertCount({ client, body: plain, to, secret });
+  const count =
+    plain === null ? null : convertCount({ client, body: plain, to, secret: () => seal(candidate.channel) });
   return count && { ...count, candidate, dialect: CHANNEL_ROWS[candidate.channel.platform].dialect };
 }
 
 function describeDestination(call: CrossingCall, { channel, model }: Candidate): Destination {
   const { dialect } = CHANNEL_ROWS[channel.platform];
   return { dialect: dialect.name, model: model ?? "", session: nameSession(call), quirks: quirksOf(channel) };
-}
-
-function renameCrossed({ bytes, modelSpan }: RequestBody, { model }: Candidate): Uint8Array {
-  const body = bytes ?? new Uint8Array(0);
-  return modelSpan === null || model === null ? body : replaceSpan(body, modelSpan, model);
 }
 
 /** A key for the upstream's cache: the same for one agent of a session, and nothing in it leads back to them. */

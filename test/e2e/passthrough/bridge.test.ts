@@ -123,7 +123,7 @@ test("an event that cannot be converted breaks the stream, and the ledger record
   });
   world.upstream.next({ answer: streamed(...BEGUN, "data: {broken\r\n\r\n", last) });
   const { answer, lines } = await world.trace(makeRequest("chat", true));
-  expect(answer.text).toContain('"upstream_invalid"');
+  expect(answer.text).toContain("an event that is not JSON");
   expect(answer.text).not.toContain("[DONE]");
   expect(lines).toMatchObject([{ outcome: "upstream_error", basis: "exact", charge_usd: "0.000011" }]);
 });

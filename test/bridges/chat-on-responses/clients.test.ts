@@ -1,20 +1,16 @@
 // The official SDKs take the bridge for the native endpoint: recordings are played
 // to them through it, and it answers them out of the simulated upstream.
 
+import { convertReply, convertRequest, openChatStream } from "./direction.ts";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI, { APIError, NotFoundError, RateLimitError } from "openai";
 import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
-import { convertError } from "../../../src/bridges/responses-to-chat/errors.ts";
-import { convertReply } from "../../../src/bridges/responses-to-chat/response/completion.ts";
-import { convertRequest } from "../../../src/bridges/responses-to-chat/request/request.ts";
-import { openChatStream } from "../../../src/bridges/responses-to-chat/response/stream.ts";
 import type { AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { GatewayError } from "../../../src/lib/errors.ts";
 import type { Json } from "./accumulate.ts";
 import {
-  ASKED,
   absent,
   contextOf,
   findRecording,
@@ -45,14 +41,17 @@ async function stream(
 }
 
 async function answer(request: Request, upstream: string): Promise<Response> {
-  const { body, context } = convertRequest(await request.bytes(), ASKED);
+  const sent = await request.bytes();
+  const { model, stream: isStream = false }: Json = JSON.parse(Buffer.from(sent).toString());
+  const { body, conversion } = convertRequest(sent, model, isStream);
   const reply = await fetch(`${upstream}/v1/responses`, { method: "POST", headers: json, body });
   if (!reply.ok) {
-    const error = convertError(reply.status, await reply.text(), context);
+    const error = conversion.convertError(reply.status, await reply.bytes());
     return new Response(error.body, { status: error.status, headers: json });
   }
-  if (context.stream) return stream(openChatStream(context), reply.body ?? []);
-  const whole = convertReply(await reply.json(), context);
+  const count = () => ({ input: 1, output: 1 });
+  if (isStream) return stream(conversion.openStream(count), reply.body ?? []);
+  const whole = conversion.convertReply(await reply.json(), count);
   return new Response(whole.body, { status: whole.status, headers: json });
 }
 
@@ -118,7 +117,7 @@ describe.skipIf(absent)("the official SDK's stream accumulates a recording to th
   /** Without what the SDK adds of its own, or leaves out. */
   function strip(completion: Json): Json {
     const [{ message, ...choice }] = completion["choices"];
-    const { parsed: _, annotations, reasoning_content: __, ...rest } = message;
+    const { parsed: _, annotations, reasoning_content: __, reasoning_details: _____, ...rest } = message;
     const calls = message.tool_calls?.map((call: Json) => {
       const { parsed_arguments: ___, ...func } = call["function"] ?? {};
       return { ...call, function: func };

@@ -1,21 +1,16 @@
 // Whatever items an answer has, and however much of it the upstream sends as events:
 // the chunks add up to the whole reply.
 
+import { convertReply, openChatStream, PLAIN, type Wanted } from "./direction.ts";
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import { convertRequest } from "../../../../src/bridges/responses-to-chat/request/request.ts";
-import { accumulate, type Json } from "../accumulate.ts";
-import { openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
-import { ASKED } from "../recordings.ts";
+import { accumulate, type Json } from "./accumulate.ts";
 
-const ASK = { model: "m", messages: [{ role: "user", content: "x" }] };
-const STREAMED = { ...ASK, stream: true, stream_options: { include_usage: true } };
-const REQUESTS: Json[] = [
-  STREAMED,
-  { ...STREAMED, response_format: { type: "json_object" } },
-  { ...STREAMED, functions: [{ name: "f" }] },
-  { ...STREAMED, tools: [{ type: "function", function: { name: "f" } }], tool_choice: "auto" },
+const WANTED: readonly Wanted[] = [
+  PLAIN,
+  { ...PLAIN, json: true },
+  { ...PLAIN, legacy: true },
+  { ...PLAIN, forced: true },
 ];
 
 const text = fc.oneof(fc.string({ maxLength: 8 }), fc.constantFrom("", "é\u{1F600}", "Hello", "\n\n"));
@@ -99,7 +94,7 @@ function report(whole: Json, output_index: number, manner: (typeof MANNERS)[numb
 
 const reply = fc.record({
   status: fc.constantFrom("completed", "incomplete"),
-  incomplete_details: fc.constantFrom(null, { reason: "max_output_tokens" }, { reason: "content_filter" }),
+  incomplete_details: fc.constantFrom({ reason: "max_output_tokens" }, { reason: "content_filter" }),
   output: fc.array(item, { maxLength: 4 }).map((items) =>
     items.map((each, index) => ({
       ...each,
@@ -112,14 +107,14 @@ const reply = fc.record({
 test("the chunks of an answer add up to the whole completion", () => {
   fc.assert(
     fc.property(
-      fc.constantFrom(...REQUESTS),
+      fc.constantFrom(...WANTED),
       reply,
       fc.constantFrom("deltas", ...MANNERS),
-      (request, said, manner) => {
-        const { context } = convertRequest(Buffer.from(JSON.stringify(request)), ASKED);
+      (wanted, said, manner) => {
         const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
         const response = {
           id: "resp_1",
+          object: "response",
           created_at: 5,
           model: "m-1",
           service_tier: "default",
@@ -135,10 +130,10 @@ test("the chunks of an answer add up to the whole completion", () => {
           ...said.output.flatMap((each, index) => report(each, index, manner)),
           { type: last, response },
         ];
-        const chat = openChatStream(context);
+        const chat = openChatStream(wanted);
         const reported = chat.push(Buffer.from(events.map(frame).join("")));
         expect(reported.phase).toBe("done");
-        const { object: _, ...whole } = JSON.parse(convertReply(response, context).body);
+        const { object: _, ...whole } = JSON.parse(convertReply(response, wanted).body);
         expect(accumulate(reported.text).completion).toEqual(whole);
       },
     ),

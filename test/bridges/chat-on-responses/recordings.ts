@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { getField, isObject } from "../../../src/lib/json/json.ts";
-import type { BridgeContext } from "../../../src/bridges/responses-to-chat/context.ts";
+import { PLAIN, type Wanted } from "./direction.ts";
 import { isThere } from "../../harness/needs.ts";
 
 const FOLDER = new URL("../../../../shared/fixtures/", import.meta.url);
@@ -97,24 +97,8 @@ export function readTerminal(bytes: Uint8Array): Record<string, unknown> | null 
   return isObject(response) ? { ...response } : null;
 }
 
-export const ASKED = { id: "req_asked", time: 1_700_000_000_500 };
-
-export const PLAIN: BridgeContext = {
-  stamp: ASKED,
-  model: "some-model",
-  stream: true,
-  includeUsage: true,
-  legacy: false,
-  forced: false,
-  json: false,
-  logprobs: false,
-  origins: [],
-  toolKinds: [],
-  maxTokensField: "max_tokens",
-};
-
 /** As if the recorded Responses request had been asked through the bridge. */
-export function contextOf(recording: Recording): BridgeContext {
+export function contextOf(recording: Recording): Wanted {
   const request = readRequest(recording);
   const format = getField(getField(getField(request, "text"), "format"), "type");
   const include = getField(request, "include");

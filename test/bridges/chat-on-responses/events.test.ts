@@ -1,18 +1,17 @@
 // Streams of hand-made events: what no recording has, and how upstreams misbehave.
 
+import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
-import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import { openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
-import type { AnswerOutput, AnswerStream } from "../../../../src/bridges/common/answer-stream.ts";
-import { accumulate, type Json } from "../accumulate.ts";
-import { PLAIN } from "../recordings.ts";
-import { findFaults, schemasAbsent } from "../schemas.ts";
+import type { AnswerOutput, AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
+import { accumulate, type Json } from "./accumulate.ts";
+import { findFaults, schemasAbsent } from "./schemas.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const frame = (event: Json): string => `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`;
 
 const RESPONSE = {
   id: "resp_1",
+  object: "response",
   created_at: 100.9,
   model: "m-1",
   status: "in_progress",
@@ -268,14 +267,13 @@ describe("an answer with", () => {
   });
 
   test("an unfinished answer's reason, and its usage", () => {
-    const unfinished = (reason: string | null) => {
-      const details = { status: "incomplete", incomplete_details: reason === null ? null : { reason } };
+    const unfinished = (reason: string) => {
+      const details = { status: "incomplete", incomplete_details: { reason } };
       return complete([created, ...stream(one, 0, words("One."), TEXT), end([one], details)]);
     };
     expect(unfinished("max_output_tokens")["choices"][0].finish_reason).toBe("length");
     expect(unfinished("content_filter")["choices"][0].finish_reason).toBe("content_filter");
-    expect(unfinished("other")["choices"][0].finish_reason).toBe("stop");
-    expect(unfinished(null)["usage"].total_tokens).toBe(15);
+    expect(unfinished("max_output_tokens")["usage"].total_tokens).toBe(15);
   });
 
   test("web citations, counted in the whole text, and none of files", () => {
@@ -573,7 +571,7 @@ describe("failures", () => {
       const first = push(chat, created, event, failed);
       expect(first.phase).toBe("refused");
       expect(first.text).toBe("");
-      expect(first.refusal?.status).toBe(event === failed ? 429 : 500);
+      expect(first.refusal?.status).toBe(event === failed ? 429 : 502);
       expect(push(chat, failed, end([]))).toEqual(first);
       expect(chat.end()).toEqual(first);
     }
@@ -605,7 +603,8 @@ describe("failures", () => {
       `event: error\ndata: ${JSON.stringify(error)}\n\n`,
     ]) {
       const early = openChatStream(PLAIN).push(encode(bytes));
-      expect(early.refusal).toEqual({ status: 500, body: JSON.stringify({ error }) });
+      expect(early.refusal?.status).toBe(502);
+      expect(JSON.parse(early.refusal?.body ?? "")).toEqual({ error });
       const late = openChatStream(PLAIN);
       push(late, created, added);
       expect(accumulate(late.push(encode(bytes)).text).error).toEqual(error);
@@ -614,7 +613,7 @@ describe("failures", () => {
 
   test("a failed response is an error, whatever the type of the event", () => {
     const contrary = { ...failed, type: "response.completed" };
-    expect(run([created, contrary]).phase).toBe("broken");
+    expect(run([created, contrary]).phase).toBe("refused");
     const { text } = run([created, added, { ...end([]), ...contrary }]);
     expect(accumulate(text).error).toMatchObject({ code: "rate_limit_exceeded" });
     expect(accumulate(text).done).toBe(false);
@@ -626,7 +625,7 @@ describe("failures", () => {
     expect(early.refusal?.status).toBe(502);
     const late = run([created, added]);
     expect(late.phase).toBe("broken");
-    expect(accumulate(late.text).error).toMatchObject({ code: "upstream_closed", type: "server_error" });
+    expect(accumulate(late.text).error).toMatchObject({ code: "server_error", type: "server_error" });
   });
 
   test("a fault that the gateway knows is reported as such", () => {
@@ -634,7 +633,7 @@ describe("failures", () => {
     const fault = { status: 504, message };
     const chat = openChatStream(PLAIN);
     push(chat, created, added);
-    expect(accumulate(chat.end(fault).text).error).toMatchObject({ message, code: "upstream_closed" });
+    expect(accumulate(chat.end(fault).text).error).toMatchObject({ message, code: "server_error" });
     expect(openChatStream(PLAIN).end(fault).refusal?.status).toBe(504);
   });
 
@@ -657,7 +656,7 @@ describe("failures", () => {
     push(chat, created, added);
     const { text, phase } = chat.push(encode("data: {broken\n\n"));
     expect(phase).toBe("broken");
-    expect(accumulate(text).error).toMatchObject({ code: "upstream_invalid" });
+    expect(accumulate(text).error).toMatchObject({ code: "server_error" });
   });
 });
 

@@ -30,9 +30,17 @@ export function accumulate(text: string): Accumulated {
 
 function addChoice(whole: Json, choice: Json): void {
   const message: Json = whole["message"];
-  const { tool_calls: calls, function_call: legacy, annotations, role, ...texts } = choice["delta"];
+  const {
+    tool_calls: calls,
+    function_call: legacy,
+    annotations,
+    reasoning_details: details,
+    role,
+    ...texts
+  } = choice["delta"];
   if (role) message["role"] = role;
   if (annotations) message["annotations"] = annotations;
+  if (details) message["reasoning_details"] = [...(message["reasoning_details"] ?? []), ...details];
   addTexts(message, texts);
   for (const call of calls ?? []) addCall((message["tool_calls"] ??= []), call);
   if (legacy) addTexts((message["function_call"] ??= {}), legacy);

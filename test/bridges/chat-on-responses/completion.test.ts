@@ -1,9 +1,8 @@
 // Recorded whole Responses replies, as chat completions.
 
+import { PLAIN, convertReply, openChatStream } from "./direction.ts";
 import { describe, expect, test } from "bun:test";
-import { convertReply } from "../../../../src/bridges/responses-to-chat/response/completion.ts";
-import { accumulate, type Json, listCalls } from "../accumulate.ts";
-import { openChatStream } from "../../../../src/bridges/responses-to-chat/response/stream.ts";
+import { accumulate, type Json, listCalls } from "./accumulate.ts";
 import {
   absent,
   contextOf,
@@ -11,12 +10,11 @@ import {
   hashText,
   listRecordings,
   pairs,
-  PLAIN,
   readBytes,
   readEvents,
   type Recording,
-} from "../recordings.ts";
-import { findFaults, schemasAbsent } from "../schemas.ts";
+} from "./recordings.ts";
+import { findFaults, schemasAbsent } from "./schemas.ts";
 
 const replies = listRecordings("openai-responses").filter((each) => !each.stream && each.status === 200);
 
@@ -82,7 +80,7 @@ describe.skipIf(absent || schemasAbsent)("recorded replies", () => {
     expect(queued.length).toBeGreaterThan(0);
     for (const recording of queued) {
       const { status, body } = convert(recording);
-      expect(status).toBe(500);
+      expect(status).toBe(502);
       expect(body["error"].type).toBe("server_error");
     }
   });
@@ -90,7 +88,14 @@ describe.skipIf(absent || schemasAbsent)("recorded replies", () => {
 
 describe.skipIf(absent)("pairs of the same prompt at both endpoints", () => {
   /** What native completions have and have not, by model and time. */
-  const OPTIONAL = new Set(["logprobs", "obfuscation", "service_tier", "annotations", "reasoning_content"]);
+  const OPTIONAL = new Set([
+    "logprobs",
+    "obfuscation",
+    "service_tier",
+    "annotations",
+    "reasoning_content",
+    "reasoning_details",
+  ]);
   const AZURE = new Set(["content_filter_results", "prompt_filter_results"]);
 
   /** A value's keys and types. Where either side may be null or empty, that says nothing. */

@@ -1,20 +1,25 @@
 // Chat requests, as the Responses requests that ask for the same.
 
 import { describe, expect, test } from "bun:test";
-import { convertRequest } from "../../../../src/bridges/responses-to-chat/request/request.ts";
-import { GatewayError } from "../../../../src/lib/errors.ts";
-import { isObject } from "../../../../src/lib/json/json.ts";
-import type { Json } from "../accumulate.ts";
-import { ASKED, absent, findRecording, listRecordings, readRequest } from "../recordings.ts";
-import { findFaults, listFields, schemasAbsent } from "../schemas.ts";
+import { GatewayError } from "../../../src/lib/errors.ts";
+import { getField } from "../../../src/lib/json/json.ts";
+import type { Json } from "./accumulate.ts";
+import { type Converted, convertRequest } from "./direction.ts";
+import { absent, listRecordings, readRequest } from "./recordings.ts";
+import { findFaults, listFields, schemasAbsent } from "./schemas.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 const decode = (bytes: Uint8Array): Json => JSON.parse(new TextDecoder().decode(bytes));
 
 const ASK = { model: "gpt-5", messages: [{ role: "user", content: "Hello" }] };
 
+function convertBody(body: Uint8Array): Converted {
+  const value: unknown = JSON.parse(new TextDecoder().decode(body));
+  return convertRequest(body, String(getField(value, "model")), getField(value, "stream") === true);
+}
+
 function convert(request: object): Json {
-  return decode(convertRequest(encode({ ...ASK, ...request }), ASKED).body);
+  return decode(convertBody(encode({ ...ASK, ...request })).body);
 }
 
 function convertMessages(...messages: object[]): Json[] {
@@ -30,7 +35,7 @@ interface Refused {
 
 function refuse(body: Uint8Array): Refused | null {
   try {
-    convertRequest(body, ASKED);
+    convertRequest(body, "m", false);
     return null;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -40,25 +45,21 @@ function refuse(body: Uint8Array): Refused | null {
 
 const refuseAsk = (request: object): Refused | null => refuse(encode({ ...ASK, ...request }));
 
-const AUDIO = ["messages[0]", "invalid_value"] as const;
-const COUNT = ["n", "unsupported_value"] as const;
+const AUDIO = ["messages[0].content[1]", "unsupported_parameter"] as const;
+const COUNT = ["n", "unsupported_parameter"] as const;
 const SEARCH = ["web_search_options", "unsupported_parameter"] as const;
 
 /** Recorded requests that have no counterpart, or that the native endpoint refused as well. */
 const REFUSALS: Readonly<Record<string, readonly [param: string, code: string]>> = {
-  "crewai--llms-azure-testazureresponsescall-test-completions-call-unchanged": [
-    "model",
-    "missing_required_parameter",
-  ],
-  "crewai--test-custom-llm-within-crew-0": ["messages[1].content[0].type", "missing_required_parameter"],
+  "crewai--test-custom-llm-within-crew-0": ["messages[1].content[0].role", "unknown_parameter"],
   "crewai--utilities-test-stream-llm-emits-event-with-task-and-agent-info": ["stop", "unsupported_parameter"],
   "dd-trace-py--completion-stream-multiple-choices": COUNT,
   "dd-trace-py--completion-stream-multiple-choices-exclude-usage": COUNT,
   "elastic-otel--test-chat-multiple-choices-with-capture-message-content": COUNT,
-  "envoy-ai-gateway--chat-bad-request": ["max_tokens", "integer_below_min_value"],
+  "envoy-ai-gateway--chat-bad-request": ["messages[0].content", "invalid_value"],
   "envoy-ai-gateway--chat-no-messages": ["messages", "empty_array"],
   "envoy-ai-gateway--chat-streaming-web-search": SEARCH,
-  "envoy-ai-gateway--chat-text-to-audio": ["modalities", "unsupported_value"],
+  "envoy-ai-gateway--chat-text-to-audio": ["audio", "unsupported_parameter"],
   "fantasy--testvercelthinking-gemini-3-pro-preview-thinking-0": ["reasoning", "unknown_parameter"],
   "logfire--test-openai-test-chat-completions-with-audio-input": AUDIO,
   "mirascope--test-call-with-audio-openai-gpt-audio": AUDIO,
@@ -66,8 +67,8 @@ const REFUSALS: Readonly<Record<string, readonly [param: string, code: string]>>
   "otel-contrib--test-async-chat-completion-multiple-choices": COUNT,
   "otel-contrib--test-chat-completion-multiple-choices-streaming": COUNT,
   "pydantic-ai--test-multimodal-tool-returns-test-multimodal-tool-return-matrix-direct-binar-27f597-1": [
-    "messages[3]",
-    "invalid_value",
+    "messages[3].content[1]",
+    "unsupported_parameter",
   ],
   "pydantic-ai--test-openai-web-search-tool": SEARCH,
   "pydantic-ai--test-snowflake-thinking-streaming": ["reasoning", "unknown_parameter"],
@@ -96,7 +97,7 @@ describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
         expect(refuse(body)).toMatchObject({ status: 400, param: refusal[0], code: refusal[1] });
         return;
       }
-      const upstream = decode(convertRequest(body, ASKED).body);
+      const upstream = decode(convertBody(body).body);
       expect(findFaults("CreateResponse", upstream)).toEqual([]);
       expect(Object.keys(upstream).filter((field) => !fields.has(field))).toEqual([]);
       expect(typeof upstream["store"]).toBe("boolean");
@@ -105,18 +106,6 @@ describe.skipIf(absent || schemasAbsent)("recorded chat requests", () => {
       }
     });
   }
-
-  test("every recorded refusal that the bridge repeats has the text of the native endpoint", () => {
-    const missing = refuse(
-      encode(readRequest(findRecording("openai-chat/crewai--test-custom-llm-within-crew-0"))),
-    );
-    expect(missing?.message).toBe("Missing required parameter: 'messages[1].content[0].type'.");
-    const empty = refuse(
-      encode(readRequest(findRecording("openai-chat/envoy-ai-gateway--chat-no-messages"))),
-    );
-    const expected = "Expected an array with minimum length 1, but got an empty array instead.";
-    expect(empty?.message).toBe(`Invalid 'messages': empty array. ${expected}`);
-  });
 });
 
 describe("defaults that differ between the two APIs are written out", () => {
@@ -179,7 +168,6 @@ describe("top-level fields", () => {
     [{ max_completion_tokens: 16 }, { max_output_tokens: 16 }],
     [{ reasoning_effort: "low" }, { reasoning: { effort: "low" } }],
     [{ verbosity: "low" }, { text: { verbosity: "low" } }],
-    [{ response_format: { type: "text" } }, { text: { format: { type: "text" } } }],
     [
       { response_format: { type: "json_object" }, verbosity: "high" },
       { text: { format: { type: "json_object" }, verbosity: "high" } },
@@ -228,82 +216,39 @@ describe("top-level fields", () => {
       stream_options: null,
     };
     expect(convert(nothing)).toEqual(plain);
-    expect(Object.keys(plain)).toEqual(["model", "input", "store", "stream"]);
+    expect(Object.keys(plain).toSorted()).toEqual(["input", "model", "store", "stream"]);
   });
 
   const refused: [request: Json, param: string, code: string][] = [
-    [{ n: 2 }, "n", "unsupported_value"],
+    [{ n: 2 }, "n", "unsupported_parameter"],
     [{ stop: "x" }, "stop", "unsupported_parameter"],
     [{ stop: ["x"] }, "stop", "unsupported_parameter"],
+    [{ stop: 5 }, "stop", "invalid_value"],
     [{ logit_bias: { 5: 1 } }, "logit_bias", "unsupported_parameter"],
     [{ frequency_penalty: 0.1 }, "frequency_penalty", "unsupported_parameter"],
     [{ presence_penalty: -1 }, "presence_penalty", "unsupported_parameter"],
-    [{ modalities: ["text", "audio"] }, "modalities", "unsupported_value"],
+    [{ modalities: ["text", "audio"] }, "modalities", "unsupported_parameter"],
+    [{ modalities: "audio" }, "modalities", "unsupported_parameter"],
     [{ audio: { voice: "alloy", format: "mp3" } }, "audio", "unsupported_parameter"],
     [{ prediction: { type: "content", content: "x" } }, "prediction", "unsupported_parameter"],
     [{ web_search_options: {} }, "web_search_options", "unsupported_parameter"],
-    [{ top_k: 3 }, "top_k", "unknown_parameter"],
-    [{ __proto__: null, thinking: {} }, "thinking", "unknown_parameter"],
-    [{ max_tokens: 20, max_completion_tokens: 20 }, "max_tokens", "invalid_parameter_combination"],
-    [{ max_tokens: 0 }, "max_tokens", "integer_below_min_value"],
-    [{ max_completion_tokens: "20" }, "max_completion_tokens", "invalid_type"],
-    [{ top_logprobs: 2 }, "top_logprobs", "invalid_value"],
-    [{ stream_options: { include_usage: true } }, "stream_options", "invalid_value"],
+    [{ thinking: { type: "enabled" } }, "thinking", "unknown_parameter"],
+    [{ max_completion_tokens: "20" }, "max_completion_tokens", "invalid_value"],
     [{ stream: true, stream_options: { other: 1 } }, "stream_options.other", "unknown_parameter"],
-    [{ stream: "yes" }, "stream", "invalid_type"],
-    [{ tool_choice: "auto" }, "tool_choice", "invalid_value"],
-    [{ parallel_tool_calls: true }, "parallel_tool_calls", "invalid_value"],
-    [{ function_call: "auto" }, "function_call", "invalid_value"],
-    [{ tools: [] }, "tools", "empty_array"],
-    [{ functions: [] }, "functions", "empty_array"],
-    [{ functions: [{ name: "f" }], tools: [] }, "functions", "invalid_value"],
-    [{ functions: [{ name: "f" }], function_call: "required" }, "function_call", "invalid_value"],
-    [{ functions: [{ name: "f" }], function_call: {} }, "function_call.name", "missing_required_parameter"],
-    [{ tools: [{ type: "web_search" }] }, "tools[0].type", "invalid_value"],
+    [{ functions: [{ name: "f" }], function_call: {} }, "function_call.name", "invalid_value"],
+    [{ tools: [{ type: "web_search" }] }, "tools[0].type", "unsupported_parameter"],
     [{ tools: [{ type: "function", name: "f" }] }, "tools[0].name", "unknown_parameter"],
-    [
-      { tools: [{ type: "function", function: { name: "f" }, custom: { name: "c" } }] },
-      "tools[0].custom",
-      "unknown_parameter",
-    ],
     [{ tools: [{ type: "function" }] }, "tools[0].function", "missing_required_parameter"],
-    [{ tools: [{ type: "function", function: {} }] }, "tools[0].function.name", "missing_required_parameter"],
-    [{ user: "u".repeat(65) }, "user", "string_above_max_length"],
+    [{ tools: [{ type: "function", function: {} }] }, "tools[0].function.name", "invalid_value"],
     [{ response_format: { type: "xml" } }, "response_format.type", "invalid_value"],
-    [
-      { response_format: { type: "json_schema", json_schema: { name: "s" } } },
-      "response_format.json_schema.schema",
-      "missing_required_parameter",
-    ],
-    [{ response_format: { type: "text", schema: {} } }, "response_format.schema", "unknown_parameter"],
-    [
-      { response_format: { type: "json_object", json_schema: {} } },
-      "response_format.json_schema",
-      "unknown_parameter",
-    ],
-    [
-      { response_format: { type: "json_schema", json_schema: { name: "s", schema: {} }, strict: true } },
-      "response_format.strict",
-      "unknown_parameter",
-    ],
+    [{ response_format: { type: "text", schema: { a: 1 } } }, "response_format.schema", "unknown_parameter"],
     [
       { response_format: { type: "json_schema", json_schema: { name: "s", schema: {}, extra: 1 } } },
       "response_format.json_schema.extra",
       "unknown_parameter",
     ],
-    [
-      { response_format: { type: "json_schema", json_schema: { schema: {} } } },
-      "response_format.json_schema.name",
-      "missing_required_parameter",
-    ],
-    [{ max_completion_tokens: 0 }, "max_completion_tokens", "integer_below_min_value"],
-    [{ modalities: "audio" }, "modalities", "unsupported_value"],
-    [{ stop: 5 }, "stop", "unsupported_parameter"],
-    [{ n: 0 }, "n", "unsupported_value"],
-    [{ logit_bias: 5 }, "logit_bias", "unsupported_parameter"],
     [{ messages: undefined }, "messages", "missing_required_parameter"],
     [{ messages: "hi" }, "messages", "invalid_type"],
-    [{ model: null }, "model", "missing_required_parameter"],
   ];
   for (const [request, param, code] of refused) {
     test(`${JSON.stringify(request).slice(0, 80)} is refused for ${param}`, () => {
@@ -316,10 +261,10 @@ describe("top-level fields", () => {
   });
 
   test("a cap that is too small for Responses is raised and reported", () => {
-    const { body, adjusted } = convertRequest(encode({ ...ASK, max_tokens: 1 }), ASKED);
+    const { body, conversion } = convertBody(encode({ ...ASK, max_tokens: 1 }));
     expect(decode(body)["max_output_tokens"]).toBe(16);
-    expect(adjusted).toEqual(["max_output_tokens=16"]);
-    expect(convertRequest(encode({ ...ASK, max_tokens: 16 }), ASKED).adjusted).toEqual([]);
+    expect(conversion.adjusted).toEqual(["max_tokens=16"]);
+    expect(convertBody(encode({ ...ASK, max_tokens: 16 })).conversion.adjusted).toEqual([]);
   });
 
   test("a body that is not a JSON object is refused", () => {
@@ -333,7 +278,7 @@ describe("top-level fields", () => {
     const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
     const tool = `{"type":"function","function":{"name":"f","parameters":{"x":${deep}}}}`;
     const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[${tool}]}`;
-    expect(() => convertRequest(Buffer.from(body), ASKED)).toThrow("nested too deeply");
+    expect(() => convertRequest(Buffer.from(body), "m", false)).toThrow("nested too deeply");
   });
 
   test("64-bit numbers in a schema keep their digits", () => {
@@ -342,7 +287,7 @@ describe("top-level fields", () => {
       tools: [{ type: "function", function: { name: "f", parameters: { maximum: 0 } } }],
     });
     const exact = text.replace('"maximum":0', '"maximum":9223372036854775807');
-    const { body } = convertRequest(new TextEncoder().encode(exact), ASKED);
+    const { body } = convertBody(new TextEncoder().encode(exact));
     expect(new TextDecoder().decode(body)).toContain('"maximum":9223372036854775807');
   });
 });
@@ -362,8 +307,8 @@ describe("messages", () => {
       { role: "developer", content: [{ type: "text", text: "three" }] },
     );
     expect(items).toEqual([
-      message("system", "one"),
-      message("user", "two"),
+      message("system", [{ type: "input_text", text: "one" }]),
+      message("user", [{ type: "input_text", text: "two" }]),
       message("developer", [{ type: "input_text", text: "three" }]),
     ]);
   });
@@ -401,8 +346,8 @@ describe("messages", () => {
       message("assistant", "Wait."),
       { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
       { type: "custom_tool_call", call_id: "c2", name: "sql", input: "SELECT 1" },
+      { type: "function_call_output", call_id: "c1", output: "ok" },
       { type: "custom_tool_call_output", call_id: "c2", output: "1" },
-      { type: "function_call_output", call_id: "c1", output: [{ type: "input_text", text: "ok" }] },
     ]);
   });
 
@@ -475,45 +420,26 @@ describe("messages", () => {
   });
 
   const user = { role: "user", content: "go" };
-  const asking = { role: "assistant", tool_calls: [call("c1"), call("c2")] };
   const refused: [messages: Json[], param: string, code: string][] = [
     [[{ role: "robot", content: "x" }], "messages[0].role", "invalid_value"],
-    [[{ content: "x" }], "messages[0].role", "missing_required_parameter"],
-    [[{ role: "user", content: null }], "messages[0].content", "invalid_type"],
-    [[{ role: "user" }], "messages[0].content", "missing_required_parameter"],
-    [[{ role: "user", content: [] }], "messages[0].content", "empty_array"],
-    [[{ role: "assistant", content: null }], "messages[0].content", "invalid_type"],
+    [[{ role: "user", content: null }], "messages[0].content", "invalid_value"],
     [[{ role: "assistant", content: "x", audio: { id: "a" } }], "messages[0].audio", "unsupported_parameter"],
-    [[{ ...user, cache_control: {} }], "messages[0].cache_control", "unknown_parameter"],
+    [[{ ...user, memory: { a: 1 } }], "messages[0].memory", "unknown_parameter"],
     [[{ role: "user", content: [{ type: "video" }] }], "messages[0].content[0].type", "invalid_value"],
-    [[{ role: "system", content: [{ type: "image_url" }] }], "messages[0].content[0].type", "invalid_value"],
     [
       [{ role: "user", content: [{ type: "image_url", image_url: "https://x" }] }],
-      "messages[0].content[0].image_url",
-      "invalid_type",
+      "messages[0].content[0].image_url.url",
+      "invalid_value",
     ],
     [
-      [{ role: "user", content: [{ type: "text", text: "x", cache_control: {} }] }],
-      "messages[0].content[0].cache_control",
+      [{ role: "user", content: [{ type: "text", text: "x", memory: { a: 1 } }] }],
+      "messages[0].content[0].memory",
       "unknown_parameter",
     ],
     [
       [{ role: "user", content: [{ type: "input_audio", input_audio: { data: "", format: "mp3" } }] }],
-      "messages[0]",
-      "invalid_value",
-    ],
-    [[user, { role: "tool", tool_call_id: "c1", content: "" }], "messages[1].role", "invalid_value"],
-    [
-      [user, asking, { role: "tool", tool_call_id: "c1", content: "" }, user],
-      "messages[3].role",
-      "invalid_value",
-    ],
-    [[user, asking], "messages[1].role", "invalid_value"],
-    [[user, { role: "assistant", tool_calls: [] }], "messages[1].tool_calls", "empty_array"],
-    [
-      [user, { role: "assistant", tool_calls: [call("c1"), call("c1")] }],
-      "messages[1].tool_calls[1].id",
-      "invalid_value",
+      "messages[0].content[0]",
+      "unsupported_parameter",
     ],
     [
       [
@@ -521,12 +447,7 @@ describe("messages", () => {
         { role: "assistant", tool_calls: [{ type: "function", function: { name: "f", arguments: "" } }] },
       ],
       "messages[1].tool_calls[0].id",
-      "missing_required_parameter",
-    ],
-    [
-      [user, { role: "assistant", tool_calls: [{ ...call("c1"), custom: { name: "c", input: "" } }] }],
-      "messages[1].tool_calls[0].custom",
-      "unknown_parameter",
+      "invalid_value",
     ],
     [
       [
@@ -535,19 +456,8 @@ describe("messages", () => {
           content: [{ type: "text", text: "x", prompt_cache_breakpoint: { mode: "explicit" } }],
         },
       ],
-      "messages[0].content[0].prompt_cache_breakpoint",
+      "messages[0].content",
       "unsupported_parameter",
-    ],
-    [[user, { role: "function", name: "f", content: "x" }], "messages[1].role", "invalid_value"],
-    [
-      [{ role: "assistant", function_call: { name: "f", arguments: "" } }, user],
-      "messages[1].role",
-      "invalid_value",
-    ],
-    [
-      [user, { role: "assistant", tool_calls: [{ id: "c", type: "mcp" }] }],
-      "messages[1].tool_calls[0].type",
-      "invalid_value",
     ],
   ];
   for (const [messages, param, code] of refused) {
@@ -558,7 +468,10 @@ describe("messages", () => {
 });
 
 describe("tools and tool_choice", () => {
-  const tools = [{ type: "function", function: { name: "f", description: "d" } }];
+  const tools = [
+    { type: "function", function: { name: "f", description: "d" } },
+    { type: "custom", custom: { name: "c" } },
+  ];
 
   test("a custom tool's grammar is flattened twice", () => {
     const grammar = { syntax: "lark", definition: "start: WORD" };
@@ -590,25 +503,18 @@ describe("tools and tool_choice", () => {
     });
   }
 
-  test("a custom tool accepts plain text or a grammar, and nothing else", () => {
+  test("a custom tool keeps its format", () => {
     const custom = (format: Json): Json => ({ tools: [{ type: "custom", custom: { name: "c", format } }] });
     expect(convert(custom({ type: "text" }))["tools"][0].format).toEqual({ type: "text" });
-    const path = "tools[0].custom.format";
-    expect(refuseAsk(custom({ type: "xml" }))).toMatchObject({
-      param: `${path}.type`,
-      code: "invalid_value",
-    });
   });
 
   test("an unknown choice is refused", () => {
-    expect(refuseAsk({ tools, tool_choice: { type: "mcp" } })).toMatchObject({ param: "tool_choice.type" });
+    expect(refuseAsk({ tools, tool_choice: { type: "mcp" } })).toMatchObject({
+      param: "tool_choice.function.name",
+    });
     expect(refuseAsk({ tools, tool_choice: "any" })).toMatchObject({
       param: "tool_choice",
       code: "invalid_value",
-    });
-    expect(refuseAsk({ tools, tool_choice: { type: "function", name: "f" } })).toMatchObject({
-      param: "tool_choice.name",
-      code: "unknown_parameter",
     });
   });
 
@@ -618,6 +524,6 @@ describe("tools and tool_choice", () => {
       type: "function",
       name: "f",
     });
-    expect(isObject(convert({ functions })["tool_choice"])).toBe(false);
+    expect(convert({ functions })["tool_choice"]).toBeUndefined();
   });
 });

@@ -1,0 +1,98 @@
+// Chat Completions on a responses channel, as the gateway converts it.
+
+import { type Conversion, convertCall } from "../../../src/bridges/convert.ts";
+import type { AnswerStream } from "../../../src/bridges/common/answer-stream.ts";
+import { findQuirks } from "../../../src/bridges/write-request/quirks.ts";
+import { sumUsage, type Usage } from "../../../src/billing/usage.ts";
+import { responses } from "../../../src/dialects/formats/responses.ts";
+import { runAtOnce } from "../../../src/lib/time/next-turn.ts";
+
+const ASKED = { id: "req_asked", time: 1_700_000_000_500 };
+
+/** What a request asks of its answer. */
+export interface Wanted {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly includeUsage?: boolean;
+  readonly legacy?: boolean;
+  readonly forced?: boolean;
+  readonly json?: boolean;
+  readonly logprobs?: boolean;
+}
+
+export const PLAIN: Wanted = { model: "some-model", stream: true, includeUsage: true };
+
+export interface Converted {
+  readonly body: Uint8Array;
+  readonly conversion: Conversion;
+}
+
+export function convertRequest(body: Uint8Array, model: string, stream: boolean): Converted {
+  const call = convertCall({
+    client: "chat",
+    body,
+    model,
+    stream,
+    to: { dialect: "responses", model, session: null, quirks: findQuirks("x") },
+    stamp: ASKED,
+    secret: () => "s",
+    isCodex: false,
+  });
+  return runAtOnce(call);
+}
+
+const TOOL = { name: "f", parameters: { type: "object" } };
+
+function ask({
+  model = "m",
+  stream = true,
+  includeUsage,
+  legacy,
+  forced,
+  json,
+  logprobs,
+}: Wanted): Conversion {
+  const request = {
+    model,
+    stream,
+    messages: [{ role: "user", content: "Hello" }],
+    ...(stream && { stream_options: { include_usage: includeUsage === true } }),
+    ...(legacy === true ? { functions: [TOOL] } : { tools: [{ type: "function", function: TOOL }] }),
+    ...(forced === true &&
+      (legacy === true ? { function_call: TOOL } : { tool_choice: { type: "function", function: TOOL } })),
+    ...(json === true && { response_format: { type: "json_object" } }),
+    ...(logprobs === true && { logprobs }),
+  };
+  return convertRequest(Buffer.from(JSON.stringify(request)), model, stream).conversion;
+}
+
+/** With the upstream's meter next to it. */
+export function openChatStream(wanted: Wanted): AnswerStream {
+  const meter = responses.openMeter("text/event-stream");
+  const stream = ask(wanted).openStream(() => sumUsage(meter.read().parts));
+  return {
+    push(chunk) {
+      meter.see(chunk);
+      return stream.push(chunk);
+    },
+    end: (fault) => stream.end(fault),
+    idle: () => stream.idle(),
+  };
+}
+
+export function convertReply(value: unknown, wanted: Wanted): { status: number; body: string } {
+  const meter = responses.openMeter("application/json");
+  const bytes = Buffer.from(JSON.stringify(value));
+  meter.see(bytes);
+  const conversion = ask(wanted);
+  const count = (): Usage => sumUsage(meter.read().parts);
+  return conversion.convertReply(conversion.readReply(bytes), count);
+}
+
+export function convertError(
+  status: number,
+  body: Uint8Array | string,
+  wanted: Wanted,
+): { status: number; body: string } {
+  return ask(wanted).convertError(status, typeof body === "string" ? Buffer.from(body) : body);
+}
