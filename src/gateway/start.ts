@@ -5,6 +5,7 @@ import { type Alerts, createAlerts, listLimitUses } from "../billing/limits/aler
 import { CallChains } from "../billing/limits/call-chains.ts";
 import { createGuard } from "../billing/limits/guard.ts";
 import { createGate } from "../billing/limits/limits.ts";
+import { listBirths } from "../billing/limits/spending.ts";
 import { WaitingRequests } from "../billing/limits/waiting.ts";
 import { refuseOpenLogins } from "./intake/login.ts";
 import { loadPriceBook, type PriceBook, refuseUnknownProviders } from "../billing/prices.ts";
@@ -160,10 +161,10 @@ function readGauges({ channels, allowances, catalog, ledger, sockets, now }: Gat
   return { channels: views, ledgerFails: ledger.problem !== null, websockets: sockets.open };
 }
 
-function openCatalogLedger({ ledger, zone }: Catalog, observer: Observer): Ledger {
+function openCatalogLedger({ ledger, keys, zone }: Catalog, observer: Observer): Ledger {
   const { path, sync, rotate } = ledger;
   const report = (text: string, level: "note" | "error" = "error"): void => observer.notice(level, text);
-  return openLedger({ path, sync, rotate, zone, report });
+  return openLedger({ path, sync, rotate, zone, births: listBirths(keys), report });
 }
 
 /** The limits, and the requests that wait for room in them. */
@@ -258,7 +259,7 @@ function run(
       gateway.channels.retain(next);
       gateway.catalog = next;
       gateway.converts ||= hasConversions(next);
-      gateway.ledger.zone = next.zone;
+      gateway.alerts.forgetKeys(gateway.ledger.follow(next.zone, listBirths(next.keys)));
       keepChannelsWarm(gateway, "reload");
       checkLimits(gateway);
       gateway.waiting.freed();

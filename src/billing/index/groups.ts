@@ -272,6 +272,21 @@ function listOdd(part: IndexPart, query: GroupQuery): Group[] {
   });
 }
 
+/** The time of each key's first request. */
+export function listFirstTimes({ parts }: LedgerIndex): Map<string, string> {
+  const times = new Map<string, string>();
+  for (const part of parts) {
+    const shares = "SELECT trait, MIN(since) FROM shares GROUP BY trait";
+    const odd = "SELECT trait, time FROM requests WHERE odd IS NOT NULL AND trait > 0";
+    for (const [trait, since] of [...part.list(shares), ...part.list(odd)]) {
+      const { key } = part.traitsOf(trait);
+      const time = String(since);
+      if (time < (times.get(key) ?? LAST)) times.set(key, time);
+    }
+  }
+  return times;
+}
+
 /** When each key was last used, corrections included. */
 export function listLastTimes({ parts }: LedgerIndex): Map<string, string> {
   const times = new Map<string, string>();

@@ -29,13 +29,15 @@ import type { Recent } from "./row.ts";
 import type { SessionSum } from "./sums/session-sums.ts";
 import type { LedgerStore, StoreOptions } from "./store.ts";
 import type { ChannelDay, Holder, Window } from "./sums/sums.ts";
-import { type StartSums, Sums, type Tallies } from "./sums/sums.ts";
+import { type Births, type StartSums, Sums, type Tallies } from "./sums/sums.ts";
 
 export interface LedgerOptions extends Omit<StoreOptions, "journalPath"> {
   /** Wall clock, in milliseconds. */
   readonly now?: () => number;
   /** The time zone of the days and months of sums. Default: UTC. */
   readonly zone?: Zone;
+  /** Default: no key is younger than its lines. */
+  readonly births?: Births;
 }
 
 /** With `sync: batch`, a power cut loses at most the lines of this time and those whose sync has not ended. */
@@ -225,18 +227,22 @@ export class LedgerWriter {
     this.#chain.sums.raise(tallies);
   }
 
-  /** Of the days and months of the sums. To set another one reads the whole ledger. */
+  /** Of the days and months of the sums. */
   get zone(): Zone {
     return this.#chain.sums.zone;
   }
 
-  set zone(zone: Zone) {
-    if (zone.name === this.zone.name) return;
+  /** Takes the zone and the keys of a changed config. Returns the keys that have spent nothing from now on. Another zone
+   *  reads the ledger again, and so does a key that is older or younger than its lines say. */
+  follow(zone: Zone, births: Births): readonly string[] {
+    const reborn = zone.name === this.zone.name ? this.#chain.sums.follow(births) : null;
+    if (reborn !== null) return reborn;
     this.#chain.replaceSums(() => {
-      const sums = new Sums(zone);
+      const sums = new Sums(zone, births);
       sums.addFiles(listLedgerFiles(this.#options.path));
       return sums;
     });
+    return [];
   }
 
   /** The sum of the charges of a key or group, corrections included. */

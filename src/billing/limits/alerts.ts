@@ -54,6 +54,8 @@ export interface Alerts {
   reached(warning: CountWarning): void;
   /** The same as `check`, for what an upstream says. */
   checkShare(use: ShareUse): void;
+  /** These keys were created again under their names: nothing of them has been reported. */
+  forgetKeys(names: readonly string[]): void;
   /** Reports what is still to be reported. */
   close(): void;
 }
@@ -114,6 +116,13 @@ export function createAlerts({ path, percentages, report, now }: AlertOptions): 
       }
     },
     reached: note,
+    forgetKeys: (names) => {
+      const again = new Set(names);
+      for (const id of reported.keys()) {
+        const [kind, , ...name] = id.split(" ");
+        if (kind === "key" && again.has(name.join(" "))) reported.delete(id);
+      }
+    },
     checkShare: (use) => {
       const percent = percentages().findLast((each) => use.used >= each);
       if (percent !== undefined) note({ ...use, percent });

@@ -1,6 +1,6 @@
 // What the ledger knows about a key: when it was last used, and what it has spent.
 
-import { type Holder, readSums } from "../ledger/sums/sums.ts";
+import { type Births, type Holder, readSums } from "../ledger/sums/sums.ts";
 import { listUsdLimits } from "./alerts.ts";
 import { findReset } from "./limits.ts";
 import type { Catalog, Limits } from "../../config/catalog.ts";
@@ -26,9 +26,15 @@ export interface LimitSpending {
   readonly resets: Date | null;
 }
 
+/** When each key was created, by its name. */
+export function listBirths(keys: Catalog["keys"]): Births {
+  const born = [...keys.values()].filter(({ created }) => created !== null);
+  return new Map(born.map(({ name, created }) => [name, created?.toISOString() ?? ""]));
+}
+
 /** A function from a key's name to its spending. Reads the ledger once. */
 export function readSpending({ ledger, keys, zone }: Catalog, now: number): (name: string) => KeySpending {
-  const { sums } = readSums(ledger.path, { zone, now, report: () => {} });
+  const { sums } = readSums(ledger.path, { zone, births: listBirths(keys), now, report: () => {} });
   const listUses = (limits: Limits | undefined, holder: Holder): LimitSpending[] =>
     (limits === undefined ? [] : listUsdLimits(limits)).map(({ limit, usd, window }) => {
       const reset = findReset(window, sums.zone, now);

@@ -43,7 +43,8 @@ export interface NewKeys {
 /** All or none. Returns their group, and when they were created, as the file says it. */
 export async function createKeys(file: ConfigFile, keys: NewKeys): Promise<CreatedKeys> {
   const { names, group, secrets, expires, limits, now } = keys;
-  const created = formatMoment(now);
+  // To the millisecond: what a removed key of this name has spent before counts no longer.
+  const created = now.toISOString();
   const { groups } = await file.edit((current) => {
     requireUnusedNames(names, current);
     requireSelectable(current, group, now);

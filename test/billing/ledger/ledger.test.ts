@@ -969,7 +969,7 @@ describe("the days of sums", () => {
     await new Promise<void>((resolve) => setImmediate(resolve));
     await ledger.open(intentOf("req_3"));
     ledger.append(draftOf("req_3", { charge_usd: "300", time: "2026-11-20T23:10:00.000Z" }));
-    ledger.zone = BERLIN;
+    ledger.follow(BERLIN, new Map());
     expect(formatUsd(ledger.spentOf(KEY, "day"))).toBe("320");
     expect(formatUsd(ledger.spentOf(KEY, "total"))).toBe("321");
     await bill(ledger, "req_4", { charge_usd: "4000", time: "2026-11-20T23:20:00.000Z" });

@@ -64,7 +64,7 @@ describe("keys add", () => {
       platform: "responses",
       multiplier: "0.8",
       secret: expect.stringMatching(/^sk-[0-9A-Za-z]{43}$/),
-      created: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      created: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });
   });
 

@@ -30,7 +30,7 @@ export function recoverWriter(options: LedgerOptions, lock: FileLock): LedgerWri
   const isInChain = filed.every(({ noted }) => locate(files, noted.end) !== null);
   if (recovery.endState !== "whole" || !isInChain) report(describeMissingEnd(path, recovery.endState));
   const now = (options.now ?? Date.now)();
-  const summed = readSums(path, { zone: options.zone, now, report });
+  const summed = readSums(path, { zone: options.zone, births: options.births, now, report });
   const requests = readRecent(files, new Date(now - COUNTED_MS).toISOString());
   const answers = readAnswers(requests);
   const recent = listRecent(requests, recovery.unfinished, new Date(now - RECENT_MS).toISOString());

@@ -7,7 +7,7 @@ import { getErrorMessage } from "../../../lib/errors.ts";
 import { createNamer, startOfSpan, UTC, type Zone } from "../../../lib/text/zone.ts";
 import type { Usd } from "../../../lib/money.ts";
 import { addUsd, roundUsd, subtractUsd, ZERO_USD } from "../../../lib/money.ts";
-import { listGroups, listLastTimes } from "../../index/groups.ts";
+import { LAST, listFirstTimes, listGroups, listLastTimes } from "../../index/groups.ts";
 import { type LedgerIndex, listMarks } from "../../index/ledger-index.ts";
 import { openIndexFile } from "../../index/open.ts";
 import { measureUnread, NOTHING_READ, type Progress, reportLongReading } from "../../index/progress.ts";
@@ -63,8 +63,16 @@ export interface Tallies {
   readonly group: Map<string, Sum>;
 }
 
+/** When each key was created, in ISO times, by its name. What a removed key of the same name has spent is not its own. */
+export type Births = ReadonlyMap<string, string>;
+
+const NO_BIRTHS: Births = new Map();
+
 export class Sums {
   readonly zone: Zone;
+  #births: Births;
+  /** Keys of which the index has more than their own lines. */
+  readonly #reborn = new Set<string>();
   readonly #sums: Tallies = { key: new Map(), group: new Map() };
   readonly #channels = new Map<string, ChannelSum>();
   readonly #sessions = new SessionSums();
@@ -75,20 +83,24 @@ export class Sums {
   /** A request's ISO time → the name of its day, and of its month. */
   readonly #names: { readonly [span in keyof SpanNames]: (time: string) => string };
 
-  constructor(zone: Zone = UTC) {
+  constructor(zone: Zone = UTC, births: Births = NO_BIRTHS) {
     this.zone = zone;
+    this.#births = births;
     this.#names = { day: createNamer("day", zone), month: createNamer("month", zone) };
   }
 
   /** Adds what a line or a correction says. It counts at the request's time. */
   add(entry: Entry): void {
     const { key, group, channel, time, session, charged, byPlan, estimated, replaced } = entry;
-    this.#noteUse(key, time);
     const at = this.#nameSpans(time);
-    for (const sum of [this.#sumOf("key", key), this.#sumOf("group", group)]) {
-      addAt(sum.charged, at, charged);
-      if (estimated !== ZERO_USD) addAt(sum.estimated, at, estimated);
-      if (replaced !== null)
+    this.#noteUse(key, time);
+    for (const kind of ["key", "group"] as const) {
+      const name = kind === "key" ? key : group;
+      const counts = (of: string): boolean => kind === "group" || this.#isOwn(key, of);
+      const sum = this.#sumOf(kind, name);
+      if (counts(time)) addAt(sum.charged, at, charged);
+      if (counts(time) && estimated !== ZERO_USD) addAt(sum.estimated, at, estimated);
+      if (replaced !== null && counts(replaced.time))
         addAt(sum.estimated, this.#nameSpans(replaced.time), subtractUsd(ZERO_USD, replaced.estimated));
     }
     if (charged !== ZERO_USD) addAt(this.#channelOf(channel).charged, at, charged);
@@ -103,6 +115,22 @@ export class Sums {
       charged: this.#readTally(charged, "day", now),
       byPlan: this.#readTally(byPlan, "day", now),
     };
+  }
+
+  #isOwn(key: string, time: string): boolean {
+    return time >= (this.#births.get(key) ?? "");
+  }
+
+  /** Keys were created or changed. A key that was created after all of its lines has spent nothing. Returns the names of
+   *  these keys, or null: for one of the others, the lines have to be added up again. */
+  follow(births: Births): string[] | null {
+    const before = this.#births;
+    const changed = [...births].filter(([name, time]) => before.get(name) !== time);
+    this.#births = births;
+    const used = changed.filter(([name]) => this.lastUsed(name) !== null);
+    if (used.some(([name, time]) => (this.lastUsed(name) ?? "") >= time)) return null;
+    for (const [name] of used) this.#sums.key.delete(name);
+    return used.map(([name]) => name);
   }
 
   /** What was charged. Of a session, only the total is known. */
@@ -165,9 +193,34 @@ export class Sums {
       if (traits.paidBy === "plan") addToSpans(channel.byPlan, at, roundUsd(official));
     }
     for (const [key, time] of listLastTimes(index)) this.#noteUse(key, time);
+    this.#addOwnLines(index);
     this.#sessions.load(listSessionSums(index, MAX_SESSIONS));
     this.#marks = listMarks(index);
     this.#indexed = structuredClone(this.#sums);
+  }
+
+  /** Of keys that have lines of an earlier key of their name, only their own lines count. */
+  #addOwnLines(index: LedgerIndex): void {
+    const first = listFirstTimes(index);
+    for (const [name, since] of this.#births) {
+      if ((first.get(name) ?? LAST) >= since) continue;
+      this.#reborn.add(name);
+      const lastUsed = this.lastUsed(name);
+      this.#sums.key.delete(name);
+      if (lastUsed !== null && lastUsed >= since) this.#noteUse(name, lastUsed);
+      const { zone } = this;
+      for (const { traits, charge, span } of listGroups(index, {
+        since,
+        until: null,
+        zone,
+        span: "day",
+        bySender: false,
+      })) {
+        if (traits.key !== name) continue;
+        const tally = this.#sumOf("key", name)[traits.type === "estimate" ? "estimated" : "charged"];
+        addAt(tally, { day: span, month: span.slice(0, 7) }, charge);
+      }
+    }
   }
 
   #talliesOf({ type, key, group }: Traits): readonly Tally[] {
@@ -187,6 +240,7 @@ export class Sums {
     if (indexed === null) return;
     for (const each of ["key", "group"] as const) {
       for (const [name, sum] of tallies[each]) {
+        if (each === "key" && this.#reborn.has(name)) continue;
         const own = this.#sumOf(each, name);
         raiseTally(own.charged, indexed[each].get(name)?.charged, sum.charged);
         raiseTally(own.estimated, indexed[each].get(name)?.estimated, sum.estimated);
@@ -226,6 +280,7 @@ export class Sums {
   }
 
   #noteUse(name: string, time: string): void {
+    if (!this.#isOwn(name, time)) return;
     const key = this.#sumOf("key", name);
     if (key.lastUsed === null || time > key.lastUsed) key.lastUsed = time;
   }
@@ -251,12 +306,13 @@ export interface StartSums {
 
 interface StartOptions {
   readonly zone?: Zone | undefined;
+  readonly births?: Births | undefined;
   readonly now: number;
   readonly report: (text: string, level: "note") => void;
 }
 
 /** From the index if it can be used, and what it lacks from the ledger. */
-export function readSums(path: string, { zone, now, report }: StartOptions): StartSums {
+export function readSums(path: string, { zone, births, now, report }: StartOptions): StartSums {
   using held = holdLedgerFiles(path);
   const note = (text: string): void => report(text, "note");
   const addRest = (sums: Sums, progress: Progress): void => {
@@ -265,7 +321,7 @@ export function readSums(path: string, { zone, now, report }: StartOptions): Sta
   };
   try {
     using index = openIndexFile(path, held.sources, note);
-    const indexed = new Sums(zone);
+    const indexed = new Sums(zone, births);
     if (index !== null) {
       indexed.addIndex(index, now);
       addRest(indexed, index.progress);
@@ -275,7 +331,7 @@ export function readSums(path: string, { zone, now, report }: StartOptions): Sta
     // A damaged page is found only when it is read.
     note(`${getErrorMessage(error)}. The ledger itself is read.`);
   }
-  const sums = new Sums(zone);
+  const sums = new Sums(zone, births);
   addRest(sums, NOTHING_READ);
   return { sums, indexedLines: null };
 }
