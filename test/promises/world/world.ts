@@ -157,8 +157,11 @@ export async function serveIn(
   });
   const [out, err] = [collect(child.stdout), collect(child.stderr)];
   const over = child.exited.then(() => null);
-  const found = await Promise.race([err.match(/ready on http:\/\/\S*:(\d+)/), over]);
-  if (found === null) throw new Error(`gateway serve ended before it was ready:\n${err.text()}${out.text()}`);
+  // With a log of JSON, stdout is for programs.
+  const [json, text] = [err, out].map((each) => each.match(/ready on http:\/\/\S*:(\d+)/));
+  const found = await Promise.race([json, text, over]);
+  if (found === null || found === undefined)
+    throw new Error(`gateway serve ended before it was ready:\n${err.text()}${out.text()}`);
   return {
     port: Number(found[1]),
     pid: child.pid,

@@ -1,0 +1,453 @@
+// Commands: what they print, return and change.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { notBuilt } from "../world/promise.ts";
+import {
+  eventually,
+  inWorld,
+  type Line,
+  makeFolder,
+  removeFolder,
+  runIn,
+  serveIn,
+  useWorld,
+  World,
+} from "../world/world.ts";
+
+const world = useWorld({
+  config: (built) => ({
+    ...built,
+    plans: { max: { groups: ["vip"], active: false } },
+  }),
+});
+const plain = world.group("plain", {
+  channels: { main: { models: ["test-model", "mystery-9"] } },
+  group: { multiplier: "0.5", description: "Half of it" },
+});
+const vip = world.group("vip", { group: { exclusive: true } });
+const cheap = world.group("cheap", { platform: "responses" });
+
+const ESCAPE = /\u001B/; // oxlint-disable-line no-control-regex -- colours are what this is about
+const CLAUDE = {
+  "user-agent": "claude-cli/2.1.332 (external, cli)",
+  "x-claude-code-session-id": "session-of-commands",
+};
+
+/** A folder of its own, without a gateway. */
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = makeFolder();
+  try {
+    await use(folder);
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+test("P24, P25: exit status 0, 1 or 2; results go to stdout and messages to stderr", async () => {
+  const good = await world.run("keys", "list");
+  expect([good.status, good.stdout.includes("plain"), good.stderr]).toEqual([0, true, ""]);
+  const failed = await world.run("keys", "show", "nobody");
+  expect([failed.status, failed.stdout, failed.stderr.includes("nobody")]).toEqual([1, "", true]);
+  for (const args of [
+    ["keys", "lst"],
+    ["usage", "--nonsense"],
+    ["usage", "someday"],
+  ]) {
+    const wrong = await world.run(...args);
+    expect([args.join(" "), wrong.status, wrong.stdout]).toEqual([args.join(" "), 2, ""]);
+    expect(wrong.stderr.length).toBeGreaterThan(0);
+  }
+});
+
+test("P28, P29: without a terminal, a missing value is an error that names the flag, and nothing asks", async () => {
+  const { status, stdout, stderr } = await world.run("keys", "add", "--name", "without-group");
+  expect([status, stdout]).toEqual([2, ""]);
+  expect(stderr).toContain("--group");
+  expect(world.config).not.toContain("without-group");
+});
+
+test("P30: without a terminal, and with NO_COLOR, output has no colour codes", async () => {
+  for (const args of [["channels"], ["usage"], ["keys", "list"], ["models"]]) {
+    const { stdout, stderr } = await world.run(...args);
+    expect(stdout + stderr).not.toMatch(ESCAPE);
+  }
+});
+
+test("P32: without a terminal, keys add prints the secret alone", async () => {
+  const { status, stdout } = await world.run("keys", "add", "--name", "script", "--group", "plain");
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^sk-\S+\n$/);
+  expect((await world.run("keys", "list", "--json")).stdout).not.toContain(stdout.trim());
+});
+
+test("P35: after keys rotate, the old secret gets 401", async () => {
+  const old = (await world.run("keys", "add", "--name", "turn", "--group", "plain")).stdout.trim();
+  const status = async (key: string) => (await plain.ask("messages", {}, { "x-api-key": key })).status;
+  expect(await status(old)).toBe(200);
+  const { stdout } = await world.run("keys", "rotate", "turn");
+  expect([await status(old), await status(stdout.trim())]).toEqual([401, 200]);
+});
+
+notBuilt("P35: with --grace, the old secret works for that time", "keys rotate has no --grace", async () => {
+  const old = (await world.run("keys", "add", "--name", "grace", "--group", "plain")).stdout.trim();
+  const status = async (key: string) => (await plain.ask("messages", {}, { "x-api-key": key })).status;
+  const rotated = await world.run("keys", "rotate", "grace", "--grace", "2s");
+  expect(rotated.status).toBe(0);
+  expect([await status(old), await status(rotated.stdout.trim())]).toEqual([200, 200]);
+  await eventually(async () => (await status(old)) === 401);
+  expect(await status(rotated.stdout.trim())).toBe(200);
+});
+
+notBuilt(
+  "P36: a key added under a removed key's name starts with nothing spent",
+  "it has the old amounts",
+  async () => {
+    const add = async () =>
+      (
+        await world.run("keys", "add", "--name", "again", "--group", "plain", "--limit", "usd_total=0.0007")
+      ).stdout.trim();
+    const first = await add();
+    expect((await plain.ask("messages", {}, { "x-api-key": first })).status).toBe(200);
+    expect((await plain.ask("messages", {}, { "x-api-key": first })).status).toBe(429);
+    expect((await world.run("keys", "remove", "again", "--yes")).status).toBe(0);
+    const second = await add();
+    expect((await plain.ask("messages", {}, { "x-api-key": second })).status).toBe(200);
+  },
+);
+
+test("P37, P38: an exclusive group is selectable only while its plan is active, and its keys get 403 otherwise", async () => {
+  const names = async (...flags: string[]) =>
+    (await world.json("groups", "list", ...flags)).map(({ name }: Line) => name);
+  const status = async () => (await vip.ask("messages")).status;
+  const refused = await world.run("keys", "add", "--name", "v1", "--group", "vip");
+  expect([
+    (await names()).includes("vip"),
+    (await names("--all")).includes("vip"),
+    refused.status !== 0,
+    await status(),
+  ]).toEqual([false, true, true, 403]);
+  expect((await world.run("plans", "activate", "max")).status).toBe(0);
+  expect([(await names()).includes("vip"), await status()]).toEqual([true, 200]);
+  expect((await world.run("keys", "add", "--name", "v2", "--group", "vip")).status).toBe(0);
+  expect((await world.run("plans", "deactivate", "max")).status).toBe(0);
+  expect([(await names()).includes("vip"), await status()]).toEqual([false, 403]);
+  expect((await world.run("plans", "activate", "max")).status).toBe(0);
+  expect(await status()).toBe(200);
+});
+
+describe("P39: init and import write a config of mode 0600 and refuse to overwrite", () => {
+  const ccr = {
+    Providers: [
+      {
+        name: "own",
+        api_base_url: "http://127.0.0.1:1/v1/messages",
+        api_key: "sk-own-credential",
+        models: ["best"],
+      },
+    ],
+    Router: { default: "own,best" },
+  };
+  test.each([
+    ["init", ["init", "--yes"]],
+    ["import", ["import", "ccr", "theirs.json"]],
+  ])("%s", async (_, args) => {
+    await inFolder(async (folder) => {
+      writeFileSync(join(folder, "theirs.json"), JSON.stringify(ccr));
+      const path = join(folder, "gateway.yaml");
+      const env = { ANTHROPIC_API_KEY: "sk-ant-invented-0123456789" };
+      const first = await runIn(folder, args, { env });
+      expect(first.status).toBe(0);
+      expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
+      const text = readFileSync(path, "utf8");
+      const second = await runIn(folder, args, { env });
+      expect(second.status).not.toBe(0);
+      expect(readFileSync(path, "utf8")).toBe(text);
+    });
+  });
+});
+
+test("P40: import keeps both keys of one provider, as credentials in gateway.env, and clients' keys as hashes", async () => {
+  await inWorld(
+    {},
+    (own) => own.group("unused"),
+    async (own) => {
+      await own.halt();
+      const upstream = own.upstream.channel("theirs");
+      const entry = (name: string, key: string) =>
+        `  - model_name: ${name}\n    litellm_params: { model: openai/${name}-of-openai, api_base: "${upstream.url}/v1", api_key: ${key} }\n`;
+      const text = `model_list:\n${entry("one", "sk-first-credential")}${entry("two", "sk-second-credential")}general_settings: { master_key: sk-master-of-clients, database_url: "postgres://x" }\n`;
+      writeFileSync(own.path("theirs.yaml"), text);
+      rmSync(own.path("gateway.yaml"));
+      const document = await own.json("import", "litellm", "theirs.yaml");
+      expect(document.channels).toHaveLength(2);
+      expect(document.no_counterpart.join()).toContain("database_url");
+      for (const secret of ["sk-first-credential", "sk-second-credential", "sk-master-of-clients"])
+        expect(own.config).not.toContain(secret);
+      expect(own.config).toContain(
+        new Bun.CryptoHasher("sha256").update("sk-master-of-clients").digest("hex"),
+      );
+      const env = readFileSync(own.path("gateway.env"), "utf8");
+      for (const secret of ["sk-first-credential", "sk-second-credential"]) expect(env).toContain(secret);
+      expect((statSync(own.path("gateway.env")).mode & 0o777).toString(8)).toBe("600");
+      own.writeConfig(`${own.config}\nlisten: { port: 0 }\n`);
+      await own.start();
+      for (const name of ["one", "two"]) {
+        const body = { model: name, messages: [{ role: "user", content: "Hello" }] };
+        const fields = { authorization: "Bearer sk-master-of-clients" };
+        expect((await own.request("/v1/chat/completions", fields, body)).status).toBe(200);
+      }
+      const used = upstream.seen.map(({ text, fields }) => [
+        JSON.parse(text).model,
+        fields.find(([name]) => name === "authorization")?.[1],
+      ]);
+      expect(used).toEqual([
+        ["one-of-openai", "Bearer sk-first-credential"],
+        ["two-of-openai", "Bearer sk-second-credential"],
+      ]);
+    },
+  );
+});
+
+test("P41: serve prints its address when it is ready", async () => {
+  expect(world.server.stderr()).toContain(`http://127.0.0.1:${world.port}`);
+});
+
+test("P42: serve --demo needs no config, account or network, and prints a key for each group", async () => {
+  await inFolder(async (folder) => {
+    const server = await serveIn(folder, ["--demo", "--port", "0"], { GATEWAY_CONFIG: "" });
+    try {
+      const said = await eventually(() => {
+        const text = server.stdout() + server.stderr();
+        return new Set(text.match(/sk-[\w-]{8,}/g)).size >= 4 && text;
+      });
+      const keys = [...new Set(said.match(/sk-[\w-]{8,}/g))];
+      const lists = await Promise.all(
+        keys.map(async (key) => {
+          const paths = ["/v1/models", "/v1beta/models", "/relay/models"];
+          const answers = await Promise.all(
+            paths.map((path) =>
+              fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { "x-gateway-key": key } }),
+            ),
+          );
+          return answers.some(({ status }) => status === 200);
+        }),
+      );
+      expect(lists).toEqual(keys.map(() => true));
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+/** Names and contents of all files below a folder. */
+const snapshot = (folder: string): string =>
+  readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    // The source, run in place of the executable, has a cache of its own there.
+    .filter((path) => statSync(path).isFile() && !/\/\.(?:bun|cache)\//.test(path))
+    .toSorted()
+    .map((path) => `${path}: ${readFileSync(path, "latin1")}`)
+    .join("\n");
+
+test("P43: run starts a tool with this gateway, changes no settings file, and returns the tool's exit status", async () => {
+  const home = world.path("home");
+  mkdirSync(join(home, ".claude"), { recursive: true });
+  writeFileSync(join(home, ".claude/settings.json"), "{}");
+  mkdirSync(join(home, ".codex"), { recursive: true });
+  writeFileSync(join(home, ".codex/config.toml"), "# mine\n");
+  const before = snapshot(home);
+  const script = 'echo "$OPENAI_BASE_URL $OPENAI_API_KEY"; exit 7';
+  const { status, stdout } = await world.run("run", "--secret", cheap.key, "openai", "sh", "-c", script);
+  expect([status, stdout]).toEqual([7, `${world.url}/v1 ${cheap.key}\n`]);
+  expect(snapshot(home)).toBe(before);
+});
+
+notBuilt(
+  "P44: run --budget limits the cost of the run's sessions together",
+  "run has no --budget",
+  async () => {
+    const script = `for i in 1 2 3; do curl -s -o /dev/null -w '%{http_code} ' "$OPENAI_BASE_URL/responses" -H "authorization: Bearer $OPENAI_API_KEY" -H 'content-type: application/json' -d '{"model":"test-model","input":"Hello"}'; done`;
+    const { stdout } = await world.run(
+      "run",
+      "--budget",
+      "0.002",
+      "--secret",
+      cheap.key,
+      "openai",
+      "sh",
+      "-c",
+      script,
+    );
+    expect(stdout.trim().split(" ")).toEqual(["200", "200", "429"]);
+  },
+);
+
+notBuilt(
+  "P45: at its end, run prints one line with its cost on stderr, none with --quiet or without a cost",
+  "it prints none",
+  async () => {
+    const script = `curl -s -o /dev/null "$OPENAI_BASE_URL/responses" -H "authorization: Bearer $OPENAI_API_KEY" -H 'content-type: application/json' -d '{"model":"test-model","input":"Hello"}'`;
+    const run = (...args: string[]) =>
+      world.run("run", ...args, "--secret", cheap.key, "openai", "sh", "-c", script);
+    const { stderr } = await run();
+    expect(stderr.split("\n").filter((line) => line.includes("$0.00"))).toHaveLength(1);
+    expect((await run("--quiet")).stderr).not.toContain("$0.00");
+    const free = await world.run("run", "--secret", cheap.key, "openai", "true");
+    expect(free.stderr).not.toContain("$");
+  },
+);
+
+test("P46: env prints the settings that run would set, as lines for a shell", async () => {
+  const { status, stdout } = await world.run("env", "openai", "--secret", cheap.key, "--shell", "bash");
+  expect(status).toBe(0);
+  const shell = Bun.spawnSync([
+    "sh",
+    "-c",
+    `eval "$1"; echo "$OPENAI_BASE_URL $OPENAI_API_KEY"`,
+    "sh",
+    stdout,
+  ]);
+  expect(shell.stdout.toString()).toBe(`${world.url}/v1 ${cheap.key}\n`);
+});
+
+test("P47: models lists the models that a group's keys can call now, with prices", async () => {
+  const models = await world.json("models", "--group", "plain");
+  expect(models.map(({ id }: Line) => id).toSorted()).toEqual(["test-model"]);
+  const model = models.find(({ id }: Line) => id === "test-model");
+  expect(model).toMatchObject({ group: "plain", platform: "messages", channels: ["plain-main"] });
+  expect(JSON.stringify(model.price)).toContain('"output":"2"');
+});
+
+test("P48: channels has exit status 1 if a group has no available channel", async () => {
+  expect((await world.run("channels")).status).toBe(0);
+  await world.run("channels", "disable", "cheap-main");
+  expect((await world.run("channels")).status).toBe(1);
+  await world.run("channels", "enable", "cheap-main");
+  expect((await world.run("channels")).status).toBe(0);
+});
+
+test("P49, P53: usage and sessions show exact sums, and a model without a price is named and never $0", async () => {
+  await world.line(await plain.ask("messages", {}, CLAUDE));
+  await world.line(await plain.ask("messages", { model: "mystery-9" }, CLAUDE));
+  const lines = world.lines().filter((line) => line["group"] === "plain");
+  const nano = (name: string): bigint =>
+    lines.reduce((sum, line) => sum + BigInt(Math.round(Number(line[name] ?? 0) * 1e9)), 0n);
+  const usage = await world.json("usage", "today", "--by", "model", "--group", "plain");
+  expect(usage.total).toMatchObject({ requests: lines.length, unpriced: 1 });
+  expect(BigInt(Math.round(Number(usage.total.charge_usd) * 1e9))).toBe(nano("charge_usd"));
+  expect(BigInt(Math.round(Number(usage.total.official_usd) * 1e9))).toBe(nano("official_usd"));
+  const table = (await world.run("usage", "today", "--by", "model")).stdout;
+  const row = table.split("\n").find((line) => line.includes("mystery-9"))!;
+  expect(row).not.toMatch(/\$0(?:\.0+)?(?:\s|$)/);
+  const { sessions } = await world.json("sessions");
+  const session = sessions.find((each: Line) => each["session"] === CLAUDE["x-claude-code-session-id"]);
+  expect(session).toMatchObject({ requests: 2, unpriced: 1, charge_usd: "0.00071", tool: "claude-code" });
+});
+
+notBuilt("P50: usage --by version groups by the tool's version", "no such word", async () => {
+  await world.line(await plain.ask("messages", {}, CLAUDE));
+  const { rows } = await world.json("usage", "--by", "version");
+  expect(rows.map(({ version }: Line) => version)).toContain("2.1.332");
+});
+
+/** The transcript of a Claude Code session, with the row of one answer twice. */
+function writeHistory(home: string): void {
+  const folder = join(home, ".claude/projects/-home-me-project");
+  mkdirSync(folder, { recursive: true });
+  const row = (id: string) => ({
+    type: "assistant",
+    timestamp: new Date().toISOString(),
+    sessionId: "11111111-2222-4333-8444-555555555555",
+    cwd: "/home/me/project",
+    version: "2.1.332",
+    requestId: `req_${id}`,
+    uuid: crypto.randomUUID(),
+    message: {
+      id: `msg_${id}`,
+      type: "message",
+      role: "assistant",
+      model: "claude-haiku-4-5",
+      content: [{ type: "text", text: "Hi" }],
+      stop_reason: "end_turn",
+      usage: {
+        input_tokens: 1000,
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: 0,
+        output_tokens: 100,
+      },
+    },
+  });
+  const rows = [row("1"), row("1"), row("2")].map((each) => JSON.stringify(each)).join("\n");
+  writeFileSync(join(folder, "11111111-2222-4333-8444-555555555555.jsonl"), `${rows}\n`);
+}
+
+test("P51, P52: usage --history reads the agents' logs without a config, counts repeats once, and writes nothing", async () => {
+  await inFolder(async (folder) => {
+    writeHistory(join(folder, "home"));
+    const before = snapshot(folder);
+    const { status, stdout } = await runIn(folder, ["usage", "--history", "--json"], {
+      env: { GATEWAY_CONFIG: "" },
+    });
+    expect(status).toBe(0);
+    // Two answers of 1,000 × $1 and 100 × $5 a million.
+    expect(JSON.parse(stdout).total).toMatchObject({ requests: 2, official_usd: "0.003" });
+    expect(snapshot(folder)).toBe(before);
+  });
+});
+
+test("P52: usage --history --both counts a request in logs and ledger once", async () => {
+  const own = new World();
+  const group = own.group("claude", { channels: { main: { models: ["claude-haiku-4-5"] } } });
+  try {
+    await own.start();
+    writeHistory(own.path("home"));
+    const usage = { input_tokens: 1000, output_tokens: 100 };
+    const body = {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      model: "claude-haiku-4-5",
+      content: [{ type: "text", text: "Hi" }],
+      stop_reason: "end_turn",
+      usage,
+    };
+    group.channel().next({ body, fields: { "request-id": "req_1" } });
+    await own.line(
+      await group.ask(
+        "messages",
+        { model: "claude-haiku-4-5" },
+        { ...CLAUDE, "x-claude-code-session-id": "11111111-2222-4333-8444-555555555555" },
+      ),
+    );
+    const { total } = await own.json("usage", "--history", "--both");
+    expect(total.requests).toBe(2);
+  } finally {
+    await own.stop();
+  }
+});
+
+notBuilt("P54: report writes one file without prompts, answers or secrets", "no such command", async () => {
+  await world.line(await plain.ask("messages", {}, CLAUDE));
+  const { status } = await world.run("report", "today", "-o", world.path("report.html"));
+  expect(status).toBe(0);
+  const text = readFileSync(world.path("report.html"), "utf8");
+  for (const secret of ["Hello from upstream", '"Hello"', plain.key, plain.credentialOf()])
+    expect(text).not.toContain(secret);
+  expect(text).toContain("test-model");
+});
+
+test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
+  await world.line(await plain.ask("messages", {}, CLAUDE));
+  const stdin = JSON.stringify({ session_id: CLAUDE["x-claude-code-session-id"] });
+  const { status, stdout } = await world.runWith({ stdin }, "statusline");
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^test-model .*\n$/);
+  await inFolder(async (folder) => {
+    writeFileSync(join(folder, "gateway.yaml"), world.config, { mode: 0o600 });
+    const nobody = await runIn(folder, ["statusline"], { stdin });
+    expect([nobody.status, nobody.stdout]).toEqual([0, "\n"]);
+  });
+  expect(existsSync(world.path("ledger.jsonl"))).toBe(true);
+});

@@ -1,0 +1,363 @@
+// The config file: where it is, how it is read, changed and followed.
+
+import { describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { rootCertificates } from "node:tls";
+import {
+  eventually,
+  inWorld,
+  makeFolder,
+  removeFolder,
+  runIn,
+  type Section,
+  useWorld,
+  type World,
+} from "../world/world.ts";
+
+const world = useWorld();
+const plain = world.group("plain");
+
+const configOf = (group: string): string =>
+  JSON.stringify({
+    channels: {
+      main: { platform: "messages", base_url: "http://127.0.0.1:1", credential: "some-credential" },
+    },
+    groups: { [group]: { platform: "messages", channels: ["main"] } },
+  });
+
+/** A folder with these files, of mode 0600. */
+async function inFolder(
+  files: Readonly<Record<string, string>>,
+  use: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = makeFolder();
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      writeFileSync(join(folder, name), text, { mode: 0o600 });
+    }
+    await use(folder);
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+const list = (folder: string, env: Readonly<Record<string, string>> = {}, ...flags: string[]) =>
+  runIn(folder, ["groups", "list", ...flags], { env: { GATEWAY_CONFIG: "", ...env } });
+
+test("P2: the config is --config, else GATEWAY_CONFIG, else in XDG_CONFIG_HOME, else in ~/.config", async () => {
+  const files = {
+    "flag.yaml": configOf("by-flag"),
+    "variable.yaml": configOf("by-variable"),
+    "xdg/gateway/gateway.yaml": configOf("by-xdg"),
+    "home/.config/gateway/gateway.yaml": configOf("by-home"),
+  };
+  await inFolder(files, async (folder) => {
+    const flag = ["--config", join(folder, "flag.yaml")];
+    const GATEWAY_CONFIG = join(folder, "variable.yaml");
+    const XDG_CONFIG_HOME = join(folder, "xdg");
+    expect((await list(folder, { GATEWAY_CONFIG, XDG_CONFIG_HOME }, ...flag)).stdout).toContain("by-flag");
+    expect((await list(folder, { GATEWAY_CONFIG, XDG_CONFIG_HOME })).stdout).toContain("by-variable");
+    expect((await list(folder, { XDG_CONFIG_HOME })).stdout).toContain("by-xdg");
+    expect((await list(folder)).stdout).toContain("by-home");
+  });
+});
+
+test("P3: a gateway.yaml in the current folder is not loaded, and the error shows --config", async () => {
+  await inFolder({ "gateway.yaml": configOf("here") }, async (folder) => {
+    const { status, stdout, stderr } = await list(folder);
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain("--config");
+    expect(stderr).toContain("gateway.yaml");
+  });
+});
+
+const isRoot = process.getuid?.() === 0;
+
+test("P4: a config that everybody can write is refused", async () => {
+  await inFolder({ "gateway.yaml": configOf("mine") }, async (folder) => {
+    chmodSync(join(folder, "gateway.yaml"), 0o666);
+    expect((await runIn(folder, ["groups", "list"])).status).toBe(2);
+    chmodSync(join(folder, "gateway.yaml"), 0o600);
+    expect((await runIn(folder, ["groups", "list"])).status).toBe(0);
+  });
+});
+
+test.skipIf(!isRoot)("P4: a config that belongs to neither the user nor root is refused", async () => {
+  await inFolder({ "gateway.yaml": configOf("theirs") }, async (folder) => {
+    chownSync(join(folder, "gateway.yaml"), 65_534, 65_534);
+    expect((await runIn(folder, ["groups", "list"])).status).toBe(2);
+  });
+});
+
+test("P5, P6: relative paths start from the config's folder, and ${NAME} expands to variables and gateway.env", async () => {
+  const own = { credential: "${OF_FILE}-${OF_SHELL}-${UNSET:-default}" };
+  const config = { ledger: { path: "sub/lines.jsonl" } };
+  const env = { OF_SHELL: "of-shell" };
+  const set = (each: World) => {
+    mkdirSync(each.path("sub"));
+    writeFileSync(each.path("gateway.env"), "OF_FILE=of-file\n", { mode: 0o600 });
+    return each.group("env", { channels: { main: own } });
+  };
+  await inWorld({ config, env }, set, async (each, group) => {
+    await group.ask("messages");
+    expect(group.channel().seen.at(-1)!.field("x-api-key")).toBe("of-file-of-shell-default");
+    await eventually(
+      () => existsSync(each.path("sub/lines.jsonl")) && readFileSync(each.path("sub/lines.jsonl")).length > 0,
+    );
+  });
+});
+
+const GOOD = `listen: { port: 0 }
+channels:
+  main: { platform: messages, base_url: "http://127.0.0.1:1", credential: some-credential }
+groups:
+  claude: { platform: messages, channels: [main] }
+keys:
+  - { name: laptop, group: claude, secret: sk-test-0123456789 }
+`;
+
+/** A change of the good config, and what the error has to name: the line, the column and the nearest valid name. */
+const ERRORS: readonly (readonly [string, string, string, readonly string[]])[] = [
+  ["an unknown setting", "listen: { port: 0 }", "lisen: { port: 0 }", [":1:1", "listen"]],
+  ["a dangling group", "group: claude,", "group: cluade,", [":7:", "claude"]],
+  ["a dangling channel", "channels: [main]", "channels: [mian]", [":5:", "main"]],
+  ["a wrong word", "{ platform: messages, base", "{ platform: mesages, base", [":3:", "messages"]],
+  ["a wrong type", "{ port: 0 }", "{ port: many }", [":1:", "port"]],
+  [
+    "a name twice",
+    "keys:\n",
+    "keys:\n  - { name: laptop, group: claude, secret: sk-test-9876543210 }\n",
+    ["keys[1].name"],
+  ],
+];
+
+describe("P9, P10: an invalid config is an error that names file, line, column and the nearest valid name", () => {
+  test.each(ERRORS)("%s", async (_, from, to, parts) => {
+    expect(GOOD).toContain(from);
+    await inFolder({ "gateway.yaml": GOOD.replace(from, to) }, async (folder) => {
+      const { status, stderr } = await runIn(folder, ["groups", "list"]);
+      expect(status).toBe(2);
+      for (const part of ["gateway.yaml", ...parts]) expect(stderr).toContain(part);
+      if (parts.length > 1) expect(stderr).toMatch(/gateway\.yaml:\d+:\d+/);
+    });
+  });
+});
+
+test("P12: a gateway does not start with an invalid config", async () => {
+  await inFolder({ "gateway.yaml": GOOD.replace("[main]", "[mian]") }, async (folder) => {
+    const { status, stderr } = await runIn(folder, ["serve"]);
+    expect(status).toBe(2);
+    expect(stderr).not.toContain("ready on");
+  });
+});
+
+const key = (name: string, secret: string): Section => ({ name, group: "plain", secret });
+
+test("P13, P14: a running gateway applies a changed config, and keeps its own when the file is invalid", async () => {
+  await inWorld(
+    {},
+    (own) => own.group("plain"),
+    async (own, group) => {
+      const built = own.build();
+      const keys = built["keys"] as Section[]; // oxlint-disable-line typescript/no-unsafe-type-assertion -- this test made it
+      const asks = async (secret: string) =>
+        (await group.ask("messages", {}, { "x-api-key": secret })).status === 200;
+      own.writeConfig({ ...built, keys: [...keys, key("new", "sk-test-new-key-1")] });
+      await eventually(() => asks("sk-test-new-key-1"));
+      own.writeConfig(`${own.config}\nnonsense: [`);
+      await eventually(() => own.log().includes("gateway.yaml:"));
+      expect(await asks("sk-test-new-key-1")).toBe(true);
+      own.writeConfig({
+        ...built,
+        channels: { "plain-main": { ...channelOf(built), credential: "${LATER:-none-so-far}" } },
+      });
+      await eventually(() => asks("sk-test-new-key-1").then((ok) => !ok));
+      writeFileSync(own.path("gateway.env"), "LATER=credential-that-came-later\n", { mode: 0o600 });
+      await eventually(async () => {
+        await group.ask("messages");
+        return group.channel().seen.at(-1)!.field("x-api-key") === "credential-that-came-later";
+      });
+    },
+  );
+});
+
+function channelOf(built: Section): Section {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this test made it
+  return (built["channels"] as Record<string, Section>)["plain-main"]!;
+}
+
+test("P15, P34: keys add, disable, enable, rotate, move and remove are in force when they return", async () => {
+  const status = async (secret: string): Promise<number> =>
+    (await plain.ask("messages", {}, { "x-api-key": secret })).status;
+  const made = await world.run("keys", "add", "--name", "fresh", "--group", "plain");
+  const secret = made.stdout.trim();
+  expect(await status(secret)).toBe(200);
+  await world.run("keys", "disable", "fresh");
+  expect(await status(secret)).toBe(401);
+  await world.run("keys", "enable", "fresh");
+  expect(await status(secret)).toBe(200);
+  const rotated = (await world.run("keys", "rotate", "fresh")).stdout.trim();
+  expect([await status(secret), await status(rotated)]).toEqual([401, 200]);
+  await world.run("groups", "add", "other", "--channel", "plain-main");
+  await world.run("keys", "move", "fresh", "--group", "other");
+  const answer = await plain.ask("messages", {}, { "x-api-key": rotated });
+  expect((await world.line(answer))["group"]).toBe("other");
+  await world.run("keys", "remove", "fresh", "--yes");
+  expect(await status(rotated)).toBe(401);
+});
+
+test.skipIf(process.platform === "win32")(
+  "P16: if the gateway does not confirm a change, it stays, stderr says so, and the exit status is 0",
+  async () => {
+    await inWorld(
+      {},
+      (own) => own.group("plain"),
+      async (own) => {
+        own.server.signal("SIGSTOP");
+        const { status, stdout, stderr } = await own.run("keys", "add", "--name", "late", "--group", "plain");
+        own.server.signal("SIGCONT");
+        expect([status, own.config.includes("late")]).toEqual([0, true]);
+        expect(stderr.length).toBeGreaterThan(0);
+        await eventually(async () => {
+          const answer = await own.request("/v1/models", { authorization: `Bearer ${stdout.trim()}` });
+          return answer.status === 200;
+        });
+      },
+    );
+  },
+);
+
+test("P17, P31: if the gateway refuses a change, it stays, stderr says why, status 1, and the secret is printed once", async () => {
+  const set = (own: World) => own.group("plain", { channels: { main: { credential: "${ONLY_HERE}" } } });
+  await inWorld({ env: { ONLY_HERE: "credential-only-here" } }, set, async (own) => {
+    own.writeConfig(own.config.replace("${ONLY_HERE}", "${ONLY_THERE}"));
+    const env = { ONLY_THERE: "credential-only-there" };
+    const { status, stdout, stderr } = await own.runWith(
+      { env },
+      "keys",
+      "add",
+      "--name",
+      "new",
+      "--group",
+      "plain",
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain("ONLY_THERE");
+    expect(stdout.trim()).toMatch(/^sk-/);
+    expect(stderr).not.toContain(stdout.trim());
+    expect(own.config).toContain("name: new");
+    expect(own.config).not.toContain(stdout.trim());
+    const shown = await own.runWith({ env }, "keys", "show", "new");
+    expect(shown.stdout + shown.stderr).not.toContain(stdout.trim());
+  });
+});
+
+const COMMENTED = `# the head
+listen: {   port: 0   }   # aligned by hand
+
+channels:
+  # why this channel is here
+  main:
+      platform:   messages
+      base_url:   "http://127.0.0.1:1"
+      credential: 'some-credential'   # quoted
+
+groups:
+  claude: { platform: messages, channels: [main] } # flow
+  spare:
+    platform: messages
+    channels:
+      - main # in a list
+
+keys:
+  # of the laptop
+  - name: laptop
+    group: claude
+    secret: sk-test-0123456789   # old
+# the end
+`;
+
+test("P18: commands keep the comments, order and formatting of the config", async () => {
+  await inFolder({ "gateway.yaml": COMMENTED }, async (folder) => {
+    const run = async (...args: string[]) => expect((await runIn(folder, args)).status).toBe(0);
+    await run("keys", "add", "--name", "ci", "--group", "spare");
+    await run("groups", "set", "spare", "description=For later");
+    await run("channels", "set", "main", "priority=2");
+    const text = readFileSync(join(folder, "gateway.yaml"), "utf8");
+    const lines = text.split("\n");
+    // Each old line is there, in its order.
+    let at = 0;
+    for (const line of COMMENTED.split("\n")) {
+      const found = lines.indexOf(line, at);
+      expect([line, found >= at]).toEqual([line, true]);
+      at = found;
+    }
+    await run("keys", "remove", "ci", "--yes");
+    expect(readFileSync(join(folder, "gateway.yaml"), "utf8")).not.toContain("ci");
+    expect(readFileSync(join(folder, "gateway.yaml"), "utf8")).toContain("# the end");
+  });
+});
+
+test("P19: each write to the config replaces the file at once and keeps mode 0600", async () => {
+  await inFolder({ "gateway.yaml": GOOD }, async (folder) => {
+    const path = join(folder, "gateway.yaml");
+    const before = statSync(path).ino;
+    expect((await runIn(folder, ["keys", "disable", "laptop"])).status).toBe(0);
+    const after = statSync(path);
+    expect((after.mode & 0o777).toString(8)).toBe("600");
+    expect(after.ino).not.toBe(before);
+    const others = readdirSync(folder).filter((name) => name !== "gateway.yaml" && name.includes("yaml"));
+    expect(others.filter((name) => !name.endsWith(".lock"))).toEqual([]);
+  });
+});
+
+test("P21: an entry that another entry needs is not removed", async () => {
+  await inFolder({ "gateway.yaml": GOOD }, async (folder) => {
+    for (const args of [
+      ["channels", "remove", "main"],
+      ["groups", "remove", "claude", "--yes"],
+    ]) {
+      const { status, stderr } = await runIn(folder, args);
+      expect([args.join(" "), status === 0, stderr.length > 0]).toEqual([args.join(" "), false, true]);
+    }
+    expect(readFileSync(join(folder, "gateway.yaml"), "utf8")).toBe(GOOD);
+  });
+});
+
+test("P23: the config accepts every setting of the contract", async () => {
+  const contract = readFileSync(join(import.meta.dir, "../../../docs/contract.md"), "utf8");
+  const [, yaml = ""] = /P23\. .*\n\n```yaml\n([\s\S]*?)```/.exec(contract) ?? [];
+  const concrete = yaml
+    .replace("http://…", "http://127.0.0.1:3128")
+    .replace("${ANTHROPIC_API_KEY}", "some-credential")
+    .replace("secret: sk-…", "secret: sk-test-0123456789")
+    .replace("chat: {cap: max_tokens, …}", "chat: {cap: max_tokens}")
+    .replace(
+      "  # default_model: ID, other_paths: [/v1/files], cache: 5m | 1h, limits",
+      "  more: {platform: messages, channels: [anthropic-main], default_model: claude-haiku-4-5, other_paths: [/v1/files], cache: 1h, limits: {usd_per_day: 5}}\n  claude-max: {platform: messages, channels: [anthropic-main], exclusive: true}",
+    )
+    // These belong to chat channels.
+    .replace(
+      "    ask_usage: true",
+      "  chat:\n    platform: chat\n    base_url: https://api.example\n    credential: some-credential\n    ask_usage: true",
+    )
+    .replace("    websocket: true", "")
+    .replace("record: NAME", "record: recording");
+  expect(concrete).not.toContain("…");
+  await inFolder({ "gateway.yaml": concrete, "company-ca.pem": rootCertificates[0]! }, async (folder) => {
+    const { status, stderr, stdout } = await runIn(folder, ["groups", "list", "--all"]);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toContain("claude-max");
+  });
+});
