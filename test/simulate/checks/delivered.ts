@@ -51,9 +51,10 @@ function lastOf({ bySend }: World, { name }: Send): Arrival | undefined {
   return bySend.get(name)?.at(-1);
 }
 
-/** The upstream has sent a complete answer. */
+/** The upstream has sent a complete answer. One with odd values may not look complete. */
 function isWhole({ plan, sent, status }: Arrival): boolean {
   if (plan?.kind !== "answer" || plan.cut !== null || plan.missing > 0) return false;
+  if (plan.mutated !== undefined) return false;
   return sent && status === 200;
 }
 

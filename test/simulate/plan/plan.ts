@@ -186,6 +186,8 @@ export interface AnswerPlan {
   readonly missing: number;
   /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
   readonly recorded?: number;
+  /** Some of its values are replaced by values of another kind, chosen by this number; absent: none is. */
+  readonly mutated?: number;
   /** Its last event has this many bytes more; absent: none. */
   readonly padding?: number;
   /** It repeats the channel's credential. */

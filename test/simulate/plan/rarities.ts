@@ -17,7 +17,25 @@ export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
   const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
-  return addLeavers(addEstimates(addRefusedTurns(addLoops(addNames(addCredentials(addForgery(most)))))));
+  return addMutations(
+    addLeavers(addEstimates(addRefusedTurns(addLoops(addNames(addCredentials(addForgery(most))))))),
+  );
+}
+
+/** In some runs, upstreams are broken or dishonest: texts, counts and lists in their answers are something else. */
+function addMutations(plan: Plan): Plan {
+  const random = new Random(plan.seed, "mutations");
+  if (!random.chance(60)) return plan;
+  return changeRequests(plan, (request) =>
+    request.background
+      ? request
+      : {
+          ...request,
+          answers: request.answers.map((answer) =>
+            random.chance(500) ? { ...answer, mutated: random.int(1_000_000) } : answer,
+          ),
+        },
+  );
 }
 
 /** In some runs, the only channel of a few clients is in a cooldown, and each second request leaves while it tries it. */

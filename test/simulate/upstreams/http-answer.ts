@@ -25,6 +25,7 @@ import { findRecording } from "./recordings.ts";
 import {
   type Arrival,
   extrasOf,
+  mutateAnswer,
   failsAfter,
   GOOD_ANSWER,
   markOf,
@@ -180,10 +181,11 @@ class HttpAnswer {
       failsAfter: fails,
       ...extrasOf(answer, secret),
     };
-    const text =
+    const written =
       answer.recorded !== undefined
         ? useRecording(arrival, findRecording(question, answer.recorded)).text
         : this.#writeSuccess(question);
+    const text = answer.mutated === undefined ? written : mutateAnswer(arrival, written, answer.mutated);
     const whole = Buffer.from(text.pieces.join(""));
     arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;
     arrival.unmasked = answer.echoes ? whole : null;

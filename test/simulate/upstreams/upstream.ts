@@ -7,7 +7,8 @@ import type { Arriving } from "../world/upstream-side.ts";
 import { NATURE, type Owner, type Scheduler } from "../world/scheduler.ts";
 import type { Send } from "../clients/send.ts";
 import { SECRET } from "../clients/requests.ts";
-import type { Counts, Question } from "./answers.ts";
+import type { AnswerText, Counts, Question } from "./answers.ts";
+import { mutatePieces } from "./mutate.ts";
 import type { Recording } from "./recordings.ts";
 
 /** A request as an upstream saw it. */
@@ -212,6 +213,13 @@ export function extrasOf(
   secret: string,
 ): Pick<Question, "padding" | "secret" | "incomplete"> {
   return { padding, secret: echoes && kind === "answer" ? secret : null, incomplete };
+}
+
+/** What it counts and whether it is complete, these checks cannot foresee. */
+export function mutateAnswer(arrival: Arrival, text: AnswerText, seed: number): AnswerText {
+  arrival.recorded = `mutated by ${seed}`;
+  arrival.counts = { input: -1, cacheRead: 0, output: 0 };
+  return { ...text, pieces: mutatePieces(text.pieces, seed, markOf(arrival)) };
 }
 
 export function useRecording(arrival: Arrival, recording: Recording): Recording {
