@@ -13,6 +13,8 @@ export interface Bench {
   readonly cores: Cores | null;
   readonly upstream: Upstream;
   readonly load: Load;
+  /** Other clients at the same time. */
+  readonly others: Load;
   readonly rounds: number;
   /** Of one measurement. */
   readonly ms: number;

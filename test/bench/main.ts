@@ -22,7 +22,7 @@ const HELP = `bun run bench [flags]
   --rounds N           rounds of every scenario, one target after the other in each (3 with --quick, else 9)
   --ms N               of each measurement (200 with --quick, else 2000)
   --only A,B           of ${PARTS.join(", ")}
-  --executable FILE    the compiled gateway, measured beside the source (dist/gateway when it exists)
+  --executable A,B     compiled gateways, measured beside the source (dist/gateway when it exists)
   --against FOLDER     another checkout of this project, measured beside this one
   --peers              Portkey and claude-code-router too, from npm in temporary folders
   --layers             the floor, and what each of the gateway's duties adds to it, as programs beside it; also with "allocations"
@@ -64,7 +64,8 @@ type Flags = ReturnType<typeof readFlags>;
 
 async function openBench({ rounds, ms }: Flags): Promise<Bench> {
   const cores = planCores();
-  return { cores, upstream: await startUpstream(cores), load: startLoad(cores?.load ?? null), rounds, ms };
+  const [load, others] = [startLoad(cores?.load ?? null), startLoad(cores?.load ?? null)];
+  return { cores, upstream: await startUpstream(cores), load, others, rounds, ms };
 }
 
 function note(text: string): void {

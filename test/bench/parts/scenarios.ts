@@ -18,6 +18,7 @@ export interface Scenario {
 const GAP_MS = 20;
 
 export const SCENARIOS: readonly Scenario[] = [
+  { name: "agent-turns", common: true, run: measureTurns },
   { name: "throughput-64", common: true, run: (target, bench) => measureRate(target, bench, 64) },
   { name: "throughput-256", common: true, run: (target, bench) => measureRate(target, bench, 256) },
   { name: "latency", common: true, run: measureLatency },
@@ -52,6 +53,37 @@ async function measureRate(target: Target, { load, ms }: Bench, connections: num
     [`requests/s, ${connections} connections`]: outcome.requests / outcome.seconds,
     ...spent,
     errors: outcome.errors,
+  };
+}
+
+const AGENTS = 8;
+/** A model works for a while on each turn. */
+const THINKING_MS = 250;
+
+/** What an agent's turn costs, and how long an event of another stream waits for eight agents. */
+async function measureTurns(target: Target, { load, others, ms }: Bench): Promise<Sample> {
+  const request = describeRequest(target, "turn");
+  const { outcome, cpu } = await runWithCpu(target, load, {
+    do: "repeat",
+    request,
+    connections: AGENTS,
+    warmMs: ms / 4,
+    ms,
+  });
+  const agents = others.run({ do: "pause", request, connections: AGENTS, pauseMs: THINKING_MS, ms: ms * 2 });
+  await Bun.sleep(THINKING_MS * 2);
+  const watched = await load.run({
+    do: "stream",
+    request: describeRequest(target, "paced"),
+    connections: 10,
+    times: Math.ceil(ms / 500),
+  });
+  const paused = await agents;
+  return {
+    ...(cpu === null ? {} : { "CPU µs an agent's turn": cpu / outcome.served }),
+    ...nameTimes("agent's turn µs", outcome.whole),
+    ...nameTimes("event delay µs beside 8 agents", watched.delay),
+    errors: outcome.errors + paused.errors + watched.errors,
   };
 }
 

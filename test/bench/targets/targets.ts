@@ -2,7 +2,7 @@
 // with everything switched on.
 
 import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Child, type Cores, findFreePort, type Folder, makeFolder, start } from "../machine.ts";
 import type { RequestOptions } from "../wire/requests.ts";
 import { closeSocket, tryConnect } from "../wire/sockets.ts";
@@ -103,7 +103,7 @@ export function planGateway(name: string, command: readonly string[], cores: Cor
     name,
     async start(upstreamPort) {
       const folder = makeFolder();
-      const file = writeGatewayConfig(folder, upstreamPort, { convert: name !== "against" });
+      const file = writeGatewayConfig(folder, upstreamPort, { convert: !name.startsWith("gateway-0.1.") });
       const child = start([...command, "serve", "--config", file, "--log", "off"], {
         core: cores?.proxy ?? null,
       });
@@ -127,7 +127,7 @@ export async function readReadyPort(child: Child): Promise<number> {
   throw new Error(`the gateway did not start: ${child.complaints()}`);
 }
 
-/** An older checkout knows no `convert`. */
+/** Version 0.1 knows no `convert`. */
 export function writeGatewayConfig(
   folder: Folder,
   upstreamPort: number,
@@ -166,10 +166,11 @@ export function listCommands(flags: {
   readonly executable?: string | undefined;
   readonly against?: string | undefined;
 }): Commands {
-  const executable = flags.executable ?? (existsSync(EXECUTABLE) ? EXECUTABLE : undefined);
+  const files = flags.executable?.split(",") ?? (existsSync(EXECUTABLE) ? [EXECUTABLE] : []);
+  const named = files.map((file) => [file === EXECUTABLE ? "executable" : basename(file), [file]] as const);
   return {
     gateway: [process.execPath, MAIN],
-    ...(executable === undefined ? {} : { executable: [executable] }),
+    ...Object.fromEntries(named),
     ...(flags.against === undefined
       ? {}
       : { against: [process.execPath, join(flags.against, "src/main.ts")] }),

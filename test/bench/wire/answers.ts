@@ -61,9 +61,14 @@ function lengthen(event: string): string {
 }
 
 /** The stream in pieces of one event each; the head is in the first piece. */
-export function writeStreamAnswer(shape: Shape, words: number, stamped: boolean): Uint8Array[] {
+export function writeStreamAnswer(
+  shape: Shape,
+  words: number,
+  stamped: boolean,
+  edit: (event: string) => string = (event) => event,
+): Uint8Array[] {
   const [head = Buffer.alloc(0), first = Buffer.alloc(0), ...rest] = frame(
-    answerStream(shape, writeEvents(shape, words, stamped)),
+    answerStream(shape, writeEvents(shape, words, stamped).map(edit)),
   );
   return [Buffer.concat([head, first]), ...rest];
 }

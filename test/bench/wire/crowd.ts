@@ -1,6 +1,6 @@
 // The load's clients: what they send, how they read answers, and what they count.
 
-import { findShape, type RequestOptions, STAMP_DIGITS, writeRequest } from "./requests.ts";
+import { findShape, type RequestOptions, STAMP_DIGITS, writeRequest, writeTurns } from "./requests.ts";
 import { BROKEN, openSet, READABLE, type Watched } from "./socket-set.ts";
 import { closeSocket, connectTo, inbox, pin, type Pinned, readMicros, readSome, sendAll } from "./sockets.ts";
 
@@ -38,6 +38,9 @@ export interface Client extends Watched {
   /** The bytes of a head that has not ended, or the last ones of a chunked answer. */
   tail: Buffer;
   streams: number;
+  /** What it sends, one after the other, and then from the first one again. */
+  requests: readonly Pinned[];
+  asked: number;
 }
 
 /** The first digit of a status of success. */
@@ -96,7 +99,8 @@ export class Crowd {
   readonly tally = new Tally();
   readonly set = openSet<Client>();
   readonly #port: number;
-  readonly #request: Pinned;
+  readonly #options: RequestOptions;
+  readonly #requests: readonly Pinned[];
   /** Null if events contain no time. */
   readonly #mark: Buffer | null;
   readonly #timed: boolean;
@@ -108,12 +112,17 @@ export class Crowd {
   constructor(request: RequestOptions, connections: number) {
     this.#timed = connections <= TIMED_CONNECTIONS;
     this.#port = request.port;
-    this.#request = pin(writeRequest(request));
+    this.#options = request;
+    this.#requests = request.kind === "turn" ? [] : [pin(writeRequest(request))];
     this.#mark = request.kind === "paced" ? Buffer.from(STAMP_MARKS[findShape(request.path)]) : null;
   }
 
   join(): Client {
+    // Each client of this kind has a session of its own.
+    const isAgent = this.#options.kind === "turn";
     const client = {
+      requests: isAgent ? writeTurns(this.#options).map(pin) : this.#requests,
+      asked: 0,
       fd: connectTo(this.#port),
       left: -1,
       sentAt: 0,
@@ -128,7 +137,9 @@ export class Crowd {
   ask(client: Client): void {
     client.left = -1;
     if (this.#timed) client.sentAt = performance.now();
-    sendAll(client.fd, this.#request);
+    const request = client.requests[client.asked % client.requests.length];
+    client.asked += 1;
+    if (request !== undefined) sendAll(client.fd, request);
   }
 
   leave(client: Client, close: (fd: number) => void = closeSocket): void {

@@ -17,6 +17,14 @@ export type Job =
       readonly warmMs: number;
       readonly ms: number;
     }
+  /** The same with a pause after each answer. */
+  | {
+      readonly do: "pause";
+      readonly request: RequestOptions;
+      readonly connections: number;
+      readonly pauseMs: number;
+      readonly ms: number;
+    }
   /** Requests one after another on one connection, with pauses that are long enough to cool the caches. */
   | {
       readonly do: "sparse";
@@ -68,6 +76,26 @@ function runFor(crowd: Crowd, ms: number): number {
   const start = performance.now();
   while (performance.now() - start < ms) crowd.wait(100);
   return (performance.now() - start) / 1000;
+}
+
+function pause(job: Extract<Job, { do: "pause" }>): Outcome {
+  const crowd = new Crowd(job.request, job.connections);
+  const due: { client: Client; at: number }[] = [];
+  crowd.done = (client) => due.push({ client, at: performance.now() + job.pauseMs });
+  for (let i = 0; i < job.connections; i += 1) {
+    crowd.ask(crowd.join());
+    crowd.wait(job.pauseMs / job.connections);
+  }
+  const start = performance.now();
+  while (performance.now() - start < job.ms) {
+    for (let [next] = due; next !== undefined && next.at <= performance.now(); [next] = due) {
+      due.shift();
+      crowd.ask(next.client);
+    }
+    crowd.wait(1);
+  }
+  crowd.end();
+  return crowd.tally.report((performance.now() - start) / 1000);
 }
 
 function askSparsely(job: Extract<Job, { do: "sparse" }>): Outcome {
@@ -160,6 +188,8 @@ function run(job: Job): Outcome {
   switch (job.do) {
     case "repeat":
       return repeat(job);
+    case "pause":
+      return pause(job);
     case "sparse":
       return askSparsely(job);
     case "stream":

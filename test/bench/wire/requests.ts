@@ -1,7 +1,19 @@
 // The bytes of the benchmark's requests, and their instructions for the upstream.
 
+import { TURNS, writeTurn } from "./conversation.ts";
+
 /** The instruction for the upstream. It is in the prompt, which every gateway passes on; no two begin alike. */
-export const KINDS = ["json", "flood", "paced", "slow", "halves", "events", "burst", "lasting"] as const;
+export const KINDS = [
+  "json",
+  "flood",
+  "paced",
+  "slow",
+  "halves",
+  "events",
+  "burst",
+  "lasting",
+  "turn",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 export const MARK = "bench:";
@@ -10,7 +22,7 @@ export const PACE_MS = { paced: 20, slow: 1000, halves: 2, events: 2, lasting: 2
 export type PacedKind = keyof typeof PACE_MS;
 
 /** Events with text in a stream of these kinds. */
-export const EVENTS = { events: 1000, burst: 2000, lasting: 250 } as const;
+export const EVENTS = { events: 1000, burst: 2000, lasting: 250, turn: 300 } as const;
 
 /** The time at which an event was sent, in microseconds of the machine's monotonic clock. */
 export const STAMP_DIGITS = 16;
@@ -33,14 +45,48 @@ export function findShape(path: string): Shape {
   return path.endsWith("/chat/completions") ? "chat" : "messages";
 }
 
-export function writeRequest({ kind, port, path, fields, model, bytes }: RequestOptions): Buffer {
+export function writeRequest(options: RequestOptions): Buffer {
+  const { kind, path, model, bytes } = options;
   const prompt = `${MARK}${kind} ${"all work and no play makes jack a dull boy ".repeat(bytes / 43 + 1)}`;
   const asked = writePrompt(findShape(path), prompt.slice(0, Math.max(16, bytes - 140)));
-  const body = JSON.stringify({ model, stream: kind !== "json", ...asked });
+  return frame(options, JSON.stringify({ model, stream: kind !== "json", ...asked }), {
+    "user-agent": "bench/1",
+  });
+}
+
+/** The turns of one agent's session, one after the other. */
+export function writeTurns(options: RequestOptions): Buffer[] {
+  const session = crypto.randomUUID();
+  const fields = {
+    "user-agent": "claude-cli/2.1.332 (external, cli)",
+    "x-claude-code-session-id": session,
+    "x-app": "cli",
+    "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27",
+    "anthropic-dangerous-direct-browser-access": "true",
+    "x-stainless-lang": "js",
+    "x-stainless-package-version": "0.94.0",
+    "x-stainless-os": "Linux",
+    "x-stainless-arch": "x64",
+    "x-stainless-runtime": "node",
+    "x-stainless-runtime-version": "v24.3.0",
+    "x-stainless-retry-count": "0",
+    "x-stainless-timeout": "600",
+    "accept-encoding": "gzip, deflate, br, zstd",
+  };
+  return Array.from({ length: TURNS }, (_, turn) =>
+    frame(options, writeTurn(options.model, session, turn), fields),
+  );
+}
+
+function frame(
+  { port, path, fields }: RequestOptions,
+  body: string,
+  own: Readonly<Record<string, string>>,
+): Buffer {
   const head = Object.entries({
     host: `127.0.0.1:${port}`,
     accept: "application/json",
-    "user-agent": "bench/1",
+    ...own,
     "anthropic-version": "2023-06-01",
     ...fields,
     "content-type": "application/json",

@@ -61,7 +61,16 @@ function writeWhole(shape: Shape): Whole {
     json: pin(writeJsonAnswer(shape)),
     flood: pin(Buffer.concat(writeStreamAnswer(shape, FLOOD_EVENTS, false))),
     burst: pin(Buffer.concat(writeStreamAnswer(shape, EVENTS.burst, false))),
+    turn: pin(Buffer.concat(writeStreamAnswer(shape, EVENTS.turn, false, readCache))),
   };
+}
+
+/** An agent's prompt is in the cache but for its end. */
+function readCache(event: string): string {
+  return event
+    .replace('"cache_read_input_tokens":0', '"cache_read_input_tokens":41000')
+    .replace('"cache_creation_input_tokens":0', '"cache_creation_input_tokens":900')
+    .replace('"ephemeral_5m_input_tokens":0', '"ephemeral_5m_input_tokens":900');
 }
 
 function writePaced(shape: Shape): Paced {
@@ -200,7 +209,7 @@ function findShape(bytes: Buffer): Shape {
 
 function answer(peer: Peer): void {
   const { kind, shape } = peer;
-  if (kind === "json" || kind === "flood" || kind === "burst") {
+  if (kind === "json" || kind === "flood" || kind === "burst" || kind === "turn") {
     peer.unsent = whole[shape][kind];
     peer.sent = 0;
     send(peer, false);
