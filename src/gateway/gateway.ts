@@ -17,7 +17,7 @@ import type { Allowances } from "./channels/allowances.ts";
 import type { Channels } from "./channels/channels.ts";
 import type { InferredSessions } from "./intake/client.ts";
 import type { BackgroundResponses } from "./upstream/background.ts";
-import type { HeldPrompts } from "./observe/cache/held-prompts.ts";
+import type { KnownParts } from "./intake/known-parts.ts";
 import type { CacheMemory } from "./observe/cache/memory.ts";
 import type { Request } from "./request.ts";
 import type { KnownLists } from "./channels/model-list.ts";
@@ -74,8 +74,8 @@ export interface Gateway {
   readonly background: BackgroundResponses;
   /** For tools that name no session. */
   readonly inferredSessions: InferredSessions;
-  /** Prompts for the analysis of their caches: during the answer, and as hashes after it. */
-  readonly prompts: HeldPrompts;
+  /** What earlier requests of a session consist of, as hashes; and what they left in the caches of their upstreams. */
+  readonly knownParts: KnownParts;
   readonly cacheMemory: CacheMemory;
   /** What is known of the channels' WebSockets. */
   readonly sockets: SocketSupport;

@@ -6,6 +6,7 @@ import { isLongWork, nextTurn } from "../lib/time/next-turn.ts";
 import { sendRequest } from "./attempt/attempt.ts";
 import { crossInTurns, takeCrossing } from "./attempt/forward.ts";
 import { openBill } from "./bill/bill.ts";
+import { readPrompt } from "./bill/miss.ts";
 import { endUnbilled, failRequest } from "./bill/fail.ts";
 import { reportOwnAnswer } from "./bill/request-record.ts";
 import { answerModels } from "./deliver/answer-models.ts";
@@ -17,7 +18,6 @@ import { identifyClient } from "./intake/client.ts";
 import { secretsOf } from "./intake/known-secrets.ts";
 import { findOwnLogin } from "./intake/login.ts";
 import { type Candidate, findMatch, LISTS } from "./intake/match.ts";
-import { requireOneModel } from "./intake/one-model.ts";
 import type { Request } from "./request.ts";
 import { needsCrossing, planCrossings, requireServed } from "./upstream/crossing.ts";
 import { keepLoginOut, refuseLogin } from "./upstream/login.ts";
@@ -75,7 +75,7 @@ function awaitMemory(r: Request, gateway: Gateway): void {
 }
 
 function readBody(r: Request, gateway: Gateway): void {
-  const body = readRequestBody(r, gateway.catalog, r.memory);
+  const body = readRequestBody(r, gateway.catalog, { memory: r.memory, known: gateway.knownParts });
   if (body instanceof Promise) return runLater(keepBody(r, body), route, r, gateway);
   r.body = body;
   route(r, gateway);
@@ -137,12 +137,12 @@ export function findRoute(r: Request, gateway: Gateway): void {
   r.login = findOwnLogin(r, gateway.catalog);
   if (r.login !== null) refuseLogin(r);
   const match = gateway.lists.markListed(findMatch(r.key, r.body.model));
-  requireOneModel(r.body, match);
   r.model = match.model;
   r.candidates = match.candidates;
-  identifyClient(r, r.key, r.body.plain, gateway);
+  const { plain, scan } = r.body;
+  r.prompt = plain && scan && { bytes: plain, scan };
+  identifyClient(r, r.key, r.prompt, gateway);
   if (r.login !== null) keepLoginOut(r);
-  r.prompt = r.body.plain;
   r.stream = r.body.stream;
   // Each channel gets the request in its own dialect when it is tried.
   if (r.group.crosses || needsCrossing(r.dialect.name, r.group.platform))
@@ -160,4 +160,6 @@ function send(r: Request, gateway: Gateway): void {
   r.held = true;
   watchClient(r, gateway);
   sendRequest(r, gateway);
+  // The body is on its way, and nobody waits.
+  r.sentPrompt = readPrompt(r, gateway);
 }

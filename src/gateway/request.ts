@@ -15,8 +15,9 @@ import type { Reservation } from "../lib/memory/memory-budget.ts";
 import { NO_BODY, type RequestBody } from "./intake/body.ts";
 import { type ClientCall, NOBODY, type UnroutedCall } from "./intake/call.ts";
 import type { Candidate } from "./intake/match.ts";
-import type { HeldPrompt } from "./observe/cache/held-prompts.ts";
 import type { Conversion } from "../bridges/convert.ts";
+import type { ScannedBody } from "../dialects/prompt/read-prompt.ts";
+import type { SentPrompt } from "./observe/cache/sent-prompt.ts";
 import type { Crossed } from "./upstream/crossing.ts";
 
 /** A type and not an interface, so that it is assignable to a ledger line's record. */
@@ -95,7 +96,7 @@ export class Request implements ClientCall {
 
   // The request in the upstream's dialect, ready for any of its channels.
   /** The body as the client wrote it, in its own dialect. Released with `body`. */
-  prompt: Uint8Array | null = null;
+  prompt: ScannedBody | null = null;
   dialect: Dialect;
   /** If the path names the model, the position is that in `target`. */
   path: string;
@@ -144,7 +145,7 @@ export class Request implements ClientCall {
   /** Milliseconds from arrival to the first byte of the response. */
   firstByteMs: number | null = null;
   /** The prompt, for the analysis of its cache; null: it is not analysed. */
-  heldPrompt: HeldPrompt | null = null;
+  sentPrompt: SentPrompt | null = null;
   /** The live view shows its stream. */
   shown = false;
   /** Ends the wait for the usage of a request whose client has left. */

@@ -24,7 +24,7 @@ import { startProbes } from "./channels/probe.ts";
 import { keepChannelsWarm } from "./channels/warm.ts";
 import type { Gateway, Recorder } from "./gateway.ts";
 import type { ContextNotes } from "./observe/context.ts";
-import { HeldPrompts } from "./observe/cache/held-prompts.ts";
+import { KnownParts } from "./intake/known-parts.ts";
 import { CacheMemory } from "./observe/cache/memory.ts";
 import { InferredSessions } from "./intake/client.ts";
 import { BackgroundResponses } from "./upstream/background.ts";
@@ -129,7 +129,7 @@ export function startGateway(
     lists: createModelLists(client),
     background: new BackgroundResponses(),
     inferredSessions: new InferredSessions(ledger.recent),
-    prompts: new HeldPrompts(),
+    knownParts: new KnownParts(),
     cacheMemory: new CacheMemory(),
     sockets: new SocketSupport(),
     observer,

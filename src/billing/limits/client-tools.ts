@@ -1,17 +1,15 @@
 // Which parts of a request are input as they stand: tools that run at the client, and what tools were called with. A tool
 // of any other form may run at the provider, where it adds input and fees.
 
-import { asBuffer } from "../../lib/memory/bytes.ts";
-import { findDifferences } from "../../lib/json/json-differences.ts";
 import {
-  findStart,
-  findValueEnd,
+  eachElement,
+  eachMember,
+  OPEN_BRACE,
+  OPEN_BRACKET,
   readString,
-  scanTopLevel,
+  scanMembers,
   type Span,
-  walkElements,
-  walkMembers,
-} from "../../lib/json/json-spans.ts";
+} from "../../lib/scan.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 
 /** The forms of the tools that run at the client, in one dialect. */
@@ -53,34 +51,29 @@ export function readTools(body: Uint8Array, known: ClientTools): ToolReading {
     hosted ??= found;
     return found === null;
   };
-  const collect = (start: number, depth: number): number => {
-    const end = findValueEnd(body, start);
-    if (end < 0 || body[start] !== OPEN_BRACE) return end;
-    parts.push(...findParts(body, start, judge));
-    stored ??= findStored(body, start);
+  const collect = (part: Span, depth: number): true => {
+    if (body[part.start] !== OPEN_BRACE) return true;
+    parts.push(...findParts(body, part, judge));
+    stored ??= findStored(body, part);
     if (depth < MAX_DEPTH)
-      walkMembers(body, start, (keyStart, keyEnd, value) => {
-        if (LISTS.has(readKey(body, keyStart, keyEnd)))
-          walkElements(body, value, (at) => collect(at, depth + 1));
-        return findValueEnd(body, value);
+      eachMember(body, part.start, (name, { start }) => {
+        if (LISTS.has(name)) eachElement(body, start, (element) => collect(element, depth + 1));
+        return true;
       });
-    return end;
+    return true;
   };
-  walkMembers(body, findStart(body), (keyStart, keyEnd, value) => {
-    const key = readKey(body, keyStart, keyEnd);
-    const end = findValueEnd(body, value);
+  eachMember(body, body.indexOf(OPEN_BRACE), (name, value) => {
     // Some upstreams accept a comma at the end of a list, which JSON does not allow. The tools of such a body are read, too.
-    if (CONVERSATIONS.has(key)) walkElements(body, value, (at) => collect(at, 0));
-    if (key === "tools" && end >= 0 && body[value] !== NULL_START) {
-      judge(value);
-      parts.push({ start: value, end });
+    if (CONVERSATIONS.has(name)) eachElement(body, value.start, (element) => collect(element, 0));
+    if (name === "tools" && body[value.start] !== NULL_START) {
+      judge(value.start);
+      parts.push(value);
     }
-    return end;
+    return true;
   });
   return { hosted, stored, hasTools, parts: parts.toSorted((one, other) => one.start - other.start) };
 }
 
-const OPEN_BRACE = 0x7b;
 const NULL_START = 0x6e;
 
 const PART_FIELDS = [
@@ -101,14 +94,14 @@ const TOOL_LISTS: ReadonlySet<string> = new Set(["additional_tools", "tool_searc
 type Judge = (start: number) => boolean;
 
 /** In a message, or in a part of one. */
-function findParts(body: Uint8Array, start: number, judge: Judge): Span[] {
-  const members = findMembers(body, start, PART_FIELDS);
+function findParts(body: Uint8Array, part: Span, judge: Judge): Span[] {
+  const members = findMembers(body, part, PART_FIELDS);
   if (members === null) return [];
   const type = members.get("type");
   const name = readName(body, type) ?? "";
   const of = (member: string, inner: string): Span[] => {
     const span = members.get(member);
-    const found = span === undefined ? undefined : findMembers(body, span.start, [inner])?.get(inner);
+    const found = span === undefined ? undefined : findMembers(body, span, [inner])?.get(inner);
     return found === undefined ? [] : [found];
   };
   const found = ["functionCall", "function_call"].flatMap((member) => of(member, "args"));
@@ -123,8 +116,8 @@ function findParts(body: Uint8Array, start: number, judge: Judge): Span[] {
 
 /** If a reasoning item does not contain the thoughts, its id stands for those that the provider has stored:
  *  https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context */
-function findStored(body: Uint8Array, start: number): string | null {
-  const members = findMembers(body, start, ["type", "id", "encrypted_content", "content"]);
+function findStored(body: Uint8Array, item: Span): string | null {
+  const members = findMembers(body, item, ["type", "id", "encrypted_content", "content"]);
   if (members === null) return "an item with a member in more than one spelling";
   if (readName(body, members.get("type")) !== "reasoning" || !members.has("id")) return null;
   const isAbsent = (name: string): boolean => {
@@ -136,7 +129,6 @@ function findStored(body: Uint8Array, start: number): string | null {
     : null;
 }
 
-const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
 function isEmptyList(body: Uint8Array, { start, end }: Span): boolean {
@@ -148,7 +140,7 @@ function isEmptyList(body: Uint8Array, { start, end }: Span): boolean {
 
 /** https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages */
 function findDefinition(body: Uint8Array, tool: Span, judge: Judge): Span[] {
-  const members = findMembers(body, tool.start, ["type", "definition"]);
+  const members = findMembers(body, tool, ["type", "definition"]);
   const [type, definition] = [members?.get("type"), members?.get("definition")];
   if (type === undefined || definition === undefined) return [];
   return judge(definition.start) ? [type, definition] : [];
@@ -163,15 +155,15 @@ const GROUPED: ClientTools = { namedBy: "type", names: /^(?:function|custom)$/ }
 function findHostedTool(body: Uint8Array, start: number, known: ClientTools): string | null {
   const check = known.namedBy === "type" ? checkType : checkMembers;
   let hosted: string | null = null;
-  const end = walkElements(body, start, (at) => {
-    hosted = check(body, at, known);
-    return hosted === null ? findValueEnd(body, at) : -1;
+  const isRead = eachElement(body, start, (tool) => {
+    hosted = check(body, tool, known);
+    return hosted === null;
   });
-  return hosted ?? (end < 0 ? UNKNOWN : null);
+  return hosted ?? (isRead ? null : UNKNOWN);
 }
 
-function checkType(body: Uint8Array, start: number, known: ClientTools): string | null {
-  const members = findMembers(body, start, TOOL_FIELDS);
+function checkType(body: Uint8Array, tool: Span, known: ClientTools): string | null {
+  const members = findMembers(body, tool, TOOL_FIELDS);
   const type = members === null ? null : readName(body, members.get("type"));
   if (members === null || type === null) return UNKNOWN;
   if (type === "")
@@ -191,18 +183,16 @@ function isAtClient(
   const [member, value] = place;
   const span = members.get(member);
   const isWord = span === undefined || body[span.start] !== OPEN_BRACE;
-  return readName(body, isWord ? span : findMembers(body, span.start, ["type"])?.get("type")) === value;
+  return readName(body, isWord ? span : findMembers(body, span, ["type"])?.get("type")) === value;
 }
 
-function checkMembers(body: Uint8Array, start: number, known: ClientTools): string | null {
+function checkMembers(body: Uint8Array, tool: Span, known: ClientTools): string | null {
   let hosted: string | null = null;
-  const end = walkMembers(body, start, (keyStart, keyEnd, value) => {
-    const key = readKey(body, keyStart, keyEnd);
-    if (known.names.test(key)) return findValueEnd(body, value);
-    hosted = describe(key);
-    return -1;
+  const isRead = eachMember(body, tool.start, (name) => {
+    if (!known.names.test(name)) hosted = describe(name);
+    return hosted === null;
   });
-  return hosted ?? (end < 0 ? UNKNOWN : null);
+  return hosted ?? (isRead ? null : UNKNOWN);
 }
 
 const MAX_SHOWN_CHARACTERS = 64;
@@ -211,29 +201,24 @@ function describe(name: string): string {
   return `the tool "${escapeUnprintable(name.slice(0, MAX_SHOWN_CHARACTERS))}"`;
 }
 
-function readKey(body: Uint8Array, start: number, end: number): string {
-  return readString(body, { start, end }) ?? "";
-}
-
 /** "": there is none. Null: it is not text. */
 function readName(body: Uint8Array, span: Span | undefined): string | null {
   return span === undefined || body[span.start] === NULL_START ? "" : readString(body, span);
 }
 
-/** Members of the object at `start`. Null if there is no object, or if other parsers could read others. */
+/** Members of an object. Null if it is none, or if other parsers could read others. */
 function findMembers(
   body: Uint8Array,
-  start: number,
+  { start, end }: Span,
   names: readonly string[],
 ): ReadonlyMap<string, Span> | null {
-  const bytes = asBuffer(body).subarray(start, Math.max(findValueEnd(body, start), start));
-  const scan = scanTopLevel(bytes, names);
-  if (scan.kind !== "object") return null;
+  const spellings = names.map((name) => name.toLowerCase());
+  const scan = scanMembers(body.subarray(start, end), names, spellings);
+  if (scan === null || scan.repeated.size > 0) return null;
   const found = new Map<string, Span>();
   for (const name of names) {
-    const span = scan.spans.get(name);
+    const span = scan.get(name);
     if (span !== undefined) found.set(name, { start: span.start + start, end: span.end + start });
   }
-  const spellings = new Set(names.map((name) => name.toLowerCase()));
-  return findDifferences(bytes, spellings).members === found.size ? found : null;
+  return scan.spellings === found.size ? found : null;
 }

@@ -3,9 +3,8 @@
 // docs/decisions/0017-limits-bind.md
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { findDifferences } from "../../lib/json/json-differences.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { type Span, scanTopLevel } from "../../lib/json/json-spans.ts";
+import { type Scan, scanMembers, type Span } from "../../lib/scan.ts";
 import { parseUsd } from "../../lib/money.ts";
 
 import type { Tariff, Usage, UsageKind } from "../usage.ts";
@@ -19,6 +18,8 @@ export type Quote = (usage: Usage, tariff: Tariff) => string | null;
 export interface ReservedRequest {
   /** Decompressed. */
   readonly body: Uint8Array;
+  /** Where `LIMIT_MEMBERS` are in it. Null: nobody has looked. */
+  readonly scan: Scan<unknown> | null;
   /** What its prompt will probably be like. */
   readonly prompt: ExpectedPrompt;
   /** What its answer will probably be like; null: nothing is known. */
@@ -57,11 +58,11 @@ export interface Forecast {
 
 /** Null: the model has no price. */
 export function forecastCost(request: ReservedRequest): Forecast | null {
-  const { body, prompt, answer, hasOutput, quotes, capNames } = request;
+  const { prompt, answer, hasOutput, quotes, capNames } = request;
   const { tokens, cached } = prompt;
   const input = tokens - cached;
   const read = cached === 0 ? { input } : { input, cache_read: cached };
-  const { cap, answers } = hasOutput ? readFields(body, capNames) : NO_OUTPUT;
+  const { cap, answers } = hasOutput ? readFields(request, capNames) : NO_OUTPUT;
   const count = answers ?? 1;
   const most = cap ?? Number.POSITIVE_INFINITY;
   const output = Math.min(most, (answer?.output ?? UNKNOWN_OUTPUT_TOKENS) * count);
@@ -106,7 +107,7 @@ const OUTPUT_KINDS: readonly UsageKind[] = ["output", "output_audio", "output_im
 /** The most that it can cost: a decimal in USD. */
 export function boundCost(request: ReservedRequest): string | UnboundedCost {
   const { body, hasOutput, quotes, ways, capNames, clientTools } = request;
-  const fields = readFields(body, capNames);
+  const fields = readFields(request, capNames);
   const tools = readTools(body, clientTools);
   const text = resolveEscapes(readWithout(tools.parts, body));
   const outside = findOutside(fields.members) ?? tools.hosted ?? findOutsideContent(text) ?? tools.stored;
@@ -114,7 +115,7 @@ export function boundCost(request: ReservedRequest): string | UnboundedCost {
     return { unbounded: `the cost of ${outside} cannot be known in advance: leave it out` };
   const cap = hasOutput ? fields.cap : 0;
   if (cap === null) return explainNoCap(fields, capNames);
-  if (isAmbiguous(body, FIELDS)) return AMBIGUOUS;
+  if (isAmbiguous(body, LIMIT_MEMBERS)) return AMBIGUOUS;
   const added = tools.hasTools ? MAX_TOOL_TEXT_TOKENS : hasOutput ? MAX_OWN_TEXT_TOKENS : 0;
   const attachments = [...text.matchAll(ATTACHMENT)].length * MAX_ATTACHMENT_TOKENS;
   const input = body.length + attachments + added;
@@ -133,12 +134,18 @@ function explainNoCap({ answers }: Fields, capNames: readonly string[]): Unbound
 
 /** Some parsers match names without regard to case: Go's does, and many relays are written in Go. */
 function isAmbiguous(body: Uint8Array, names: readonly string[]): boolean {
-  const members = readMembers(body, names);
+  const scan = scanMembers(
+    body,
+    names,
+    names.map((name) => name.toLowerCase()),
+  );
   // Without them there is no cap either.
-  if (members === null) return false;
-  const spellings = new Set(names.map((name) => name.toLowerCase()));
-  if (findDifferences(body, spellings).members !== members.size) return true;
-  return CONFIGS.some((name) => isAmbiguous(Buffer.from(members.get(name) ?? ""), CONFIG_FIELDS));
+  if (scan === null || names.some((name) => scan.repeated.has(name))) return false;
+  if (scan.spellings !== names.filter((name) => scan.get(name) !== undefined).length) return true;
+  return CONFIGS.some((name) => {
+    const { start, end } = scan.get(name) ?? { start: 0, end: 0 };
+    return isAmbiguous(body.subarray(start, end), CONFIG_FIELDS);
+  });
 }
 
 /** The patterns below do not know names with escapes (`\u0075rl`). Escaped quotes and backslashes stay as they are. */
@@ -272,13 +279,17 @@ const OUTSIDE = [
   "enable_search",
 ] as const;
 const OTHERS = ["n", "tools", "context_management", "service_tier", "speed", "inference_geo"] as const;
-const FIELDS = [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS];
+/** What is read of a body. */
+export const LIMIT_MEMBERS: readonly string[] = [...CAPS, ...CONFIGS, ...OUTSIDE, ...OTHERS];
 const CONFIG_FIELDS = [...CONFIG_CAPS, ...COUNTS];
 const NOTHING: Fields = { cap: null, answers: 1, members: new Map() };
 
-function readFields(body: Uint8Array, capNames: readonly string[]): Fields {
+function readFields(
+  { body, scan }: Pick<ReservedRequest, "body" | "scan">,
+  capNames: readonly string[],
+): Fields {
   // With two caps of the same name, some readers take the first and some the last: such a cap does not count.
-  const members = readMembers(body, FIELDS);
+  const members = readMembers(body, LIMIT_MEMBERS, scan);
   if (members === null) return NOTHING;
   const caps: (number | null)[] = CAPS.filter((name) => capNames.includes(name) && members.has(name)).map(
     (name) => readCap(members.get(name)),
@@ -309,14 +320,18 @@ function describeCaps(capNames: readonly string[]): string {
 }
 
 /** The texts of these members; null if the body is not an object, or has one of them twice. */
-function readMembers(body: Uint8Array, names: readonly string[]): ReadonlyMap<string, string> | null {
-  const scan = scanTopLevel(body, names);
-  if (scan.kind !== "object") return null;
+function readMembers(
+  body: Uint8Array,
+  names: readonly string[],
+  known: Scan<unknown> | null = null,
+): ReadonlyMap<string, string> | null {
+  const scan = known ?? scanMembers(body, names);
+  if (scan === null || names.some((name) => scan.repeated.has(name))) return null;
   const bytes = asBuffer(body);
   const read = ({ start, end }: Span): string => bytes.toString("utf8", start, end);
   return new Map(
     names.flatMap((name) => {
-      const span = scan.spans.get(name);
+      const span = scan.get(name);
       return span === undefined ? [] : [[name, read(span)]];
     }),
   );

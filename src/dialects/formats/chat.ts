@@ -1,8 +1,8 @@
 // The chat dialect. Clients of the responses platform may use it, and channels that speak Chat Completions.
 
-import { findStart, scanTopLevel, type Span } from "../../lib/json/json-spans.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
+import { OPEN_BRACE, scanMembers, type Span } from "../../lib/scan.ts";
 import { openSseParser } from "../../lib/sse/sse-parser.ts";
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";
@@ -28,11 +28,11 @@ const ASKED = { include_usage: true };
 
 /** The request, with one change: it asks for the usage of its stream. Null if it does so already, or cannot be read. */
 export function askForUsage(body: Uint8Array): Uint8Array | null {
-  const scan = scanTopLevel(body, [OPTIONS]);
-  if (scan.kind !== "object") return null;
-  const span = scan.spans.get(OPTIONS);
+  const scan = scanMembers(body, [OPTIONS]);
+  if (scan === null || scan.repeated.has(OPTIONS)) return null;
+  const span = scan.get(OPTIONS);
   if (span === undefined) {
-    const start = findStart(body) + 1;
+    const start = body.indexOf(OPEN_BRACE) + 1;
     return replace(body, { start, end: start }, `"${OPTIONS}":${JSON.stringify(ASKED)},`);
   }
   const options = parseJson(asBuffer(body).toString("utf8", span.start, span.end));

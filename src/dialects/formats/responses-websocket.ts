@@ -2,7 +2,7 @@
 // the server sends the events of the stream. `stream_id` separates responses that run at the same time.
 
 import type { GatewayError } from "../../lib/errors.ts";
-import { readString, scanTopLevel } from "../../lib/json/json-spans.ts";
+import { readString, scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 
@@ -18,10 +18,10 @@ const NAMES = ["type", "stream_id", "previous_response_id"];
 const NOTHING: SocketEvent = { type: "", streamId: null, previousId: null };
 
 export function readSocketEvent(message: Uint8Array): SocketEvent {
-  const scan = scanTopLevel(message, NAMES);
-  if (scan.kind !== "object") return NOTHING;
+  const scan = scanMembers(message, NAMES);
+  if (scan === null) return NOTHING;
   const [type, streamId, previousId] = NAMES.map((name) => {
-    const span = scan.spans.get(name);
+    const span = scan.get(name);
     return span === undefined ? null : readString(message, span);
   });
   return { type: type ?? "", streamId: streamId ?? null, previousId: previousId ?? null };

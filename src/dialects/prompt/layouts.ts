@@ -13,6 +13,8 @@ export type Role =
   | "tier"
   /** Names the response that this request continues. */
   | "continues"
+  /** Says whether this request continues a message that the upstream keeps. */
+  | "thread"
   /** Names a conversation that the upstream keeps. */
   | "held"
   /** Names a part of the prompt that the upstream keeps. */
@@ -52,6 +54,7 @@ export const MESSAGES_LAYOUT: Layout = {
     service_tier: "tier",
     speed: "tier",
     context_management: "edits",
+    thread: "thread",
     cache_control: "mark",
   }),
   byBlock: true,

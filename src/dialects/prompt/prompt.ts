@@ -1,8 +1,8 @@
 // A prompt as a cache sees it: its parts in order, each as a hash. No text is kept.
 
 /** The three sections of a prompt, in the order in which they are cached. */
-export const SECTIONS = ["tools", "system", "messages"] as const;
-export type Section = (typeof SECTIONS)[number];
+export const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
+export type Section = 0 | 1 | 2;
 
 /** How far a prompt is in the cache: all sections before this one, and this many parts of it. */
 export interface Place {

@@ -1,102 +1,106 @@
-// Reads the parts of a prompt from a request. Each part becomes a hash; nothing else is kept.
+// Puts the parts of a request's body together into its prompt. A part that is known from an earlier request is not read
+// again.
 
-import { getField, isObject, parseJson } from "../../lib/json/json.ts";
-import type { Layout, Part, Role } from "./layouts.ts";
-import type { PieceReader } from "./pieces.ts";
-import { type Mark, type Prompt, SECTIONS } from "./prompt.ts";
+import { getField, getText, parseJson } from "../../lib/json/json.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { hashBytes, type Part, readString, type Scan, Scanner, type Span } from "../../lib/scan.ts";
+import type { Steps } from "../../lib/time/next-turn.ts";
+import type { Layout, Part as PartRole, Role } from "./layouts.ts";
+import { type Block, type PartFacts, readLifetime, readPart } from "./parts.ts";
+import type { Piece } from "./pieces.ts";
+import { type Mark, MESSAGES, type Prompt, type Section, SYSTEM, TOOLS } from "./prompt.ts";
 
 /** Agents send some thousand parts at most, and mark four of them. A prompt with more is not read. */
 const MAX_PARTS = 10_240;
 const MAX_MARKS = 256;
-/** A longer body is not read: it would block the event loop for too long. No model has room for as much text. */
-const MAX_PROMPT_BYTES = 8 * 1024 * 1024;
-/** Nor is a deeper one: to write it takes time that grows with the square of the depth. */
-const MAX_DEPTH = 500;
-
-/** Of a longer system prompt, or of one in more parts, only the beginning is read for its shape. */
+/** Of a system prompt in more parts, or of a longer one, only the beginning has a shape. */
 const MAX_SHAPED_PARTS = 64;
-const MAX_SHAPED_LENGTH = 64 * 1024;
+const MAX_SHAPED_BYTES = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
+/** To read parts of this many bytes takes less than a millisecond. */
+const STEP_BYTES = 256 * 1024;
 
-const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
-const HOUR_MS = 3_600_000;
+const SECTION_OF: Readonly<Record<PartRole, Section>> = { tools: TOOLS, system: SYSTEM, messages: MESSAGES };
 
-const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
-const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"]);
-/** The content dialect groups its functions. */
-const FUNCTION_LISTS = ["functionDeclarations", "function_declarations"];
-
-/** Claude Code's line about itself, which Anthropic's own API leaves out of the prompt. */
-const ATTRIBUTION = "x-anthropic-billing-header";
-export const ATTRIBUTION_SHAPE = -1;
-/** The line is a text or the text of a block, so that it begins near the start of the part. */
-const MAX_FRAME_LENGTH = 64;
-
-/** Null if the body is not a JSON object with a prompt, or is beyond a limit. `pieces` gets what its parts are. */
-export function readPrompt(
-  body: Uint8Array,
-  layout: Layout,
-  pieces: PieceReader | null = null,
-): Prompt | null {
-  if (body.length > MAX_PROMPT_BYTES) return null;
-  const request = parseJson(new TextDecoder().decode(body));
-  if (!isObject(request) || isDeep(request)) return null;
-  return new PromptReader(layout, pieces).read(request);
+/** A body, and the parts of its prompt. */
+export interface ScannedBody {
+  readonly bytes: Uint8Array;
+  readonly scan: Scan<PartFacts>;
 }
 
-function isDeep(value: unknown, left = MAX_DEPTH): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (left === 0) return true;
-  // Loops, because this looks at every value of every prompt.
-  if (Array.isArray(value)) {
-    for (const inner of value) if (isDeep(inner, left - 1)) return true;
-  } else if (isObject(value)) {
-    for (const name in value) if (isDeep(value[name], left - 1)) return true;
+/** Reads the parts that nobody has read. */
+export function* readParts({ bytes, scan }: ScannedBody, layout: Layout): Steps<void> {
+  const json = new Scanner(bytes);
+  let left = STEP_BYTES;
+  for (const [name, { starts, parts }] of scan.lists) {
+    const section = sectionOf(layout, name);
+    if (section === null) continue;
+    for (let at = 0; at < parts.length; at += 1) {
+      const part = parts[at];
+      if (part === undefined || part.about !== null) continue;
+      json.rewind(starts[at] ?? 0);
+      part.about = readPart(json, section, layout);
+      left -= part.length;
+      if (left > 0) continue;
+      yield;
+      left = STEP_BYTES;
+    }
   }
-  return false;
 }
 
-class PromptReader {
+/** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are. */
+export function joinPrompt(body: ScannedBody, layout: Layout, pieces: Piece[] | null = null): Prompt | null {
+  return new PromptWriter(body, layout, pieces).write();
+}
+
+function sectionOf({ members }: Pick<Layout, "members">, name: string): Section | null {
+  const role = members.get(name);
+  return role !== undefined && isPart(role) ? SECTION_OF[role] : null;
+}
+
+function isPart(role: Role): role is PartRole {
+  return Object.hasOwn(SECTION_OF, role);
+}
+
+class PromptWriter {
+  readonly #body: ScannedBody;
   readonly #layout: Layout;
-  readonly #pieces: PieceReader | null;
+  readonly #pieces: Piece[] | null;
   readonly #parts: [number[], number[], number[]] = [[], [], []];
   readonly #shapes: number[] = [];
   readonly #numbers: number[] = [];
   readonly #settings = new Map<string, number>();
   readonly #marks: Mark[] = [];
+  /** The tools of calls, by the ids by which results name them. */
+  readonly #called = new Map<string, string>();
   #tier = 0;
-  #continues: number | null = null;
   #named = false;
   #edited = false;
   #keepsThinking = false;
   #lifetimeMs: number | null = null;
   /** The lifetime of a mark for the whole prompt; undefined: there is none. */
   #wholeMark: number | null | undefined;
-  /** The upstream has the conversation, and nothing here shows what is in it. */
-  #isHeld = false;
-  /** Messages that were read so far. */
-  #count = 0;
-  #isOpening = true;
-  #shapedLength = 0;
+  /** The upstream has the conversation, and nothing here shows what is in it; or it is too long. */
+  #isUnread = false;
+  #shapedBytes = 0;
   #hasThinking = false;
   /** The last message is new text of the user, and not the result of a tool. */
   #endsWithText = false;
 
-  constructor(layout: Layout, pieces: PieceReader | null) {
+  constructor(body: ScannedBody, layout: Layout, pieces: Piece[] | null) {
+    this.#body = body;
     this.#layout = layout;
     this.#pieces = pieces;
   }
 
-  read(request: Readonly<Record<string, unknown>>): Prompt | null {
-    for (const [name, role] of this.#layout.members) {
-      const value = request[name] ?? null;
-      if (value !== null) this.#readMember(role, name, value);
-    }
+  write(): Prompt | null {
+    for (const [name, role] of this.#layout.members)
+      if (isPart(role)) this.#addList(name, SECTION_OF[role]);
+      else this.#addValue(name, role);
     if (this.#wholeMark !== undefined) this.#mark(MESSAGES, this.#wholeMark);
-    const [{ length: tools }, { length: system }, { length: messages }] = this.#parts;
-    if (this.#isHeld || system + messages === 0 || this.#marks.length > MAX_MARKS) return null;
-    if (Math.max(tools, system, messages) > MAX_PARTS) return null;
+    const previous = readPrevious(this.#body, this.#layout);
+    if (this.#isUnread || this.#marks.length > MAX_MARKS || !this.#hasParts()) return null;
     return {
       parts: this.#parts,
       shapes: this.#shapes,
@@ -105,173 +109,150 @@ class PromptReader {
       tier: this.#tier,
       marks: this.#marks,
       lifetimeMs: this.#lifetimeMs,
-      continues: this.#continues,
+      continues: previous === null ? null : hashId(previous),
       named: this.#named,
       edited: this.#edited || (this.#hasThinking && this.#endsWithText && !this.#keepsThinking),
     };
   }
 
-  #readMember(role: Role, name: string, value: unknown): void {
-    if (role === "tools") for (const tool of listOf(value)) this.#readTool(tool);
-    else if (role === "system") for (const part of listOf(value)) this.#readPart(part, SYSTEM);
-    else if (role === "messages") for (const message of listOf(value)) this.#readMessage(message);
-    else this.#noteValue(role, name, value);
+  #hasParts(): boolean {
+    const [{ length: tools }, { length: system }, { length: messages }] = this.#parts;
+    return system + messages > 0 && Math.max(tools, system, messages) <= MAX_PARTS;
   }
 
-  #noteValue(role: Exclude<Role, Part>, name: string, value: unknown): void {
+  #addList(name: string, role: Section): void {
+    const { scan } = this.#body;
+    const { parts } = scan.lists.get(name) ?? {};
+    if (parts === undefined) {
+      // It has more parts than are read.
+      if (scan.get(name) !== undefined) this.#isUnread = true;
+    } else if (role === MESSAGES) this.#addMessages(parts);
+    else for (const { about } of parts) for (const block of about?.blocks ?? []) this.#addBlock(block, role);
+  }
+
+  #addMessages(parts: readonly Part<PartFacts>[]): void {
+    let isOpening = true;
+    let number = 0;
+    for (const { about } of parts) {
+      number += 1;
+      if (about === null) continue;
+      const section: Section = isOpening ? about.opening : MESSAGES;
+      isOpening &&= section !== MESSAGES && number < MAX_OPENING;
+      const isMoved = section !== about.opening;
+      for (const block of about.blocks) this.#addBlock(isMoved ? asText(block) : block, section, number);
+      this.#endsWithText = about.isText;
+      this.#hasThinking ||= about.isThinking;
+    }
+  }
+
+  /** `message`: the number of the one that has the block. */
+  #addBlock({ hash, size, mark, shape, pieces }: Block, section: Section, message = 0): void {
+    this.#parts[section].push(hash);
+    if (section === SYSTEM) {
+      const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedBytes < MAX_SHAPED_BYTES;
+      this.#shapedBytes += size;
+      this.#shapes.push(isShaped ? shape : hash);
+    }
+    if (section === MESSAGES) this.#numbers.push(message);
+    if (mark !== undefined) this.#mark(section, mark);
+    if (this.#pieces !== null) for (const piece of pieces) this.#pieces.push(this.#namePiece(piece));
+  }
+
+  #namePiece(piece: Block["pieces"][number]): Piece {
+    for (const [id, tool] of piece.calls ?? []) this.#called.set(id, tool);
+    const name = piece.of === undefined ? undefined : this.#called.get(piece.of);
+    return name === undefined ? piece : { ...piece, name };
+  }
+
+  #addValue(name: string, role: Exclude<Role, PartRole>): void {
+    const span = this.#body.scan.get(name);
+    const bytes = asBuffer(this.#body.bytes);
+    if (isNothing(bytes, span)) return;
     switch (role) {
       case "held":
-        this.#isHeld = true;
+        this.#isUnread = true;
         break;
       case "tier":
-        this.#tier += hash(value);
-        break;
-      case "continues":
-        this.#continues = hash(value);
+        this.#tier += hashSpan(bytes, span);
         break;
       case "edits":
-        this.#noteEdits(JSON.stringify(value));
+        this.#noteEdits(bytes.toString("latin1", span.start, span.end));
         break;
       case "mark":
-        this.#wholeMark = readLifetime(value);
+        this.#wholeMark = readLifetime(bytes, span);
         break;
       case "lifetime":
-        this.#lifetimeMs = readLifetime(value) ?? this.#lifetimeMs;
+        this.#lifetimeMs = readLifetime(bytes, span) ?? this.#lifetimeMs;
         break;
       case "named":
         this.#named = true;
-        this.#settings.set(name, hash(value));
+        this.#settings.set(name, hashSpan(bytes, span));
         break;
       case "setting":
-        this.#settings.set(name, hash(value));
+        this.#settings.set(name, hashSpan(bytes, span));
+        break;
+      case "continues":
+      case "thread":
     }
   }
 
   /** Claude Code always sends a rule for old thinking, which keeps all of it. */
   #noteEdits(text: string): void {
-    this.#keepsThinking = text.includes('"keep":"all"');
+    this.#keepsThinking = /"keep"\s*:\s*"all"/.test(text);
     this.#edited =
       /clear_tool|compact/.test(text) || (text.includes("clear_thinking") && !this.#keepsThinking);
   }
 
-  /** A tool, or a list of functions inside one. */
-  #readTool(tool: unknown): void {
-    const isGroup = FUNCTION_LISTS.some((name) => Array.isArray(getField(tool, name)));
-    const tools = isGroup && isObject(tool) ? Object.values(tool).flatMap(listOf) : [tool];
-    for (const each of tools) this.#readPart(each, TOOLS);
-  }
-
-  #readMessage(message: unknown): void {
-    this.#count += 1;
-    if (this.#layout.byBlock && isObject(message)) return this.#readBlocks(message);
-    const section = this.#isOpening ? findSection(message) : MESSAGES;
-    this.#isOpening = section !== MESSAGES && this.#count < MAX_OPENING;
-    this.#readPart(message, section);
-  }
-
-  /** A message of the messages dialect, which is cached block by block. */
-  #readBlocks({ role, content }: Readonly<Record<string, unknown>>): void {
-    const blocks = content === undefined ? [] : listOf(content);
-    for (const block of blocks) this.#readPart(block, MESSAGES, role);
-    const first = getField(blocks[0], "type");
-    // Results and thoughts come first in their messages.
-    this.#endsWithText = role === "user" && first !== "tool_result";
-    this.#hasThinking ||= role !== "user" && THOUGHTS.has(first);
-  }
-
-  #readPart(part: unknown, section: 0 | 1 | 2, role?: unknown): void {
-    const { bare, mark } = takeMark(part, this.#layout.mark);
-    const text = writePart(bare);
-    const hash = hashText(text);
-    this.#pieces?.add(part, { section: SECTIONS[section], role, size: text.length, hash });
-    this.#parts[section].push(hash);
-    if (section === SYSTEM) this.#shapes.push(this.#readShape(text, hash));
-    if (section === MESSAGES) this.#numbers.push(this.#count);
-    if (mark !== null) this.#mark(section, readLifetime(mark));
-  }
-
-  /** What stays the same when only the part's digits change: a date, a time, a counter. */
-  #readShape(text: string, hash: number): number {
-    const isShaped = this.#shapes.length < MAX_SHAPED_PARTS && this.#shapedLength < MAX_SHAPED_LENGTH;
-    this.#shapedLength += text.length;
-    if (!isShaped) return hash;
-    const place = text.indexOf(ATTRIBUTION);
-    if (place >= 0 && place < MAX_FRAME_LENGTH) return ATTRIBUTION_SHAPE;
-    return hashText(text.slice(0, MAX_SHAPED_LENGTH).replace(/\d+/g, "0"));
-  }
-
-  #mark(section: 0 | 1 | 2, lifetimeMs: number | null): void {
+  #mark(section: Section, lifetimeMs: number | null): void {
     this.#marks.push({ section, parts: this.#parts[section].length, lifetimeMs });
   }
 }
 
-/** A system message at the beginning is the system prompt. Codex sends its tools before it, as an item of the input. */
-function findSection(message: unknown): 0 | 1 | 2 {
-  if (getField(message, "type") === "additional_tools") return TOOLS;
-  return SYSTEM_ROLES.has(getField(message, "role")) ? SYSTEM : MESSAGES;
+const NULL_START = 0x6e;
+
+/** Of a response. */
+export function hashId(id: string): number {
+  return hashBytes(Buffer.from(id));
 }
 
-/** A part without its marks for the cache, which move from turn to turn, and the last of them. What a part contains in a
- *  list may be marked too: the content of a message or of a tool's result. */
-function takeMark(part: unknown, name: string): { bare: unknown; mark: unknown } {
-  if (!holdsMark(part, name)) return { bare: part, mark: null };
-  let mark: unknown = null;
-  const strip = (value: unknown): unknown => {
-    if (!isObject(value) || !Object.hasOwn(value, name)) return value;
-    const { [name]: found, ...others } = value;
-    mark = found ?? mark;
-    return others;
-  };
-  const own = strip(part);
-  if (!isObject(own)) return { bare: own, mark };
-  const members = Object.entries(own).map(([key, value]) => [
-    key,
-    isMarkedList(value, name) ? value.map(strip) : value,
-  ]);
-  return { bare: Object.fromEntries(members), mark };
+/** A message of the system, or one with tools, after the conversation has begun. */
+function asText(block: Block): Block {
+  const { hash, size } = block;
+  return { ...block, pieces: [{ kind: "user", name: "", hash, size }] };
 }
 
-/** Nearly all parts hold none, and are not copied. */
-function holdsMark(part: unknown, name: string): boolean {
-  if (!isObject(part)) return false;
-  if (Object.hasOwn(part, name)) return true;
-  for (const member in part) if (isMarkedList(part[member], name)) return true;
-  return false;
+function isNothing(bytes: Buffer, span: Span | undefined): span is undefined {
+  return span === undefined || bytes[span.start] === NULL_START;
 }
 
-function isMarkedList(value: unknown, name: string): value is unknown[] {
-  return Array.isArray(value) && value.some((each) => isObject(each) && Object.hasOwn(each, name));
+function hashSpan(bytes: Buffer, { start, end }: Span): number {
+  return hashBytes(bytes.subarray(start, end));
 }
 
-/** The same for a text and for a block that holds only this text. */
-function writePart(part: unknown): string {
-  if (typeof part === "string") return part;
-  const text = getField(part, "text");
-  if (typeof text !== "string" || !isObject(part)) return JSON.stringify(part);
-  const isPlain = Object.keys(part).every((name) => name === "text" || name === "type");
-  return isPlain && (part["type"] ?? "text") === "text" ? text : JSON.stringify(part);
-}
-
-function hash(value: unknown): number {
-  return hashText(JSON.stringify(value));
-}
-
-function hashText(text: string): number {
-  return Number(Bun.hash.wyhash(text));
-}
-
-/** A list, or any other value as the only element of one. */
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [value];
-}
-
-/** `"24h"`, or an object with a `ttl`. Null: the upstream's own. */
-function readLifetime(value: unknown): number | null {
-  const [, hours] = /"(\d{1,2})h"/.exec(JSON.stringify(value)) ?? [];
-  return hours === undefined ? null : Number(hours) * HOUR_MS;
+/** The id of the response that the request continues. A thread that goes on holds only what is new. Null: it is whole, or
+ *  names no response. */
+export function readPrevious(
+  { bytes, scan }: ScannedBody,
+  { members }: Pick<Layout, "members">,
+): string | null {
+  for (const [name, role] of members) {
+    const span = role === "continues" || role === "thread" ? scan.get(name) : undefined;
+    if (span === undefined) continue;
+    if (role === "continues") return readString(bytes, span);
+    const thread = parseJson(asBuffer(bytes).toString("utf8", span.start, span.end));
+    const id = getField(thread, "previous_message_id");
+    return getField(thread, "type") === "continue" ? getText(id) : null;
+  }
+  return null;
 }
 
 /** Whether an upstream leaves Claude Code's line about itself out of the prompt. */
 export function dropsAttribution({ hostname }: URL): boolean {
   return hostname === "api.anthropic.com";
+}
+
+/** What is read of a request's body: the members of its prompt, and of these the lists whose elements are its parts. */
+export function listWanted({ members }: Layout): { names: string[]; lists: Set<string> } {
+  const names = [...members.keys()];
+  return { names, lists: new Set(names.filter((name) => sectionOf({ members }, name) !== null)) };
 }

@@ -1,12 +1,14 @@
-// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. The body is
-// parsed for it, so that it runs only for keys with this limit. A client's retry has the same conversation, so that it does
-// not count. Where the upstream keeps the conversation, the calls and the count until then come from the response that the
-// request continues.
+// How often the conversation of a request ends with the same tool call and the same result: an agent in a loop. Its last
+// messages are parsed for it, so that it runs only for keys with this limit. A client's retry has the same conversation, so
+// that it does not count. Where the upstream keeps the conversation, the calls and the count until then come from the
+// response that the request continues.
 
 import { type CallChain, hashId, type LastPairs } from "../../billing/limits/call-chains.ts";
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
-import type { Layout, Role } from "./layouts.ts";
-import { listOf } from "./read-prompt.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import type { Parts } from "../../lib/scan.ts";
+import type { Layout } from "./layouts.ts";
+import { readPrevious, type ScannedBody } from "./read-prompt.ts";
 
 /** What a tool was called with, and what it returned, in the words of each dialect. */
 export const CALL_INPUTS = ["input", "arguments", "args", "action"] as const;
@@ -32,23 +34,34 @@ const WRITTEN_BY_USER = /^\s*The user sent a new message while you were working:
 
 const NO_PAIRS: LastPairs = { hash: "", count: 0 };
 
+/** So many messages are read first; if the same pair fills them, four times as many. */
+const FIRST_MESSAGES = 8;
+
 /** How many equal pairs of call and result end the conversation. 0: it does not end with a result. `findChain` finds the
  *  conversation that the request continues by the id of its response, as far as it is known. */
 export function countSameCalls(
-  body: Uint8Array,
-  { members, mark }: Layout,
+  body: ScannedBody,
+  layout: Layout,
   findChain: (responseId: string) => CallChain | null = () => null,
 ): LastPairs {
-  const request = parseJson(new TextDecoder().decode(body));
-  if (!isObject(request)) return NO_PAIRS;
-  const valueOf = (role: Role): unknown => {
-    const names = [...members].flatMap(([name, each]) => (each === role ? [name] : []));
-    return findAny(request, names);
-  };
-  const previous = valueOf("continues");
-  const reader = new CallReader(mark, typeof previous === "string" ? findChain(previous) : null);
-  for (const message of listOf(valueOf("messages") ?? [])) reader.readMessage(message);
-  return reader.countEqual();
+  const previous = readPrevious(body, layout);
+  const before = previous === null ? null : findChain(previous);
+  const names = [...layout.members.keys()].filter((name) => layout.members.get(name) === "messages");
+  const list = names.flatMap((name) => body.scan.lists.get(name) ?? [])[0] ?? { starts: [], parts: [] };
+  const { length } = list.starts;
+  for (let count = FIRST_MESSAGES; ; count *= 4) {
+    const reader = new CallReader(layout.mark, before);
+    for (const message of readMessages(body, list, length - count)) reader.readMessage(message);
+    if (count >= length || reader.isComplete) return reader.countEqual();
+  }
+}
+
+function readMessages({ bytes }: ScannedBody, { starts, parts }: Parts<unknown>, first: number): unknown[] {
+  const text = asBuffer(bytes);
+  const from = Math.max(0, first);
+  return starts
+    .slice(from)
+    .map((start, at) => parseJson(text.toString("utf8", start, start + (parts[from + at]?.length ?? 0))));
 }
 
 /** The same for a call in a request and for the same call in a response. */
@@ -84,10 +97,17 @@ class CallReader {
   #pairs: Pair[] = [];
   /** Nothing in the request ended the pairs of the conversation that it continues. */
   #continues = true;
+  /** The call of a result was not there. */
+  #isLost = false;
 
   constructor(mark: string, before: CallChain | null) {
     this.#mark = mark;
     this.#before = before;
+  }
+
+  /** What was before the messages that were read changes nothing. */
+  get isComplete(): boolean {
+    return (!this.#continues && !this.#isLost) || this.#findDifferent() >= 0;
   }
 
   countEqual(): LastPairs {
@@ -95,10 +115,17 @@ class CallReader {
     const before = this.#continues && this.#before !== null ? this.#before.pairs : NO_PAIRS;
     if (last === undefined) return before;
     const hash = this.#hashPair(last);
-    const different = this.#pairs.findLastIndex((pair) => pair !== last && this.#hashPair(pair) !== hash);
+    const different = this.#findDifferent();
     const count = this.#pairs.length - 1 - different;
     const isSame = different < 0 && hash === before.hash;
     return { hash, count: isSame ? before.count + count : count };
+  }
+
+  /** The last pair that is another than the last one of all. */
+  #findDifferent(): number {
+    const last = this.#pairs.at(-1);
+    const hash = last && this.#hashPair(last);
+    return this.#pairs.findLastIndex((pair) => pair !== last && this.#hashPair(pair) !== hash);
   }
 
   readMessage(message: unknown): void {
@@ -138,13 +165,14 @@ class CallReader {
   #noteResult(result: object, id: unknown): void {
     const call = this.#open.get(id)?.shift() ?? this.#before?.calls.get(hashId(String(id)));
     // The call is not in this request: nothing shows what it was.
-    if (call === undefined) this.#startAnew();
+    if (call === undefined) this.#startAnew(true);
     else this.#pairs.push({ call, result });
   }
 
-  #startAnew(): void {
+  #startAnew(isLost = false): void {
     this.#pairs = [];
     this.#continues = false;
+    this.#isLost = isLost;
   }
 
   #hashPair({ call, result }: Pair): string {
@@ -158,6 +186,11 @@ class CallReader {
     const clean = output.length > MAX_CLEANED_LENGTH ? output : output.replace(NOISE, "");
     return String(Bun.hash.wyhash(`${called} ${getField(result, "is_error") === true} ${clean}`));
   }
+}
+
+/** A list, or any other value as the only element of one. */
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
 }
 
 /** Whether a message of the user is more than the results of its calls and what the tool itself adds. */

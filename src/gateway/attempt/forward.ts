@@ -8,13 +8,7 @@ import { CHANNEL_ROWS } from "../../dialects/platforms.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import { ClientGone, type Exchange } from "../../lib/http/exchange.ts";
 import type { Deadlines, ResponseListener, SentRequest } from "../../lib/http/upstream.ts";
-import {
-  findFirstElements,
-  readString,
-  replaceSpan,
-  scanTopLevel,
-  type Span,
-} from "../../lib/json/json-spans.ts";
+import { listElements, readString, replaceSpan, scanMembers, type Span } from "../../lib/scan.ts";
 import { runAtOnce, runInTurns } from "../../lib/time/next-turn.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
@@ -176,11 +170,10 @@ function renameInBody(plain: Uint8Array, from: string, to: string): Uint8Array |
 
 function findNames(plain: Uint8Array): Span[] {
   const whole = { start: 0, end: plain.length };
-  const scan = scanTopLevel(plain, ["requests", "generateContentRequest"]);
-  if (scan.kind !== "object") return [];
-  const requests = scan.spans.get("requests");
-  const elements = requests === undefined ? [] : findFirstElements(plain, requests, Number.POSITIVE_INFINITY);
-  const counted = scan.spans.get("generateContentRequest") ?? [];
+  const scan = scanMembers(plain, ["requests", "generateContentRequest"]);
+  const requests = scan?.get("requests");
+  const elements = requests === undefined ? [] : listElements(plain, requests, Number.POSITIVE_INFINITY);
+  const counted = scan?.get("generateContentRequest") ?? [];
   return [whole, ...elements]
     .concat(counted)
     .flatMap((span) => findName(plain, span))
@@ -188,7 +181,6 @@ function findNames(plain: Uint8Array): Span[] {
 }
 
 function findName(plain: Uint8Array, { start, end }: Span): Span[] {
-  const scan = scanTopLevel(plain.subarray(start, end), ["model"]);
-  const found = scan.kind === "object" ? scan.spans.get("model") : undefined;
+  const found = scanMembers(plain.subarray(start, end), ["model"])?.get("model");
   return found === undefined ? [] : [{ start: start + found.start, end: start + found.end }];
 }

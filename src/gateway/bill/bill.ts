@@ -12,6 +12,7 @@ import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts"
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
 import { findKey } from "../intake/authenticate.ts";
@@ -112,7 +113,7 @@ function watchWaiting(r: Request): void {
 }
 
 /** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered. */
-function readPairs(prompt: Uint8Array, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
+function readPairs(prompt: ScannedBody, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
   return countSameCalls(prompt, promptLayout, (responseId) => chains.find(key.name, responseId));
 }
 
@@ -151,12 +152,13 @@ const BILL_REPORTED = "its channel charges what the seller names (`bill: reporte
 function describeCost(r: Request, hasOutput: boolean, gateway: Gateway): Cost {
   const { estimatedInput, overrides, candidates } = r;
   // Null: the gateway does not know the body's encoding, so nothing bounds the cost.
-  const { plain } = r.body;
+  const { plain, scan } = r.body;
   const { endpoint } = r.target;
   const { pricedAs = null } = endpoint;
   const model = pricedAs ?? r.model ?? "";
   const describe = (): ReservedRequest => ({
     body: plain ?? new Uint8Array(),
+    scan,
     prompt: gateway.ledger.expectPrompt({ key: r.key.name, model, client: r.client }, estimatedInput),
     answer: gateway.ledger.expectAnswer(model),
     hasOutput,

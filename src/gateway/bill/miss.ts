@@ -5,29 +5,22 @@ import { type Charge, deriveMissCost } from "../../billing/charge.ts";
 import type { CacheMiss, LineDraft } from "../../billing/ledger/line.ts";
 import { countPrompt, splitMissed } from "../../billing/miss.ts";
 import { CALL_KINDS, type Reading, type Usage } from "../../billing/usage.ts";
-import { dropsAttribution } from "../../dialects/prompt/read-prompt.ts";
+import { dropsAttribution, hashId } from "../../dialects/prompt/read-prompt.ts";
 import { getList } from "../../lib/json/json.ts";
 import type { Miss } from "../observe/cache/judge.ts";
-import type { HeldPrompt } from "../observe/cache/held-prompts.ts";
+import { SentPrompt } from "../observe/cache/sent-prompt.ts";
 import type { CountedTurn, Turn } from "../observe/cache/turn.ts";
 import { reportFault } from "../observe/observer.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Request } from "../request.ts";
 
-/** Remembers the prompt until the answer has ended. Called when an upstream has responded, before the body is released.
- *  Null: the prompt is not analysed. */
-export function holdPrompt(
-  { target, prompt, client }: Request,
-  status: number,
-  gateway: Gateway,
-): HeldPrompt | null {
+/** Null: the prompt is not analysed. */
+export function readPrompt({ target, prompt, client }: Request, gateway: Gateway): SentPrompt | null {
   const { dialect, purpose } = target.endpoint;
-  const { prompts, contexts, catalog } = gateway;
-  const wantsPieces = contexts !== null && catalog.context && client.session !== undefined;
-  if (prompt === null || purpose !== "generate" || status >= 400) return null;
-  return catalog.cacheAnalysis || wantsPieces
-    ? prompts.hold(prompt, dialect.promptLayout, wantsPieces)
-    : null;
+  const { contexts, catalog } = gateway;
+  const isNoted = contexts !== null && catalog.context && client.session !== undefined;
+  if (prompt === null || purpose !== "generate" || !(catalog.cacheAnalysis || isNoted)) return null;
+  return new SentPrompt(prompt, dialect.promptLayout);
 }
 
 /** What the request's usage would cost if it were `usage`. */
@@ -35,7 +28,7 @@ export type Reprice = (usage: Usage) => Charge;
 
 interface Answered {
   readonly r: Request;
-  readonly prompt: HeldPrompt;
+  readonly prompt: SentPrompt;
   readonly reading: Reading;
   readonly reprice: Reprice;
 }
@@ -88,9 +81,8 @@ function describeTurn(line: LineDraft, { r, reading }: Answered): Omit<Turn, "pr
   };
 }
 
-/** As the request writes it: `"previous_response_id":"resp_…"`. */
 function hashResponseId({ stored }: Reading): number | null {
-  return stored === undefined ? null : Number(Bun.hash.wyhash(JSON.stringify(stored.id)));
+  return stored === undefined ? null : hashId(stored.id);
 }
 
 /** Calls of the upstream's own tools put more into the prompt, and may count it several times. */

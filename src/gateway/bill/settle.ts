@@ -120,23 +120,19 @@ function requireRight(draft: LineDraft): void {
 const PLAIN = { basis: "exact", estimated: [], suspect: null } as const;
 
 function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
-  const { draft, heldPrompt: prompt } = r;
-  const { reading } = r.ending;
-  if (prompt === null || draft === null || reading === null) {
-    prompt?.release();
-    return draft;
-  }
+  const { draft, sentPrompt: prompt } = r;
+  const { reading, upstreamStatus } = r.ending;
+  if (prompt === null || draft === null || reading === null || (upstreamStatus ?? 0) >= 400) return draft;
   const reprice = (usage: Usage): Charge =>
     chargeFor(r, { ...PLAIN, parts: [{ model: null, pass: "message", usage }] }, reading, gateway);
   const line = addMiss(draft, { r, prompt, reading, reprice }, gateway);
   const pieces = prompt.readPieces();
-  if (pieces !== null && pieces.length > 0) {
+  if (gateway.catalog.context && pieces.length > 0) {
     const secrets = secretsOf(gateway.catalog);
     const repeats = r.login === null ? null : findLogin(r);
     const isSecret = (name: string): boolean => secrets.holds(name) || repeats?.(name) === true;
     gateway.contexts?.note(line, pieces, { called: reading.called, isSecret });
   }
-  prompt.release();
   return line;
 }
 

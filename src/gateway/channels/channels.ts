@@ -36,7 +36,7 @@ import { blameBreaks, type Failure, needsOwner, toRetryAfter } from "../upstream
 interface Routed extends Match {
   readonly client: ClientIdentity;
   readonly target?: Pick<Target, "endpoint">;
-  readonly body: Pick<RequestBody, "plain">;
+  readonly body: Pick<RequestBody, "plain" | "scan">;
 }
 
 /** The channels to try for a request. */
@@ -157,7 +157,8 @@ class ChannelBook implements Channels {
   #nameConversation(request: Routed): string | null {
     if (followsSession(request)) return nameSession(request);
     const { client, body, group, model } = request;
-    const name = nameConversation(client, body.plain);
+    const { plain, scan } = body;
+    const name = nameConversation(client, plain && scan && { bytes: plain, scan });
     // Prompt caches belong to one model, and so do most cooldowns.
     return name === null ? null : `${group.name}/${model ?? ""}/${name}`;
   }

@@ -6,7 +6,6 @@ import type { GatewayError } from "../../lib/errors.ts";
 import type { Fields } from "../../lib/http/fields.ts";
 import type { UpstreamFault, UpstreamResponse } from "../../lib/http/upstream.ts";
 import { NO_BODY } from "../intake/body.ts";
-import { holdPrompt } from "../bill/miss.ts";
 import { describeLeaving, judgeEnding } from "../bill/ending.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Candidate } from "../intake/match.ts";
@@ -27,7 +26,6 @@ export function beginDelivery(
   const { status } = response;
   r.response = response;
   r.candidate = candidate;
-  r.heldPrompt = holdPrompt(r, status, gateway);
   r.body = NO_BODY;
   r.prompt = null;
   r.memory?.free();

@@ -1,29 +1,31 @@
 // Reads a request's body once and finds the model and the stream flag in it.
 
+import { LIMIT_MEMBERS } from "../../billing/limits/reserve.ts";
 import type { Catalog } from "../../config/catalog.ts";
 import { decodeBody, InvalidEncoding, UnsupportedEncoding } from "../../lib/http/encoding.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import {
-  type ModelReading,
-  readModel,
-  readStreamFlag,
-  type Scan,
-  scanTopLevel,
-  type Span,
-} from "../../lib/json/json-spans.ts";
-import { scanLongTopLevel } from "../../lib/json/json-long-scan.ts";
+import { asBuffer } from "../../lib/memory/bytes.ts";
+import { readString, type Scan, scanSteps, type Span, type Wanted } from "../../lib/scan.ts";
 import { LARGE_BYTES, type MemoryBudget, type Reservation } from "../../lib/memory/memory-budget.ts";
-import { isLongWork, nextTurn } from "../../lib/time/next-turn.ts";
-import type { Target } from "../../dialects/dialect.ts";
+import { isLongWork, nextTurn, runAtOnce, runInTurns, type Steps } from "../../lib/time/next-turn.ts";
+import type { Dialect } from "../../dialects/dialect.ts";
+import type { Layout } from "../../dialects/prompt/layouts.ts";
 import { PLATFORM_ROWS } from "../../dialects/platforms.ts";
+import type { PartFacts } from "../../dialects/prompt/parts.ts";
+import { listWanted } from "../../dialects/prompt/read-prompt.ts";
 import type { Exchange } from "../../lib/http/exchange.ts";
 import type { ClientCall } from "./call.ts";
+import { findSession } from "./client.ts";
+import { KnownParts } from "./known-parts.ts";
+import { dependsOnModel, requireOneModel } from "./one-model.ts";
 
 export interface RequestBody {
   /** As received; null if the method has no body. */
   readonly bytes: Uint8Array | null;
   /** The body without its content-encoding; the same bytes as `bytes` if it has none. */
   readonly plain: Uint8Array | null;
+  /** What is in `plain`; null: nobody needs to know. */
+  readonly scan: Scan<PartFacts> | null;
   /** The model's name as the client wrote it; null if the endpoint needs no model. */
   readonly model: string | null;
   /** The position of the name in `plain`, with its quotes; null if the path names the model. */
@@ -64,10 +66,13 @@ function announceBody(exchange: Exchange, maxBodyBytes: number): number {
 }
 
 const NEEDS_MODEL = new Set(["generate", "embed", "count"]);
+/** Their prompts are divided into parts. */
+const HAVE_PROMPTS = new Set(["generate", "count"]);
 
 export const NO_BODY: RequestBody = {
   bytes: null,
   plain: null,
+  scan: null,
   model: null,
   modelSpan: null,
   stream: false,
@@ -78,7 +83,7 @@ export const NO_BODY: RequestBody = {
 export function readRequestBody(
   call: BodyCall,
   catalog: Catalog,
-  memory: Reservation | null = null,
+  { memory = null, known = new KnownParts() }: Reading = {},
 ): RequestBody | Promise<RequestBody> {
   const { exchange } = call;
   if (exchange.method !== "POST") return NO_BODY;
@@ -88,7 +93,15 @@ export function readRequestBody(
     body instanceof Uint8Array &&
     !isLongWork(body.length) &&
     exchange.field("content-encoding") === undefined;
-  return isReady ? scanBody(call, body, body) : readLater(call, body, catalog, memory);
+  return isReady
+    ? scanBody(call, body, body, known)
+    : readLater(call, body, catalog.maxBodyBytes, { memory, known });
+}
+
+interface Reading {
+  /** What a large body holds of it. */
+  readonly memory?: Reservation | null;
+  readonly known?: KnownParts;
 }
 
 /** Nothing of it is read. */
@@ -103,84 +116,106 @@ async function passBody(
 async function readLater(
   call: BodyCall,
   arriving: Uint8Array | Promise<Uint8Array>,
-  { maxBodyBytes }: Catalog,
-  memory: Reservation | null,
+  maxBodyBytes: number,
+  { memory, known }: Required<Reading>,
 ): Promise<RequestBody> {
   const body = await arriving;
   const coding = call.exchange.field("content-encoding");
   const plain = coding === undefined ? body : await decode(body, coding, maxBodyBytes);
   memory?.shrink(copiesOf(call) * Math.max(body.length, plain.length));
-  const names = listNames(call.target);
-  if (names === null || !isLongWork(plain.length)) return scanBody(call, body, plain);
+  if (!isLongWork(plain.length)) return scanBody(call, body, plain, known);
   await nextTurn();
-  return scanBody(call, body, plain, await scanLongTopLevel(plain, names));
+  return runInTurns(scanInSteps(call, body, plain, known));
 }
 
-/** The members that say what the client wants. Null: there is no need to look at the body. */
-function listNames({ endpoint, model }: Target): readonly string[] | null {
-  if (model !== null) return [];
-  return NEEDS_MODEL.has(endpoint.purpose) ? NAMES : null;
+/** The model and the stream flag, and what else is read of the body, in one pass over it. */
+export function scanBody(
+  call: BodyCall,
+  body: Uint8Array,
+  plain: Uint8Array,
+  known: KnownParts,
+): RequestBody {
+  return runAtOnce(scanInSteps(call, body, plain, known));
 }
 
-/** `known`: the members of `listNames`, if they were found already. */
-function scanBody({ target }: BodyCall, body: Uint8Array, plain: Uint8Array, known?: Scan): RequestBody {
-  const encoded = plain !== body;
-  const names = listNames(target);
-  if (names === null) return { bytes: body, plain, encoded, model: null, modelSpan: null, stream: false };
-  const scan = known ?? scanTopLevel(plain, names);
-  if (target.model === null) {
-    const { model, modelSpan, stream } = readNames(plain, scan);
-    return { bytes: body, plain, encoded, model, modelSpan, stream };
-  }
-  if (scan.kind !== "object") throw refuseBody(scan);
-  return {
-    bytes: body,
-    plain,
-    encoded,
-    model: target.model.id,
-    modelSpan: null,
-    stream: target.stream ?? false,
-  };
+function* scanInSteps(
+  call: BodyCall,
+  bytes: Uint8Array,
+  plain: Uint8Array,
+  known: KnownParts,
+): Steps<RequestBody> {
+  const { endpoint, model, stream } = call.target;
+  const encoded = plain !== bytes;
+  if (model === null && !NEEDS_MODEL.has(endpoint.purpose)) return { ...NO_BODY, bytes, plain, encoded };
+  const isStrict = call.admitted !== null && dependsOnModel(call.admitted);
+  const session = nameSession(call);
+  const members = wantedOf(endpoint.dialect, HAVE_PROMPTS.has(endpoint.purpose));
+  const wanted = { ...members, known: known.find(session), isStrict };
+  const scan = yield* scanSteps<PartFacts>(plain, wanted);
+  if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
+  if (scan.lists.size > 0) known.keep(session, scan.lists);
+  const named =
+    model === null ? readNames(plain, scan) : { model: model.id, modelSpan: null, stream: stream === true };
+  if (isStrict) requireOneModel({ bytes: plain, scan }, named.model);
+  return { bytes, plain, encoded, scan, ...named };
 }
+
+/** Whose parts a request may have. A session that is found in the body only is that of its key. */
+function nameSession({ exchange, target, admitted }: BodyCall): string {
+  const session = findSession({ field: (name) => exchange.field(name) }) ?? "";
+  return `${target.endpoint.dialect.name}\n${admitted?.name}\n${session.slice(0, MAX_SESSION_LENGTH)}`;
+}
+
+const MAX_SESSION_LENGTH = 256;
+
+/** In all dialects: what names the model, the way of the answer, and the client. */
+const NAMES = ["model", "stream", "metadata", "prompt_cache_key"];
+
+const wanted = new Map<Layout, Wanted<PartFacts>>();
+
+function wantedOf({ promptLayout }: Dialect, hasParts: boolean): Wanted<PartFacts> {
+  const all = wanted.getOrInsertComputed(promptLayout, () => {
+    const { names, lists } = listWanted(promptLayout);
+    return { names: new Set([...NAMES, ...LIMIT_MEMBERS, ...names]), alike: new Set(["model"]), lists };
+  });
+  return hasParts ? all : { ...all, lists: NO_LISTS };
+}
+
+const NO_LISTS: ReadonlySet<string> = new Set();
 
 /** No real model name is longer, and the name is written to the ledger. */
 const MAX_MODEL_LENGTH = 256;
+const NAMING = ["model", "stream"] as const;
 
-const NAMES = ["model", "stream"];
-
-/** The model and the stream flag of a body, in one pass over it. */
 export function readNames(
   plain: Uint8Array,
-  scan: Scan = scanTopLevel(plain, NAMES),
-): Pick<RequestBody, "model" | "modelSpan" | "stream"> {
-  const reading = readModel(plain, scan);
-  if (reading.kind !== "model") throw refuseBody(reading);
-  if (reading.model.length > MAX_MODEL_LENGTH) {
-    const text = `\`model\` is longer than ${MAX_MODEL_LENGTH} characters.`;
-    throw new GatewayError("bad_request", text, { param: "model", wireCode: "string_above_max_length" });
+  scan: Scan<unknown> | null,
+): Pick<RequestBody, "modelSpan" | "stream"> & { readonly model: string } {
+  if (scan === null) throw new GatewayError("bad_request", "The body is not a JSON object.");
+  const repeated = NAMING.find((name) => scan.repeated.has(name));
+  if (repeated !== undefined)
+    throw new GatewayError("bad_request", `The body has two members named \`${repeated}\`.`, {
+      param: repeated,
+    });
+  const span = scan.get("model");
+  const model = span === undefined ? "" : readString(plain, span);
+  if (span === undefined || model === "") {
+    const text = "The body names no model: it needs a top-level `model`.";
+    throw refuseModel(text, "missing_required_parameter");
   }
-  return { model: reading.model, modelSpan: reading.span, stream: readStreamFlag(plain, scan) };
+  if (model === null) throw refuseModel("`model` must be a string.", "invalid_type");
+  if (model.length > MAX_MODEL_LENGTH) {
+    const text = `\`model\` is longer than ${MAX_MODEL_LENGTH} characters.`;
+    throw refuseModel(text, "string_above_max_length");
+  }
+  const stream = scan.get("stream");
+  const streams =
+    stream !== undefined && asBuffer(plain).toString("latin1", stream.start, stream.end) === "true";
+  return { model, modelSpan: span, stream: streams };
 }
 
-function refuseBody(reading: Exclude<ModelReading, { kind: "model" }>): GatewayError {
-  switch (reading.kind) {
-    case "missing":
-      return new GatewayError("bad_request", "The body names no model: it needs a top-level `model`.", {
-        param: "model",
-        wireCode: "missing_required_parameter",
-      });
-    case "not_string":
-      return new GatewayError("bad_request", "`model` must be a string.", {
-        param: "model",
-        wireCode: "invalid_type",
-      });
-    case "duplicate":
-      return new GatewayError("bad_request", `The body has two members named \`${reading.name}\`.`, {
-        param: reading.name,
-      });
-    case "not_json":
-      return new GatewayError("bad_request", "The body is not a JSON object.");
-  }
+function refuseModel(text: string, wireCode: string): GatewayError {
+  return new GatewayError("bad_request", text, { param: "model", wireCode });
 }
 
 async function decode(body: Uint8Array, coding: string, limit: number): Promise<Uint8Array> {

@@ -5,9 +5,9 @@ import type { Catalog, Key } from "../../config/catalog.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
-import { scanTopLevel } from "../../lib/json/json-spans.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../../lib/secret.ts";
+import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import type { ClientCall, UnroutedCall } from "./call.ts";
 import { findRepeats, secretsOf } from "./known-secrets.ts";
 
@@ -128,7 +128,7 @@ interface SenderContext {
 export function identifyClient(
   call: ClientCall,
   key: Key,
-  body: Uint8Array | null,
+  body: ScannedBody | null,
   { inferredSessions, catalog }: SenderContext,
 ): ClientIdentity {
   const source: ClientSource = {
@@ -151,12 +151,10 @@ function withoutSecrets(client: ClientIdentity, source: ClientSource, catalog: C
 /** Ids are short. A longer member holds something else. */
 const MAX_MEMBER_BYTES = 16 * 1024;
 
-/** Only tools that name their session in no header field cost this pass over the body. */
-function readMember(body: Uint8Array | null, name: string): string | undefined {
-  const scan = body === null ? null : scanTopLevel(body, [name]);
-  const span = scan?.kind === "object" ? scan.spans.get(name) : undefined;
+function readMember(body: ScannedBody | null, name: string): string | undefined {
+  const span = body?.scan.get(name);
   if (body === null || span === undefined || span.end - span.start > MAX_MEMBER_BYTES) return undefined;
-  return asBuffer(body).toString("utf8", span.start, span.end);
+  return asBuffer(body.bytes).toString("utf8", span.start, span.end);
 }
 
 function readClaudeCode({ field, member }: ClientSource): Partial<FoundIds> {
@@ -204,7 +202,7 @@ const SESSION_FIELDS = [
   "x-gateway-session",
 ];
 
-function findSession({ field }: ClientSource): string | undefined {
+export function findSession({ field }: Pick<ClientSource, "field">): string | undefined {
   for (const name of SESSION_FIELDS) {
     const session = field(name);
     if (session !== undefined && session !== "") return session;

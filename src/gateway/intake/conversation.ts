@@ -1,21 +1,16 @@
 // Which conversation a request belongs to, as far as the request shows it, and which channel serves each
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
-import {
-  findFirstElements,
-  readString,
-  scanTopLevel,
-  type Span,
-  type Spans,
-} from "../../lib/json/json-spans.ts";
+import { readString, scanMembers, type Span } from "../../lib/scan.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
+import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 
 /** The session that the client names, or else what the body shows. Null if nothing identifies a conversation. */
 export function nameConversation(
   { session, inferred }: ClientIdentity,
-  body: Uint8Array | null,
+  body: ScannedBody | null,
 ): string | null {
   if (session !== undefined && inferred !== true) return session;
   return body === null ? null : readFromBody(body);
@@ -24,16 +19,12 @@ export function nameConversation(
 /** Fields with the beginning of a prompt, in any dialect. */
 const PROMPT_STARTS = ["system", "instructions", "systemInstruction", "system_instruction"];
 const TURNS = ["messages", "input", "contents"];
-const NAMES = ["metadata", "prompt_cache_key", ...PROMPT_STARTS, ...TURNS];
 
-function readFromBody(body: Uint8Array): string | null {
-  const scan = scanTopLevel(body, NAMES);
-  if (scan.kind !== "object") return null;
-  const { spans } = scan;
-  const metadata = spans.get("metadata");
-  const name = (metadata && readUserId(body, metadata)) ?? readText(body, spans.get("prompt_cache_key"));
-  if (name !== null && name !== "") return shorten(name);
-  return hashBeginning(body, spans);
+function readFromBody({ bytes, scan }: ScannedBody): string | null {
+  const metadata = scan.get("metadata");
+  const key = scan.get("prompt_cache_key");
+  const name = (metadata && readUserId(bytes, metadata)) ?? (key && readString(bytes, key)) ?? "";
+  return name === "" ? hashBeginning({ bytes, scan }) : shorten(name);
 }
 
 const MAX_METADATA_BYTES = 16 * 1024;
@@ -44,40 +35,40 @@ function readUserId(body: Uint8Array, span: Span): string | null {
   return typeof id === "string" ? id : null;
 }
 
-function readText(body: Uint8Array, span: Span | undefined): string | null {
-  return span === undefined ? null : readString(body, span);
-}
-
 const MAX_HASHED_BYTES = 8 * 1024;
 /** Includes the user's first message: what comes before it is the same for everybody. */
 const MAX_FIRST_TURNS = 4;
-/** A turn that is longer counts by its beginning only. */
-const MAX_SEARCHED_BYTES = 1024 * 1024;
+/** Nobody looks into a longer turn: it is the user's. */
+const MAX_SEARCHED_BYTES = 256 * 1024;
 
-function hashBeginning(body: Uint8Array, spans: Spans): string | null {
-  const turns = TURNS.flatMap((name) => spans.get(name) ?? [])[0];
+function hashBeginning(body: ScannedBody): string | null {
+  const { bytes, scan } = body;
+  const turns = TURNS.find((name) => scan.get(name) !== undefined);
   if (turns === undefined) return null;
-  const opening = PROMPT_STARTS.flatMap((name) => spans.get(name) ?? []);
+  const opening = PROMPT_STARTS.flatMap((name) => scan.get(name) ?? []);
   let hash = 0n;
   for (const span of [...opening, ...firstTurns(body, turns)]) {
     const end = Math.min(span.end, span.start + MAX_HASHED_BYTES);
-    hash = Bun.hash.wyhash(body.subarray(span.start, end), hash);
+    hash = Bun.hash.wyhash(bytes.subarray(span.start, end), hash);
   }
   return `#${hash.toString(36)}`;
 }
 
-function firstTurns(body: Uint8Array, turns: Span): Span[] {
-  const beginning = body.subarray(0, Math.min(turns.end, turns.start + MAX_SEARCHED_BYTES));
-  const elements = findFirstElements(beginning, turns, MAX_FIRST_TURNS);
-  const users = elements.findIndex((span) => {
-    const scan = scanTopLevel(body.subarray(span.start, span.end), ["role"]);
-    const role = scan.kind === "object" ? scan.spans.get("role") : undefined;
-    const name = role && readString(body.subarray(span.start, span.end), role);
-    return name === "user" || name === undefined;
-  });
-  // A prompt that is only a text is one turn.
-  if (elements.length === 0) return [turns];
-  return users < 0 ? elements : elements.slice(0, users + 1);
+function firstTurns({ bytes, scan }: ScannedBody, name: string): Span[] {
+  const { starts = [], parts = [] } = scan.lists.get(name) ?? {};
+  const turns = starts
+    .slice(0, MAX_FIRST_TURNS)
+    .map((start, at) => ({ start, end: start + (parts[at]?.length ?? 0) }));
+  // A list that could not be divided counts by its beginning.
+  if (turns.length === 0) return [scan.get(name) ?? []].flat();
+  const user = turns.findIndex((turn) => isUser(bytes.subarray(turn.start, turn.end)));
+  return user < 0 ? turns : turns.slice(0, user + 1);
+}
+
+function isUser(turn: Uint8Array): boolean {
+  if (turn.length > MAX_SEARCHED_BYTES) return true;
+  const role = scanMembers(turn, ["role"])?.get("role");
+  return role === undefined || readString(turn, role) === "user";
 }
 
 function decode(body: Uint8Array, span: Span): string {

@@ -9,7 +9,7 @@ import {
   writeErrorEvent,
 } from "../../dialects/formats/responses-websocket.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { findDifferences } from "../../lib/json/json-differences.ts";
+import { scanMembers } from "../../lib/scan.ts";
 import {
   CLOSE_CODES,
   type Closing,
@@ -21,12 +21,13 @@ import {
 import type { Reservation } from "../../lib/memory/memory-budget.ts";
 import { renameModel } from "../attempt/forward.ts";
 import { openBill } from "../bill/bill.ts";
+import { readPrompt } from "../bill/miss.ts";
 import { endUnbilled } from "../bill/fail.ts";
 import { reportRefusal } from "../bill/request-record.ts";
 import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
-import { readNames } from "../intake/body.ts";
+import { scanBody } from "../intake/body.ts";
 import { type Candidate, explainUnbillable, type Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
@@ -223,7 +224,7 @@ export class SocketConnection {
     admit(r, catalog);
     r.overrides = catalog.prices;
     gateway.recorder?.openTurn(r, bytes);
-    r.body = { bytes, plain: bytes, ...readNames(bytes), stream: true, encoded: false };
+    r.body = { ...scanBody(r, bytes, bytes, gateway.knownParts), stream: true };
     findRoute(r, gateway);
     this.#refuseForeignPrevious(event, r);
     const candidate = await this.#settleOnChannel(r);
@@ -235,6 +236,7 @@ export class SocketConnection {
       throw askToReconnect(`The connection to the channel "${candidate.channel.name}" has ended.`);
     this.#responses += 1;
     const message = renameModel(r, candidate) ?? bytes;
+    r.sentPrompt = readPrompt(r, gateway);
     this.#turns.push(new SocketTurn(r, candidate, event.streamId, gateway));
     this.#watchSilence(event.streamId);
     this.#upstream.send({ kind: "text", bytes: message });
@@ -433,14 +435,13 @@ const PASSED: ReadonlySet<string> = new Set(["response.inject", "response.interr
 const KNOWN = [CREATE, ...PASSED].map((type) => `\`${type}\``).join(", ");
 
 const KNOWN_FORM = /^[a-z._]{1,64}$/;
-const TYPE: ReadonlySet<string> = new Set(["type"]);
 
 /** Another parser must not find a `response.create` in what passes without a bill. */
 function requireOneType({ kind, bytes }: Message, { type }: SocketEvent): void {
   if (kind === "binary" || type === "")
     throw refuseType("A message must be a text with one JSON object that has one `type`.");
-  const { isForeign, members } = findDifferences(bytes, TYPE);
-  if (isForeign || members !== 1)
+  const scan = scanMembers(bytes, [], ["type"]);
+  if (scan === null || scan.isForeign || scan.spellings !== 1)
     throw refuseType(
       "The message names its `type` more than once, in different spellings, or is not strict JSON.",
     );

@@ -16,6 +16,7 @@ import { createIdSource } from "../../../src/gateway/intake/call.ts";
 import { KnownSecrets } from "../../../src/gateway/intake/known-secrets.ts";
 import { requestFields, responseFields } from "../../../src/gateway/upstream/headers.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
+import { scanMembers } from "../../../src/lib/scan.ts";
 import { createClient } from "../../../src/lib/http1/client/client.ts";
 import type { Fields } from "../../../src/lib/http/fields.ts";
 import { listen } from "../../../src/lib/http1/server/server.ts";
@@ -77,7 +78,7 @@ function authenticate(exchange: Exchange): void {
 }
 
 function read(body: Uint8Array): Asked {
-  const { model, stream } = readNames(body);
+  const { model, stream } = readNames(body, scanMembers(body, ["model", "stream"]));
   return {
     id: newId(),
     time: Date.now(),

@@ -26,6 +26,7 @@ function request(body: string, more: Partial<ReservedRequest> = {}): ReservedReq
     prompt: { tokens: 7, cached: 0 },
     answer: null,
     hasOutput: true,
+    scan: null,
     capNames: [
       "max_tokens",
       "max_completion_tokens",

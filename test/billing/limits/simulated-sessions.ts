@@ -251,6 +251,7 @@ export class Simulation {
         ),
         answer: this.history.expect(model),
         hasOutput: true,
+        scan: null,
         capNames: ["max_tokens"],
         clientTools: messages.clientTools,
         quotes: [quote],

@@ -26,7 +26,7 @@ import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
 import { readRow } from "../../../src/billing/ledger/row.ts";
 import { createContextNotes } from "../../../src/gateway/observe/context.ts";
 import { MESSAGES_LAYOUT } from "../../../src/dialects/prompt/layouts.ts";
-import { HeldPrompts } from "../../../src/gateway/observe/cache/held-prompts.ts";
+import { readPieces } from "../../harness/prompt.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
 import { makeSweptFolder } from "../../harness/temp.ts";
 import { draftOf } from "../ledger/ledger-samples.ts";
@@ -54,9 +54,8 @@ const client = { tool: "claude-code", session: "s-1" };
 
 function note(folder: string, sizes: readonly number[], warnings: string[] = []) {
   const notes = createContextNotes(ledgerOf(folder), (text) => warnings.push(text));
-  const prompts = new HeldPrompts();
   for (const [index, turns] of sizes.entries()) {
-    const pieces = prompts.hold(body(turns), MESSAGES_LAYOUT, true).readPieces() ?? [];
+    const pieces = readPieces(body(turns), MESSAGES_LAYOUT);
     notes.note(draftOf(`req_${index}`, { client }), pieces);
   }
   void notes.close();
@@ -146,7 +145,7 @@ describe("the notes of a session", () => {
     utimesSync(large, 4e9, 4e9);
     const notes = createContextNotes(ledgerOf(folder), () => {});
     for (const turns of [1, 2]) {
-      const pieces = new HeldPrompts().hold(body(turns), MESSAGES_LAYOUT, true).readPieces() ?? [];
+      const pieces = readPieces(body(turns), MESSAGES_LAYOUT);
       notes.note(draftOf(`req_${turns}`, { client }), pieces);
       void notes.close();
     }
@@ -165,7 +164,7 @@ describe("the notes of a session", () => {
 
 test("the last prompt of the main agent is known while the gateway runs", () => {
   const notes = createContextNotes(ledgerOf(newFolder()), () => {});
-  const pieces = new HeldPrompts().hold(body(1), MESSAGES_LAYOUT, true).readPieces() ?? [];
+  const pieces = readPieces(body(1), MESSAGES_LAYOUT);
   expect(notes.last("s-1")).toBeNull();
   const usage = { input: 10, cache_read: 90, output: 7 };
   notes.note(draftOf("req_1", { client, usage }), pieces);
@@ -229,16 +228,12 @@ describe("the report", () => {
   test("a call in the last answer of a session counts, and so does a result without its call", () => {
     const folder = newFolder();
     const notes = createContextNotes(ledgerOf(folder), () => {});
-    const pieces =
-      new HeldPrompts()
-        .hold(
-          Buffer.from(
-            '{"tools":[{"name":"Read"},{"name":"mcp__git__log"}],"messages":[{"role":"user","content":"x"}]}',
-          ),
-          MESSAGES_LAYOUT,
-          true,
-        )
-        .readPieces() ?? [];
+    const pieces = readPieces(
+      Buffer.from(
+        '{"tools":[{"name":"Read"},{"name":"mcp__git__log"}],"messages":[{"role":"user","content":"x"}]}',
+      ),
+      MESSAGES_LAYOUT,
+    );
     const tools = pieces.length > 0 ? pieces : expect.unreachable();
     notes.note(draftOf("req_1", { client }), tools, { called: ["mcp__git__log"] });
     void notes.close();

@@ -9,13 +9,12 @@ import {
   MESSAGES_LAYOUT,
   RESPONSES_LAYOUT,
 } from "../../../src/dialects/prompt/layouts.ts";
-import { PieceReader } from "../../../src/dialects/prompt/pieces.ts";
-import { readPrompt } from "../../../src/dialects/prompt/read-prompt.ts";
+import { readPieces as readAll } from "../../harness/prompt.ts";
 
 function readPieces(layout: Layout, body: object) {
-  const reader = new PieceReader();
-  readPrompt(Buffer.from(JSON.stringify(body)), layout, reader);
-  return reader.pieces.map(({ kind, name }) => (name === "" ? kind : `${kind} ${name}`));
+  return readAll(Buffer.from(JSON.stringify(body)), layout).map(({ kind, name }) =>
+    name === "" ? kind : `${kind} ${name}`,
+  );
 }
 
 const BODIES: Readonly<Record<string, readonly [Layout, object]>> = {

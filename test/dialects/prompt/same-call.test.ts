@@ -6,9 +6,22 @@ import { content } from "../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import { messages } from "../../../src/dialects/formats/messages.ts";
 import { CallChains } from "../../../src/billing/limits/call-chains.ts";
-import { countSameCalls, hashCall } from "../../../src/dialects/prompt/same-call.ts";
+import { countSameCalls as countScanned, hashCall } from "../../../src/dialects/prompt/same-call.ts";
 import { responses } from "../../../src/dialects/formats/responses.ts";
 import { type Fixture, hasFixtures, listFixtures, readRequest } from "../../harness/fixtures.ts";
+
+import type { CallChain, LastPairs } from "../../../src/billing/limits/call-chains.ts";
+import type { Layout } from "../../../src/dialects/prompt/layouts.ts";
+import { scanBody } from "../../harness/prompt.ts";
+
+function countSameCalls(
+  bytes: Uint8Array,
+  layout: Layout,
+  findChain: (responseId: string) => CallChain | null = () => null,
+): LastPairs {
+  const body = scanBody(bytes, layout);
+  return body === null ? { hash: "", count: 0 } : countScanned(body, layout, findChain);
+}
 
 interface Step {
   /** What the model says before the call. */

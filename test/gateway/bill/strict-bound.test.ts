@@ -75,6 +75,7 @@ test.each([
         prompt: { tokens: 0, cached: 0 },
         answer: null,
         hasOutput: true,
+        scan: null,
         capNames: ["max_tokens", "max_output_tokens", "generationConfig"],
         clientTools: messages.clientTools,
         quotes,

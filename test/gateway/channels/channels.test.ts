@@ -72,7 +72,7 @@ function open(sections: Readonly<Record<string, Section>>): Book {
     route(model).candidates.find(({ channel }) => channel.name === name)!;
   const asker = ({ session }: Asked) => ({
     client: { session },
-    body: { plain: null },
+    body: { plain: null, scan: null },
   });
   return {
     catalog,
@@ -140,7 +140,7 @@ describe("the order", () => {
 describe("a conversation", () => {
   const settle = ({ catalog, channels }: Book, name: string, session: string, model = "m"): void => {
     const route = findMatch(catalog.keys.get("k")!, model);
-    const asker = { ...route, client: { session }, body: { plain: null } };
+    const asker = { ...route, client: { session }, body: { plain: null, scan: null } };
     const choice = channels.choose(asker, now);
     const candidate = route.candidates.find(({ channel }) => channel.name === name)!;
     channels.keepConversation(choice, candidate, asker);

@@ -1,14 +1,28 @@
 import { describe, expect, test } from "bun:test";
+import {
+  CONTENT_LAYOUT,
+  type Layout,
+  MESSAGES_LAYOUT,
+  RESPONSES_LAYOUT,
+} from "../../../src/dialects/prompt/layouts.ts";
+import { scanBody } from "../../harness/prompt.ts";
 import { isObject } from "../../../src/lib/json/json.ts";
 import { readClient } from "../../../src/gateway/intake/client.ts";
 import { Conversations, nameConversation } from "../../../src/gateway/intake/conversation.ts";
+
+/** The members of all dialects. */
+const ANY: Layout = {
+  ...CONTENT_LAYOUT,
+  members: new Map([...MESSAGES_LAYOUT.members, ...RESPONSES_LAYOUT.members, ...CONTENT_LAYOUT.members]),
+};
 
 /** The fields that identify a session. */
 function read(fields: Record<string, string>, body: unknown): string | null {
   const plain = body === null ? null : Buffer.from(JSON.stringify(body));
   const member = (name: string): string | undefined =>
     isObject(body) && name in body ? JSON.stringify(body[name]) : undefined;
-  return nameConversation(readClient({ field: (name) => fields[name], member }), plain);
+  const scanned = plain && scanBody(plain, ANY);
+  return nameConversation(readClient({ field: (name) => fields[name], member }), scanned);
 }
 
 describe("a conversation is identified by what its client sends", () => {

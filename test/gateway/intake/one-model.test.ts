@@ -3,29 +3,33 @@
 import { describe, expect, test } from "bun:test";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import { readNames } from "../../../src/gateway/intake/body.ts";
-import { findMatch } from "../../../src/gateway/intake/match.ts";
-import { requireOneModel } from "../../../src/gateway/intake/one-model.ts";
+import { MESSAGES_LAYOUT } from "../../../src/dialects/prompt/layouts.ts";
+import { scanBody } from "../../harness/prompt.ts";
+import { dependsOnModel, requireOneModel } from "../../../src/gateway/intake/one-model.ts";
 
 type Section = Record<string, unknown>;
 
-function matchFor(channel: Section, key: Section, group: Section = {}) {
+function keyWith(channel: Section, key: Section, group: Section = {}) {
   const config = {
     channels: { a: { platform: "messages", base_url: "http://127.0.0.1:9", credential: "xxxx", ...channel } },
     groups: { g: { platform: "messages", channels: ["a"], ...group } },
     keys: [{ name: "k", group: "g", secret: "sk-test", ...key }],
   };
   const { catalog } = checkConfigText(JSON.stringify(config), "/nonexistent/gateway.yaml", {});
-  return findMatch(catalog.keys.get("k")!, "m");
+  return catalog.keys.get("k")!;
 }
 
-const FREE = matchFor({}, {});
-const LISTED = matchFor({ models: ["m"] }, {});
-const LIMITED = matchFor({}, { limits: { usd_per_day: "5" } });
-const GROUP_LIMITED = matchFor({}, {}, { limits: { usd_per_day: "5" } });
+const FREE = keyWith({}, {});
+const LISTED = keyWith({ models: ["m"] }, {});
+const ALIASED = keyWith({ aliases: { fast: "m" } }, {});
+const LIMITED = keyWith({}, { limits: { usd_per_day: "5" } });
+const GROUP_LIMITED = keyWith({}, {}, { limits: { usd_per_day: "5" } });
 
-function check(text: string, match = LISTED): void {
-  const plain = Buffer.from(text);
-  requireOneModel({ bytes: plain, plain, encoded: false, ...readNames(plain) }, match);
+function check(text: string, key = LISTED): void {
+  const bytes = Buffer.from(text);
+  const { scan } = scanBody(bytes, MESSAGES_LAYOUT) ?? {};
+  const { model } = readNames(bytes, scan ?? null);
+  if (dependsOnModel(key)) requireOneModel({ bytes, scan: scan! }, model);
 }
 
 const AMBIGUOUS: readonly (readonly [name: string, body: string])[] = [
@@ -49,6 +53,10 @@ describe("a body in which another parser may find another model", () => {
     expect(() => check(body, GROUP_LIMITED)).toThrow("the model must be unambiguous");
   });
 
+  test.each(AMBIGUOUS)("is refused where an alias depends on it: %s", (_name, body) => {
+    expect(() => check(body, ALIASED)).toThrow("the model must be unambiguous");
+  });
+
   test.each(AMBIGUOUS)("passes where nothing depends on it: %s", (_name, body) => {
     expect(() => check(body, FREE)).not.toThrow();
   });
@@ -64,11 +72,7 @@ test.each([
 });
 
 describe("where the path names the model", () => {
-  const check = (text: string): void => {
-    const plain = Buffer.from(text);
-    const body = { bytes: plain, plain, encoded: false, model: "m", modelSpan: null, stream: false };
-    requireOneModel(body, LISTED);
-  };
+  const check = (text: string): void => requireOneModel(scanBody(Buffer.from(text), MESSAGES_LAYOUT)!, "m");
 
   test.each(['{"contents":[]}', '{"model":"m"}', '{"model":"models/m"}'])("%s passes", (body) => {
     expect(() => check(body)).not.toThrow();

@@ -1,7 +1,7 @@
 // Finds the first part in which a prompt differs from an earlier one of the same conversation. Pure.
 
-import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/read-prompt.ts";
-import type { Prompt } from "../../../dialects/prompt/prompt.ts";
+import { ATTRIBUTION_SHAPE } from "../../../dialects/prompt/parts.ts";
+import { MESSAGES, type Prompt, SYSTEM, TOOLS } from "../../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
 export interface Change {
@@ -13,8 +13,6 @@ export interface Change {
   /** How it changed: only in its order, only in its digits, or in the tool's line about itself. */
   readonly detail?: "order" | "digits" | "attribution";
 }
-
-const [TOOLS, SYSTEM, MESSAGES] = [0, 1, 2] as const;
 
 /** How far two prompts are the same, from the first part on. */
 export function countShared(a: readonly number[], b: readonly number[], most = a.length): number {

@@ -2,6 +2,7 @@
 // subagents, and of small requests beside them. Pure.
 
 import { countMessages, countShared, countSharedSystem } from "./change.ts";
+import { MESSAGES } from "../../../dialects/prompt/prompt.ts";
 import type { PastTurn, Turn } from "./turn.ts";
 
 /** How a prompt continues an earlier one. */
@@ -10,8 +11,6 @@ export interface Continuation {
   /** The user went back to an earlier point and continued from there, so what came after it is not sent again. */
   readonly branched: boolean;
 }
-
-const MESSAGES = 2;
 
 /** `kept` in the order of their last use. Null if the prompt begins a conversation. */
 export function findContinuation(all: readonly PastTurn[], turn: Turn): Continuation | null {

@@ -3,7 +3,7 @@
 import type { CacheReason } from "../../../billing/usage.ts";
 import type { PromptTokens } from "../../../billing/miss.ts";
 import type { CacheRules, Mark, Place, Prompt } from "../../../dialects/prompt/prompt.ts";
-import { findLastMark, SECTIONS } from "../../../dialects/prompt/prompt.ts";
+import { findLastMark, MESSAGES } from "../../../dialects/prompt/prompt.ts";
 
 /** One request that has ended, and whose prompt was counted. */
 export interface Turn {
@@ -73,7 +73,7 @@ export function isShort({ rules, model, tokens }: CountedTurn): boolean {
 }
 
 function endOf({ parts }: Prompt): Place {
-  return { section: SECTIONS.length - 1, parts: parts[2].length };
+  return { section: MESSAGES, parts: parts[2].length };
 }
 
 function countLeft({ prompt, rules, tokens }: Turn, isReported: boolean): number {

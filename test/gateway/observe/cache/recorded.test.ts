@@ -8,7 +8,7 @@ import { chat } from "../../../../src/dialects/formats/chat.ts";
 import { content } from "../../../../src/dialects/formats/content.ts";
 import type { Dialect } from "../../../../src/dialects/dialect.ts";
 import { messages } from "../../../../src/dialects/formats/messages.ts";
-import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../harness/prompt.ts";
 import { responses } from "../../../../src/dialects/formats/responses.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import {

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { MESSAGES_LAYOUT, RESPONSES_LAYOUT } from "../../../../src/dialects/prompt/layouts.ts";
-import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { hashId } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { readPrompt } from "../../../harness/prompt.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import type { Turn } from "../../../../src/gateway/observe/cache/turn.ts";
@@ -291,7 +292,7 @@ describe("responses", () => {
 
   test("a request that continues a stored response is compared with that one", () => {
     const { ask } = openSession(RESPONSES_LAYOUT);
-    const id = (name: string): number => Number(Bun.hash.wyhash(JSON.stringify(name)));
+    const id = (name: string): number => hashId(name);
     ask({ instructions: "i", input: [item("one")] }, [0, 0, 20], { responseId: id("r1") });
     const second = { instructions: "i", previous_response_id: "r1", input: [item("two")] };
     expect(ask(second, [19.968, 0, 1], { responseId: id("r2") })).toBeNull();

@@ -8,7 +8,10 @@ import {
   MESSAGES_LAYOUT,
   RESPONSES_LAYOUT,
 } from "../../../../src/dialects/prompt/layouts.ts";
-import { readPrompt } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { KnownParts } from "../../../../src/gateway/intake/known-parts.ts";
+import { joinPrompt, readParts } from "../../../../src/dialects/prompt/read-prompt.ts";
+import { runAtOnce } from "../../../../src/lib/time/next-turn.ts";
+import { readPrompt, scanBody } from "../../../harness/prompt.ts";
 import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
 import { CacheMemory } from "../../../../src/gateway/observe/cache/memory.ts";
@@ -51,6 +54,7 @@ export const FACTS = {
 export class Session {
   readonly upstream = new CachingUpstream();
   readonly memory = new CacheMemory();
+  readonly #known = new KnownParts();
   readonly dialect: CachingDialect;
   readonly #write: (value: unknown) => string;
   now = Date.UTC(2026, 10, 20);
@@ -73,9 +77,15 @@ export class Session {
     this.last = this.upstream.serve(this.dialect, body, `${model} ${channel} ${change.served}`, at);
     const { total, read, written } = this.last;
     const bytes = Buffer.from(this.#write(body));
-    const prompt = readPrompt(bytes, LAYOUTS[this.dialect]);
+    const layout = LAYOUTS[this.dialect];
+    const scanned = scanBody(bytes, layout, this.#known.find(session))!;
+    this.#known.keep(session, scanned.scan.lists);
+    runAtOnce(readParts(scanned, layout));
+    const prompt = joinPrompt(scanned, layout);
+    // What is known of earlier requests changes nothing.
+    expect(prompt).toEqual(readPrompt(bytes, layout));
     // Nor is an ordinary turn a loop.
-    expect(countSameCalls(bytes, LAYOUTS[this.dialect]).count).toBeLessThanOrEqual(1);
+    expect(countSameCalls(scanned, layout).count).toBeLessThanOrEqual(1);
     expect(prompt).not.toBeNull();
     const usage = { input: total - read - written, cache_read: read, cache_write_5m: written };
     return this.memory.learn(session, {

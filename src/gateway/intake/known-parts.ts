@@ -1,0 +1,63 @@
+// The parts of earlier requests by session, as lengths and hashes: the next request of an agent has the same ones and a few
+// more, so that only these are read. Memory is bounded, and holds no text.
+
+import type { PartFacts } from "../../dialects/prompt/parts.ts";
+import type { Lists } from "../../lib/scan.ts";
+
+/** Conversations of one session: its agents, and small requests between theirs. */
+const MAX_CONVERSATIONS = 16;
+/** Of all sessions: 30 MB. */
+const MAX_PARTS = 65_536;
+
+type Known = Lists<PartFacts>;
+
+export class KnownParts {
+  /** The least recently used session first; of each, the last conversation first. */
+  readonly #sessions = new Map<string, readonly Known[]>();
+  #parts = 0;
+
+  /** How many parts are known. */
+  get size(): number {
+    return this.#parts;
+  }
+
+  find(session: string): readonly Known[] {
+    return this.#sessions.get(session) ?? [];
+  }
+
+  keep(session: string, lists: Known): void {
+    const known = this.find(session);
+    const others = known.filter((each) => !isContinued(each, lists));
+    const all = [lists, ...others].slice(0, MAX_CONVERSATIONS);
+    this.#sessions.delete(session);
+    this.#sessions.set(session, all);
+    this.#parts += countParts(all) - countParts(known);
+    for (const [oldest, lost] of this.#sessions) {
+      if (this.#parts <= MAX_PARTS) break;
+      this.#sessions.delete(oldest);
+      this.#parts -= countParts(lost);
+    }
+  }
+}
+
+/** One of a list's first parts is the same. */
+const MAX_FIRST = 4;
+
+/** Each list begins as before, or is no longer there. Claude Code's first line about itself is another one each time. */
+function isContinued(known: Known, lists: Known): boolean {
+  return [...known].every(([name, { parts }]) => {
+    const now = lists.get(name)?.parts;
+    return (
+      now === undefined ||
+      parts.length === 0 ||
+      parts.slice(0, MAX_FIRST).some((part, at) => part === now[at])
+    );
+  });
+}
+
+function countParts(all: readonly Known[]): number {
+  return all.reduce(
+    (sum, lists) => [...lists.values()].reduce((most, { parts }) => most + parts.length, sum),
+    0,
+  );
+}

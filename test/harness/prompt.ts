@@ -1,0 +1,47 @@
+// Reads a body as the gateway does: scanned, its parts read, and put together.
+
+import { type Layout } from "../../src/dialects/prompt/layouts.ts";
+import type { PartFacts } from "../../src/dialects/prompt/parts.ts";
+import type { Piece } from "../../src/dialects/prompt/pieces.ts";
+import type { Prompt } from "../../src/dialects/prompt/prompt.ts";
+import {
+  joinPrompt,
+  listWanted,
+  readParts,
+  type ScannedBody,
+} from "../../src/dialects/prompt/read-prompt.ts";
+import { type Lists, scanSteps } from "../../src/lib/scan.ts";
+import { runAtOnce } from "../../src/lib/time/next-turn.ts";
+
+const OTHERS = ["model", "stream", "metadata", "prompt_cache_key"];
+
+/** Null: the body is not a JSON object. `known`: the parts of earlier bodies. */
+export function scanBody(
+  bytes: Uint8Array,
+  layout: Layout,
+  known: readonly Lists<PartFacts>[] = [],
+): ScannedBody | null {
+  const { names, lists } = listWanted(layout);
+  const scan = runAtOnce(
+    scanSteps<PartFacts>(bytes, {
+      names: new Set([...OTHERS, ...names]),
+      lists,
+      known,
+      alike: new Set(["model"]),
+    }),
+  );
+  return scan && { bytes, scan };
+}
+
+export function readPrompt(bytes: Uint8Array, layout: Layout, pieces: Piece[] | null = null): Prompt | null {
+  const body = scanBody(bytes, layout);
+  if (body === null) return null;
+  runAtOnce(readParts(body, layout));
+  return joinPrompt(body, layout, pieces);
+}
+
+export function readPieces(bytes: Uint8Array, layout: Layout): readonly Piece[] {
+  const pieces: Piece[] = [];
+  readPrompt(bytes, layout, pieces);
+  return pieces;
+}
