@@ -1,0 +1,168 @@
+// What differs between two outcomes, each difference with its place.
+
+import type { Fields, Got, Received } from "./wire.ts";
+import type { Outcome, Section } from "./side.ts";
+
+export interface Difference {
+  /** `traffic/SCENARIO.STEP/client/status`, `ledgers/LEDGER/COMMAND/rows[0].requests`, … */
+  readonly where: string;
+  readonly old: string;
+  readonly new: string;
+}
+
+/** Ports of this side, as they stand in texts. */
+export type Ports = ReadonlyMap<string, string>;
+
+const NEAR_S = 3600;
+
+/** The same text for both sides: without ids, clocks and ports. */
+export function neutral(text: string, ports: Ports): string {
+  const now = Date.now() / 1000;
+  const isNear = (seconds: number): boolean => Math.abs(seconds - now) < NEAR_S;
+  return text
+    .replaceAll(/(?:127\.0\.0\.1|localhost):(\d{4,5})\b/g, (all, port: string) => ports.get(port) ?? all)
+    .replaceAll(/req_[0-9a-z]{20,}/g, "req_ID")
+    .replaceAll(/0m[0-9a-z]{20,}/g, "ID")
+    .replaceAll(/gw1\.[\w.-]+/g, "gw1.SEALED")
+    .replaceAll(/inferred-[0-9a-f-]+/g, "inferred-ID")
+    .replaceAll(/\b1[5-9]\d{8}\b/g, (all) => (isNear(Number(all)) ? "NOW" : all))
+    .replaceAll(/\b1[5-9]\d{11}\b/g, (all) => (isNear(Number(all) / 1000) ? "NOW_MS" : all))
+    .replaceAll(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (all) =>
+      isNear(Date.parse(all) / 1000) ? "TIME" : all,
+    );
+}
+
+/** How a text goes on at the first place where two differ. */
+function around(a: string, b: string): readonly [string, string] {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at += 1;
+  const cut = (text: string): string => {
+    const found = text.slice(Math.max(0, at - 40), at + 120);
+    return `${at > 40 ? "…" : ""}${found}${at + 120 < text.length ? "…" : ""}`;
+  };
+  return [cut(a), cut(b)];
+}
+
+export class Comparison {
+  readonly differences: Difference[] = [];
+  compared = 0;
+  readonly #old: Ports;
+  readonly #new: Ports;
+
+  constructor(old: Ports, fresh: Ports) {
+    this.#old = old;
+    this.#new = fresh;
+  }
+
+  #note(where: string, old: string, fresh: string): void {
+    const [a, b] = old.length + fresh.length > 300 ? around(old, fresh) : [old, fresh];
+    this.differences.push({ where, old: a, new: b });
+  }
+
+  text(where: string, old: string, fresh: string): void {
+    this.compared += 1;
+    if (old === fresh) return;
+    const [a, b] = [neutral(old, this.#old), neutral(fresh, this.#new)];
+    if (a !== b) this.#note(where, a, b);
+  }
+
+  /** Member by member. `skip` names members whose values are not compared. */
+  json(where: string, old: unknown, fresh: unknown, skip: RegExp = /^$/): void {
+    if (Array.isArray(old) && Array.isArray(fresh)) {
+      if (old.length !== fresh.length) this.text(`${where}.length`, String(old.length), String(fresh.length));
+      for (let at = 0; at < Math.min(old.length, fresh.length); at += 1)
+        this.json(`${where}[${at}]`, old[at], fresh[at], skip);
+      return;
+    }
+    if (isObject(old) && isObject(fresh)) {
+      for (const name of new Set([...Object.keys(old), ...Object.keys(fresh)]))
+        if (!skip.test(name))
+          this.json(where === "" ? name : `${where}.${name}`, old[name], fresh[name], skip);
+      return;
+    }
+    this.text(where, JSON.stringify(old) ?? "(absent)", JSON.stringify(fresh) ?? "(absent)");
+  }
+
+  /** Bytes, or the members if both are JSON. */
+  body(where: string, old: Buffer, fresh: Buffer): void {
+    this.compared += 1;
+    if (old.equals(fresh)) return;
+    const [a, b] = [neutral(old.toString("latin1"), this.#old), neutral(fresh.toString("latin1"), this.#new)];
+    if (a === b) return;
+    const [left, right] = [parse(a), parse(b)];
+    const before = this.differences.length;
+    if (left !== undefined && right !== undefined) this.json(where, left, right);
+    if (this.differences.length === before) this.#note(where, a, b);
+  }
+
+  fields(where: string, old: Fields, fresh: Fields): void {
+    const [a, b] = [gather(old), gather(fresh)];
+    for (const name of new Set([...a.keys(), ...b.keys()])) {
+      const [x = "(absent)", y = "(absent)"] = [a.get(name), b.get(name)];
+      if (TRANSPORT.test(name) || (RANDOM.has(name) && a.has(name) && b.has(name))) continue;
+      this.text(`${where}/${name}`, x, y);
+    }
+  }
+
+  #got(where: string, old: Got, fresh: Got): void {
+    this.text(`${where}/status`, String(old.status), String(fresh.status));
+    this.text(`${where}/end`, old.end, fresh.end);
+    this.fields(`${where}/field`, old.fields, fresh.fields);
+    // What had arrived when the client left depends on the network.
+    if (old.end !== "left" || fresh.end !== "left") this.body(`${where}/body`, old.body, fresh.body);
+  }
+
+  #received(where: string, old: Received, fresh: Received): void {
+    this.text(`${where}/request`, `${old.method} ${old.target}`, `${fresh.method} ${fresh.target}`);
+    this.text(`${where}/left`, String(old.left), String(fresh.left));
+    this.fields(`${where}/field`, old.fields, fresh.fields);
+    this.body(`${where}/body`, old.body, fresh.body);
+  }
+
+  outcome(where: string, old: Outcome, fresh: Outcome): void {
+    for (const [index, got] of old.got.entries())
+      this.#got(`${where}.${index + 1}/client`, got, fresh.got[index]!);
+    this.text(`${where}/upstream/requests`, String(old.received.length), String(fresh.received.length));
+    for (const [index, received] of old.received.entries()) {
+      const other = fresh.received[index];
+      if (other !== undefined) this.#received(`${where}/upstream/${index + 1}`, received, other);
+    }
+    this.text(`${where}/upstream/lists`, old.lists.join("\n"), fresh.lists.join("\n"));
+  }
+
+  /** The lines of one label. */
+  lines(where: string, old: readonly Section[], fresh: readonly Section[]): void {
+    this.text(`${where}/lines`, String(old.length), String(fresh.length));
+    for (const [index, line] of old.entries()) {
+      const other = fresh[index];
+      if (other !== undefined) this.json(`${where}/line/${index + 1}:`, line, other, UNSTEADY);
+    }
+  }
+}
+
+/** Ids, times, durations, hashes. */
+const UNSTEADY = /^(?:id|time|prev|first_byte_ms|duration_ms)$/;
+/** Only their presence is compared. */
+const RANDOM: ReadonlySet<string> = new Set(["x-gateway-hop", "x-request-id"]);
+const TRANSPORT = /^(?:connection|keep-alive|transfer-encoding|content-length|date)$/;
+
+function gather(fields: Fields): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of fields) {
+    const key = name.toLowerCase();
+    found.set(key, [...(found.get(key)?.split("\n") ?? []), value].toSorted().join("\n"));
+  }
+  return found;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,269 @@
+// One of the two executables, with its own folder, ledger and simulated upstream. Both get the same config and traffic.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type Ask,
+  ask,
+  fieldOf,
+  type Fields,
+  type Got,
+  type Received,
+  type Script,
+  startUpstream,
+  type Upstream,
+} from "./wire.ts";
+
+export type Section = Readonly<Record<string, unknown>>;
+
+export interface Step {
+  readonly method?: string;
+  readonly target: string;
+  readonly fields?: Fields;
+  /** An object is sent as JSON. */
+  readonly body?: object | string | Buffer;
+  /** The field in which the key comes. Null: no key. */
+  readonly keyIn?: string | null;
+  /** What the upstream does, one for each request that it gets. */
+  readonly scripts?: readonly Script[];
+  /** The client leaves: when it has received this text, or when the upstream has got the request. */
+  readonly leave?: { readonly text: string } | "asked";
+}
+
+/** Its own channels, group and key, so that no scenario changes another. */
+export interface Scenario {
+  /** Also the name of the group and the key. */
+  readonly name: string;
+  readonly group: Section;
+  /** By short name, which is also the last part of the address of its upstream. A text takes the place of `base_url`. */
+  readonly channels: Readonly<Record<string, Section>>;
+  readonly key?: Section;
+  readonly steps: readonly Step[];
+}
+
+export interface Outcome {
+  readonly got: readonly Got[];
+  readonly received: readonly Received[];
+  /** The requests for lists of models, each once. */
+  readonly lists: readonly string[];
+}
+
+export const secretOf = (name: string): string => `sk-differ-${name}-0123456789abcdef`;
+/** As a label in the ledger's lines, by which they are found. */
+export const labelOf = (name: string, step: number): string => `${name}.${step + 1}`;
+
+const TEN_MODELS = ["claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5.4", "gpt-5-mini", "gemini-2.5-flash"];
+
+function writeList(target: string): Script {
+  const models = TEN_MODELS.map((name) => ({
+    name: `models/${name}`,
+    displayName: name,
+    supportedGenerationMethods: ["generateContent"],
+  }));
+  const data = TEN_MODELS.map((id) => ({
+    id,
+    type: "model",
+    object: "model",
+    created: 1,
+    display_name: id,
+    created_at: "2025-01-01T00:00:00Z",
+  }));
+  const body = target.includes("/v1beta/")
+    ? { models }
+    : { object: "list", data, has_more: false, first_id: TEN_MODELS[0], last_id: TEN_MODELS.at(-1) };
+  return {
+    fields: [["content-type", "application/json"]],
+    pieces: [JSON.stringify(body)],
+    framing: "length",
+  };
+}
+
+interface Running {
+  readonly queue: Script[];
+  readonly received: Received[];
+  readonly lists: Set<string>;
+  arrived: () => void;
+  /** Requests that are being answered. */
+  open: number;
+  settled: () => void;
+}
+
+const UNSCRIPTED: Script = {
+  status: 599,
+  fields: [["content-type", "text/plain"]],
+  pieces: ["nothing is scripted"],
+};
+
+export class Side {
+  readonly name: string;
+  readonly executable: string;
+  readonly folder: string;
+  port = 0;
+  upstreamPort = 0;
+  socketPort = 0;
+  #upstream: Upstream | undefined;
+  #child: Bun.Subprocess | undefined;
+  readonly #running = new Map<string, Running>();
+
+  constructor(name: string, executable: string, folder: string) {
+    this.name = name;
+    this.executable = executable;
+    this.folder = folder;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  get env(): Record<string, string> {
+    return { PATH: process.env["PATH"] ?? "", HOME: this.folder, TZ: "UTC", NO_COLOR: "1" };
+  }
+
+  get config(): string {
+    return join(this.folder, "gateway.yaml");
+  }
+
+  /** Starts the upstream, writes the config, starts the gateway. */
+  async start(scenarios: readonly Scenario[], more: Section): Promise<void> {
+    this.#upstream = await startUpstream((received) => this.#choose(received));
+    this.upstreamPort = this.#upstream.port;
+    writeFileSync(this.config, JSON.stringify(this.#writeConfig(scenarios, more), null, 1), { mode: 0o600 });
+    await this.serve();
+  }
+
+  #writeConfig(scenarios: readonly Scenario[], more: Section): Section {
+    const channels: Record<string, Section> = {};
+    const groups: Record<string, Section> = {};
+    const keys: Section[] = [];
+    for (const { name, group, channels: own, key } of scenarios) {
+      const names = Object.keys(own).map((short) => `${name}-${short}`);
+      for (const [short, { at, ...section }] of Object.entries(own)) {
+        const port = at === "socket" ? this.socketPort : at === "nobody" ? 9 : this.upstreamPort;
+        const base_url = `http://127.0.0.1:${port}/${name}/${short}`;
+        channels[`${name}-${short}`] = { base_url, credential: `credential-of-${name}-${short}`, ...section };
+      }
+      groups[name] = { channels: names, ...group };
+      keys.push({ name, group: name, secret: secretOf(name), ...key });
+    }
+    return { listen: { port: 0 }, timezone: "UTC", ...more, channels, groups, keys };
+  }
+
+  async serve(): Promise<void> {
+    const log = join(this.folder, "log.txt");
+    const child = Bun.spawn([this.executable, "serve", "--config", this.config, "--log", "json"], {
+      env: this.env,
+      stdin: "ignore",
+      stdout: Bun.file(join(this.folder, "out.txt")),
+      stderr: "pipe",
+    });
+    this.#child = child;
+    let text = "";
+    const decoder = new TextDecoder();
+    const reader = child.stderr.getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error(`${this.executable} serve ended before it was ready:\n${text}`);
+      text += decoder.decode(value, { stream: true });
+      const ready = /ready on http:\/\/[^\s]*?:(\d+)/.exec(text);
+      if (ready === null) continue;
+      this.port = Number(ready[1]);
+      break;
+    }
+    void (async () => {
+      for (let more = await reader.read(); !more.done; more = await reader.read())
+        text += decoder.decode(more.value);
+      writeFileSync(log, text);
+    })();
+  }
+
+  /** Resolves with the exit status. */
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
+    this.#child?.kill(signal);
+    return (await this.#child?.exited) ?? 0;
+  }
+
+  async stop(): Promise<void> {
+    await this.end("SIGKILL");
+    this.#upstream?.stop();
+  }
+
+  #of(name: string): Running {
+    const found = this.#running.get(name);
+    if (found !== undefined) return found;
+    const made: Running = {
+      queue: [],
+      received: [],
+      lists: new Set(),
+      arrived: () => {},
+      open: 0,
+      settled: () => {},
+    };
+    this.#running.set(name, made);
+    return made;
+  }
+
+  #choose(received: Received): { script: Script; done: () => void } {
+    const running = this.#of(received.target.split("/")[1] ?? "");
+    if (received.method === "GET" && /\/models(?:\?|$)/.test(received.target)) {
+      running.lists.add(
+        JSON.stringify([received.target, received.fields.filter(([name]) => /key|auth/i.test(name))]),
+      );
+      return { script: writeList(received.target), done: () => {} };
+    }
+    running.received.push(received);
+    running.open += 1;
+    running.arrived();
+    const done = (): void => {
+      running.open -= 1;
+      running.settled();
+    };
+    return { script: running.queue.shift() ?? UNSCRIPTED, done };
+  }
+
+  async run({ name, steps }: Scenario): Promise<Outcome> {
+    const running = this.#of(name);
+    const got: Got[] = [];
+    for (const [index, step] of steps.entries()) {
+      running.queue.splice(0, Infinity, ...(step.scripts ?? []));
+      const asked = new Promise<void>((resolve) => (running.arrived = resolve));
+      const leave = step.leave === "asked" ? asked : step.leave?.text;
+      got.push(await ask(this.port, { ...buildAsk(name, index, step), leave }));
+      // A client that has left, or got a part of the answer, does not wait for the upstream's end; the next step does.
+      while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
+    }
+    return { got, received: running.received, lists: [...running.lists].toSorted() };
+  }
+
+  /** The lines of the ledger, oldest first. */
+  lines(): Section[] {
+    const files = readdirSync(this.folder).filter((file) => /^ledger.*\.jsonl$/.test(file));
+    const names = files.toSorted(
+      (a, b) => Number(a === "ledger.jsonl") - Number(b === "ledger.jsonl") || (a < b ? -1 : 1),
+    );
+    return names.flatMap((file) =>
+      readFileSync(join(this.folder, file), "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line)),
+    );
+  }
+}
+
+function buildAsk(name: string, index: number, step: Step): Ask {
+  const {
+    method = step.body === undefined ? "GET" : "POST",
+    target,
+    fields = [],
+    body = "",
+    keyIn = "authorization",
+  } = step;
+  const secret = secretOf(name);
+  const key: Fields =
+    keyIn === null ? [] : [[keyIn, keyIn === "authorization" ? `Bearer ${secret}` : secret]];
+  const bytes =
+    typeof body === "string" || Buffer.isBuffer(body) ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
+  const type: Fields =
+    bytes.length > 0 && fieldOf(fields, "content-type") === undefined
+      ? [["content-type", "application/json"]]
+      : [];
+  const label: Fields = [["x-gateway-label", labelOf(name, index)]];
+  const given = [...label, ...type, ...fields, ...key];
+  return { method, target, fields: given, body: bytes };
+}
