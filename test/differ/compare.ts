@@ -1,6 +1,6 @@
 // What differs between two outcomes, each difference with its place.
 
-import type { Fields, Got, Received } from "./wire.ts";
+import { fieldOf, type Fields, type Got, type Received } from "./wire.ts";
 import type { Outcome, Section } from "./side.ts";
 
 export interface Difference {
@@ -83,6 +83,12 @@ export class Comparison {
     this.text(where, JSON.stringify(old) ?? "(absent)", JSON.stringify(fresh) ?? "(absent)");
   }
 
+  /** Converted streams: how their texts are cut into events is not promised. */
+  stream(where: string, old: Buffer, fresh: Buffer): void {
+    const [a, b] = [old, fresh].map((bytes) => joinDeltas(bytes.toString("utf8")));
+    this.text(where, a!, b!);
+  }
+
   /** Bytes, or the members if both are JSON. */
   body(where: string, old: Buffer, fresh: Buffer): void {
     this.compared += 1;
@@ -109,7 +115,14 @@ export class Comparison {
     this.text(`${where}/end`, old.end, fresh.end);
     this.fields(`${where}/field`, old.fields, fresh.fields);
     // What had arrived when the client left depends on the network.
-    if (old.end !== "left" || fresh.end !== "left") this.body(`${where}/body`, old.body, fresh.body);
+    if (old.end === "left" && fresh.end === "left") return;
+    const isStream = [old, fresh].every(
+      ({ fields, body }) =>
+        fieldOf(fields, "x-gateway-converted") !== undefined &&
+        /^(?:event|data|:)/.test(body.toString("latin1")),
+    );
+    if (isStream) this.stream(`${where}/body`, old.body, fresh.body);
+    else this.body(`${where}/body`, old.body, fresh.body);
   }
 
   #received(where: string, old: Received, fresh: Received): void {
@@ -119,15 +132,15 @@ export class Comparison {
     this.body(`${where}/body`, old.body, fresh.body);
   }
 
-  outcome(where: string, old: Outcome, fresh: Outcome): void {
-    for (const [index, got] of old.got.entries())
-      this.#got(`${where}.${index + 1}/client`, got, fresh.got[index]!);
-    this.text(`${where}/upstream/requests`, String(old.received.length), String(fresh.received.length));
-    for (const [index, received] of old.received.entries()) {
-      const other = fresh.received[index];
-      if (other !== undefined) this.#received(`${where}/upstream/${index + 1}`, received, other);
+  outcome(where: string, labels: readonly string[], old: Outcome, fresh: Outcome): void {
+    for (const [index, label] of labels.entries()) {
+      this.#got(`traffic/${label}/client`, old.got[index]!, fresh.got[index]!);
+      const [a = [], b = []] = [old.received[index], fresh.received[index]];
+      this.text(`traffic/${label}/upstream/requests`, String(a.length), String(b.length));
+      for (let at = 0; at < Math.min(a.length, b.length); at += 1)
+        this.#received(`traffic/${label}/upstream/${at + 1}`, a[at]!, b[at]!);
     }
-    this.text(`${where}/upstream/lists`, old.lists.join("\n"), fresh.lists.join("\n"));
+    this.text(`traffic/${where}/upstream/lists`, old.lists.join("\n"), fresh.lists.join("\n"));
   }
 
   /** The lines of one label. */
@@ -138,6 +151,28 @@ export class Comparison {
       if (other !== undefined) this.json(`${where}/line/${index + 1}:`, line, other, UNSTEADY);
     }
   }
+}
+
+/** The strings of an event that go on in the next one. */
+const DELTAS = /^(?:delta|text|thinking|partial_json|content|reasoning_content|arguments)$/;
+
+/** Neighbours that differ in nothing but such a string become one. */
+function joinDeltas(text: string): string {
+  const joined: { frame: string; delta: string | null }[] = [];
+  for (const event of text.replaceAll(/"sequence_number":\d+/g, '"sequence_number":0').split("\n\n")) {
+    let delta: string | null = null;
+    const [head = "", data] = event.split(/(?<=^|\n)data: /);
+    const parsed = /delta|candidates/.test(event) && data !== undefined ? parse(data) : undefined;
+    const frame = JSON.stringify(parsed, (name, value: unknown) => {
+      if (delta !== null || typeof value !== "string" || !DELTAS.test(name)) return value;
+      delta = value;
+      return "…";
+    });
+    const last = joined.at(-1);
+    if (delta !== null && last?.frame === head + frame) last.delta += delta;
+    else joined.push({ frame: delta === null ? event : head + frame, delta });
+  }
+  return joined.map(({ frame, delta }) => `${frame} ${delta ?? ""}`).join("\n\n");
 }
 
 /** Ids, times, durations, hashes. */

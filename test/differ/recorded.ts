@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { answered, type Dialect, DIALECTS, JSON_TYPE, MODELS, request, SSE_TYPE } from "./dialects.ts";
-import type { Scenario, Step } from "./side.ts";
+import type { Scenario, Section, Step } from "./side.ts";
 import type { Script } from "./wire.ts";
 
 const FOLDER = join(import.meta.dir, "../../../shared/fixtures");
@@ -76,7 +76,7 @@ const isFailure = ({ status, expect }: Recording): boolean =>
 /** Recordings that leave the channel usable share one; each of the others has its own. */
 function* scenes(
   name: string,
-  group: object,
+  group: Section,
   platform: string,
   list: readonly Recording[],
   step: (each: Recording) => Step,
@@ -85,7 +85,7 @@ function* scenes(
     name: `${name}-${at}`,
     group,
     channels: { a: { platform } },
-    steps: some.map(step),
+    steps: some.map((each) => ({ ...step(each), note: each.id.replaceAll(/[^\w-]/g, "-") })),
   });
   const good = list.filter((each) => !isFailure(each));
   const size = 40;

@@ -28,6 +28,8 @@ export interface Step {
   readonly scripts?: readonly Script[];
   /** The client leaves: when it has received this text, or when the upstream has got the request. */
   readonly leave?: { readonly text: string } | "asked";
+  /** The name of its recording. */
+  readonly note?: string;
 }
 
 /** Its own channels, group and key, so that no scenario changes another. */
@@ -35,7 +37,8 @@ export interface Scenario {
   /** Also the name of the group and the key. */
   readonly name: string;
   readonly group: Section;
-  /** By short name, which is also the last part of the address of its upstream. A text takes the place of `base_url`. */
+  /** By short name, which is also the last part of the address of its upstream. `at: nobody` is where nobody listens, `at:
+   *  socket` the upstream of WebSockets. */
   readonly channels: Readonly<Record<string, Section>>;
   readonly key?: Section;
   readonly steps: readonly Step[];
@@ -43,14 +46,19 @@ export interface Scenario {
 
 export interface Outcome {
   readonly got: readonly Got[];
-  readonly received: readonly Received[];
+  /** Of each step. */
+  readonly received: readonly (readonly Received[])[];
   /** The requests for lists of models, each once. */
   readonly lists: readonly string[];
 }
 
-export const secretOf = (name: string): string => `sk-differ-${name}-0123456789abcdef`;
-/** As a label in the ledger's lines, by which they are found. */
-export const labelOf = (name: string, step: number): string => `${name}.${step + 1}`;
+const digest = (text: string): string =>
+  new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
+/** A key's secret, and a channel's credential. Without words, which the redaction of errors would find in texts. */
+export const secretOf = (name: string): string => `sk-${digest(name)}`;
+/** A step's name, also as a label in the ledger's lines, by which they are found. */
+export const labelOf = ({ name, steps }: Scenario, step: number): string =>
+  [`${name}.${step + 1}`, steps[step]?.note ?? []].flat().join("-").slice(0, 120);
 
 const TEN_MODELS = ["claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5.4", "gpt-5-mini", "gemini-2.5-flash"];
 
@@ -80,7 +88,7 @@ function writeList(target: string): Script {
 
 interface Running {
   readonly queue: Script[];
-  readonly received: Received[];
+  received: Received[];
   readonly lists: Set<string>;
   arrived: () => void;
   /** Requests that are being answered. */
@@ -137,7 +145,7 @@ export class Side {
       for (const [short, { at, ...section }] of Object.entries(own)) {
         const port = at === "socket" ? this.socketPort : at === "nobody" ? 9 : this.upstreamPort;
         const base_url = `http://127.0.0.1:${port}/${name}/${short}`;
-        channels[`${name}-${short}`] = { base_url, credential: `credential-of-${name}-${short}`, ...section };
+        channels[`${name}-${short}`] = { base_url, credential: secretOf(`${name}-${short}`), ...section };
       }
       groups[name] = { channels: names, ...group };
       keys.push({ name, group: name, secret: secretOf(name), ...key });
@@ -217,18 +225,22 @@ export class Side {
     return { script: running.queue.shift() ?? UNSCRIPTED, done };
   }
 
-  async run({ name, steps }: Scenario): Promise<Outcome> {
+  async run(scenario: Scenario): Promise<Outcome> {
+    const { name, steps } = scenario;
     const running = this.#of(name);
     const got: Got[] = [];
+    const received: (readonly Received[])[] = [];
     for (const [index, step] of steps.entries()) {
-      running.queue.splice(0, Infinity, ...(step.scripts ?? []));
+      running.queue.splice(0, Infinity, ...(step.scripts ?? []).map((script) => renameIds(script, name)));
       const asked = new Promise<void>((resolve) => (running.arrived = resolve));
       const leave = step.leave === "asked" ? asked : step.leave?.text;
-      got.push(await ask(this.port, { ...buildAsk(name, index, step), leave }));
+      got.push(await ask(this.port, { ...buildAsk(scenario, index, step), leave }));
       // A client that has left, or got a part of the answer, does not wait for the upstream's end; the next step does.
       while (running.open > 0) await new Promise<void>((resolve) => (running.settled = resolve));
+      received.push(running.received);
+      running.received = [];
     }
-    return { got, received: running.received, lists: [...running.lists].toSorted() };
+    return { got, received, lists: [...running.lists].toSorted() };
   }
 
   /** The lines of the ledger, oldest first. */
@@ -246,7 +258,19 @@ export class Side {
   }
 }
 
-function buildAsk(name: string, index: number, step: Step): Ask {
+/** Each scenario's upstream has its own ids of responses: the gateway remembers them. */
+const ownId = (text: string, name: string): string =>
+  text.replaceAll("resp_01ABC", `resp_${digest(name).slice(0, 8)}`);
+
+function renameIds(script: Script, name: string): Script {
+  const { pieces = [] } = script;
+  return {
+    ...script,
+    pieces: pieces.map((piece) => (typeof piece === "string" ? ownId(piece, name) : piece)),
+  };
+}
+
+function buildAsk(scenario: Scenario, index: number, step: Step): Ask {
   const {
     method = step.body === undefined ? "GET" : "POST",
     target,
@@ -254,7 +278,7 @@ function buildAsk(name: string, index: number, step: Step): Ask {
     body = "",
     keyIn = "authorization",
   } = step;
-  const secret = secretOf(name);
+  const secret = secretOf(scenario.name);
   const key: Fields =
     keyIn === null ? [] : [[keyIn, keyIn === "authorization" ? `Bearer ${secret}` : secret]];
   const bytes =
@@ -263,7 +287,7 @@ function buildAsk(name: string, index: number, step: Step): Ask {
     bytes.length > 0 && fieldOf(fields, "content-type") === undefined
       ? [["content-type", "application/json"]]
       : [];
-  const label: Fields = [["x-gateway-label", labelOf(name, index)]];
+  const label: Fields = [["x-gateway-label", labelOf(scenario, index)]];
   const given = [...label, ...type, ...fields, ...key];
-  return { method, target, fields: given, body: bytes };
+  return { method, target: ownId(target, scenario.name), fields: given, body: bytes };
 }

@@ -4,7 +4,6 @@ import { gzipSync, zstdCompressSync } from "node:zlib";
 import {
   answer,
   answered,
-  type Asked,
   type Dialect,
   DIALECTS,
   errorEvent,
@@ -50,7 +49,7 @@ function ask(
   more: Partial<Step> = {},
   body: object = {},
 ): Step {
-  const asked: Asked = request(front.dialect, stream, body);
+  const asked = request(front.dialect, stream, body);
   const target = `${front.prefix}${asked.target}`;
   return {
     target,
@@ -319,14 +318,16 @@ function* limits(): Generator<Scenario> {
   yield limited("limit-day", { usd_per_day: "0.0002" }, asks(2));
   yield limited("limit-month", { usd_per_month: "0.0002" }, asks(2));
   yield limited("limit-minute", { requests_per_minute: 2 }, asks(3));
-  const session = (id: number): Partial<Step> => ({ fields: [["x-gateway-session", `session-${id}`]] });
+  const session = (from: string, id: number): Partial<Step> => ({
+    fields: [["x-gateway-session", `session-${from}-${id}`]],
+  });
   yield limited("limit-session", { usd_per_session: "0.0002" }, [
-    ...asks(2, session(1)),
-    ...asks(1, session(2)),
+    ...asks(2, session("a", 1)),
+    ...asks(1, session("a", 2)),
   ]);
   yield limited("limit-session-minute", { requests_per_minute_per_session: 1 }, [
-    ...asks(2, session(1)),
-    ...asks(1, session(2)),
+    ...asks(2, session("b", 1)),
+    ...asks(1, session("b", 2)),
   ]);
   yield limited("limit-unpriced", { usd_total: "1" }, [
     ask(front!, false, [good], {}, { model: "claude-unheard-of" }),
@@ -699,19 +700,23 @@ function* passing(): Generator<Scenario> {
   yield scene("aliases-bridged", FRONTS[4]!, [named(FRONTS[4]!, "fast")], {
     channels: { a: { aliases: { fast: "gpt-5.4" } } },
   });
+  const list: Step = { target: "/v1/models" };
   yield scene(
     "default-model",
     messages!,
-    ["unheard", "claude-haiku-4-5", "own-x"].map((model) => named(messages!, model)),
-    { group: { default_model: "claude-sonnet-4-5" }, channels: { a: {}, b: { models: ["own-*"] } } },
+    [list, ...["unheard", "claude-haiku-4-5", "own-x"].map((model) => named(messages!, model))],
+    {
+      group: { default_model: "claude-sonnet-4-5" },
+      channels: { a: { priority: 1 }, b: { models: ["own-*"], priority: 2 } },
+    },
   );
   yield scene(
     "models",
     messages!,
-    ["claude-haiku-4-5", "own-1", "none"].map((model) => named(messages!, model)),
+    [list, ...["claude-haiku-4-5", "own-1", "none"].map((model) => named(messages!, model))],
     { channels: { a: { models: ["claude-haiku-*"], priority: 2 }, b: { models: ["own-*"], priority: 1 } } },
   );
-  const credential = "credential-of-redaction-a";
+  const credential = secretOf("redaction-a");
   const key = secretOf("redaction");
   const texts = [
     credential,
@@ -722,10 +727,10 @@ function* passing(): Generator<Scenario> {
   ];
   const saying = (text: string): string =>
     JSON.stringify({ ...answer("messages"), content: [{ type: "text", text }] });
-  const split = (text: string): string[] => [
-    text.slice(0, text.indexOf("credential") + 5),
-    text.slice(text.indexOf("credential") + 5),
-  ];
+  const split = (text: string): string[] => {
+    const at = text.search(/sk-[0-9a-f]{6}/) + 9;
+    return [text.slice(0, at), text.slice(at)];
+  };
   yield scene("redaction", messages!, [
     ...texts.map((text) =>
       ask(messages!, false, [{ fields: [...JSON_TYPE, ["x-echo", text]], pieces: split(saying(text)) }]),
@@ -877,7 +882,7 @@ function* logins(): Generator<Scenario> {
   );
   const codex: Fields = [
     ["authorization", `Bearer ${LOGIN}`],
-    ["chatgpt-account-id", `${UUID}4`],
+    ["chatgpt-account-id", "0f9e8d7c-6b5a-4321-8fed-cba987654321"],
     ["user-agent", "codex_exec/0.169.0 (Debian)"],
     ["session-id", `${UUID}5`],
   ];
