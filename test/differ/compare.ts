@@ -2,6 +2,9 @@
 
 import { fieldOf, type Fields, type Got, type Received } from "./wire.ts";
 import type { Outcome, Section } from "./side.ts";
+import type { SocketOutcome } from "./socket.ts";
+
+const ABSENT = "(absent)";
 
 export interface Difference {
   /** `traffic/SCENARIO.STEP/client/status`, `ledgers/LEDGER/COMMAND/rows[0].requests`, … */
@@ -16,7 +19,7 @@ export type Ports = ReadonlyMap<string, string>;
 const NEAR_S = 3600;
 
 /** The same text for both sides: without ids, clocks and ports. */
-export function neutral(text: string, ports: Ports): string {
+function neutral(text: string, ports: Ports): string {
   const now = Date.now() / 1000;
   const isNear = (seconds: number): boolean => Math.abs(seconds - now) < NEAR_S;
   return text
@@ -69,18 +72,13 @@ export class Comparison {
   /** Member by member. `skip` names members whose values are not compared. */
   json(where: string, old: unknown, fresh: unknown, skip: RegExp = /^$/): void {
     if (Array.isArray(old) && Array.isArray(fresh)) {
-      if (old.length !== fresh.length) this.text(`${where}.length`, String(old.length), String(fresh.length));
-      for (let at = 0; at < Math.min(old.length, fresh.length); at += 1)
-        this.json(`${where}[${at}]`, old[at], fresh[at], skip);
-      return;
-    }
-    if (isObject(old) && isObject(fresh)) {
+      if (old.length !== fresh.length) this.text(`${where}.length`, `${old.length}`, `${fresh.length}`);
+      for (const [at, each] of old.slice(0, fresh.length).entries())
+        this.json(`${where}[${at}]`, each, fresh[at], skip);
+    } else if (isObject(old) && isObject(fresh)) {
       for (const name of new Set([...Object.keys(old), ...Object.keys(fresh)]))
-        if (!skip.test(name))
-          this.json(where === "" ? name : `${where}.${name}`, old[name], fresh[name], skip);
-      return;
-    }
-    this.text(where, JSON.stringify(old) ?? "(absent)", JSON.stringify(fresh) ?? "(absent)");
+        if (!skip.test(name)) this.json(`${where}.${name}`, old[name], fresh[name], skip);
+    } else this.text(where, JSON.stringify(old) ?? ABSENT, JSON.stringify(fresh) ?? ABSENT);
   }
 
   /** Converted streams: how their texts are cut into events is not promised. */
@@ -104,7 +102,7 @@ export class Comparison {
   fields(where: string, old: Fields, fresh: Fields): void {
     const [a, b] = [gather(old), gather(fresh)];
     for (const name of new Set([...a.keys(), ...b.keys()])) {
-      const [x = "(absent)", y = "(absent)"] = [a.get(name), b.get(name)];
+      const [x = ABSENT, y = ABSENT] = [a.get(name), b.get(name)];
       if (TRANSPORT.test(name) || (RANDOM.has(name) && a.has(name) && b.has(name))) continue;
       this.text(`${where}/${name}`, x, y);
     }
@@ -141,6 +139,13 @@ export class Comparison {
         this.#received(`traffic/${label}/upstream/${at + 1}`, a[at]!, b[at]!);
     }
     this.text(`traffic/${where}/upstream/lists`, old.lists.join("\n"), fresh.lists.join("\n"));
+  }
+
+  socket(where: string, old: SocketOutcome, fresh: SocketOutcome): void {
+    this.json(`${where}/messages`, old.messages, fresh.messages);
+    this.json(`${where}/received`, old.received, fresh.received);
+    this.text(`${where}/end`, old.end, fresh.end);
+    this.fields(`${where}/handshake`, old.handshakes.flat(), fresh.handshakes.flat());
   }
 
   /** The lines of one label. */

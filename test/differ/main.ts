@@ -4,14 +4,27 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Comparison, isObject, type Ports } from "./compare.ts";
+import {
+  AFTER_START,
+  copyLedger,
+  inLanes,
+  listCommands,
+  makeLarge,
+  print,
+  STORED,
+  listStored,
+} from "./ledgers.ts";
 import { listRecorded } from "./recorded.ts";
 import { labelOf, type Scenario, type Section, Side } from "./side.ts";
 import { SOCKET_SCENARIOS, startSockets } from "./socket.ts";
 import { settle } from "./wanted.ts";
 import { listScenarios } from "./traffic.ts";
 
-const LANES = 6;
+/** Lines of the large ledger. */
+const LARGE = 100_000;
 
+/** The commands that read a ledger; a few for all others. */
+const READ: Readonly<Record<string, "all" | "most">> = { "0.2.0": "all", "0.1.0": "most" };
 const SETTINGS: Section = { max_body: "2MiB", failover: { attempts: 3, total: "20s" } };
 
 function portsOf(side: Side): Ports {
@@ -39,33 +52,22 @@ async function compareTraffic(
 ): Promise<Comparison> {
   const [old, fresh] = sides;
   const overSockets = SOCKET_SCENARIOS.filter(({ name }) => name.includes(only));
-  const sockets = sides.map(startSockets);
+  const [forOld, forNew] = [startSockets(old), startSockets(fresh)];
   await Promise.all(sides.map((side) => side.start([...scenarios, ...overSockets], SETTINGS)));
   const comparison = new Comparison(portsOf(old), portsOf(fresh));
-  const left = [...scenarios];
-  const lane = async (): Promise<void> => {
-    for (let scenario = left.shift(); scenario !== undefined; scenario = left.shift()) {
-      const [a, b] = await Promise.all([old.run(scenario), fresh.run(scenario)]);
-      comparison.outcome(
-        scenario.name,
-        scenario.steps.map((_, at) => labelOf(scenario, at)),
-        a,
-        b,
-      );
-    }
+  const run = async (scenario: Scenario): Promise<void> => {
+    const [a, b] = await Promise.all([old.run(scenario), fresh.run(scenario)]);
+    const labels = scenario.steps.map((_, at) => labelOf(scenario, at));
+    comparison.outcome(scenario.name, labels, a, b);
   };
   const compareSockets = async (): Promise<void> => {
     for (const scenario of overSockets) {
-      const [a, b] = await Promise.all(sockets.map((each) => each.run(scenario)));
-      const where = `traffic/${scenario.name}`;
-      comparison.json(`${where}/messages`, a?.messages, b?.messages);
-      comparison.json(`${where}/received`, a?.received, b?.received);
-      comparison.text(`${where}/end`, a?.end ?? "", b?.end ?? "");
-      comparison.fields(`${where}/handshake`, a?.handshakes.flat() ?? [], b?.handshakes.flat() ?? []);
+      const [a, b] = await Promise.all([forOld.run(scenario), forNew.run(scenario)]);
+      comparison.socket(`traffic/${scenario.name}`, a, b);
     }
   };
-  await Promise.all([compareSockets(), ...Array.from({ length: LANES }, lane)]);
-  for (const each of sockets) each.stop();
+  await Promise.all([compareSockets(), inLanes(scenarios, run)]);
+  for (const each of [forOld, forNew]) each.stop();
   const statuses = await Promise.all(sides.map((side) => side.end("SIGTERM")));
   comparison.text("traffic/exit", String(statuses[0]), String(statuses[1]));
   const [a, b] = [groupLines(old), groupLines(fresh)];
@@ -79,6 +81,40 @@ async function compareTraffic(
   comparison.lines("traffic/unlabelled", a.get("(no label)") ?? [], b.get("(no label)") ?? []);
   return comparison;
 }
+
+/** The same ledgers, read by both: before and after a start. */
+async function compareLedgers(sides: readonly [Side, Side], only: string): Promise<Comparison> {
+  const comparison = new Comparison(new Map(), new Map());
+  const from = join(sides[0].folder, "large");
+  const names = [...listStored(), "large"].filter((name) => `ledgers/${name}`.includes(only));
+  if (names.includes("large")) makeLarge(join(STORED, "0.2.0"), from, LARGE);
+  for (const name of names) {
+    const readers = sides.map(
+      (side) => new Side(side.name, side.executable, join(side.folder, "ledgers", name)),
+    );
+    for (const { folder } of readers) copyLedger(name === "large" ? from : join(STORED, name), folder);
+    const compare = (what: string, commands: readonly (readonly string[])[]): Promise<void> =>
+      inLanes(commands, async (command) => {
+        const [a, b] = await Promise.all(
+          readers.map(({ executable, folder }) => print([executable], command, folder)),
+        );
+        const where = `ledgers/${name}/${what}${command.join(" ")}`;
+        comparison.text(`${where}/status`, String(a?.status), String(b?.status));
+        comparison.json(where, a?.document, b?.document);
+      });
+    const commands = listCommands(readers[0]!.folder, READ[name] ?? "few");
+    // A large ledger is read once: when the gateway starts.
+    if (name !== "large") await compare("", commands);
+    for (const reader of readers) {
+      await reader.serve();
+      await reader.end("SIGTERM");
+    }
+    await compare("after a start: ", name === "large" ? commands : AFTER_START);
+  }
+  return comparison;
+}
+
+const secondsSince = (from: number): string => `${Math.round((performance.now() - from) / 1000)} s`;
 
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
@@ -104,12 +140,16 @@ async function main(): Promise<number> {
     );
   try {
     const began = performance.now();
-    const comparison = await compareTraffic(sides, scenarios, only);
+    const traffic = await compareTraffic(sides, scenarios, only);
     const steps = scenarios.reduce((sum, each) => sum + each.steps.length, 0);
     console.log(
-      `${scenarios.length} scenarios, ${steps} requests, ${comparison.compared} values compared, ${Math.round(performance.now() - began)} ms`,
+      `${scenarios.length} scenarios, ${steps} requests, ${traffic.compared} values, ${secondsSince(began)}`,
     );
-    const { unexpected, report } = settle(comparison.differences, only === "");
+    const read = performance.now();
+    const ledgers = await compareLedgers(sides, only);
+    console.log(`${listStored().length + 1} ledgers, ${ledgers.compared} values, ${secondsSince(read)}`);
+    const differences = [...traffic.differences, ...ledgers.differences];
+    const { unexpected, report } = settle(differences, only === "");
     console.log(report);
     return unexpected === 0 ? 0 : 1;
   } finally {

@@ -111,6 +111,7 @@ export class Side {
   socketPort = 0;
   #upstream: Upstream | undefined;
   #child: Bun.Subprocess | undefined;
+  #scenarios: readonly Scenario[] = [];
   readonly #running = new Map<string, Running>();
 
   constructor(name: string, executable: string, folder: string) {
@@ -130,10 +131,24 @@ export class Side {
 
   /** Starts the upstream, writes the config, starts the gateway. */
   async start(scenarios: readonly Scenario[], more: Section): Promise<void> {
+    this.#scenarios = scenarios;
     this.#upstream = await startUpstream((received) => this.#choose(received));
     this.upstreamPort = this.#upstream.port;
     writeFileSync(this.config, JSON.stringify(this.#writeConfig(scenarios, more), null, 1), { mode: 0o600 });
     await this.serve();
+  }
+
+  /** The same config with other settings, and a gateway that reads it. */
+  async restart(more: Section): Promise<void> {
+    const config: Section = JSON.parse(readFileSync(this.config, "utf8"));
+    writeFileSync(this.config, JSON.stringify({ ...config, ...more }, null, 1));
+    await this.serve();
+  }
+
+  /** Resolves when the upstream gets a request of this scenario. */
+  asked(name: string): Promise<void> {
+    const running = this.#of(name);
+    return running.open > 0 ? Promise.resolve() : new Promise((resolve) => (running.arrived = resolve));
   }
 
   #writeConfig(scenarios: readonly Scenario[], more: Section): Section {
@@ -150,7 +165,7 @@ export class Side {
       groups[name] = { channels: names, ...group };
       keys.push({ name, group: name, secret: secretOf(name), ...key });
     }
-    return { listen: { port: 0 }, timezone: "UTC", ...more, channels, groups, keys };
+    return { listen: { port: 0 }, ...more, channels, groups, keys };
   }
 
   async serve(): Promise<void> {
@@ -241,6 +256,11 @@ export class Side {
       running.received = [];
     }
     return { got, received, lists: [...running.lists].toSorted() };
+  }
+
+  /** Runs those scenarios, of all that it was started with, whose names match. */
+  async runSome(names: RegExp): Promise<void> {
+    for (const scenario of this.#scenarios) if (names.test(scenario.name)) await this.run(scenario);
   }
 
   /** The lines of the ledger, oldest first. */

@@ -144,6 +144,7 @@ export function startSockets(side: Side): {
     let wake = (): void => {};
     let closed: string | null = null;
     const opened = Promise.withResolvers<void>();
+    const over = Promise.withResolvers<void>();
     socket.addEventListener("open", () => opened.resolve());
     socket.addEventListener("message", ({ data }) => {
       messages.push(String(data));
@@ -152,6 +153,7 @@ export function startSockets(side: Side): {
     socket.addEventListener("close", ({ code, reason }) => {
       closed = `${code} ${reason}`;
       opened.resolve();
+      over.resolve();
       wake();
     });
     await opened.promise;
@@ -165,7 +167,7 @@ export function startSockets(side: Side): {
     }
     const end = closed ?? "the client closed";
     socket.close();
-    while (closed === null) await new Promise<void>((resolve) => (wake = resolve));
+    await over.promise;
     return { handshakes: state.handshakes, received: state.received, messages, end };
   };
   return { run, stop: () => void server.stop(true) };

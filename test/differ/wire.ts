@@ -165,10 +165,9 @@ export interface Script {
   readonly pieces?: readonly (string | Buffer)[];
   /** How the end of the body is announced. */
   readonly framing?: "chunked" | "length" | "close";
-  /** After the pieces: `cut` closes before the announced end, `hold` waits until the gateway leaves. */
-  readonly then?: "cut" | "hold";
-  /** Nothing is answered: the connection closes at once, or only when the gateway leaves. */
-  readonly instead?: "close" | "silence";
+  /** After the pieces: `cut` closes before the announced end, `hold` waits until the gateway leaves. Without an answer:
+   *  `close` closes at once, `silence` waits until the gateway leaves. */
+  readonly ending?: "cut" | "hold" | "close" | "silence";
   /** Bytes in place of an answer. */
   readonly raw?: string;
 }
@@ -234,38 +233,35 @@ async function answer(
   closed: Promise<void>,
   received: Received,
 ): Promise<boolean> {
-  const { status = 200, fields = [], pieces = [], framing = "chunked", then, instead, raw } = script;
-  if (instead === "close") return false;
-  if (instead === "silence") {
+  const { framing = "chunked", ending, raw } = script;
+  if (raw !== undefined) socket.write(raw);
+  if (raw !== undefined || ending === "close") return false;
+  if (ending !== "silence") await writeAnswer(socket, script);
+  if (ending === "hold" || ending === "silence") {
     await closed;
     received.left = true;
-    return false;
   }
-  if (raw !== undefined) {
-    socket.write(raw);
-    return false;
-  }
+  if (ending !== undefined) return false;
+  if (framing === "chunked") socket.write("0\r\n\r\n");
+  return framing !== "close";
+}
+
+async function writeAnswer(socket: Socket, script: Script): Promise<void> {
+  const { status = 200, fields = [], pieces = [], framing = "chunked", ending } = script;
   const bytes = pieces.map((piece) => Buffer.from(piece));
-  const length = String(bytes.reduce((sum, piece) => sum + piece.length, then === "cut" ? 1 : 0));
-  const frame = {
+  const length = String(bytes.reduce((sum, piece) => sum + piece.length, ending === "cut" ? 1 : 0));
+  const frames = {
     chunked: ["transfer-encoding", "chunked"],
     length: ["content-length", length],
     close: ["connection", "close"],
   } as const;
-  const head = [...fields, frame[framing]].map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const head = [...fields, frames[framing]].map(([name, value]) => `${name}: ${value}\r\n`).join("");
   socket.write(Buffer.from(`HTTP/1.1 ${status} Scripted\r\n${head}\r\n`, "latin1"));
   for (const piece of bytes) {
-    const framed = [Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from("\r\n")];
-    if (piece.length > 0) socket.write(framing === "chunked" ? Buffer.concat(framed) : piece);
+    const size = Buffer.from(`${piece.length.toString(16)}\r\n`);
+    const framed = framing === "chunked" ? Buffer.concat([size, piece, Buffer.from("\r\n")]) : piece;
+    if (piece.length > 0) socket.write(framed);
     // Each piece is a packet of its own.
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
-  if (then === "hold") {
-    await closed;
-    received.left = true;
-    return false;
-  }
-  if (then === "cut") return false;
-  if (framing === "chunked") socket.write("0\r\n\r\n");
-  return framing !== "close";
 }

@@ -1,0 +1,344 @@
+// Ledgers that the old executables write, and the documents that commands print of them.
+
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { answered } from "./dialects.ts";
+import { type Scenario, Side } from "./side.ts";
+import { listScenarios } from "./traffic.ts";
+import type { Script } from "./wire.ts";
+
+/** What every version served. */
+const FIRST =
+  /^(?:messages|responses|bridged|content|relay-m)-(?:whole|stream)-(?:fine|cut-in-body)$|^messages-whole-s500$|^bill-messages$|^responses-leaves$/;
+/** What 0.2.0 added to the ledger. */
+const LATER =
+  /^(?:chat-stream-fine|cache-misses|codex|gemini|limit-unpriced-allow|over-messages-whole-s529|login-claude|background|messages-by-(?:responses|chat)-stream|chat-by-content-stream|bill-(?:responses|reported|free|content))$/;
+/** Enough for a ledger that shows one thing. */
+const FEW = /^(?:messages|responses)-(?:whole|stream)-fine$|^bill-messages$/;
+
+const DAY_MS = 86_400_000;
+const TIMES = /"(?:time|request_time)":"([^"]+)"/;
+
+const sha256 = (text: string): string => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+
+/** The same lines with a valid chain. `change` edits the text of a line. */
+function chain(lines: readonly string[], change: (line: string, index: number) => string): string[] {
+  let prev = "0".repeat(64);
+  return lines.map((line, index) => {
+    const changed = change(line, index).replace(/"prev":"[0-9a-f]{64}"\}$/, `"prev":"${prev}"}`);
+    prev = sha256(changed);
+    return changed;
+  });
+}
+
+function readLines(folder: string): string[] {
+  return readFileSync(join(folder, "ledger.jsonl"), "utf8").trim().split("\n");
+}
+
+/** Everything next to the ledger that a gateway can make again. */
+function removeRest(folder: string): void {
+  for (const name of readdirSync(folder))
+    if (name !== "gateway.yaml" && !/^ledger.*\.jsonl$/.test(name))
+      rmSync(join(folder, name), { recursive: true });
+}
+
+/** Moves the lines to the days from `first` on, and begins a file for each month. */
+function spread(folder: string, first: string, everyMs: number): void {
+  const lines = readLines(folder);
+  const at = (index: number): string => new Date(Date.parse(first) + index * everyMs).toISOString();
+  const moved = chain(lines, (line, index) => line.replace(TIMES, `"time":"${at(index)}"`));
+  const months = Map.groupBy(moved, (line) => (TIMES.exec(line)?.[1] ?? "").slice(0, 7));
+  removeRest(folder);
+  const last = [...months.keys()].at(-1);
+  for (const [month, list] of months)
+    writeFileSync(
+      join(folder, month === last ? "ledger.jsonl" : `ledger-${month}.jsonl`),
+      `${list.join("\n")}\n`,
+      { mode: 0o600 },
+    );
+}
+
+const SETTINGS = { prices: { "claude-unheard-of": { input: 3, output: 15 } } };
+
+interface Ran {
+  readonly status: number;
+  readonly out: string;
+}
+
+async function cli(command: readonly string[], args: readonly string[], folder: string): Promise<Ran> {
+  const child = Bun.spawn([...command, ...args, "--config", join(folder, "gateway.yaml")], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder, TZ: "UTC", NO_COLOR: "1" },
+    stdin: "ignore",
+    stderr: "ignore",
+  });
+  const out = await new Response(child.stdout).text();
+  return { status: await child.exited, out };
+}
+
+export interface Old {
+  readonly version: string;
+  readonly executable: string;
+}
+
+/** A ledger of each version over three months with a correction; one with a mark and an acceptance; one with an open journal. */
+export async function makeSmall(olds: readonly Old[], folder: string): Promise<void> {
+  const all = listScenarios();
+  const pick = (pattern: RegExp): Scenario[] => all.filter(({ name }) => pattern.test(name));
+  for (const { version, executable } of olds) {
+    const later = version.startsWith("0.1") ? [] : pick(LATER);
+    const side = await makePast(version, executable, folder, [
+      ...pick(version === "0.1.1" ? FEW : FIRST),
+      ...later,
+    ]);
+    await side.restart(SETTINGS);
+    await side.runSome(/^messages-whole-fine$/);
+    await side.end("SIGTERM");
+    await cli([executable], ["ledger", "reprice", "--since", "2026-09-01"], side.folder);
+    await side.stop();
+    tidy(side);
+  }
+  const { executable } = olds.at(-1)!;
+  const marked = await makePast("marked", executable, folder, pick(FEW));
+  await marked.restart({});
+  await marked.end("SIGTERM");
+  // A line that the gateway has not written.
+  const last = readLines(marked.folder).at(-1) ?? "";
+  const forged = last
+    .replace(/"id":"[^"]*"/, '"id":"forged"')
+    .replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${sha256(last)}"`);
+  appendFileSync(join(marked.folder, "ledger.jsonl"), `${forged}\n`);
+  await marked.restart({});
+  await marked.runSome(/^messages/);
+  await marked.end("SIGTERM");
+  await cli([executable], ["ledger", "accept"], marked.folder);
+  await marked.restart({});
+  await marked.runSome(/^responses/);
+  await marked.stop();
+  tidy(marked);
+  const killed = await makePast("killed", executable, folder, pick(FEW));
+  await killed.restart({});
+  const [first] = pick(FEW);
+  const held: Script = { ...answered("messages", true), pieces: [": ping\n\n"], ending: "hold" };
+  const asked = killed.run({ ...first!, steps: [{ ...first!.steps[0]!, scripts: [held] }] });
+  await killed.asked(first!.name);
+  await killed.end("SIGKILL");
+  await asked;
+  await killed.stop();
+  tidy(killed);
+}
+
+async function makePast(
+  name: string,
+  executable: string,
+  folder: string,
+  scenarios: readonly Scenario[],
+): Promise<Side> {
+  const side = new Side(name, executable, join(folder, name));
+  await side.start(scenarios, {});
+  await side.runSome(/^/);
+  await side.end("SIGTERM");
+  spread(side.folder, "2026-09-20T21:30:00.000Z", Math.floor((62 * DAY_MS) / readLines(side.folder).length));
+  return side;
+}
+
+/** Removes what can be made again or is of this machine alone. */
+function tidy({ folder }: Side): void {
+  for (const name of readdirSync(folder))
+    if (/\.(?:lock|lock\.holder|txt|index.*|hours|json)$|^\./.test(name))
+      rmSync(join(folder, name), { recursive: true });
+}
+
+/** A ledger of many lines over 90 days: those of a small one again and again, with ids, sessions and keys of their own. */
+export function makeLarge(from: string, folder: string, count: number): void {
+  mkdirSync(folder, { recursive: true });
+  cpSync(join(from, "gateway.yaml"), join(folder, "gateway.yaml"));
+  const names = readdirSync(from).filter((name) => /^ledger.*\.jsonl$/.test(name));
+  const lines = names
+    .flatMap((name) => readFileSync(join(from, name), "utf8").trim().split("\n"))
+    .filter((line) => !/"(?:corrects|replaces|mark|accepts)":/.test(line));
+  const first = Date.parse("2026-08-25T00:00:00.000Z");
+  const list = Array.from({ length: count }, (_, index) => lines[index % lines.length] ?? "");
+  const made = chain(list, (line, index) =>
+    line
+      .replace(/"id":"req_[^"]*"/, `"id":"req_${String(index).padStart(23, "0")}"`)
+      .replace(TIMES, `"time":"${new Date(first + Math.floor((index * 90 * DAY_MS) / count)).toISOString()}"`)
+      .replace(/"session":"[^"]*"/, `"session":"session-${Math.floor(index / 90)}"`)
+      .replace(/"key":"[^"]*"/, `"key":"key-${index % 11}"`),
+  );
+  writeFileSync(join(folder, "ledger.jsonl"), `${made.join("\n")}\n`, { mode: 0o600 });
+}
+
+const PERIOD = ["--since", "2026-09-01"];
+
+const LANES = 6;
+
+/** Works on this many at the same time, begun in their order. */
+export async function inLanes<T>(list: readonly T[], work: (each: T) => Promise<void>): Promise<void> {
+  const left = list.values();
+  const lane = async (): Promise<void> => {
+    for (const each of left) await work(each);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+export const STORED = join(import.meta.dir, "ledgers");
+export const listStored = (): readonly string[] => (existsSync(STORED) ? readdirSync(STORED).toSorted() : []);
+
+/** A copy that a program may write next to. */
+export function copyLedger(from: string, to: string): void {
+  cpSync(from, to, { recursive: true });
+  for (const name of readdirSync(to)) chmodSync(join(to, name), name.endsWith(".context") ? 0o700 : 0o600);
+}
+
+/** Commands that read a ledger: `all` of them, or those of the snapshots, of which a second ledger gets a `few`. */
+export function listCommands(folder: string, which: "all" | "most" | "few"): readonly (readonly string[])[] {
+  const lines = readLines(folder);
+  const read = (pattern: RegExp): string =>
+    lines.map((line) => pattern.exec(line)?.[1]).findLast(Boolean) ?? "none";
+  const find = (text: string): string => read(new RegExp(`"id":"([^"]+)".*${text}`));
+  const session =
+    read(/"session":"([^"]+)".*"cache":\{/) === "none"
+      ? read(/"session":"([^"]+)"/)
+      : read(/"session":"([^"]+)".*"cache":\{/);
+  const by = (what: string, ...more: readonly string[]): string[] => [
+    "usage",
+    ...PERIOD,
+    "--by",
+    what,
+    ...more,
+  ];
+  const few = [
+    by("day"),
+    ["ledger", "verify"],
+    ["ledger", "anchor"],
+    ["ledger", "show", read(/"id":"(req_[^"]+)"(?!.*"corrects")/)],
+    ["sessions", ...PERIOD],
+  ];
+  if (which === "few") return few;
+  const most = [
+    ...few,
+    ...["month", "key,model", "group", "channel,tool", "session", "label", "agent"].map((what) => by(what)),
+    by("model", "--as", "claude-sonnet-4-5"),
+    ["sessions", "show", session],
+    ["cache", ...PERIOD],
+    ["prices", "check"],
+    ["keys", "list"],
+  ];
+  if (which === "most") return most;
+  const periods = [
+    "2026-10",
+    "2026-10-25",
+    "last-month",
+    "month",
+    "week",
+    "last-week",
+    "today",
+    "yesterday",
+    "7d",
+    "2w",
+  ];
+  const filters = [
+    ["--key", "messages-whole-fine"],
+    ["--group", "chat-stream-fine"],
+    ["--model", "gpt-5.4"],
+    ["--channel", "content-whole-fine-a"],
+    ["--tool", "claude-code"],
+    ["--session", session],
+    ["--label", "messages-whole-fine.1"],
+  ];
+  const shown = [
+    '"basis":"exact"',
+    '"basis":"partial"',
+    '"basis":"unknown"',
+    '"basis":"unpriced"',
+    '"suspect"',
+    '"provider_usd"',
+    '"cache":.',
+    '"converted"',
+    '"parts"',
+    '"paid_by"',
+    '"limit_usd"',
+    '"windows"',
+    '"mark"',
+    '"accepts"',
+    '"replaces"',
+  ];
+  return [
+    ...most,
+    ...[
+      "hour",
+      "week",
+      "model",
+      "tool",
+      "key",
+      "day,model",
+      "session,agent",
+      "label,tool",
+      "month,channel",
+      "agent,label",
+    ].map((what) => by(what)),
+    ...periods.map((period) => ["usage", period]),
+    ["usage", "--since", "2026-10-01", "--until", "2026-10-31"],
+    ...filters.map((filter) => by("model", ...filter)),
+    by("day", "--as", "gpt-5.4"),
+    ["sessions", "--all", ...PERIOD],
+    ["sessions", ...PERIOD, "--tool", "claude-code"],
+    ["sessions", "show", session, "--turns"],
+    ["sessions", "show", "last"],
+    ["cache", ...PERIOD, "--tool", "claude-code"],
+    ["cache", "2026-10"],
+    ["context", session],
+    ["context", "servers", ...PERIOD],
+    ["ledger", "verify", "--partial"],
+    ["ledger", "show", "last"],
+    ["ledger", "show", "last", "--key", "messages-stream-fine"],
+    ["ledger", "show", "nothing"],
+    ...shown.map((text) => ["ledger", "show", find(text)]),
+    ["ledger", "show", read(/"corrects":"([^"]+)"/)],
+    ["ledger", "reprice", ...PERIOD, "--dry-run"],
+    ["keys", "show", "messages-whole-fine"],
+    ["groups", "list", "--all"],
+    ["plans", "list"],
+    ["channels"],
+    ["recordings", "list"],
+    ["prices", "show", "claude-haiku-4-5"],
+    ["top"],
+  ];
+}
+
+/** Those that show what a start has done. */
+export const AFTER_START: readonly (readonly string[])[] = [
+  ["ledger", "verify"],
+  ["ledger", "show", "last"],
+  ["usage", ...PERIOD, "--by", "day"],
+];
+
+export interface Printed {
+  readonly status: number;
+  readonly document: unknown;
+}
+
+/** What a command prints with --json. */
+export async function print(
+  program: readonly string[],
+  command: readonly string[],
+  folder: string,
+): Promise<Printed> {
+  const { status, out } = await cli(program, [...command, "--json"], folder);
+  const text = out.replaceAll(folder, "FOLDER");
+  try {
+    return { status, document: JSON.parse(text) };
+  } catch {
+    return { status, document: text };
+  }
+}

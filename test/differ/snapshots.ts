@@ -1,0 +1,45 @@
+// What 0.2.0 prints of the stored ledgers, one file for each: a line for each command.
+
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { copyLedger, inLanes, listCommands, print, type Printed, STORED, listStored } from "./ledgers.ts";
+
+const FOLDER = join(import.meta.dir, "snapshots");
+
+/** By command. */
+export type Snapshot = ReadonlyMap<string, Printed>;
+
+export async function printAll(program: readonly string[], name: string, folder: string): Promise<Snapshot> {
+  const copy = join(folder, name);
+  copyLedger(join(STORED, name), copy);
+  const commands = listCommands(copy, name === "0.2.0" ? "most" : "few");
+  const printed = new Map<string, Printed>(
+    commands.map((command) => [command.join(" "), { status: -1, document: null }]),
+  );
+  await inLanes(commands, async (command) => {
+    printed.set(command.join(" "), await print(program, command, copy));
+  });
+  return printed;
+}
+
+export function readSnapshot(name: string): Snapshot {
+  const path = join(FOLDER, `${name}.jsonl`);
+  if (!existsSync(path)) throw new Error(`${path} is missing: test/differ/make.ts makes it`);
+  return new Map(
+    readFileSync(path, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  );
+}
+
+export async function takeSnapshots(program: readonly string[], folder: string): Promise<void> {
+  mkdirSync(FOLDER, { recursive: true });
+  for (const name of listStored()) {
+    const printed = await printAll(program, name, folder);
+    writeFileSync(
+      join(FOLDER, `${name}.jsonl`),
+      [...printed].map((entry) => `${JSON.stringify(entry)}\n`).join(""),
+    );
+  }
+}
