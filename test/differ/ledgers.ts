@@ -320,7 +320,7 @@ export function listCommands(folder: string, which: "all" | "most" | "few"): rea
 export const AFTER_START: readonly (readonly string[])[] = [
   ["ledger", "verify"],
   ["ledger", "show", "last"],
-  ["usage", ...PERIOD, "--by", "day"],
+  ["usage", ...PERIOD, "--by", "day,key"],
 ];
 
 export interface Printed {
