@@ -1,5 +1,7 @@
 // What is sent through both executables: each scenario has its own channels, group and key.
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import {
   answer,
@@ -38,6 +40,17 @@ const FRONTS: readonly Front[] = [
   { name: "relay-m", dialect: "messages", platform: "relay", channel: "relay", prefix: "/relay" },
   { name: "relay-c", dialect: "content", platform: "relay", channel: "relay", prefix: "/relay" },
 ];
+
+/** `name: value | name: value`. */
+const fieldsOf = (text: string): Fields =>
+  text.split(" | ").map((field) => {
+    const [name = "", value = ""] = field.split(/: ?(.*)/);
+    return [name, value];
+  });
+
+const wordsOf = (text: string): string[] => text.split(" ");
+
+const json = (value: object): Script => ({ fields: JSON_TYPE, pieces: [JSON.stringify(value)] });
 
 /** The dialect that the upstream of a front speaks. */
 const spoken = ({ dialect, channel }: Front): Dialect => (channel === "responses" ? "responses" : dialect);
@@ -204,103 +217,31 @@ function* conversions(): Generator<Scenario> {
   yield scene("no-convert", { ...FRONTS[1]!, channel: "chat" }, [ask(FRONTS[1]!, false, [])]);
 }
 
-/** What the upstream's own counts say. */
+/** What the upstream's own counts say: bills.jsonl has the counts, and what else the answer says. */
 function* bills(): Generator<Scenario> {
-  const [messages, responses, chat, content] = FRONTS;
-  const say = (dialect: Dialect, usage: object, model?: string, more: object = {}): Script => {
-    const name = dialect === "content" ? "usageMetadata" : "usage";
-    return {
-      fields: JSON_TYPE,
-      pieces: [JSON.stringify({ ...answer(dialect, model), [name]: usage, ...more })],
-    };
+  const told: [name: string, dialect: Dialect, usage: object, model: string | null, more: object][] =
+    readFileSync(join(import.meta.dir, "bills.jsonl"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  const settings: Readonly<Record<string, Partial<Scenario>>> = {
+    messages: { group: { multiplier: 0.37 } },
+    responses: { group: { multiplier: "1.25" } },
+    reported: { channels: { a: { bill: "reported" } } },
+    free: { channels: { a: { free: true } } },
   };
-  const of = (front: Front, usages: readonly Script[]): Step[] =>
-    usages.map((script) => ask(front, false, [script]));
-  yield scene(
-    "bill-messages",
-    messages!,
-    of(messages!, [
-      say("messages", { input_tokens: 1e6, output_tokens: 1 }),
-      say("messages", { input_tokens: 10, output_tokens: 5, service_tier: "priority" }, "claude-sonnet-4-5"),
-      say(
-        "messages",
-        { input_tokens: 10, output_tokens: 5, service_tier: "batch", inference_geo: "us" },
-        "claude-sonnet-4-6",
-      ),
-      say("messages", { input_tokens: 250_000, output_tokens: 5 }, "claude-sonnet-4-5"),
-      say("messages", {
-        input_tokens: 9,
-        output_tokens: 5,
-        server_tool_use: { web_search_requests: 3, web_fetch_requests: 1 },
-      }),
-      say("messages", { input_tokens: -1, output_tokens: 5 }),
-      say("messages", { input_tokens: 1.5, output_tokens: 5 }),
-      say("messages", { input_tokens: 1, output_tokens: 5, moon_tokens: 7 }),
-      say("messages", { input_tokens: "3", output_tokens: 5 }),
-      say("messages", {}),
-      say("messages", { input_tokens: 3, output_tokens: 5 }, "claude-unheard-of"),
-    ]),
-    { group: { multiplier: 0.37 } },
-  );
-  yield scene(
-    "bill-responses",
-    responses!,
-    of(responses!, [
-      say("responses", { input_tokens: 90, input_tokens_details: { cached_tokens: 100 }, output_tokens: 1 }),
-      say("responses", {
-        input_tokens: 90,
-        output_tokens: 7,
-        output_tokens_details: { reasoning_tokens: 9 },
-      }),
-      say("responses", { input_tokens: 90, output_tokens: 7 }, "gpt-5.4", { service_tier: "priority" }),
-      say("responses", { input_tokens: 300_000, output_tokens: 7 }, "gpt-5.4", { service_tier: "flex" }),
-      say("responses", { input_tokens: 9, output_tokens: 7 }, "gpt-5.4", {
-        output: [{ type: "web_search_call", id: "w", status: "completed", action: { type: "search" } }],
-      }),
-    ]),
-    { group: { multiplier: "1.25" } },
-  );
-  yield scene(
-    "bill-reported",
-    chat!,
-    of(chat!, [
-      say("chat", { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14, cost: 0.0123 }),
-      say("chat", { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }),
-      say("chat", { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14, cost: "x" }),
-    ]),
-    { channels: { a: { bill: "reported" } } },
-  );
-  yield scene("bill-free", chat!, of(chat!, [answered("chat", false)]), { channels: { a: { free: true } } });
-  yield scene(
-    "bill-content",
-    content!,
-    of(content!, [
-      say(
-        "content",
-        { promptTokenCount: 250_000, candidatesTokenCount: 9, totalTokenCount: 250_009 },
-        "gemini-2.5-pro",
-      ),
-      say("content", {
-        promptTokenCount: 100,
-        candidatesTokenCount: 9,
-        toolUsePromptTokenCount: 30,
-        totalTokenCount: 139,
-      }),
-      say("content", {
-        promptTokenCount: 100,
-        promptTokensDetails: [
-          { modality: "AUDIO", tokenCount: 60 },
-          { modality: "TEXT", tokenCount: 40 },
-        ],
-        candidatesTokenCount: 9,
-      }),
-      say("content", { promptTokenCount: 100, candidatesTokenCount: 9, trafficType: "ON_DEMAND_FLEX" }),
-    ]),
-  );
-  const unasked = [{}, { stream_options: { include_usage: true } }].map((more) =>
-    ask(chat!, true, [answered("chat", true)], {}, more),
-  );
-  yield scene("bill-usage-chunk", chat!, unasked);
+  for (const [name, list] of Map.groupBy(told, ([each]) => each)) {
+    const front = FRONTS.find((each) => each.name === list[0]![1])!;
+    const steps = list.map(([, dialect, usage, model, more]) => {
+      const counts = { [dialect === "content" ? "usageMetadata" : "usage"]: usage };
+      return ask(front, false, [json({ ...answer(dialect, model ?? undefined), ...counts, ...more })]);
+    });
+    yield scene(`bill-${name}`, front, steps, settings[name] ?? {});
+  }
+  const [, , chat] = FRONTS;
+  const asked = [{}, { stream_options: { include_usage: true } }];
+  const chunks = asked.map((more) => ask(chat!, true, [answered("chat", true)], {}, more));
+  yield scene("bill-usage-chunk", chat!, chunks);
 }
 
 const UUID = "5b1c2d3e-0000-4000-8000-00000000000";
@@ -310,149 +251,87 @@ function* limits(): Generator<Scenario> {
   const good = answered("messages", false);
   const asks = (count: number, more: Partial<Step> = {}): Step[] =>
     Array.from({ length: count }, () => ask(front!, false, [good], more));
-  const limited = (
-    name: string,
-    limits: Section,
-    steps: readonly Step[],
-    more: Partial<Scenario> = {},
-  ): Scenario => scene(name, front!, steps, { key: { limits }, ...more });
-  yield limited("limit-total", { usd_total: "0.0002" }, asks(3));
-  yield limited("limit-day", { usd_per_day: "0.0002" }, asks(2));
-  yield limited("limit-month", { usd_per_month: "0.0002" }, asks(2));
-  yield limited("limit-minute", { requests_per_minute: 2 }, asks(3));
+  const limited = (name: string, limits: Section, steps: readonly Step[]): Scenario =>
+    scene(`limit-${name}`, front!, steps, { key: { limits } });
+  yield limited("total", { usd_total: "0.0002" }, asks(3));
+  yield limited("day", { usd_per_day: "0.0002" }, asks(2));
+  yield limited("month", { usd_per_month: "0.0002" }, asks(2));
+  yield limited("minute", { requests_per_minute: 2 }, asks(3));
   const session = (from: string, id: number): Partial<Step> => ({
     fields: [["x-gateway-session", `session-${from}-${id}`]],
   });
-  yield limited("limit-session", { usd_per_session: "0.0002" }, [
+  yield limited("session", { usd_per_session: "0.0002" }, [
     ...asks(2, session("a", 1)),
     ...asks(1, session("a", 2)),
   ]);
-  yield limited("limit-session-minute", { requests_per_minute_per_session: 1 }, [
+  yield limited("session-minute", { requests_per_minute_per_session: 1 }, [
     ...asks(2, session("b", 1)),
     ...asks(1, session("b", 2)),
   ]);
-  yield limited("limit-unpriced", { usd_total: "1" }, [
-    ask(front!, false, [good], {}, { model: "claude-unheard-of" }),
-  ]);
-  yield limited("limit-unpriced-allow", { usd_total: "1", unpriced: "allow" }, [
-    ask(
-      front!,
-      false,
-      [answered("messages", false, "claude-unheard-of")],
-      {},
-      { model: "claude-unheard-of" },
-    ),
-  ]);
+  const model = "claude-unheard-of";
+  const unpriced = [ask(front!, false, [answered("messages", false, model)], {}, { model })];
+  yield limited("unpriced", { usd_total: "1" }, unpriced);
+  yield limited("unpriced-allow", { usd_total: "1", unpriced: "allow" }, unpriced);
   yield scene("limit-group", front!, asks(2), { group: { limits: { usd_total: "0.0001" } } });
-  const spent = { usd_total: "0.0002" };
-  const twice = [0, 1].map(() => ask(responses!, false, [answered("responses", false)]));
-  yield scene("limit-responses", responses!, twice, { key: { limits: spent } });
-  yield scene(
-    "limit-content",
-    FRONTS[3]!,
-    [0, 1].map(() => ask(FRONTS[3]!, false, [answered("content", false)])),
-    { key: { limits: spent } },
-  );
-  const turns = (count: number): object[] =>
-    Array.from({ length: count }, (_, at) => [
-      {
-        role: "assistant",
-        content: [{ type: "tool_use", id: `t${at}`, name: "weather", input: { city: "Bonn" } }],
-      },
-      { role: "user", content: [{ type: "tool_result", tool_use_id: `t${at}`, content: "rain" }] },
-    ]).flat();
+  for (const each of [responses!, FRONTS[3]!]) {
+    const twice = [0, 1].map(() => ask(each, false, [answered(each.dialect, false)]));
+    yield scene(`limit-${each.name}`, each, twice, { key: { limits: { usd_total: "0.0002" } } });
+  }
+  const call = { type: "tool_use", id: "t", name: "weather", input: { city: "Bonn" } };
+  const result = { type: "tool_result", tool_use_id: "t", content: "rain" };
+  const turn = [
+    { role: "assistant", content: [call] },
+    { role: "user", content: [result] },
+  ];
+  const turns = (count: number): object[] => Array.from({ length: count }, () => turn).flat();
   const loop = (count: number): Step =>
     ask(front!, false, [good], {}, { messages: [{ role: "user", content: "Go" }, ...turns(count)] });
-  yield limited("limit-same-call", { same_call: 3 }, [loop(2), loop(3), loop(4)]);
-  const twoModels = JSON.stringify(request("messages", false).body).replace(
-    "{",
-    '{"model":"claude-opus-4-5",',
-  );
-  yield limited("limit-two-models", { usd_total: "1" }, [
-    { target: "/v1/messages", body: twoModels, scripts: [good] },
-  ]);
+  yield limited("same-call", { same_call: 3 }, [loop(2), loop(3), loop(4)]);
+  const text = JSON.stringify(request("messages", false).body);
+  const body = text.replace("{", '{"model":"claude-opus-4-5",');
+  yield limited("two-models", { usd_total: "1" }, [{ target: "/v1/messages", body, scripts: [good] }]);
 }
 
 /** Who may ask, how, and for which path. */
 function* access(): Generator<Scenario> {
   const [messages, responses, chat, content] = FRONTS;
   const good = (dialect: Dialect): Script[] => [answered(dialect, false)];
-  const refused = (name: string, key: Section, group: Section = {}): Scenario =>
-    scene(name, messages!, [ask(messages!, false, good("messages"))], { key, group });
-  yield refused("key-disabled", { disabled: true });
-  yield refused("key-expired", { expires: "2020-01-01" });
+  const one = [ask(messages!, false, good("messages"))];
+  yield scene("key-disabled", messages!, one, { key: { disabled: true } });
+  yield scene("key-expired", messages!, one, { key: { expires: "2020-01-01" } });
+  const placed = "x-gateway-key";
   for (const front of FRONTS) {
-    const fields = ["authorization", "x-api-key", "x-goog-api-key", "x-gateway-key", null].map((keyIn) =>
-      ask(front, false, good(spoken(front)), { keyIn }),
-    );
-    const odd: Fields[] = [
-      [["authorization", "Bearer sk-wrong"]],
-      [
-        ["x-api-key", "sk-wrong"],
-        ["authorization", `Bearer ${secretOf(`access-${front.name}`)}`],
-      ],
-    ];
+    const places = ["authorization", "x-api-key", "x-goog-api-key", placed, null];
+    const right = `authorization: Bearer ${secretOf(`access-${front.name}`)}`;
+    const odd = ["authorization: Bearer sk-wrong", `x-api-key: sk-wrong | ${right}`].map(fieldsOf);
     yield scene(`access-${front.name}`, front, [
-      ...fields,
-      ...odd.map((each) => ask(front, false, good(spoken(front)), { keyIn: null, fields: each })),
+      ...places.map((keyIn) => ask(front, false, good(spoken(front)), { keyIn })),
+      ...odd.map((fields) => ask(front, false, good(spoken(front)), { keyIn: null, fields })),
     ]);
-  }
-  for (const front of FRONTS) {
-    const paths = [
-      "/v1/messages",
-      "/v1/responses",
-      "/v1/chat/completions",
-      "/v1beta/models/gemini-2.5-flash:generateContent",
-      "/relay/v1/messages",
-    ];
+    const paths = wordsOf("/v1/messages /v1/responses /v1/chat/completions /relay/v1/messages");
+    const body = { model: MODELS[front.dialect], max_tokens: 9 };
+    const other = [...paths, "/v1beta/models/gemini-2.5-flash:generateContent"];
     yield scene(
       `wrong-${front.name}`,
       front,
-      paths.map((target) => ({
-        target,
-        body: { model: MODELS[front.dialect], max_tokens: 9 },
-        keyIn: "x-gateway-key",
-        scripts: [],
-      })),
+      other.map((target) => ({ target, body, keyIn: placed })),
     );
-    const lists = [
-      "/v1/models",
-      "/v1beta/models",
-      "/relay/models",
-      "/relay/v1/models",
-      "/relay/v1beta/models",
-      "/v1/models/claude-haiku-4-5",
-      "/v1beta/models/gemini-2.5-flash",
-      "/v1/models/none",
-    ];
-    yield scene(
-      `lists-${front.name}`,
-      front,
-      [
-        ...lists.map((target) => ({ target, keyIn: "x-gateway-key" })),
-        { target: "/v1/models", method: "HEAD", keyIn: "x-gateway-key" },
-      ],
-      {
-        channels: {
-          a: { aliases: { fast: MODELS[front.dialect] } },
-          b: { models: [MODELS[front.dialect], "own-*"] },
-        },
-      },
-    );
+    const lists = wordsOf(
+      "/v1/models /v1beta/models /relay/models /relay/v1/models /relay/v1beta/models /v1/models/claude-haiku-4-5 /v1beta/models/gemini-2.5-flash /v1/models/none",
+    ).map((target): Step => ({ target, keyIn: placed }));
+    const channels = {
+      a: { aliases: { fast: MODELS[front.dialect] } },
+      b: { models: [MODELS[front.dialect], "own-*"] },
+    };
+    const head: Step = { target: "/v1/models", method: "HEAD", keyIn: placed };
+    yield scene(`lists-${front.name}`, front, [...lists, head], { channels });
   }
+  const own = "/ /api/hello /healthz /nothing /v1/nothing /v1beta/nothing /relay /relay/api/hello /console";
+  const page = "origin: https://page.example";
+  const hello = request("messages", false).body;
   yield scene("own-paths", messages!, [
-    ...[
-      "/",
-      "/api/hello",
-      "/healthz",
-      "/nothing",
-      "/v1/nothing",
-      "/v1beta/nothing",
-      "/relay",
-      "/relay/api/hello",
-      "/console",
-    ].map((target) => ({ target })),
-    ...["/", "/healthz", "/v1/models"].map((target) => ({ target, keyIn: null })),
+    ...wordsOf(own).map((target) => ({ target })),
+    ...wordsOf("/ /healthz /v1/models").map((target) => ({ target, keyIn: null })),
     { target: "/v1/messages" },
     { target: "/v1/messages", method: "DELETE" },
     { target: "/v1/models", body: {} },
@@ -461,332 +340,170 @@ function* access(): Generator<Scenario> {
       target: "/v1/messages",
       method: "OPTIONS",
       keyIn: null,
-      fields: [
-        ["origin", "https://page.example"],
-        ["access-control-request-method", "POST"],
-      ],
+      fields: fieldsOf(`${page} | access-control-request-method: POST`),
     },
-    {
-      target: "/v1/messages",
-      body: request("messages", false).body,
-      fields: [["origin", "https://page.example"]],
-      scripts: good("messages"),
-    },
-    { target: "/v1/messages", body: request("messages", false).body, fields: [["host", "evil.example"]] },
+    { target: "/v1/messages", body: hello, fields: fieldsOf(page), scripts: good("messages") },
+    { target: "/v1/messages", body: hello, fields: fieldsOf("host: evil.example") },
   ]);
-  const variants = [
-    "/v1/messages/",
-    "//v1/messages",
-    "/v1/v1/messages",
-    "/messages",
-    "/v1/messages?beta=true",
-    "/v1/./messages",
-    "/v1/x/../messages",
-    "/v1/%6dessages",
-    "/V1/messages",
-  ];
-  yield scene(
-    "path-messages",
-    messages!,
-    variants.map((target) => ask(messages!, false, good("messages"), { target })),
+  const variants = wordsOf(
+    "/v1/messages/ //v1/messages /v1/v1/messages /messages /v1/messages?beta=true /v1/./messages /v1/x/../messages /v1/%6dessages /V1/messages",
+  ).map((target) => ask(messages!, false, good("messages"), { target }));
+  yield scene("path-messages", messages!, variants);
+  const models = wordsOf("gemini-2.5-flash models%2Fgemini a/b:c x%20y tuned/x").flatMap((model) =>
+    [`/v1beta/models/${model}:generateContent`, `/v1/models/${model}:countTokens?alt=json`].map((target) =>
+      ask(content!, false, good("content"), { target }),
+    ),
   );
-  const models = ["gemini-2.5-flash", "models%2Fgemini", "a/b:c", "x%20y", "tuned/x"];
-  yield scene(
-    "path-content",
-    content!,
-    models.flatMap((model) => [
-      ask(content!, false, good("content"), { target: `/v1beta/models/${model}:generateContent` }),
-      ask(content!, false, good("content"), { target: `/v1/models/${model}:countTokens?alt=json` }),
-    ]),
-  );
-  yield scene("path-key-in-query", content!, [
-    ask(content!, false, good("content"), {
-      keyIn: null,
-      target: `/v1beta/models/gemini-2.5-flash:generateContent?key=${secretOf("path-key-in-query")}&alt=json`,
-    }),
-  ]);
-  const bodies = [
-    "",
-    "{",
-    "[]",
-    '"x"',
-    "{}",
-    '{"model":5}',
-    '{"model":""}',
-    `{"model":"x","pad":"${"x".repeat(2_200_000)}"}`,
-  ];
-  for (const front of [messages!, responses!, chat!]) {
-    const target = request(front.dialect, false).target;
-    yield scene(
-      `body-${front.name}`,
-      front,
-      bodies.map((body) => ({ target, body, scripts: good(front.dialect) })),
-    );
+  yield scene("path-content", content!, models);
+  const query = `/v1beta/models/gemini-2.5-flash:generateContent?key=${secretOf("path-query")}&alt=json`;
+  const inQuery = ask(content!, false, good("content"), { keyIn: null, target: query });
+  yield scene("path-query", content!, [inQuery]);
+  const long = `{"model":"x","pad":"${"x".repeat(2_200_000)}"}`;
+  const bodies = ["", "{", "[]", '"x"', "{}", '{"model":5}', '{"model":""}', long];
+  for (const front of [messages!, responses!, chat!, content!]) {
+    const steps = bodies.map((body) => ask(front, false, good(front.dialect), { body }));
+    yield scene(`body-${front.name}`, front, steps);
   }
-  yield scene(
-    "body-content",
-    content!,
-    ["", "{", "[]", "{}"].map((body) => ask(content!, false, good("content"), { body })),
-  );
-  const more = [
-    "/v1/responses/compact",
-    "/v1/responses/input_tokens",
-    "/v1/embeddings",
-    "/v1/alpha/search",
-    "/v1/images/generations",
-  ];
   const usage = { prompt_tokens: 8, total_tokens: 8 };
-  const embedded: Script = {
-    fields: JSON_TYPE,
-    pieces: [JSON.stringify({ object: "list", data: [], model: "text-embedding-3-small", usage })],
-  };
+  const embedded = json({ object: "list", data: [], model: "text-embedding-3-small", usage });
+  const more = wordsOf("responses/compact responses/input_tokens alpha/search images/generations");
+  const simple = { model: "gpt-5.4", input: "x" };
   yield scene("more-responses", responses!, [
-    ...more.map((target) => ({
-      target,
-      body: { model: "gpt-5.4", input: "x" },
-      scripts: [target.endsWith("embeddings") ? embedded : answered("responses", false)],
-    })),
+    ...more.map((path) => ({ target: `/v1/${path}`, body: simple, scripts: good("responses") })),
+    { target: "/v1/embeddings", body: simple, scripts: [embedded] },
     { target: "/v1/responses/resp_01ABC", scripts: good("responses") },
     { target: "/v1/responses/resp_01ABC/input_items?limit=5", scripts: good("responses") },
     { target: "/v1/responses/resp_01ABC/cancel", method: "POST", scripts: good("responses") },
     { target: "/v1/responses/resp_01ABC", method: "DELETE", scripts: good("responses") },
   ]);
-  const verbs = ["countTokens", "embedContent", "batchEmbedContents", "predict", "streamGenerateContent"];
-  yield scene(
-    "more-content",
-    content!,
-    verbs.map((verb) => ({
-      target: `/v1beta/models/gemini-2.5-flash:${verb}`,
-      body: { contents: [] },
-      keyIn: "x-goog-api-key",
-      scripts: good("content"),
-    })),
+  const verbs = wordsOf("countTokens embedContent batchEmbedContents predict streamGenerateContent").map(
+    (verb) => ask(content!, false, good("content"), { target: `/v1beta/models/gemini-2.5-flash:${verb}` }),
   );
-  yield scene("count-tokens", messages!, [
-    ask(messages!, false, [{ fields: JSON_TYPE, pieces: ['{"input_tokens":14}'] }], {
-      target: "/v1/messages/count_tokens",
-    }),
-  ]);
-  const other = ["/v1/files", "/v1/files/f1/content?x=1", "/v1/other", "/v1/files/../messages"];
-  yield scene(
-    "other-paths",
-    messages!,
-    other.flatMap((target) => [
+  yield scene("more-content", content!, verbs);
+  const counted = json({ input_tokens: 14 });
+  const count = ask(messages!, false, [counted], { target: "/v1/messages/count_tokens" });
+  yield scene("count-tokens", messages!, [count]);
+  const files = wordsOf("/v1/files /v1/files/f1/content?x=1 /v1/other /v1/files/../messages").flatMap(
+    (target): Step[] => [
       { target, scripts: [{ pieces: ["file"] }] },
       { target, body: { a: 1 }, scripts: [{ status: 201, pieces: ["made"] }] },
-    ]),
-    { group: { other_paths: ["/v1/files"] } },
+    ],
   );
+  yield scene("other-paths", messages!, files, { group: { other_paths: ["/v1/files"] } });
 }
 
 /** Fields, bodies and names on their way. */
 function* passing(): Generator<Scenario> {
   const [messages, responses, chat, content] = FRONTS;
   const good = (dialect: Dialect): Script[] => [answered(dialect, false)];
-  const many: Fields = [
-    ["accept", "application/json"],
-    ["accept-encoding", "gzip, br"],
-    ["anthropic-version", "2023-06-01"],
-    ["anthropic-beta", "a, b"],
-    ["anthropic-beta", "c"],
-    ["user-agent", "odd/1.0"],
-    ["cookie", "a=b"],
-    ["origin", "http://localhost:4141"],
-    ["referer", "http://x"],
-    ["sec-fetch-mode", "cors"],
-    ["traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
-    ["x-stainless-lang", "js"],
-    ["x-odd", ""],
-    ["X-ODD", "twice"],
-    ["x-gateway-tool", "my-tool"],
-    ["x-forwarded-for", "1.2.3.4"],
-    ["openai-organization", "org-1"],
-    ["te", "trailers"],
-    ["via", "1.1 x"],
-    ["x-goog-user-project", "p"],
-  ];
-  const back: Fields = [
-    ["request-id", "req_upstream"],
-    ["set-cookie", "a=b"],
-    ["set-cookie", "c=d"],
-    ["alt-svc", "h3"],
-    ["strict-transport-security", "max-age=1"],
-    ["anthropic-ratelimit-requests-remaining", "5"],
-    ["anthropic-organization-id", "org"],
-    ["access-control-allow-origin", "*"],
-    ["x-odd", "1"],
-    ["x-odd", "2"],
-    ["server", "x"],
-    ["cf-ray", "y"],
-    ["retry-after", "3"],
-    ["x-request-id", "up-1"],
-    ["openai-organization", "org"],
-    ["vary", "accept"],
-    ["x-should-retry", "true"],
-  ];
+  const many = fieldsOf(
+    "accept: application/json | accept-encoding: gzip, br | anthropic-version: 2023-06-01 | anthropic-beta: a, b | anthropic-beta: c | user-agent: odd/1.0 | cookie: a=b | origin: http://localhost:4141 | referer: http://x | sec-fetch-mode: cors | traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 | x-stainless-lang: js | x-odd:  | X-ODD: twice | x-gateway-tool: my-tool | x-forwarded-for: 1.2.3.4 | openai-organization: org-1 | te: trailers | via: 1.1 x | x-goog-user-project: p",
+  );
+  const back = fieldsOf(
+    "request-id: req_upstream | set-cookie: a=b | set-cookie: c=d | alt-svc: h3 | strict-transport-security: max-age=1 | anthropic-ratelimit-requests-remaining: 5 | anthropic-organization-id: org | access-control-allow-origin: * | x-odd: 1 | x-odd: 2 | server: x | cf-ray: y | retry-after: 3 | x-request-id: up-1 | openai-organization: org | vary: accept | x-should-retry: true",
+  );
   for (const front of [messages!, responses!, chat!, content!]) {
     const script = answered(front.dialect, false);
-    yield scene(
-      `fields-${front.name}`,
-      front,
-      [ask(front, false, [{ ...script, fields: [...(script.fields ?? []), ...back] }], { fields: many })],
-      { channels: { a: { headers: { "x-team": "research" } } } },
-    );
+    const fields = [...(script.fields ?? []), ...back];
+    const step = ask(front, false, [{ ...script, fields }], { fields: many });
+    const channels = { a: { headers: { "x-team": "research" } } };
+    yield scene(`fields-${front.name}`, front, [step], { channels });
   }
+  const target = "/v1/messages";
+  const scripts = good("messages");
   const body = JSON.stringify(request("messages", false).body);
   const odd = `  {"big":12345678901234567890, "model" : "claude-haiku-4-5","u":"\\u00e9\\ud83d\\ude00","e":1.0e-7,"messages":[],"max_tokens":1}\n`;
   const packed = (bytes: Buffer, how: string): Step => ({
-    target: "/v1/messages",
+    target,
     body: bytes,
     fields: [["content-encoding", how]],
-    scripts: good("messages"),
+    scripts,
   });
+  const gzip = (type: Fields, text: string): Script[] => [
+    { fields: [...type, ["content-encoding", "gzip"]], pieces: [gzipSync(text)] },
+  ];
+  const zipped = gzip(JSON_TYPE, JSON.stringify(answer("messages")));
+  const zippedStream = gzip(SSE_TYPE, events("messages").join(""));
   yield scene("bodies", messages!, [
-    { target: "/v1/messages", body: odd, scripts: good("messages") },
+    { target, body: odd, scripts },
     packed(gzipSync(body), "gzip"),
     packed(zstdCompressSync(body), "zstd"),
     packed(Buffer.from("no gzip"), "gzip"),
     packed(Buffer.from(body), "lzma"),
     packed(gzipSync(Buffer.alloc(8_000_000, 32)), "gzip"),
-    {
-      target: "/v1/messages",
-      body,
-      fields: [["accept-encoding", "gzip"]],
-      scripts: [
-        {
-          fields: [...JSON_TYPE, ["content-encoding", "gzip"]],
-          pieces: [gzipSync(JSON.stringify(answer("messages")))],
-        },
-      ],
-    },
-    {
-      target: "/v1/messages",
-      body: request("messages", true).body,
-      scripts: [
-        {
-          fields: [...SSE_TYPE, ["content-encoding", "gzip"]],
-          pieces: [gzipSync(events("messages").join(""))],
-        },
-      ],
-    },
+    { target, body, fields: [["accept-encoding", "gzip"]], scripts: zipped },
+    { target, body: request("messages", true).body, scripts: zippedStream },
   ]);
+  const named = (front: Front, names: string): Step[] =>
+    wordsOf(names).map((model) => ask(front, false, good(spoken(front)), {}, { model }));
   const aliases = {
     fast: "claude-haiku-4-5",
     "claude-2*": "claude-sonnet-4-5",
     "claude-2.1-*": "claude-opus-4-5",
   };
-  const named = (front: Front, model: string): Step => ask(front, false, good(spoken(front)), {}, { model });
-  yield scene(
-    "aliases",
-    messages!,
-    [
-      ...["fast", "claude-2.0", "claude-2.1-x", "claude-haiku-4-5", "else"].map((model) =>
-        named(messages!, model),
-      ),
-      packed(gzipSync(body.replace("claude-haiku-4-5", "fast")), "gzip"),
-      { target: "/v1/messages", body: body.replace("{", '{"model":"fast",'), scripts: good("messages") },
-      {
-        target: "/v1/messages",
-        body: body.replace('"model":"claude-haiku-4-5"', '"mod\\u0065l":"f\\u0061st"'),
-        scripts: good("messages"),
-      },
-    ],
-    { channels: { a: { aliases } } },
-  );
-  yield scene(
-    "aliases-content",
-    content!,
-    [ask(content!, false, good("content"), { target: "/v1beta/models/fast:generateContent" })],
-    { channels: { a: { aliases: { fast: "gemini-2.5-flash" } } } },
-  );
-  yield scene("aliases-bridged", FRONTS[4]!, [named(FRONTS[4]!, "fast")], {
-    channels: { a: { aliases: { fast: "gpt-5.4" } } },
-  });
-  const list: Step = { target: "/v1/models" };
-  yield scene(
-    "default-model",
-    messages!,
-    [list, ...["unheard", "claude-haiku-4-5", "own-x"].map((model) => named(messages!, model))],
-    {
-      group: { default_model: "claude-sonnet-4-5" },
-      channels: { a: { priority: 1 }, b: { models: ["own-*"], priority: 2 } },
-    },
-  );
-  yield scene(
-    "models",
-    messages!,
-    [list, ...["claude-haiku-4-5", "own-1", "none"].map((model) => named(messages!, model))],
-    { channels: { a: { models: ["claude-haiku-*"], priority: 2 }, b: { models: ["own-*"], priority: 1 } } },
-  );
-  const credential = secretOf("redaction-a");
-  const key = secretOf("redaction");
-  const texts = [
-    credential,
-    JSON.stringify(`"${credential}"`).slice(1, -1),
-    encodeURIComponent(`${credential}/ä`),
-    key,
-    credential.slice(0, 9),
+  const aliased = [
+    ...named(messages!, "fast claude-2.0 claude-2.1-x claude-haiku-4-5 else"),
+    packed(gzipSync(body.replace("claude-haiku-4-5", "fast")), "gzip"),
+    { target, body: body.replace("{", '{"model":"fast",'), scripts },
+    { target, body: body.replace('"model":"claude-haiku-4-5"', '"mod\\u0065l":"f\\u0061st"'), scripts },
   ];
-  const saying = (text: string): string =>
-    JSON.stringify({ ...answer("messages"), content: [{ type: "text", text }] });
+  yield scene("aliases", messages!, aliased, { channels: { a: { aliases } } });
+  const inPath = ask(content!, false, good("content"), { target: "/v1beta/models/fast:generateContent" });
+  const flash = { channels: { a: { aliases: { fast: "gemini-2.5-flash" } } } };
+  yield scene("aliases-content", content!, [inPath], flash);
+  const gpt = { channels: { a: { aliases: { fast: "gpt-5.4" } } } };
+  yield scene("aliases-bridged", FRONTS[4]!, named(FRONTS[4]!, "fast"), gpt);
+  const list: Step = { target: "/v1/models" };
+  yield scene("default-model", messages!, [list, ...named(messages!, "unheard claude-haiku-4-5 own-x")], {
+    group: { default_model: "claude-sonnet-4-5" },
+    channels: { a: { priority: 1 }, b: { models: ["own-*"], priority: 2 } },
+  });
+  yield scene("models", messages!, [list, ...named(messages!, "claude-haiku-4-5 own-1 none")], {
+    channels: { a: { models: ["claude-haiku-*"], priority: 2 }, b: { models: ["own-*"], priority: 1 } },
+  });
+  const credential = secretOf("redaction-a");
+  const escaped = JSON.stringify(`"${credential}"`).slice(1, -1);
+  const encoded = encodeURIComponent(`${credential}/ä`);
+  const texts = [credential, escaped, encoded, secretOf("redaction"), credential.slice(0, 9)];
   const split = (text: string): string[] => {
     const at = text.search(/sk-[0-9a-f]{6}/) + 9;
     return [text.slice(0, at), text.slice(at)];
   };
+  const saying = (text: string): Script => ({
+    fields: [...JSON_TYPE, ["x-echo", text]],
+    pieces: split(JSON.stringify({ ...answer("messages"), content: [{ type: "text", text }] })),
+  });
+  const echo = events("messages").flatMap((event) => split(event.replace("world", credential)));
+  const failures = [400, 500].map((status) => failure("messages", status, `the key ${credential} is wrong`));
   yield scene("redaction", messages!, [
-    ...texts.map((text) =>
-      ask(messages!, false, [{ fields: [...JSON_TYPE, ["x-echo", text]], pieces: split(saying(text)) }]),
-    ),
-    ask(messages!, true, [
-      {
-        fields: SSE_TYPE,
-        pieces: events("messages").flatMap((event) => split(event.replace("world", credential))),
-      },
-    ]),
-    ask(messages!, false, [failure("messages", 400, `the key ${credential} is wrong`)]),
-    ask(messages!, false, [failure("messages", 500, `the key ${credential} is wrong`)]),
+    ...[...texts.map(saying), ...failures].map((script) => ask(messages!, false, [script])),
+    ask(messages!, true, [{ fields: SSE_TYPE, pieces: echo }]),
   ]);
 }
 
 /** Conversations of agents: who asks, sessions, caches. */
 function* agents(): Generator<Scenario> {
   const [messages, responses, , content] = FRONTS;
-  const claude: Fields = [
-    ["user-agent", "claude-cli/2.1.332 (external, cli)"],
-    ["x-claude-code-session-id", `${UUID}1`],
-    ["anthropic-beta", "claude-code-20250219"],
-  ];
+  const claude = fieldsOf(
+    `user-agent: claude-cli/2.1.332 (external, cli) | x-claude-code-session-id: ${UUID}1 | anthropic-beta: claude-code-20250219`,
+  );
   const mark = { cache_control: { type: "ephemeral" } };
-  const usage = (read: number, write: number): Script => ({
-    fields: JSON_TYPE,
-    pieces: [
-      JSON.stringify({
-        ...answer("messages"),
-        usage: {
-          input_tokens: 5,
-          cache_read_input_tokens: read,
-          cache_creation_input_tokens: write,
-          output_tokens: 9,
-        },
-      }),
-    ],
-  });
-  const turn = (count: number, system: string, script: Script, more: object = {}): Step =>
-    ask(
-      messages!,
-      false,
-      [script],
-      { fields: claude },
-      {
-        system: [{ type: "text", text: system.repeat(400), ...mark }],
-        messages: Array.from({ length: count }, (_, at) => ({
-          role: at % 2 === 0 ? "user" : "assistant",
-          content: [{ type: "text", text: `turn ${at} `.repeat(60), ...(at === count - 1 ? mark : {}) }],
-        })),
-        metadata: { user_id: `user_x_account_y_session_${UUID}1` },
-        ...more,
-      },
-    );
+  const usage = (read: number, written: number): Script => {
+    const cached = { cache_read_input_tokens: read, cache_creation_input_tokens: written };
+    return json({ ...answer("messages"), usage: { input_tokens: 5, ...cached, output_tokens: 9 } });
+  };
+  const turn = (count: number, system: string, script: Script, more: object = {}): Step => {
+    const body = {
+      system: [{ type: "text", text: system.repeat(400), ...mark }],
+      messages: Array.from({ length: count }, (_, at) => ({
+        role: at % 2 === 0 ? "user" : "assistant",
+        content: [{ type: "text", text: `turn ${at} `.repeat(60), ...(at === count - 1 ? mark : {}) }],
+      })),
+      metadata: { user_id: `user_x_account_y_session_${UUID}1` },
+      ...more,
+    };
+    return ask(messages!, false, [script], { fields: claude }, body);
+  };
   yield scene("cache-misses", messages!, [
     turn(1, "You help. ", usage(0, 1500)),
     turn(3, "You help. ", usage(1500, 300)),
@@ -799,34 +516,17 @@ function* agents(): Generator<Scenario> {
       thinking: { type: "enabled", budget_tokens: 2000 },
     }),
   ]);
-  const codex: Fields = [
-    ["user-agent", "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown"],
-    ["session-id", `${UUID}2`],
-    ["originator", "codex_exec"],
-    ["thread-id", "t1"],
-  ];
-  yield scene(
-    "codex",
-    responses!,
-    [1, 2].map(() =>
-      ask(
-        responses!,
-        true,
-        [answered("responses", true)],
-        { fields: codex },
-        { prompt_cache_key: "k", store: false },
-      ),
-    ),
+  const codex = fieldsOf(
+    `user-agent: codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown | session-id: ${UUID}2 | originator: codex_exec | thread-id: t1`,
   );
-  const gemini: Fields = [["user-agent", "GeminiCLI/0.40.1/gemini-2.5-flash (linux; x64)"]];
-  yield scene("gemini", content!, [ask(content!, true, [answered("content", true)], { fields: gemini })]);
-  const background = { background: true, store: true };
-  const queued: Script = {
-    fields: JSON_TYPE,
-    pieces: [JSON.stringify({ ...answer("responses"), status: "queued", output: [], usage: null })],
-  };
+  const kept = { prompt_cache_key: "k", store: false };
+  const turnOfCodex = ask(responses!, true, [answered("responses", true)], { fields: codex }, kept);
+  yield scene("codex", responses!, [turnOfCodex, turnOfCodex]);
+  const fields = fieldsOf("user-agent: GeminiCLI/0.40.1/gemini-2.5-flash (linux; x64)");
+  yield scene("gemini", content!, [ask(content!, true, [answered("content", true)], { fields })]);
+  const queued = json({ ...answer("responses"), status: "queued", output: [], usage: null });
   yield scene("background", responses!, [
-    ask(responses!, false, [queued], {}, background),
+    ask(responses!, false, [queued], {}, { background: true, store: true }),
     { target: "/v1/responses/resp_01ABC", scripts: [answered("responses", false)] },
   ]);
 }
@@ -836,88 +536,39 @@ const LOGIN = `sk-ant-oat01-${"Invented0".repeat(6)}`;
 function* logins(): Generator<Scenario> {
   const [messages, responses] = FRONTS;
   const client = { channels: { a: { credential: "client" } } };
-  const windows: Fields = [
-    ["anthropic-ratelimit-unified-status", "allowed"],
-    ["anthropic-ratelimit-unified-5h-utilization", "0.42"],
-    ["anthropic-ratelimit-unified-5h-reset", "2099999999"],
-  ];
-  const over: Fields = [
-    ["anthropic-ratelimit-unified-status", "allowed"],
-    ["anthropic-ratelimit-unified-overage-status", "allowed"],
-    ["anthropic-ratelimit-unified-overage-in-use", "true"],
-  ];
-  const claude: Fields = [
-    ["authorization", `Bearer ${LOGIN}`],
-    ["user-agent", "claude-cli/2.1.332 (external, cli)"],
-    ["anthropic-beta", "claude-code-20250219,oauth-2025-04-20"],
-    ["x-claude-code-session-id", `${UUID}3`],
-  ];
+  const windows = fieldsOf(
+    "anthropic-ratelimit-unified-status: allowed | anthropic-ratelimit-unified-5h-utilization: 0.42 | anthropic-ratelimit-unified-5h-reset: 2099999999",
+  );
+  const over = fieldsOf(
+    "anthropic-ratelimit-unified-status: allowed | anthropic-ratelimit-unified-overage-status: allowed | anthropic-ratelimit-unified-overage-in-use: true",
+  );
+  const claude = fieldsOf(
+    `authorization: Bearer ${LOGIN} | user-agent: claude-cli/2.1.332 (external, cli) | anthropic-beta: claude-code-20250219,oauth-2025-04-20 | x-claude-code-session-id: ${UUID}3`,
+  );
   const good = answered("messages", false);
-  const asks = (scripts: readonly Script[], fields: Fields, keyIn: string | null = "x-gateway-key"): Step =>
-    ask(messages!, false, scripts, { fields, keyIn });
-  yield scene(
-    "login-claude",
-    messages!,
-    [
-      asks([{ ...good, fields: [...JSON_TYPE, ...windows] }], claude),
-      asks([{ ...good, fields: [...JSON_TYPE, ...over] }], claude),
-      ...[401, 403, 429, 529].map((status) => asks([failure("messages", status)], claude)),
-      asks([good], claude.slice(1)),
-      asks(
-        [good],
-        claude.filter(([name]) => name !== "user-agent"),
-      ),
-      asks(
-        [good],
-        claude.filter(([name]) => name !== "anthropic-beta"),
-      ),
-      asks(
-        [good],
-        claude.filter(([name]) => name !== "x-claude-code-session-id"),
-      ),
-      asks([good], claude.slice(1), "authorization"),
-      asks([good], claude, null),
-      { target: "/v1/models", fields: claude, keyIn: "x-gateway-key" },
-      ask(messages!, true, [answered("messages", true)], { fields: claude, keyIn: "x-gateway-key" }),
-    ],
-    client,
-  );
-  const codex: Fields = [
-    ["authorization", `Bearer ${LOGIN}`],
-    ["chatgpt-account-id", "0f9e8d7c-6b5a-4321-8fed-cba987654321"],
-    ["user-agent", "codex_exec/0.169.0 (Debian)"],
-    ["session-id", `${UUID}5`],
+  const keyIn = "x-gateway-key";
+  const asks = (script: Script, fields: Fields, place: string | null = keyIn): Step =>
+    ask(messages!, false, [script], { fields, keyIn: place });
+  const steps = [
+    ...[windows, over].map((more) => asks({ ...good, fields: [...JSON_TYPE, ...more] }, claude)),
+    ...[401, 403, 429, 529].map((status) => asks(failure("messages", status), claude)),
+    ...claude.map((missing) => asks(good, claude.toSpliced(claude.indexOf(missing), 1))),
+    asks(good, claude.slice(1), "authorization"),
+    asks(good, claude, null),
+    { target: "/v1/models", fields: claude, keyIn },
+    ask(messages!, true, [answered("messages", true)], { fields: claude, keyIn }),
   ];
-  yield scene(
-    "login-codex",
-    responses!,
-    [
-      ask(
-        responses!,
-        true,
-        [
-          {
-            ...answered("responses", true),
-            fields: [
-              ...SSE_TYPE,
-              ["x-codex-primary-used-percent", "12"],
-              ["x-codex-primary-window-minutes", "300"],
-            ],
-          },
-        ],
-        { fields: codex, keyIn: "x-gateway-key" },
-      ),
-      ask(responses!, true, [answered("responses", true)], {
-        fields: codex.slice(0, 1),
-        keyIn: "x-gateway-key",
-      }),
-    ],
-    client,
+  yield scene("login-claude", messages!, steps, client);
+  const codex = fieldsOf(
+    `authorization: Bearer ${LOGIN} | chatgpt-account-id: 0f9e8d7c-6b5a-4321-8fed-cba987654321 | user-agent: codex_exec/0.169.0 (Debian) | session-id: ${UUID}5`,
   );
-  yield scene("login-elsewhere", messages!, [
-    asks([good], claude),
-    { ...asks([good], codex), fields: codex },
-  ]);
+  const used = fieldsOf("x-codex-primary-used-percent: 12 | x-codex-primary-window-minutes: 300");
+  const stream: Script = { ...answered("responses", true), fields: [...SSE_TYPE, ...used] };
+  const asked = [codex, codex.slice(0, 1)].map((fields) =>
+    ask(responses!, true, [stream], { fields, keyIn }),
+  );
+  yield scene("login-codex", responses!, asked, client);
+  yield scene("login-elsewhere", messages!, [asks(good, claude), asks(good, codex)]);
 }
 
 export function listScenarios(): Scenario[] {
