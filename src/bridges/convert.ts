@@ -5,11 +5,11 @@ import type { Usage } from "../billing/usage.ts";
 import type { DialectName } from "../dialects/dialect.ts";
 import { DIALECTS } from "../dialects/endpoints.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { getCount, getField, isObject, lookUp, parseFlatJson, parseJson } from "../lib/json/json.ts";
+import { getCount, getField, isObject, lookUp, parseJson } from "../lib/json/json.ts";
 import type { Steps } from "../lib/time/next-turn.ts";
 import { openSseParser, type SseEvent } from "../lib/sse/sse-parser.ts";
 import type { AnswerOutput, AnswerStream, RequestStamp, StreamFault } from "./common/answer-stream.ts";
-import { type Json, readBody } from "./common/strict-json.ts";
+import { type Json, parseExact, readBody } from "./common/strict-json.ts";
 import { ChatAnswerReader } from "./read-answer/chat.ts";
 import { ContentAnswerReader } from "./read-answer/content.ts";
 import { MessagesAnswerReader } from "./read-answer/messages.ts";
@@ -286,7 +286,7 @@ export class Conversion {
   /** The value, or the events of a stream that came where none was requested. */
   readReply(body: Uint8Array): unknown {
     const text = new TextDecoder().decode(body);
-    const value = parseFlatJson(text);
+    const value = parseExact(text);
     if (value !== undefined) return value;
     const parser = openSseParser();
     return new StreamedReply([...parser.push(body), ...parser.end()]);
@@ -312,7 +312,7 @@ export class Conversion {
 
   /** A whole answer as the only event of a stream: the readers know both. */
   spreadReply(body: Uint8Array): Uint8Array {
-    const value = parseFlatJson(new TextDecoder().decode(body));
+    const value = parseExact(new TextDecoder().decode(body));
     return value === undefined ? body : Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
   }
 }
@@ -338,7 +338,7 @@ function formError(
 
 function readEvent(reader: AnswerReader, sequence: Sequence, { name, data }: SseEvent): void {
   if (reader.skips?.(name) === true) return;
-  const event = parseFlatJson(data);
+  const event = parseExact(data);
   if (event !== undefined) reader.read(event, name);
   else if (!reader.readWord(data)) sequence.fail(blameAnswer("The upstream sent an event that is not JSON."));
 }
@@ -364,6 +364,7 @@ class NeutralStream implements AnswerStream {
 
   idle(): AnswerOutput {
     return this.#emit(() => {
+      if (this.#reader.isFinished?.() === true) return this.#reader.finish();
       this.#sequence.begin();
       this.#writer.idle();
     });

@@ -50,6 +50,8 @@ export interface ErrorDetails {
   readonly resetsAt?: number | null;
   /** The methods that the path accepts. */
   readonly allow?: readonly string[];
+  /** In place of the code's own. */
+  readonly status?: number;
   readonly cause?: unknown;
 }
 
@@ -60,6 +62,7 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | null;
   readonly resetsAt: number | null;
   readonly allow: readonly string[];
+  readonly status: number;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, { cause: details.cause });
@@ -70,10 +73,7 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds ?? null;
     this.resetsAt = details.resetsAt ?? null;
     this.allow = details.allow ?? [];
-  }
-
-  get status(): number {
-    return STATUS_OF[this.code];
+    this.status = details.status ?? STATUS_OF[code];
   }
 }
 

@@ -148,10 +148,46 @@ function judgeMessages(body: Any, problems: Problems): void {
   }
   for (const tool of body.tools ?? [])
     note(`the schema of ${tool.name}`, "input_schema" in tool && tool.input_schema.type !== "object");
+  judgeSampling(body, note);
   for (const { content } of [...messages, { content: body.system ?? [{ type: "text", text: "x" }] }]) {
     note("a message without content", content.length === 0);
     for (const block of content) judgeBlock(block, problems);
   }
+}
+
+const LIMITS =
+  /^(?:minimum|maximum|exclusive\w+|multipleOf|minLength|maxLength|pattern|maxItems|uniqueItems|oneOf|nullable|propertyOrdering)$/;
+
+/** As Claude's structured outputs want it. */
+function isClosed(schema: Any): boolean {
+  if (typeof schema !== "object" || schema === null) return true;
+  if (schema.type === "object" && schema.additionalProperties !== false) return false;
+  if (Object.keys(schema).some((word) => LIMITS.test(word)) || schema.minItems > 1) return false;
+  return Object.values(schema.properties ?? {}).every(isClosed) && isClosed(schema.items);
+}
+
+/** As OpenAI's strict mode wants it. */
+function isStrict(schema: Any): boolean {
+  if (typeof schema !== "object" || schema === null) return true;
+  const { type, properties = {}, required = [], $defs = {}, items } = schema;
+  if (type === "object" && schema.additionalProperties !== false) return false;
+  if (["oneOf", "allOf", "patternProperties"].some((word) => word in schema)) return false;
+  if (!Object.keys(properties).every((name) => required.includes(name))) return false;
+  return [...Object.values(properties), ...Object.values($defs), items].every(isStrict);
+}
+
+/** A tool, or the schema of an answer, of either dialect of OpenAI. */
+function judgeSchema({ name, parameters, schema = parameters, strict }: Any, note: Problems["note"]): void {
+  note(`the schema of ${name}`, schema.type !== "object" || schema.properties === undefined);
+  note(`the schema of ${name} is not strict`, strict === true && !isStrict(schema));
+}
+
+const MEDIA = /^image\/(?:png|jpeg|gif|webp)$/;
+
+function judgeSampling(body: Any, note: Problems["note"]): void {
+  note("an open schema, or one with limits", !isClosed(body.output_config?.format?.schema));
+  note("a temperature above 1", body.temperature > 1);
+  note("both samplings", "temperature" in body && "top_p" in body && /-4-5/.test(body.model));
 }
 
 function judgeBlock(block: Any, { note }: Problems): void {
@@ -162,6 +198,8 @@ function judgeBlock(block: Any, { note }: Problems): void {
   }
   note(`the id ${block.id}`, block.type === "tool_use" && !/^[\w-]+$/.test(block.id));
   note("an image without data", block.type === "image" && isBlank(block.source.data));
+  const type = block.type === "image" ? (block.source.media_type ?? "image/png") : "image/png";
+  note(`the media type ${type}`, !MEDIA.test(type));
 }
 
 function judgeResponses(body: Any, { note }: Problems): void {
@@ -170,8 +208,15 @@ function judgeResponses(body: Any, { note }: Problems): void {
   note("too small a cap", cap < 16);
   note("the key of the cache is too long", key.length > 64);
   note("sampling beside reasoning", /^(?!none)/.test(reasoning.effort ?? "none") && "temperature" in body);
+  judgeSchemas(body, note);
   for (const at of input.keys()) judgeItem(input, at, note);
   note("the last item is the model's", input.at(-1)?.role === "assistant");
+}
+
+function judgeSchemas(body: Any, note: Problems["note"]): void {
+  const functions = (body.tools ?? []).filter(({ type }: Any) => type === "function");
+  const schemas = body.text?.format?.type === "json_schema" ? [body.text.format] : [];
+  for (const each of [...functions, ...schemas]) judgeSchema(each, note);
 }
 
 function judgeItem(input: readonly Any[], at: number, note: Problems["note"]): void {
@@ -186,7 +231,9 @@ function judgeItem(input: readonly Any[], at: number, note: Problems["note"]): v
   note("changed reasoning", !item.encrypted_content.startsWith("blob(") || item.id !== "rs_up");
 }
 
-function judgeChat({ messages }: Any, { note }: Problems): void {
+function judgeChat({ messages, tools = [], response_format: format }: Any, { note }: Problems): void {
+  const schemas = format?.type === "json_schema" ? [format.json_schema] : [];
+  for (const each of [...tools.map((tool: Any) => tool.function), ...schemas]) judgeSchema(each, note);
   for (const [at, { role, content, tool_calls: calls }] of messages.entries()) {
     note("a second system message at the beginning", role === "system" && at > 0 && at < 2);
     note(`an empty message of ${role}`, content === null ? calls === undefined : content.length === 0);

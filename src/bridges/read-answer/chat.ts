@@ -9,10 +9,15 @@ import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.t
 import { type Block, type EndReason, MAX_BLOCKS, type Sequence } from "../turn/sequence.ts";
 import { type AnswerReader, CUT } from "./reading.ts";
 
-/** An unknown reason is a failure, and no end. `function_call` is an old word for calls. */
+/** An unknown reason is a failure, and no end. `function_call` is an old word for calls. Mistral, TGI and GLM have words of
+ *  their own: https://docs.mistral.ai/api, https://huggingface.co/docs/text-generation-inference, https://docs.z.ai/api-reference */
 const REASONS: Readonly<Record<string, EndReason>> = {
   stop: "done",
   eos: "done",
+  eos_token: "done",
+  stop_sequence: "stop",
+  model_length: "context",
+  sensitive: "refusal",
   end_turn: "done",
   tool_calls: "done",
   tool_use: "done",
@@ -38,6 +43,8 @@ export class ChatAnswerReader implements AnswerReader {
   #finish: EndReason | null = null;
   #unknown: string | null = null;
   #hasUsage = false;
+  /** The upstream has said that this is all, if without a reason: a whole body, or `[DONE]` after the usage. */
+  #isDeclared = false;
   /** Of a whole answer. Perplexity sends it next to deltas too: then it has all of the text so far. */
   #message: Json | null = null;
 
@@ -54,12 +61,15 @@ export class ChatAnswerReader implements AnswerReader {
     this.#to.begin();
     // Nobody has asked for a second choice.
     for (const choice of choices) if ((getField(choice, "index") ?? 0) === 0) this.#readChoice(choice);
+    // Nothing follows the usage but `[DONE]`, which not every server sends.
+    if (choices.length === 0 && this.survives()) this.finish();
   }
 
   #readChoice(choice: unknown): void {
     const [delta, message] = [getField(choice, "delta"), getField(choice, "message")];
     if (isObject(delta)) this.#readDelta(delta, false);
     if (isObject(message)) this.#message = message;
+    this.#isDeclared ||= isObject(message) && !isObject(delta);
     const reason = getField(choice, "finish_reason");
     if (typeof reason !== "string" || reason === "") return;
     this.#finish = lookUp(REASONS, reason) ?? null;
@@ -68,16 +78,21 @@ export class ChatAnswerReader implements AnswerReader {
 
   readWord(word: string): boolean {
     if (word !== "[DONE]") return false;
+    this.#isDeclared ||= this.#hasUsage;
     this.finish();
     return true;
   }
 
   finish(): void {
     if (this.#unknown !== null) return this.#to.fail(blameEnd(this.#unknown));
-    if (this.#finish === null) return this.#to.fail(blameAnswer(CUT));
+    if (this.#finish === null && !this.#isDeclared) return this.#to.fail(blameAnswer(CUT));
     if (this.#message !== null && this.#to.blocks.length === 0) this.#readDelta(this.#message, true);
     this.#close();
-    this.#to.end(this.#finish);
+    this.#to.end(this.#finish ?? "done");
+  }
+
+  isFinished(): boolean {
+    return this.#finish !== null;
   }
 
   survives(): boolean {
@@ -94,6 +109,7 @@ export class ChatAnswerReader implements AnswerReader {
     if (isFilled(thoughts)) this.#think("reasoning_content", thoughts);
     else if (isFilled(reasoning)) this.#think("reasoning", reasoning);
     else for (const { text, summary } of details) this.#think("reasoning", text ?? summary);
+    for (const part of getList(content)) this.#think(null, readThinking(part));
     this.#say("text", readContent(content));
     this.#say("refusal", refusal);
     for (const [at, call] of getList(delta["tool_calls"]).entries())
@@ -101,9 +117,10 @@ export class ChatAnswerReader implements AnswerReader {
     if (isObject(delta["function_call"])) this.#readCall({ function: delta["function_call"] }, 0);
   }
 
-  #think(field: string, text: unknown): void {
+  /** `field`: in which it goes back. Null: its server does not take it back. */
+  #think(field: string | null, text: unknown): void {
     if (!isFilled(text)) return;
-    this.#seal ??= { field };
+    if (field !== null) this.#seal ??= { field };
     this.#say("reasoning", text);
   }
 
@@ -138,7 +155,10 @@ export class ChatAnswerReader implements AnswerReader {
     };
     const text = getField(declared, "arguments") ?? getField(declared, "input");
     const piece = isObject(text) ? JSON.stringify(text) : isFilled(text) ? text : "";
-    const { block } = this.#findCall(named) ?? this.#openCall(named);
+    const known = this.#findCall(named);
+    // Some servers send an empty call next to a text.
+    if (known === undefined && named.name === "" && piece === "") return;
+    const { block } = known ?? this.#openCall(named);
     if (isSnapshot(block.text, piece)) this.#to.complete(block, piece);
     else this.#to.delta(block, piece);
   }
@@ -194,6 +214,11 @@ function isSnapshot(known: string, piece: string): boolean {
 
 function isFilled(text: unknown): text is string {
   return typeof text === "string" && text !== "";
+}
+
+/** Mistral has its thoughts among the parts of a text. https://docs.mistral.ai/capabilities/reasoning */
+function readThinking(part: unknown): string {
+  return getField(part, "type") === "thinking" ? readContent(getField(part, "thinking")) : "";
 }
 
 /** A text, or a list of parts. */

@@ -4,8 +4,8 @@
 import { getField, getList, getText, isObject, lookUp } from "../../lib/json/json.ts";
 import type { Seal } from "../turn/conversation.ts";
 import { blameAnswer, blameEnd, isFailure, readFailure } from "../turn/failure.ts";
-import type { Block, EndReason, Sequence } from "../turn/sequence.ts";
-import { type AnswerReader, CUT } from "./reading.ts";
+import { type Block, type EndReason, MAX_BLOCKS, type Sequence, type Source } from "../turn/sequence.ts";
+import { type AnswerReader, CUT, readSource } from "./reading.ts";
 
 /** Any other reason is a failure, above all a malformed call: without the call, the client would take it for an end. */
 const REASONS: Readonly<Record<string, EndReason>> = {
@@ -27,6 +27,8 @@ export class ContentAnswerReader implements AnswerReader {
   #reason: string | null = null;
   #isBlocked = false;
   #hasUsage = false;
+  readonly #queries = new Set<string>();
+  #sources: readonly Source[] = [];
 
   constructor(to: Sequence) {
     this.#to = to;
@@ -46,8 +48,32 @@ export class ContentAnswerReader implements AnswerReader {
     if (typeof getField(chunk["promptFeedback"], "blockReason") === "string") this.#isBlocked = true;
     const [candidate] = getList(chunk["candidates"]);
     for (const part of getList(getField(getField(candidate, "content"), "parts"))) this.#readPart(part);
+    this.#noteSearches(getField(candidate, "groundingMetadata"));
     const reason = getField(candidate, "finishReason");
     if (typeof reason === "string" && reason !== "FINISH_REASON_UNSPECIFIED") this.#reason = reason;
+  }
+
+  /** Some events repeat what the one before has said. */
+  #noteSearches(grounding: unknown): void {
+    for (const query of getList(getField(grounding, "webSearchQueries")))
+      if (typeof query === "string" && this.#queries.size < MAX_BLOCKS) this.#queries.add(query);
+    const chunks = getList(getField(grounding, "groundingChunks"));
+    if (chunks.length > 0)
+      this.#sources = chunks.flatMap((chunk) => {
+        const web = getField(chunk, "web");
+        return readSource({ url: getField(web, "uri"), title: getField(web, "title") });
+      });
+  }
+
+  /** The provider does not say which query found what. */
+  #addSearches(): void {
+    const queries = [...this.#queries];
+    if (queries.length > 0) this.#close();
+    for (const [at, query] of queries.entries()) {
+      const search = this.#to.open("search", `search_${at}`);
+      this.#to.delta(search, query);
+      this.#to.close(search, null, at === queries.length - 1 ? this.#sources : []);
+    }
   }
 
   readWord(word: string): boolean {
@@ -57,9 +83,14 @@ export class ContentAnswerReader implements AnswerReader {
   finish(): void {
     if (this.#isBlocked && this.#reason === null) return this.#to.end("refusal");
     if (this.#reason === null) return this.#to.fail(blameAnswer(CUT));
+    this.#addSearches();
     const end = lookUp(REASONS, this.#reason);
     if (end === undefined) this.#to.fail(blameEnd(this.#reason));
     else this.#to.end(end);
+  }
+
+  isFinished(): boolean {
+    return this.#reason !== null;
   }
 
   survives(): boolean {

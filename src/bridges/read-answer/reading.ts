@@ -13,6 +13,8 @@ export interface AnswerReader {
   readWord(word: string): boolean;
   /** The upstream has sent all that it sends. An answer that has not ended is a failure. */
   finish(): void;
+  /** The upstream has said why its answer ended: nothing more of it comes, if not the stream's own end. */
+  isFinished?(): boolean;
   /** The upstream's connection broke. True if the answer was complete before. */
   survives(): boolean;
 }

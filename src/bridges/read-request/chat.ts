@@ -359,15 +359,15 @@ class ChatReading extends Reading {
   #readFile(file: unknown, path: string): MediaPart {
     const [url, stored, filename] = ["file_data", "file_id", "filename"].map((name) => getField(file, name));
     const name = typeof filename === "string" ? filename : null;
-    if (typeof url === "string") return { kind: "file", url, name };
+    if (typeof url === "string") return { kind: "file", at: path, url, name };
     if (!this.isShared || typeof stored !== "string")
       refuseField(`${path}.file.file_id`, "this file is in another provider's store.");
-    return { kind: "file", url: stored, name, isStored: true };
+    return { kind: "file", at: path, url: stored, name, isStored: true };
   }
 }
 
 function readImage(image: unknown, path: string): MediaPart {
   const [url, detail] = [getField(image, "url"), getField(image, "detail")];
   if (typeof url !== "string") refuseBody(`${path}.image_url.url`, "expected an address.");
-  return { kind: "image", url, name: null, ...(typeof detail === "string" && { detail }) };
+  return { kind: "image", at: path, url, name: null, ...(typeof detail === "string" && { detail }) };
 }

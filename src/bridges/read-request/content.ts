@@ -135,18 +135,28 @@ function readChoice({ allowedFunctionNames, mode }: Json): Choice | undefined {
     : { kind: "auto", ...choice, only };
 }
 
-/** The provider's own schemas have types in capitals. */
-function correctSchema(schema: unknown): Json {
-  if (!isObject(schema)) return {};
+const COUNTS = new Set("minItems maxItems minLength maxLength minProperties maxProperties".split(" "));
+
+/** The provider's own schemas have types in capitals, and words that JSON Schema does not have. */
+function correctSchema(sent: unknown): Json {
+  if (!isObject(sent)) return {};
+  const { nullable, propertyOrdering: _, ...schema } = sent;
+  const { type } = schema;
+  const named = nullable === true && typeof type === "string" ? { ...schema, type: [type, "null"] } : schema;
   return Object.fromEntries(
-    Object.entries(schema).map(([name, value]): [string, unknown] => {
+    Object.entries(named).map(([name, value]): [string, unknown] => {
       if (name === "type" && typeof value === "string") return [name, value.toLowerCase()];
+      if (name === "type" && Array.isArray(value))
+        return [name, value.map((each) => (typeof each === "string" ? each.toLowerCase() : each))];
       if (name === "properties" && isObject(value))
         return [
           name,
           Object.fromEntries(Object.entries(value).map(([key, each]) => [key, correctSchema(each)])),
         ];
       if (name === "items") return [name, correctSchema(value)];
+      // Its numbers of 64 bits are texts: https://protobuf.dev/programming-guides/json/
+      if (COUNTS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
+        return [name, Number(value)];
       return [name, name === "anyOf" ? getList(value).map(correctSchema) : value];
     }),
   );
@@ -261,10 +271,13 @@ function readPart(reading: Reading, part: Json): ContentPart[] {
   const { mimeType, data, fileUri } = spell(inlineData ?? fileData);
   const [type, address] = [getText(mimeType), getText(fileUri)];
   const kind = type.startsWith("image/") ? "image" : "file";
-  if (isObject(inlineData)) return [{ kind, url: `data:${type};base64,${getText(data)}`, name: null }];
+  const at = "contents.parts";
+  if (/^(?:audio|video)\//.test(type))
+    refuseField(at, "the channels of this group take no sound and no film.");
+  if (isObject(inlineData)) return [{ kind, at, url: `data:${type};base64,${getText(data)}`, name: null }];
   if (STORED.test(address))
     refuseField("contents.parts.fileData.fileUri", "this file is in another provider's store.");
-  if (isObject(fileData)) return [{ kind, url: address, name: null }];
+  if (isObject(fileData)) return [{ kind, at, url: address, name: null }];
   reading.notes.add(`contents:${Object.keys(part).join("+")}`);
   return [];
 }

@@ -356,6 +356,7 @@ function readMedia(block: Json, path: string): ContentPart[] {
         ? readName(url, `${path}.source.url`)
         : `data:${readName(media, `${path}.source.media_type`)};base64,${getText(data)}`,
     name: typeof title === "string" ? title : null,
+    at: path,
     ...(isMarked(block) && { cache: true }),
   };
   return [part];

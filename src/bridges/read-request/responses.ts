@@ -239,8 +239,7 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
     const seal = reading.openSeal(item["encrypted_content"]);
     reading.items.push({ type: "reasoning", text: text.join("\n\n"), seal });
   },
-  web_search_call: (reading, item) =>
-    reading.say("assistant", readText(`[web search: ${getText(getField(item["action"], "query"))}]`)),
+  web_search_call: (reading, item) => reading.say("assistant", readSearch(item["action"])),
   item_reference: (_reading, _item, path) =>
     refuseField(path, "this group keeps no items. Send the items themselves."),
   compaction: (_reading, _item, path) =>
@@ -254,6 +253,15 @@ const ITEMS: Readonly<Record<string, ItemRule>> = {
       "the channels of this group cannot compact. Codex compacts by itself if its provider is not named OpenAI.",
     ),
 };
+
+/** A search may have several queries, open a page or look for a text in it. */
+function readSearch(action: unknown): ContentPart[] {
+  const words = ["query", "url", "pattern"].map((name) => getField(action, name));
+  const found = [...words, ...getList(getField(action, "queries"))].filter(
+    (word) => typeof word === "string" && word !== "",
+  );
+  return found.length === 0 ? [] : readText(`[web search: ${[...new Set(found)].join("; ")}]`);
+}
 
 function addItem(reading: Reading, value: unknown, path: string): void {
   const item = requireRecord(value, path);
@@ -337,6 +345,7 @@ function readMedia(part: Json, path: string): MediaPart {
     kind: isImage ? "image" : "file",
     url,
     name: typeof filename === "string" ? filename : null,
+    at: path,
     ...(typeof detail === "string" && { detail }),
   };
 }

@@ -26,6 +26,8 @@ export interface MediaPart extends Marked {
   readonly isStored?: true;
   readonly name: string | null;
   readonly detail?: string;
+  /** Where the client has sent it. */
+  readonly at: string;
 }
 
 export type ContentPart = TextPart | MediaPart;

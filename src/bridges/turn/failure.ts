@@ -103,7 +103,7 @@ export function blameAnswer(message: string, status = 502): Failure {
 
 /** A reason that is not known is a failure: it may be anything but a normal end. */
 export function blameEnd(reason: unknown): Failure {
-  const word = String(reason).slice(0, 40).replaceAll(/\W/g, "_");
+  const word = (typeof reason === "string" ? reason : "none").slice(0, 40).replaceAll(/\W/g, "_");
   return blameAnswer(`The upstream ended its answer for an unknown reason: ${word}.`);
 }
 
@@ -202,6 +202,7 @@ export function explainFailure(failure: Failure, client: DialectName): GatewayEr
   // A quota is the owner's, and not the client's.
   const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
   return new GatewayError(ERROR_CODES[kind], EXPLAIN[client](failure), {
+    status: failure.status,
     wireCode,
     param: isOverflow ? PROMPTS[client] : failure.param,
   });

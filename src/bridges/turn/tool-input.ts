@@ -2,7 +2,8 @@
 // tolerates what models make of that.
 
 import { getField, isObject, parseFlatJson } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import { type Json, parseExact } from "../common/strict-json.ts";
+import { completeSchema } from "../provider-rules.ts";
 import type { Call, Tool } from "./conversation.ts";
 import type { Block } from "./sequence.ts";
 
@@ -17,7 +18,7 @@ const HINT = "Put the raw text into `input`: no JSON inside, no Markdown fence."
 
 /** A function for any tool that the client runs. */
 export function describeFunction({ kind, description, schema }: Tool): { description: string; schema: Json } {
-  if (kind !== "custom") return { description, schema };
+  if (kind !== "custom") return { description, schema: completeSchema(schema) };
   const grammar = getField(getField(schema, "format"), "definition");
   const rules = typeof grammar === "string" ? `\n\nThe text must fit this grammar:\n${grammar}` : "";
   return { description: `${description}\n\n${HINT}${rules}`.trim(), schema: CUSTOM_SCHEMA };
@@ -31,16 +32,18 @@ export function writeArguments({ custom, input }: Call): string {
 /** The same as an object. Text that is not a JSON object reads as empty. */
 export function parseArguments(call: Call): Json {
   if (call.custom) return { input: call.input };
-  const value = parseFlatJson(writeArguments(call));
+  const value = parseExact(writeArguments(call));
   return isObject(value) ? value : {};
 }
 
 /** The text for a custom tool, from the arguments of a function. */
-function unwrapInput(text: string): string {
+function unwrapInput(text: string, { name }: Tool): string {
   const value = parseFlatJson(text);
   const found = ["input", "patch", "command"].map((name) => getField(value, name));
   const inside = typeof value === "string" ? value : found.find((each) => typeof each === "string");
-  return removeFence(typeof inside === "string" ? inside : text);
+  const input = typeof inside === "string" ? inside : text;
+  // Other tools may take Markdown.
+  return name === "apply_patch" ? removeFence(input) : input;
 }
 
 function removeFence(text: string): string {
@@ -59,9 +62,9 @@ export function isHeld(tool: Tool | null): boolean {
 /** The input as the client's tool takes it. */
 export function finishInput(tool: Tool | null, { text, isFree }: Block): string {
   if (isFree) return text;
-  if (tool?.kind === "custom") return unwrapInput(text);
+  if (tool?.kind === "custom") return unwrapInput(text, tool);
   const optional = tool === null ? undefined : REPAIRED.get(tool.name);
-  const value = optional === undefined ? undefined : parseFlatJson(text);
+  const value = optional === undefined ? undefined : parseExact(text);
   if (optional === undefined || !isObject(value) || value[optional] !== "") return text === "" ? "{}" : text;
   const { [optional]: _, ...rest } = value;
   return JSON.stringify(rest);

@@ -38,7 +38,7 @@ function add(usage: Usage): Totals {
 export function writeMessagesUsage(usage: Usage): Json {
   const { prompt, read, written, output, reasoning } = add(usage);
   const long = countTokens(usage, LONG_KINDS);
-  const searches = usage.web_search ?? 0;
+  const searches = (usage.web_search ?? 0) + (usage.web_search_preview ?? 0) + (usage.google_search ?? 0);
   return {
     input_tokens: prompt - read - written,
     cache_creation_input_tokens: written,

@@ -2,8 +2,7 @@
 // signature.
 // https://ai.google.dev/api/generate-content
 
-import { parseFlatJson } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import { type Json, parseExact } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeContentUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, readCall, type WholeAnswer } from "./writing.ts";
@@ -118,5 +117,5 @@ function formSpoken({ kind }: Block, text: string): Json | null {
 
 function formCall(block: Block, context: AnswerContext): Json {
   const { name, input } = readCall(block, context);
-  return { functionCall: { id: block.id, name, args: parseFlatJson(input) ?? {} } };
+  return { functionCall: { id: block.id, name, args: parseExact(input) ?? {} } };
 }

@@ -1,9 +1,8 @@
 // Blocks → an answer for a messages client.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
-import { parseFlatJson } from "../../lib/json/json.ts";
 import { sha256Hex } from "../../lib/secret.ts";
-import type { Json } from "../common/strict-json.ts";
+import { type Json, parseExact } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
 import { writeMessagesUsage } from "../turn/usage.ts";
 import { type AnswerContext, AnswerWriter, nameAnswer, readCall, type WholeAnswer } from "./writing.ts";
@@ -123,7 +122,7 @@ function formBlock(block: Block, context: AnswerContext, whole: boolean): Json {
     return { type: "thinking", thinking: text, signature: whole ? writeSignature(block, context) : "" };
   if (block.kind !== "call") return { type: "text", text };
   const { name, input } = readCall(block, context);
-  return { type: "tool_use", id: block.id, name, input: whole ? (parseFlatJson(input) ?? {}) : {} };
+  return { type: "tool_use", id: block.id, name, input: whole ? (parseExact(input) ?? {}) : {} };
 }
 
 /** Without anything to give back, an empty text: the block is dropped when it returns. */

@@ -14,6 +14,7 @@ import type {
   Result,
   Tool,
 } from "../turn/conversation.ts";
+import { fitsStrict } from "../provider-rules.ts";
 import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../turn/effort.ts";
 import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
@@ -114,7 +115,10 @@ const EFFORTS: Readonly<Record<Destination["quirks"]["reasoning"], EffortWriter>
 };
 
 function writeFormat({ schema, json }: Options): Json {
-  if (schema !== undefined) return { response_format: { type: "json_schema", json_schema: schema } };
+  if (schema !== undefined) {
+    const strict = schema.strict && fitsStrict(schema.schema);
+    return { response_format: { type: "json_schema", json_schema: { ...schema, strict } } };
+  }
   return json === true ? { response_format: { type: "json_object" } } : {};
 }
 
@@ -125,7 +129,7 @@ function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json
     tools: tools.map((tool) => {
       const { description, schema } = describeFunction(tool);
       const name = nameTool(tool.name, "chat");
-      const strict = tool.strict === true ? { strict: true } : {};
+      const strict = tool.strict === true && fitsStrict(schema) ? { strict: true } : {};
       return { type: "function", function: { name, description, parameters: schema, ...strict } };
     }),
     ...(choice === undefined ? {} : { tool_choice: writeChoice(choice) }),
@@ -215,6 +219,6 @@ function writePart(part: ContentPart, { quirks }: Destination): Json {
       image_url: detail === undefined ? { url } : { url, detail: lookUp(DETAILS, detail) ?? "high" },
     };
   if (!quirks.files || !url.startsWith("data:"))
-    refuseField("messages", "the channels of this group take no files of this kind.");
+    refuseField(part.at, "the channels of this group take no files of this kind.");
   return { type: "file", file: { filename: name ?? "document.pdf", file_data: url } };
 }

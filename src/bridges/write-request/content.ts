@@ -1,7 +1,9 @@
 // A conversation → a request for a content upstream. The contents come last: a longer conversation begins with the bytes of a
 // shorter one.
 
-import type { Json } from "../common/strict-json.ts";
+import { getList } from "../../lib/json/json.ts";
+import { isAbsent, type Json } from "../common/strict-json.ts";
+import { refuseField } from "../turn/notes.ts";
 import type {
   Choice,
   ContentPart,
@@ -17,7 +19,7 @@ import { settleOptions, type Support } from "../turn/fields.ts";
 import { nameTool } from "../turn/names.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, readDataUrl } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, keepFunctions, noteStrict, readDataUrl } from "./writing.ts";
 
 export const CONTENT_SUPPORT: Support = {
   choice: "kept",
@@ -109,15 +111,24 @@ function isSigned(model: string): boolean {
 /** A search goes alone: the provider refuses it beside functions. */
 function writeTools(conversation: Conversation, { choice }: Options): Json {
   const { tools } = conversation;
-  if (tools.length > 0 && tools.every(({ kind }) => kind === "search"))
+  if (tools.length > 0 && tools.every(({ kind }) => kind === "search")) {
+    for (const { schema } of tools) checkSearch(conversation, schema);
     return { tools: [{ googleSearch: {} }] };
+  }
   const all = keepFunctions(conversation);
-  const functions = choice?.kind === "any" ? all : keepAllowed(all, choice);
+  const functions = noteStrict(conversation, choice?.kind === "any" ? all : keepAllowed(all, choice));
   if (functions.length === 0) return {};
   return {
     tools: [{ functionDeclarations: functions.map(writeTool) }],
     ...(choice === undefined ? {} : { toolConfig: { functionCallingConfig: writeChoice(choice) } }),
   };
+}
+
+/** To search everywhere in spite of these would be wrong. */
+function checkSearch({ notes }: Conversation, { allowed_domains, blocked_domains, ...others }: Json): void {
+  if (getList(allowed_domains).length + getList(blocked_domains).length > 0)
+    refuseField("tools", "a search of this group's channels cannot be kept to some domains.");
+  for (const [name, value] of Object.entries(others)) if (!isAbsent(value)) notes.add(`tools[].${name}`);
 }
 
 function writeTool(tool: Tool): Json {

@@ -12,12 +12,13 @@ import type {
   Tool,
 } from "../turn/conversation.ts";
 import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../turn/effort.ts";
+import { closeSchema, MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
 import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, pick, readDataUrl } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, noteStrict, pick, readDataUrl } from "./writing.ts";
 
 export const MESSAGES_SUPPORT: Support = {
   choice: "kept",
@@ -58,7 +59,7 @@ export function writeMessagesRequest(conversation: Conversation, to: Destination
     ...writeOptions(conversation, options, to),
     stream,
     ...(to.session === null ? {} : { metadata: { user_id: to.session } }),
-    ...writeTools(keepAllowed(tools, options.choice), options),
+    ...writeTools(noteStrict(conversation, keepAllowed(tools, options.choice)), options),
     ...(instructions.length === 0 ? {} : { system: instructions }),
     messages,
   };
@@ -76,22 +77,33 @@ function writeOptions(conversation: Conversation, options: Options, { model }: D
   const most = findOutputCap(model);
   const cap = clampCap(conversation, options.cap, most) ?? most ?? DEFAULT_CAP;
   const thinking = writeThinking(conversation, options, { model, cap });
+  limitTemperature(conversation, options);
   if (options.temperature === 1) delete options.temperature;
+  if (options.temperature !== undefined && refusesBothSamplings(model))
+    leaveOut(conversation, options, "top_p");
   if (refusesSampling(model) || thinking["thinking"] !== undefined)
     leaveOut(conversation, options, "temperature", "top_p", "top_k");
   return {
     max_tokens: cap,
     ...thinking,
-    ...writeConfig(options, model),
+    ...writeConfig(conversation, options, model),
     ...pick(options, ["temperature", "top_p", "top_k"]),
     stop_sequences: options.stop,
   };
 }
 
-function writeConfig({ effort, schema }: Options, model: string): Json {
+function limitTemperature({ notes, names }: Conversation, options: Options): void {
+  if ((options.temperature ?? 0) <= MOST_CLAUDE_TEMPERATURE) return;
+  notes.add(`${names["temperature"] ?? "temperature"}=${MOST_CLAUDE_TEMPERATURE}`);
+  options.temperature = MOST_CLAUDE_TEMPERATURE;
+}
+
+function writeConfig({ notes, names }: Conversation, { effort, schema }: Options, model: string): Json {
+  const closed = schema && closeSchema(schema.schema);
+  if (closed?.lost === true) notes.add(names["schema"] ?? "schema");
   const config = {
     ...(effort !== undefined && effort !== "none" && thinksAdaptively(model) ? { effort } : {}),
-    ...(schema === undefined ? {} : { format: { type: "json_schema", schema: schema.schema } }),
+    ...(closed === undefined ? {} : { format: { type: "json_schema", schema: closed.schema } }),
   };
   return Object.keys(config).length === 0 ? {} : { output_config: config };
 }
@@ -161,11 +173,10 @@ function writeTool(tool: Tool): Json {
     };
   }
   const { description, schema } = describeFunction(tool);
-  const input_schema = typeof schema["type"] === "string" ? schema : { ...schema, type: "object" };
   return {
     name: nameTool(tool.name, "messages"),
     ...(description === "" ? {} : { description }),
-    input_schema,
+    input_schema: schema,
   };
 }
 
@@ -220,7 +231,7 @@ function writePart(part: ContentPart): Json {
   if (part.kind === "image") return { type: "image", source };
   if (data.type === PDF) return { type: "document", source, ...title };
   if (!data.type.startsWith("text/"))
-    refuseField("input", "the channels of this group take no files of this kind.");
+    refuseField(part.at, "the channels of this group take no files of this kind.");
   const text = Buffer.from(data.data, "base64").toString();
   return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...title };
 }

@@ -15,6 +15,7 @@ import type {
   Result,
   Tool,
 } from "../turn/conversation.ts";
+import { fitsStrict } from "../provider-rules.ts";
 import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../turn/effort.ts";
 import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
@@ -43,7 +44,7 @@ export const RESPONSES_SUPPORT: Support = {
 const MIN_CAP = 16;
 
 export function writeResponsesRequest(conversation: Conversation, to: Destination): Json {
-  const { items, notes, stream, tools, shared } = conversation;
+  const { items, notes, stream, shared } = conversation;
   const options = settleOptions(conversation, RESPONSES_SUPPORT);
   // It takes a conversation that the model began, and one that ends with its words.
   const { system, turns } = arrange(items, notes, "any");
@@ -57,7 +58,7 @@ export function writeResponsesRequest(conversation: Conversation, to: Destinatio
     ...writeOptions(conversation, options, to),
     ...(to.session === null ? {} : { prompt_cache_key: to.session }),
     ...shared,
-    ...writeTools(tools, options),
+    ...writeTools(conversation, options),
     input: [
       ...system.map((message) => writeMessage(message, marks)),
       ...turns.flatMap((turn) => writeTurn(turn, marks, isCustom)),
@@ -85,7 +86,10 @@ function writeOptions(conversation: Conversation, options: Options, to: Destinat
       effort: options.effort && writeOpenaiEffort(effort, model),
       summary: options.thoughts === true && thinks ? "auto" : null,
     }),
-    ...dropEmpty("text", { format: writeFormat(options), verbosity: options.verbosity }),
+    ...dropEmpty("text", {
+      format: writeFormat(options, conversation.shared !== null),
+      verbosity: options.verbosity,
+    }),
     ...(include.length === 0 ? {} : { include }),
     service_tier,
   };
@@ -98,8 +102,8 @@ function dropEmpty(name: string, members: Json): Json {
 }
 
 /** Some servers refuse the verbosity without a format. */
-function writeFormat({ schema, json, verbosity }: Options): Json | null {
-  if (schema !== undefined) return writeSchema(schema);
+function writeFormat({ schema, json, verbosity }: Options, isShared: boolean): Json | null {
+  if (schema !== undefined) return writeSchema(schema, isShared);
   if (json === true) return { type: "json_object" };
   return verbosity === undefined ? null : { type: "text" };
 }
@@ -120,39 +124,31 @@ function writeCap(
   return { max_output_tokens: Math.max(cap, MIN_CAP) };
 }
 
-/** Strict mode refuses a schema with optional or open members. */
-function writeSchema({ strict, ...declared }: NonNullable<Options["schema"]>): Json {
-  return { type: "json_schema", ...declared, strict: strict && isStrict(declared.schema) };
-}
-
-function isStrict(schema: unknown): boolean {
-  if (!isObject(schema)) return true;
-  const { properties, items, anyOf, required } = schema;
-  if (isObject(properties)) {
-    const names = Object.keys(properties);
-    const closed = schema["additionalProperties"] === false;
-    if (!closed || !names.every((name) => getList(required).includes(name))) return false;
-    if (!Object.values(properties).every(isStrict)) return false;
-  }
-  return isStrict(items) && getList(anyOf).every(isStrict);
+function writeSchema({ strict, ...declared }: NonNullable<Options["schema"]>, isShared: boolean): Json {
+  return { type: "json_schema", ...declared, strict: strict && (isShared || fitsStrict(declared.schema)) };
 }
 
 // Tools.
 
-function writeTools(tools: readonly Tool[], { choice, parallel }: Options): Json {
+function writeTools({ tools, shared, notes }: Conversation, { choice, parallel }: Options): Json {
   if (tools.length === 0) return {};
-  const [only] = tools;
-  const limit = tools.length === 1 && only?.kind === "search" ? getField(only.schema, "max_uses") : undefined;
+  const limit = tools
+    .map(({ schema }) => getField(schema, "max_uses"))
+    .find((each) => typeof each === "number");
+  // It would limit other tools of the provider too, which no client has asked for.
+  const isAlone = tools.length === 1;
+  if (limit !== undefined && !isAlone) notes.add("tools[].max_uses");
   return {
-    tools: tools.map(writeTool),
+    tools: tools.map((tool) => writeTool(tool, shared !== null)),
     ...(choice === undefined ? {} : { tool_choice: writeChoice(choice, tools) }),
     ...(parallel === undefined ? {} : { parallel_tool_calls: parallel }),
-    ...(typeof limit === "number" ? { max_tool_calls: limit } : {}),
+    ...(limit !== undefined && isAlone ? { max_tool_calls: limit } : {}),
   };
 }
 
 /** Without `strict: false`, every schema would be strict. */
-function writeTool(tool: Tool): Json {
+/** `isShared`: the client knows the rules, and hears of them from its own provider. */
+function writeTool(tool: Tool, isShared: boolean): Json {
   if (tool.kind === "search") return writeSearch(tool.schema);
   const name = nameTool(tool.name, "responses");
   if (tool.kind === "custom")
@@ -164,7 +160,13 @@ function writeTool(tool: Tool): Json {
     };
   const { description, schema } = describeFunction(tool);
   const text = description === "" ? {} : { description };
-  return { type: "function", name, ...text, parameters: schema, strict: tool.strict === true };
+  return {
+    type: "function",
+    name,
+    ...text,
+    parameters: schema,
+    strict: tool.strict === true && (isShared || fitsStrict(schema)),
+  };
 }
 
 function writeSearch({
@@ -243,12 +245,20 @@ function writeMessage({ role, parts, word }: Message, marks: boolean): Json {
 function writeResult({ id, parts, failed }: Result, marks: boolean, isCustom: ReadonlySet<string>): Json {
   const call_id = nameCall(id, "responses");
   const isPlain = !marks && parts.every(isText);
-  const [first, ...rest] = parts;
-  const marked =
-    first?.kind === "text" ? [{ ...first, text: markFailure(first.text, failed) }, ...rest] : parts;
+  const marked = markParts(parts, failed);
   const output = isPlain ? joinTexts(marked, "\n") : marked.map((part) => writePart(part, marks));
   const type = isCustom.has(id) ? "custom_tool_call_output" : "function_call_output";
   return { type, call_id, output: output.length === 0 ? "" : output };
+}
+
+/** The first text says that the call failed; a picture alone cannot. */
+function markParts(parts: readonly ContentPart[], failed: boolean): readonly ContentPart[] {
+  const at = parts.findIndex(isText);
+  if (!failed) return parts;
+  if (at < 0) return [{ kind: "text", text: "Error" }, ...parts];
+  return parts.map((part, index) =>
+    index === at && isText(part) ? { ...part, text: markFailure(part.text, failed) } : part,
+  );
 }
 
 function writePart(part: ContentPart, marks: boolean): Json {

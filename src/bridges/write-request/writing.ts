@@ -2,6 +2,7 @@
 
 import type { Json } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
+import { nameMediaType } from "../provider-rules.ts";
 import { refuseField } from "../turn/notes.ts";
 
 /** The tools that the client runs. A search that the client insists on cannot be left out. */
@@ -23,6 +24,12 @@ export function keepAllowed(tools: readonly Tool[], choice: Choice | undefined):
   return kept;
 }
 
+/** The schema of a strict tool binds the calls at some providers only. */
+export function noteStrict({ notes }: Conversation, tools: readonly Tool[]): readonly Tool[] {
+  if (tools.some(({ strict }) => strict === true)) notes.add("tools[].strict");
+  return tools;
+}
+
 export function isText(part: ContentPart): part is TextPart {
   return part.kind === "text";
 }
@@ -41,7 +48,7 @@ export function markFailure(text: string, failed: boolean): string {
 export function readDataUrl(url: string): { type: string; data: string } | null {
   if (!url.startsWith("data:")) return null;
   const comma = url.indexOf(",");
-  const type = url.slice("data:".length, comma).replace(/;base64$/, "");
+  const type = nameMediaType(url.slice("data:".length, comma));
   return comma < 0 ? null : { type, data: url.slice(comma + 1) };
 }
 

@@ -32,6 +32,9 @@ export const embeddings: Dialect = { ...responses, openMeter: openEmbeddingsMete
 export const search: Dialect = { ...responses, openMeter: openSearchMeter };
 export const images: Dialect = { ...responses, openMeter: openImagesMeter };
 
+/** The code of an error that has only a type. */
+const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "invalid_prompt" };
+
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
  *  a top-level `error`. So the event has both. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
@@ -43,7 +46,7 @@ function formFailed(error: WireError, requestId: string, at: StreamBreak): unkno
       object: "response",
       created_at: Math.floor(Date.now() / 1000),
       status: "failed",
-      error: { code: error.code ?? "server_error", message: error.message },
+      error: { code: error.code ?? NAMELESS[error.type] ?? "server_error", message: error.message },
       incomplete_details: null,
       instructions: null,
       max_output_tokens: null,

@@ -51,15 +51,16 @@ export class ConvertedStream extends ResponseStream {
 
   protected send(piece: Uint8Array): boolean {
     const { r } = this;
-    let taken = true;
     // First: the end of the client's stream says what has been counted.
     meterChunk(r, piece);
-    if (!r.exchange.gone) {
-      const emitted = this.#stream.push(piece);
-      taken = this.#write(emitted);
-      this.#hasEnded = isFinal(emitted);
-      if (this.#hasEnded) this.#linger ??= setTimeout(() => r.upstream.cancel(), MAX_LINGER_MS);
-    }
+    return r.exchange.gone || this.#pass(this.#stream.push(piece));
+  }
+
+  /** Returns false if the client reads slowly. */
+  #pass(emitted: AnswerOutput): boolean {
+    const taken = this.#write(emitted);
+    this.#hasEnded = isFinal(emitted);
+    if (this.#hasEnded) this.#linger ??= setTimeout(() => this.r.upstream.cancel(), MAX_LINGER_MS);
     return taken;
   }
 
@@ -80,7 +81,7 @@ export class ConvertedStream extends ResponseStream {
     if (this.r.settled) return this.#endBeat();
     this.#quiet += 1;
     if (this.#quiet < MAX_QUIET_SECONDS || this.#hasEnded) return;
-    this.#write(this.#stream.idle());
+    this.#pass(this.#stream.idle());
   }
 
   /** Returns false if the client reads slowly. */

@@ -1,0 +1,118 @@
+// What providers refuse beyond their dialects: each rule has its evidence. Only this file knows them.
+
+import { getList, isObject } from "../lib/json/json.ts";
+import type { Json } from "./common/strict-json.ts";
+
+// Schemas.
+
+/** Every provider wants an object at the root of a tool's schema, and OpenAI wants its members named:
+ *  https://github.com/spring-projects/spring-ai/issues/4776, https://github.com/farion1231/cc-switch/issues/5490 */
+export function completeSchema(schema: Json): Json {
+  const isDescribed = ["properties", "anyOf", "oneOf", "allOf", "$ref"].some((word) => word in schema);
+  if (schema["type"] === "object" && isDescribed) return schema;
+  return { ...schema, type: "object", ...(isDescribed ? {} : { properties: {} }) };
+}
+
+/** What a schema may have for Claude's structured outputs; the official SDK moves the rest into the description (its
+ *  lib/transform-json-schema). https://platform.claude.com/docs/en/build-with-claude/structured-outputs */
+const CLAUDE_WORDS = new Set("type required enum const $ref title description default".split(" "));
+const CLAUDE_FORMATS = new Set("date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "));
+/** Members whose values are schemas, by name or in a list. */
+const NAMED = new Set(["properties", "$defs", "definitions"]);
+const LISTED = new Set(["anyOf", "oneOf", "allOf"]);
+
+/** Claude refuses an object that is open, and limits of numbers, texts and lists. `lost`: a limit is only described.
+ *  https://github.com/future-agi/future-agi/pull/412 */
+export function closeSchema(schema: Json): { readonly schema: Json; readonly lost: boolean } {
+  let lost = false;
+  const close = (value: unknown): unknown => {
+    if (!isObject(value)) return value;
+    const closed: Json = {};
+    const limits: Json = {};
+    for (const [word, member] of Object.entries(value)) {
+      const taken = closeMember(word, member, close);
+      if (taken !== null) closed[taken[0]] = taken[1];
+      else if (word !== "$schema" && (word !== "additionalProperties" || isObject(member)))
+        limits[word] = member;
+    }
+    if (isObjectSchema(value)) closed["additionalProperties"] = false;
+    if (Object.keys(limits).length === 0) return closed;
+    lost = true;
+    const about = [value["description"], JSON.stringify(limits)];
+    return { ...closed, description: about.filter((text) => typeof text === "string").join("\n\n") };
+  };
+  const closed = close(schema);
+  return { schema: isObject(closed) ? { ...closed } : schema, lost };
+}
+
+/** Null: Claude does not take it. */
+function closeMember(
+  word: string,
+  member: unknown,
+  close: (value: unknown) => unknown,
+): readonly [word: string, member: unknown] | null {
+  if (LISTED.has(word)) return [word === "oneOf" ? "anyOf" : word, getList(member).map(close)];
+  if (NAMED.has(word) && isObject(member))
+    return [word, Object.fromEntries(Object.entries(member).map(([name, each]) => [name, close(each)]))];
+  if (word === "items") return [word, close(member)];
+  return isTakenByClaude(word, member) ? [word, member] : null;
+}
+
+function isTakenByClaude(word: string, member: unknown): boolean {
+  if (word === "format") return typeof member === "string" && CLAUDE_FORMATS.has(member);
+  if (word === "minItems") return member === 0 || member === 1;
+  return CLAUDE_WORDS.has(word);
+}
+
+function isObjectSchema({ type, properties }: Readonly<Record<string, unknown>>): boolean {
+  return type === "object" || getList(type).includes("object") || isObject(properties);
+}
+
+/** https://platform.openai.com/docs/guides/structured-outputs#supported-schemas */
+const STRICT_WORDS = new Set(
+  "type properties required additionalProperties items enum const anyOf $ref $defs definitions title description pattern format multipleOf maximum exclusiveMaximum minimum exclusiveMinimum minItems maxItems".split(
+    " ",
+  ),
+);
+
+/** OpenAI's strict mode refuses a schema with optional or open members, anywhere in it. */
+export function fitsStrict(schema: unknown, isRoot = true): boolean {
+  if (!isObject(schema)) return false;
+  const { type, properties, required, items, anyOf, additionalProperties } = schema;
+  if (Object.keys(schema).some((word) => !STRICT_WORDS.has(word))) return false;
+  if (isRoot && type !== "object") return false;
+  if (!["type", "enum", "const", "anyOf", "$ref"].some((word) => word in schema)) return false;
+  if (isObjectSchema(schema)) {
+    const names = isObject(properties) ? Object.keys(properties) : [];
+    if (additionalProperties !== false || !names.every((name) => getList(required).includes(name)))
+      return false;
+  }
+  const named = ["properties", "$defs", "definitions"].flatMap((word) => {
+    const inside = schema[word];
+    return isObject(inside) ? Object.values(inside) : [];
+  });
+  const inner = [...named, ...getList(anyOf), ...(items === undefined ? [] : [items])];
+  return inner.every((each) => fitsStrict(each, false));
+}
+
+// Sampling.
+
+/** Claude's range ends at 1. https://platform.claude.com/docs/en/api/messages */
+export const MOST_CLAUDE_TEMPERATURE = 1;
+
+/** "`temperature` and `top_p` cannot both be specified for this model": https://github.com/BerriAI/litellm/issues/15097,
+ *  https://github.com/open-webui/pipelines/pull/546, https://github.com/skydiscover-ai/skydiscover/issues/15 */
+export function refusesBothSamplings(model: string): boolean {
+  return /claude-opus-4-1|claude-(?:opus|sonnet|haiku)-4-[56]/.test(model);
+}
+
+// Media.
+
+/** Providers know one name for each. */
+const MEDIA_TYPES: Readonly<Record<string, string>> = { "image/jpg": "image/jpeg" };
+
+/** Without parameters, which providers refuse in a media type. */
+export function nameMediaType(type: string): string {
+  const [plain = ""] = type.toLowerCase().split(";");
+  return MEDIA_TYPES[plain] ?? plain;
+}

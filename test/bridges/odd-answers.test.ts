@@ -1,0 +1,273 @@
+// Answers as servers really send them, for clients of the other dialects: what is missing, doubled, in another place or in words
+// of the server's own.
+
+import { describe, expect, test } from "bun:test";
+import { type Any, convert, type Setting, sse, stream, whole } from "./calls.ts";
+
+const BASES: Any = {
+  messages: { max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] },
+  responses: { input: "Hi" },
+  chat: { messages: [{ role: "user", content: "Hi" }] },
+  content: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
+};
+const ask = (direction: string, more: Any = {}, setting: Setting = {}) =>
+  convert(direction, { ...BASES[direction.split(">")[0] ?? ""], stream: true, ...more }, setting);
+
+const USAGE = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+const chunk = (delta: Any, finish_reason: unknown = null, more: Any = {}): Any => ({
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta, finish_reason }],
+  ...more,
+});
+const stopOf = ({ events }: { events: Any[] }): unknown =>
+  events.find(({ type }) => type === "message_delta")?.delta.stop_reason;
+
+const HUGE = "12345678901234567890";
+const withHuge = (value: unknown): string => JSON.stringify(value).replaceAll('"HUGE"', HUGE);
+
+describe("a number that a double cannot hold keeps its digits in the input of a call", () => {
+  const CALLS: Any = {
+    chat: {
+      choices: [
+        {
+          index: 0,
+          finish_reason: "tool_calls",
+          message: {
+            tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: '{"id":HUGE}' } }],
+          },
+        },
+      ],
+      usage: USAGE,
+    },
+    messages: {
+      type: "message",
+      content: [{ type: "tool_use", id: "c", name: "f", input: { id: "HUGE" } }],
+      stop_reason: "tool_use",
+      usage: { input_tokens: 1, output_tokens: 1 },
+    },
+    content: {
+      candidates: [
+        { content: { parts: [{ functionCall: { name: "f", args: { id: "HUGE" } } }] }, finishReason: "STOP" },
+      ],
+    },
+  };
+
+  test.each([
+    ["messages", "chat"],
+    ["messages", "content"],
+    ["content", "chat"],
+    ["content", "messages"],
+    ["responses", "messages"],
+    ["chat", "content"],
+  ])("of a %s client on a %s channel, whole and streamed", (client, upstream) => {
+    const text = withHuge(CALLS[upstream]).replaceAll("HUGE", HUGE);
+    const { conversion } = ask(`${client}>${upstream}`);
+    const body = conversion.convertReply(conversion.readReply(Buffer.from(text)), () => ({}));
+    expect(body.body).toContain(HUGE);
+    const open = ask(`${client}>${upstream}`).conversion.openStream(() => ({}));
+    const streamed = open.push(Buffer.from(`data: ${text}\n\n`)).text + open.end().text;
+    expect(streamed).toContain(HUGE);
+  });
+
+  test.each(["messages", "content"])("in a history that goes to a %s channel", (upstream) => {
+    const messages = [
+      { role: "user", content: "Hi" },
+      {
+        role: "assistant",
+        tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: `{"id":${HUGE}}` } }],
+      },
+      { role: "tool", tool_call_id: "c", content: "ok" },
+    ];
+    expect(ask(`chat>${upstream}`, { messages }).text).toContain(HUGE);
+  });
+});
+
+describe("a call of a responses channel", () => {
+  const place = { output_index: 0, item_id: "fc" };
+  const added = (item: Any): Any => ({ type: "response.output_item.added", output_index: 0, item });
+  const done = { type: "response.completed", response: { status: "completed", output: [] } };
+
+  test("gets its arguments from the event that only has them when they are done", () => {
+    const events = [
+      added({ type: "function_call", id: "fc", call_id: "c", name: "f", arguments: "" }),
+      { type: "response.function_call_arguments.done", ...place, arguments: '{"a":1}' },
+      {
+        type: "response.output_item.done",
+        output_index: 0,
+        item: { type: "function_call", id: "fc", call_id: "c", name: "f" },
+      },
+      done,
+    ];
+    expect(stream(ask("messages>responses"), [sse(events)]).text).toContain(String.raw`{\"a\":1}`);
+  });
+});
+
+describe("an answer without a reason for its end", () => {
+  test.each([null, "", undefined])("is an answer if its body is whole (%j)", (finish_reason) => {
+    const message = { role: "assistant", content: "4" };
+    const { status, body } = whole(ask("messages>chat"), {
+      choices: [{ index: 0, message, finish_reason }],
+      usage: USAGE,
+    });
+    expect([status, body.stop_reason, body.content[0].text]).toEqual([200, "end_turn", "4"]);
+  });
+
+  test("is an answer if the stream says that it is all, after its usage", () => {
+    const events = [chunk({ content: "4" }), chunk({}, "", { usage: USAGE }), "[DONE]"];
+    const answer = stream(ask("messages>chat"), [sse(events)]);
+    expect([answer.phase, stopOf(answer)]).toEqual(["done", "end_turn"]);
+  });
+
+  test.each([
+    ["without a usage", [chunk({ content: "4" }), "[DONE]"]],
+    ["without an end", [chunk({ content: "4" }), chunk({}, null, { usage: USAGE })]],
+  ])("stays an error %s", (_name, events) => {
+    expect(stream(ask("messages>chat"), [sse(events)]).phase).toBe("broken");
+  });
+});
+
+test("an empty call next to a text is not a call", () => {
+  const message = { role: "assistant", content: "4", function_call: { name: "", arguments: "" } };
+  const { body } = whole(ask("messages>chat"), {
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: USAGE,
+  });
+  expect([body.content.length, body.stop_reason]).toEqual([1, "end_turn"]);
+});
+
+test.each([
+  ["model_length", "model_context_window_exceeded"],
+  ["eos_token", "end_turn"],
+  ["stop_sequence", "stop_sequence"],
+  ["sensitive", "refusal"],
+])("a chat server's own word %s is %s", (word, seen) => {
+  const answer = stream(ask("messages>chat"), [
+    sse([chunk({ content: "a" }), chunk({}, word, { usage: USAGE }), "[DONE]"]),
+  ]);
+  expect(stopOf(answer)).toBe(seen);
+});
+
+test("Mistral's thoughts are thoughts", () => {
+  const content = [
+    { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
+    { type: "text", text: "4" },
+  ];
+  const { body } = whole(ask("messages>chat"), {
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+    usage: USAGE,
+  });
+  expect(body.content).toEqual([
+    { type: "thinking", thinking: "hm", signature: "" },
+    { type: "text", text: "4" },
+  ]);
+});
+
+describe("a chat stream that has its reason and never ends", () => {
+  const open = () => ask("messages>chat").conversion.openStream(() => ({}));
+
+  test("ends with its usage", () => {
+    const usage = { object: "chat.completion.chunk", choices: [], usage: USAGE };
+    const { phase } = open().push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop"), usage])));
+    expect(phase).toBe("done");
+  });
+
+  test("ends when nothing comes any more", () => {
+    const answer = open();
+    expect(answer.push(Buffer.from(sse([chunk({ content: "a" }), chunk({}, "stop")]))).phase).toBe("open");
+    expect(answer.idle().phase).toBe("done");
+  });
+
+  test("goes on before it has a reason", () => {
+    const answer = open();
+    answer.push(Buffer.from(sse([chunk({ content: "a" })])));
+    expect(answer.idle().phase).toBe("open");
+  });
+});
+
+test("Gemini's searches are searches for Claude Code, with their sources and their count", () => {
+  const groundingMetadata = {
+    webSearchQueries: ["bun", "zig"],
+    groundingChunks: [{ web: { uri: "https://bun.sh", title: "Bun" } }],
+  };
+  const answer = {
+    candidates: [{ content: { parts: [{ text: "Fast." }] }, finishReason: "STOP", groundingMetadata }],
+    usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+  };
+  const tools = [{ type: "web_search_20250305", name: "web_search" }];
+  const { body } = whole(ask("messages>content", { tools, stream: false }), answer);
+  const found = body.content.filter(({ type }: Any) => type === "web_search_tool_result");
+  expect(
+    body.content.filter(({ type }: Any) => type === "server_tool_use").map(({ input }: Any) => input.query),
+  ).toEqual(["bun", "zig"]);
+  expect(found.at(-1).content).toMatchObject([{ url: "https://bun.sh", title: "Bun" }]);
+  expect(body.usage.server_tool_use.web_search_requests).toBe(2);
+});
+
+test("a signature after a text adds nothing to the thoughts that a chat client reads", () => {
+  const parts = [
+    { text: "hm", thought: true },
+    { text: "Hi" },
+    { functionCall: { name: "f", args: {} }, thoughtSignature: "s" },
+  ];
+  const { text } = stream(ask("chat>content"), [
+    sse([{ candidates: [{ content: { parts }, finishReason: "STOP" }] }]),
+  ]);
+  const thoughts = [...text.matchAll(/"reasoning_content":"([^"]*)"/g)].map(([, thought]) => thought);
+  expect(thoughts).toEqual(["hm"]);
+});
+
+describe("a filtered answer", () => {
+  const cut = [
+    { type: "message_start", message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "Ha" } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "refusal" }, usage: { output_tokens: 1 } },
+    { type: "message_stop" },
+  ];
+
+  test("is incomplete for a responses client", () => {
+    const { events } = stream(ask("responses>messages"), [sse(cut)]);
+    expect(events.at(-1)).toMatchObject({
+      type: "response.incomplete",
+      response: { incomplete_details: { reason: "content_filter" } },
+    });
+  });
+
+  test("is complete for Codex, which would ask again and again", () => {
+    const { events } = stream(ask("responses>messages", {}, { isCodex: true }), [sse(cut)]);
+    expect(events.at(-1)).toMatchObject({ type: "response.completed" });
+  });
+});
+
+test.each([
+  ["apply_patch", "*** Begin"],
+  ["note", "```\\n*** Begin\\n```"],
+])("the input of the custom tool %s is %j if the model puts it into a fence", (name, input) => {
+  const tools = [{ type: "custom", name }];
+  const args = JSON.stringify({ input: "```\n*** Begin\n```" });
+  const message = { tool_calls: [{ id: "c", type: "function", function: { name, arguments: args } }] };
+  const { body } = whole(ask("responses>chat", { tools }), {
+    choices: [{ index: 0, message, finish_reason: "tool_calls" }],
+    usage: USAGE,
+  });
+  expect(body.output[0].input).toBe(input.replaceAll("\\n", "\n"));
+});
+
+test.each([
+  [500, 500],
+  [503, 503],
+  [422, 422],
+])("an upstream's error %i has the code %i in its body for a content client", (status, code) => {
+  const { conversion } = ask("content>chat");
+  const answer = conversion.convertError(status, Buffer.from('{"error":{"message":"No."}}'));
+  expect([answer.status, JSON.parse(answer.body).error.code]).toEqual([status, code]);
+});
+
+test("an error in a stream keeps its kind for a responses client", () => {
+  const events = [
+    chunk({ content: "a" }),
+    { error: { code: 400, message: "Wrong.", type: "invalid_request_error" } },
+  ];
+  const { events: seen } = stream(ask("responses>chat"), [sse(events)]);
+  expect(seen.at(-1).response.error.code).toBe("invalid_prompt");
+});
