@@ -1,104 +1,125 @@
-// The simulated upstream of `serve --demo`. It answers in the dialect of the path. The tests and the benchmark change its
-// answers.
+// The simulated upstream of `serve --demo`: one server for each platform, with one answer for each dialect and purpose.
 
-import type { Answer } from "./answers/answer.ts";
-import { createStore } from "./answers/stored.ts";
-import { type Change, readBody, readControl } from "./control.ts";
-import { listIds, type DemoPlatform } from "./models.ts";
-import { answerRequest, type DemoState } from "./routes.ts";
-import { listSteps, planSteps, type Step } from "./script.ts";
-import { acceptSocket, isForSocket } from "./web-socket.ts";
-import { listenOnWire, type Reply, type WireServer, type WireRequest } from "./wire.ts";
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { getField } from "../lib/json/json.ts";
+import { createModel, FORMATS, type FormatName } from "./answers.ts";
+import { type DemoPlatform, listModels } from "./models.ts";
 
-export interface DemoOptions {
-  /** Simulates one platform only. Without it, every path is served, and the format of lists follows the client's headers. */
-  readonly platform?: DemoPlatform;
-  /** The ids in model lists. Requests for other models are answered too. */
-  readonly models?: readonly string[];
-  /** The only accepted credential. Without it, any credential is accepted, or none. */
-  readonly credential?: string;
-  readonly firstByteMs?: number;
-  /** Between two events of a stream. */
-  readonly paceMs?: number;
-  /** Serves the responses API over a WebSocket, too. */
-  readonly sockets?: boolean;
+export interface DemoUpstream {
+  readonly port: number;
+  stop(): void;
 }
 
-export interface ReadRequest extends WireRequest {
-  field(name: string): string | undefined;
-  /** The decompressed body as JSON. Undefined if it is not valid. */
-  readonly json: unknown;
+/** `paceMs`: between two events of a stream. */
+export function startUpstream({
+  platform,
+  paceMs,
+}: {
+  platform: DemoPlatform;
+  paceMs: number;
+}): DemoUpstream {
+  const model = createModel();
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    // A stream may pause for longer than the default.
+    idleTimeout: 0,
+    development: false,
+    fetch: async (request) => {
+      const { pathname: path } = new URL(request.url);
+      const list = request.method === "GET" ? listModels(platform, path) : null;
+      if (list !== null) return Response.json(list);
+      const endpoint = request.method === "POST" ? findEndpoint(path) : null;
+      if (endpoint === null) return refuse(path, 404, `There is no ${request.method} ${path} here.`);
+      const body = readBody(
+        Buffer.from(await request.arrayBuffer()),
+        request.headers.get("content-encoding"),
+      );
+      if (body === undefined) return refuse(path, 400, "The body is not JSON.");
+      const format = FORMATS[endpoint.format];
+      if (endpoint.purpose !== "generate")
+        return Response.json(format[endpoint.purpose]?.(model.countInput(body), body));
+      const answer = model.answer(format, body, endpoint.model ?? getField(body, "model"));
+      const isStream = endpoint.streams ?? getField(body, "stream") === true;
+      if (!isStream) return Response.json(format.writeReply(answer));
+      const isArray = endpoint.streams === true && !request.url.includes("alt=sse");
+      return stream(format.writeEvents(answer, body), paceMs, isArray);
+    },
+  });
+  return { port: server.port ?? 0, stop: () => void server.stop(true) };
 }
 
-/** What happens to a request instead of the default. */
-export interface Behaviour extends Change {
-  readonly answer?: (request: ReadRequest) => Answer;
+interface Endpoint {
+  readonly format: FormatName;
+  readonly purpose: "generate" | "count" | "embed" | "compact";
+  /** In the path, where the body does not name it. */
+  readonly model?: string;
+  readonly streams?: boolean;
 }
 
-type Respond = (request: ReadRequest, chosen?: Behaviour) => Pick<Reply, "steps" | "upgrade">;
+const ENDPOINTS: ReadonlyArray<readonly [end: string, FormatName, Endpoint["purpose"]]> = [
+  ["/messages", "messages", "generate"],
+  ["/messages/count_tokens", "messages", "count"],
+  ["/responses", "responses", "generate"],
+  ["/responses/input_tokens", "responses", "count"],
+  ["/responses/compact", "responses", "compact"],
+  ["/chat/completions", "chat", "generate"],
+  ["/embeddings", "chat", "embed"],
+];
 
-export function startUpstream(options: DemoOptions): WireServer {
-  const respond = openUpstream(options);
-  return listenOnWire(0, (request) => Promise.resolve(respond(readRequest(request))));
+const VERBS: Readonly<Record<string, Pick<Endpoint, "purpose" | "streams">>> = {
+  generateContent: { purpose: "generate", streams: false },
+  streamGenerateContent: { purpose: "generate", streams: true },
+  countTokens: { purpose: "count" },
+  embedContent: { purpose: "embed" },
+  batchEmbedContents: { purpose: "embed" },
+};
+
+function findEndpoint(path: string): Endpoint | null {
+  const [, model = "", verb = ""] = /\/models\/(.+):(\w+)$/.exec(path) ?? [];
+  const found = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
+  if (found !== undefined) return { format: "content", model, ...found };
+  const row = ENDPOINTS.find(([end]) => path.endsWith(end));
+  return row === undefined ? null : { format: row[1], purpose: row[2] };
 }
 
-export function readRequest(request: WireRequest): ReadRequest {
-  const { fields, body } = request;
-  const field = (name: string): string | undefined => fields.find(([other]) => other === name)?.[1];
-  return { ...request, field, json: readBody(body, field("content-encoding")) };
+function readBody(bytes: Buffer, encoding: string | null): unknown {
+  try {
+    const plain =
+      encoding === "gzip" ? gunzipSync(bytes) : encoding === "zstd" ? zstdDecompressSync(bytes) : bytes;
+    return JSON.parse(plain.toString("utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
-export function readUrl(target: string): URL {
-  return URL.parse(target, "http://demo") ?? new URL("http://demo/");
+/** Without `alt=sse`, a stream of the content format is one JSON array. */
+function stream(events: readonly string[], paceMs: number, isArray: boolean): Response {
+  const pieces = isArray
+    ? [
+        ...events.map(
+          (event, index) => `${index === 0 ? "[" : ",\r\n"}${event.slice("data: ".length).trimEnd()}`,
+        ),
+        "]",
+      ]
+    : events;
+  let next = 0;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (next > 0) await Bun.sleep(paceMs);
+      controller.enqueue(Buffer.from(pieces[next] ?? ""));
+      next += 1;
+      if (next >= pieces.length) controller.close();
+    },
+  });
+  const type = isArray ? "application/json" : "text/event-stream";
+  return new Response(body, { headers: { "content-type": type } });
 }
 
-/** What answers each request. */
-export function openUpstream(options: DemoOptions): Respond {
-  const state = openState(options);
-  return (request, chosen) =>
-    options.sockets === true && isForSocket(request)
-      ? acceptSocket(request, (body) => planEvents(request, body, { state, options }))
-      : { steps: planReply(request, chosen, { state, options }) };
-}
-
-function openState({ platform, models, credential }: DemoOptions): DemoState {
-  let serial = 0;
-  return {
-    platform: platform ?? null,
-    models: models ?? listIds(platform ?? null),
-    credential: credential ?? null,
-    memory: { next: () => (serial += 1), cached: new Set() },
-    stored: createStore(),
-  };
-}
-
-interface Place {
-  readonly state: DemoState;
-  readonly options: DemoOptions;
-}
-
-/** The events of the response to a message on a WebSocket. */
-function planEvents(request: ReadRequest, body: unknown, { state, options }: Place): readonly Step[] {
-  const { pathname: path } = readUrl(request.target);
-  const field = (name: string): string | undefined => request.field(name);
-  const control = readControl({ field, json: body }, path);
-  const routed = { method: "POST", path, query: new URLSearchParams(), field, body, words: control.words };
-  const answer = answerRequest(routed, state);
-  return planSteps({ ...answer, framing: "close" }, { ...options, ...control }).body;
-}
-
-function planReply(
-  request: ReadRequest,
-  chosen: Behaviour | undefined,
-  { state, options }: Place,
-): Iterable<Step> {
-  const { method, target, json: body } = request;
-  const { pathname: path, searchParams: query } = readUrl(target);
-  const behaviour: Behaviour = { ...options, ...readControl(request, path), ...chosen };
-  const field = (name: string): string | undefined => request.field(name);
-  const answer =
-    behaviour.answer?.(request) ??
-    answerRequest({ method, path, query, field, body, words: behaviour.words }, state);
-  const plan = planSteps(behaviour.alter?.(answer) ?? answer, behaviour);
-  return behaviour.cut?.(plan) ?? listSteps(plan);
+function refuse(path: string, status: number, message: string): Response {
+  const type = status === 404 ? "not_found_error" : "invalid_request_error";
+  const error = path.includes("/v1beta/")
+    ? { code: status, message, status: status === 404 ? "NOT_FOUND" : "INVALID_ARGUMENT" }
+    : { type, message, param: null, code: null };
+  return Response.json({ type: "error", error }, { status });
 }

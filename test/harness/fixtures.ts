@@ -5,8 +5,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { replay } from "./upstreams/replay.ts";
-import type { Answer } from "../../src/demo/answers/answer.ts";
-import type { FamilyName } from "../../src/demo/answers/family.ts";
+import type { Answer } from "./model/answers/answer.ts";
+import type { FamilyName } from "./model/answers/family.ts";
 import { isThere } from "./needs.ts";
 
 const ROOT = join(import.meta.dir, "../../../shared/fixtures");

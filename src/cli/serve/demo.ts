@@ -34,7 +34,7 @@ const CHAT_CALL = {
 export function startDemo(): Demo {
   const upstreams = GROUPS.map((platform) => ({
     platform,
-    ...startUpstream({ platform, paceMs: EVENT_GAP_MS, sockets: true }),
+    ...startUpstream({ platform, paceMs: EVENT_GAP_MS }),
   }));
   const secrets = { ...forEachPlatform(() => newSecret()), chat: newSecret() };
   const folder = mkdtempSync(join(tmpdir(), "gateway-demo-"));

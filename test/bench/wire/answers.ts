@@ -1,12 +1,12 @@
 // The bytes of the upstream's answers, in each shape, made of what the demo's upstream would write.
 
-import { answerJson, answerStream, type Answer } from "../../../src/demo/answers/answer.ts";
-import { chat } from "../../../src/demo/answers/chat.ts";
-import type { Family } from "../../../src/demo/answers/family.ts";
-import { messages } from "../../../src/demo/answers/messages.ts";
-import { responses } from "../../../src/demo/answers/responses.ts";
-import { listSteps, planSteps } from "../../../src/demo/script.ts";
-import { composeCompletion, type ModelRequest } from "../../../src/demo/answers/completion.ts";
+import { answerJson, answerStream, type Answer } from "../../harness/model/answers/answer.ts";
+import { chat } from "../../harness/model/answers/chat.ts";
+import type { Family } from "../../harness/model/answers/family.ts";
+import { messages } from "../../harness/model/answers/messages.ts";
+import { responses } from "../../harness/model/answers/responses.ts";
+import { listSteps, planSteps } from "../../harness/model/script.ts";
+import { composeCompletion, type ModelRequest } from "../../harness/model/answers/completion.ts";
 import { NO_STAMP, type Shape } from "./requests.ts";
 
 const FAMILIES: Readonly<Record<Shape, Family>> = { messages, responses, chat };

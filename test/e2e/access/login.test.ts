@@ -2,7 +2,7 @@
 // a login stays anywhere.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { openIndex } from "../../../src/billing/index/open.ts";
 import { describeWarning } from "../../../src/billing/limits/alerts.ts";
 import { describeRise, findRise, sumSessions } from "../../../src/billing/report/sessions.ts";

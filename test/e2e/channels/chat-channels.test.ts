@@ -3,8 +3,8 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
-import { listIds } from "../../../src/demo/models.ts";
-import { encode } from "../../../src/demo/answers/answer.ts";
+import { listIds } from "../../harness/model/models.ts";
+import { encode } from "../../harness/model/answers/answer.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, type InsideGateway, startGatewayHere } from "../../harness/gateway.ts";
 import { type Exchanged, rawRequest } from "../../harness/raw.ts";

@@ -5,7 +5,7 @@ import { readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";
 import { run } from "../../cli/driving.ts";

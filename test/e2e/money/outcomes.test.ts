@@ -3,9 +3,9 @@
 // per million tokens input $3, cache read $0.3, cache write $3.75 (5m) and $6 (1h), output $15; multiplier 0.8.
 
 import { describe, expect, test } from "bun:test";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
-import type { FamilyName } from "../../../src/demo/answers/family.ts";
-import { type Step, planSteps } from "../../../src/demo/script.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
+import type { FamilyName } from "../../harness/model/answers/family.ts";
+import { type Step, planSteps } from "../../harness/model/script.ts";
 import { type Gate, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { makeConfig } from "../../harness/gateway.ts";
 import type { RequestLines } from "../../harness/raw.ts";

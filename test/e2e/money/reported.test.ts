@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { makeConfig } from "../../harness/gateway.ts";
 import { run } from "../../cli/driving.ts";
 import { inWorld, makeRequest, onChannels, type World } from "../world.ts";

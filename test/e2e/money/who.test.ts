@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { verifyLedger } from "../../../src/billing/verify/verify.ts";
 import type { Finding } from "../../../src/billing/verify/finding.ts";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream, makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { sha256Hex } from "../../../src/lib/secret.ts";
 import { readWholeLedger } from "../../billing/ledger/ledger-samples.ts";

@@ -1,8 +1,8 @@
 // Chat Completions through the Responses API, with upstreams that answer in unexpected ways.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { planSteps } from "../../../src/demo/script.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
+import { planSteps } from "../../harness/model/script.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";
 
 let world: World;

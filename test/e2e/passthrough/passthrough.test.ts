@@ -5,7 +5,7 @@ import { PLATFORMS } from "../../../src/config/schema.ts";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { makeGate } from "../../harness/upstreams/demo-upstream.ts";
 import { CREDENTIAL, keyOf } from "../../harness/gateway.ts";
 import { parseAnswer, rawRequest } from "../../harness/raw.ts";

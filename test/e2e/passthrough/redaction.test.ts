@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { askGateway } from "../../../src/cli/access/control.ts";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { encodeWithin, ESCAPES, expectSafe } from "../../gateway/upstream/escapes.ts";
 import { makeConfig, startGateway } from "../../harness/gateway.ts";

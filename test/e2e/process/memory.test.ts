@@ -1,7 +1,7 @@
 // Large bodies of all requests share a bounded amount of memory. Who does not fit waits, and nobody else does.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import type { FaultName } from "../../harness/upstreams/faults.ts";
 import type { Reservation } from "../../../src/lib/memory/memory-budget.ts";
 import { makeRequest, openWorld, type World } from "../world.ts";

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { keyOf, makeConfig, type Platform, startGateway } from "../../harness/gateway.ts";
 import { makeTempFolder, type TempFolder } from "../../harness/temp.ts";

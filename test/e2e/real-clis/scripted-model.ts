@@ -2,19 +2,19 @@
 // `[loop]`: it makes the same tool call again and again. `[full]`: it reports a prompt that nearly fills its window. `[slow]`:
 // it takes ten seconds for an answer. `[cut]`: its connection ends within an answer.
 
-import { answerJson, answerStream, type Answer, replaceFields } from "../../../src/demo/answers/answer.ts";
-import { chat } from "../../../src/demo/answers/chat.ts";
+import { answerJson, answerStream, type Answer, replaceFields } from "../../harness/model/answers/answer.ts";
+import { chat } from "../../harness/model/answers/chat.ts";
 import {
   composeCompletion,
   type Completion,
   type ModelRequest,
-} from "../../../src/demo/answers/completion.ts";
-import { content } from "../../../src/demo/answers/content.ts";
-import type { Family } from "../../../src/demo/answers/family.ts";
-import { messages } from "../../../src/demo/answers/messages.ts";
-import { responses } from "../../../src/demo/answers/responses.ts";
-import { pick, pickList, pickText } from "../../../src/demo/json.ts";
-import { cutHalf, listSteps, planSteps } from "../../../src/demo/script.ts";
+} from "../../harness/model/answers/completion.ts";
+import { content } from "../../harness/model/answers/content.ts";
+import type { Family } from "../../harness/model/answers/family.ts";
+import { messages } from "../../harness/model/answers/messages.ts";
+import { responses } from "../../harness/model/answers/responses.ts";
+import { pick, pickList, pickText } from "../../harness/model/json.ts";
+import { cutHalf, listSteps, planSteps } from "../../harness/model/script.ts";
 import {
   type DemoUpstream,
   type ReceivedRequest,

@@ -1,7 +1,7 @@
 // Short answers whose usage is given, as each platform writes them.
 
-import type { Answer } from "../../../src/demo/answers/answer.ts";
-import { answerJson, answerStream } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../model/answers/answer.ts";
+import { answerJson, answerStream } from "../model/answers/answer.ts";
 import type { CachingDialect, Counted } from "./caching-upstream.ts";
 
 type Value = Record<string, unknown>;

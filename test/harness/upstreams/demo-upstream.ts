@@ -1,23 +1,17 @@
 // The simulated upstream of `serve --demo`, as tests use it: it records requests, and answers as a test says.
 
-import type { Answer } from "../../../src/demo/answers/answer.ts";
-import type { Change } from "../../../src/demo/control.ts";
-import { isModelPath } from "../../../src/demo/routes.ts";
-import { listSteps, type Pause, type Step, type WirePlan } from "../../../src/demo/script.ts";
-import {
-  type DemoOptions,
-  type ReadRequest,
-  openUpstream,
-  readRequest,
-  readUrl,
-} from "../../../src/demo/upstream.ts";
+import type { Answer } from "../model/answers/answer.ts";
+import type { Change } from "../model/control.ts";
+import { isModelPath } from "../model/routes.ts";
+import { listSteps, type Pause, type Step, type WirePlan } from "../model/script.ts";
+import { type DemoOptions, type ReadRequest, openUpstream, readRequest, readUrl } from "../model/upstream.ts";
 import {
   listenOnWire,
   type Reply,
   type ReplyOutcome,
   type WireRequest,
   type WireServer,
-} from "../../../src/demo/wire.ts";
+} from "../model/wire.ts";
 import { type FaultName, faultOf } from "./faults.ts";
 
 /** Stops a stream at one place until a test opens it. */

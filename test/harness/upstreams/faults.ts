@@ -2,20 +2,13 @@
 // the wire.
 
 import { gzipSync } from "node:zlib";
-import { encode, replaceFields, type Answer } from "../../../src/demo/answers/answer.ts";
+import { encode, replaceFields, type Answer } from "../model/answers/answer.ts";
 import { isObject, parseJson } from "../../../src/lib/json/json.ts";
-import type { Json } from "../../../src/demo/json.ts";
-import { writeError } from "../../../src/demo/answers/errors.ts";
-import { type FamilyName, writeNamedEvent } from "../../../src/demo/answers/family.ts";
-import { type Fault, readFault } from "../../../src/demo/control.ts";
-import {
-  countBytes,
-  cutHalf,
-  listSteps,
-  writeHead,
-  type WirePlan,
-  type Step,
-} from "../../../src/demo/script.ts";
+import type { Json } from "../model/json.ts";
+import { writeError } from "../model/answers/errors.ts";
+import { type FamilyName, writeNamedEvent } from "../model/answers/family.ts";
+import { type Fault, readFault } from "../model/control.ts";
+import { countBytes, cutHalf, listSteps, writeHead, type WirePlan, type Step } from "../model/script.ts";
 
 const HUGE_BYTES = 64 * 1024 * 1024;
 const HUGE_PIECE = 64 * 1024;

@@ -1,7 +1,7 @@
 // Serves a recorded body byte for byte, cut where the caller wants.
 
-import type { Answer } from "../../../src/demo/answers/answer.ts";
-import type { FamilyName } from "../../../src/demo/answers/family.ts";
+import type { Answer } from "../model/answers/answer.ts";
+import type { FamilyName } from "../model/answers/family.ts";
 
 export interface Recording {
   readonly family: FamilyName;

@@ -1,6 +1,6 @@
 // What a server of Chat Completions refuses: https://platform.openai.com/docs/api-reference/chat/create
 
-import { isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickList, pickText } from "../json.ts";
 
 const MEMBERS = new Set(

@@ -1,6 +1,6 @@
 // Reads untyped JSON leniently. A missing value, or one of the wrong type, reads as empty.
 
-import { isObject } from "../lib/json/json.ts";
+import { isObject } from "../../../src/lib/json/json.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 // and performs the steps of a plan, one write after another. Raw, because the steps include what no server does.
 
 import type { Socket, TCPSocketListener } from "bun";
-import type { Field } from "../lib/http/fields.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 import type { Step } from "./script.ts";
 
 export interface WireRequest {

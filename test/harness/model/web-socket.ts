@@ -1,16 +1,16 @@
 // The simulated upstream's WebSocket: each `response.create` is answered with the events of the same request over HTTP.
 
-import { isObject, parseJson } from "../lib/json/json.ts";
-import { CLOSE_CODES } from "../lib/http/web-socket.ts";
+import { isObject, parseJson } from "../../../src/lib/json/json.ts";
+import { CLOSE_CODES } from "../../../src/lib/http/web-socket.ts";
 import {
   FrameError,
   FrameReader,
   writeClose,
   writeMessage,
   writePong,
-} from "../lib/http1/websocket/frames.ts";
-import { acceptHandshake, findHandshakeFault } from "../lib/http1/websocket/handshake.ts";
-import type { Field } from "../lib/http/fields.ts";
+} from "../../../src/lib/http1/websocket/frames.ts";
+import { acceptHandshake, findHandshakeFault } from "../../../src/lib/http1/websocket/handshake.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 import type { Step } from "./script.ts";
 import type { Reply, UpgradedWire, WireRequest } from "./wire.ts";
 

@@ -1,7 +1,7 @@
 // The messages format, as an upstream sends it.
 
 import { writeNamedEvent, cutText, type Family } from "./family.ts";
-import { isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson } from "../../../../src/lib/json/json.ts";
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
 import {
   countTokens,

@@ -2,7 +2,7 @@
 // `x-demo-words`, or with the model's name if headers do not pass: `demo-fault-stall`, `demo-words-500_pace-20`.
 
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { parseJson } from "../lib/json/json.ts";
+import { parseJson } from "../../../src/lib/json/json.ts";
 import type { Answer } from "./answers/answer.ts";
 import { answerError } from "./answers/errors.ts";
 import { decodeName, pickText } from "./json.ts";

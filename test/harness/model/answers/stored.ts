@@ -1,8 +1,8 @@
 // Stored responses and the requests about them.
 
 import { answerJson, type Answer } from "./answer.ts";
-import { BoundedMap } from "../../lib/memory/bounded-map.ts";
-import { isObject } from "../../lib/json/json.ts";
+import { BoundedMap } from "../../../../src/lib/memory/bounded-map.ts";
+import { isObject } from "../../../../src/lib/json/json.ts";
 import type { Json } from "../json.ts";
 import { answerError } from "./errors.ts";
 import { listInput, writeCompaction, writeResponsesUsage } from "./responses.ts";

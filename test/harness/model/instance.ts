@@ -1,7 +1,7 @@
 // Makes a value that satisfies a JSON schema, for structured answers and the arguments of tool calls. It supports the
 // keywords that clients use, but not `pattern` and unusual combinations.
 
-import { isObject } from "../lib/json/json.ts";
+import { isObject } from "../../../src/lib/json/json.ts";
 import { decodeName, pick, pickList, pickNumber, pickText, type Json } from "./json.ts";
 
 const FORMATS: Readonly<Record<string, string>> = {

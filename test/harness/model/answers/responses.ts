@@ -3,7 +3,7 @@
 import { pick, pickList, pickNumber, pickText, readText, type Json } from "../json.ts";
 import { readOpenAiChoice, readOpenAiPrompt, readOpenAiTool, writesToCache } from "./openai.ts";
 import { cutText, type Family, writeNamedEvent } from "./family.ts";
-import { isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../../../src/lib/json/json.ts";
 import type { ModelRequest, Call, Completion } from "./completion.ts";
 
 export const responses: Family = { name: "responses", readRequest: readAsk, writeReply, writeEvents };

@@ -1,6 +1,6 @@
 // An answer before it is framed: head fields and the pieces of the body, one piece for each event.
 
-import type { Field } from "../../lib/http/fields.ts";
+import type { Field } from "../../../../src/lib/http/fields.ts";
 import type { FamilyName } from "./family.ts";
 
 type Framing = "length" | "chunked" | "close";

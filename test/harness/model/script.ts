@@ -1,7 +1,7 @@
 // Turns an answer into steps on the wire: framed, with pauses.
 
 import { STATUS_CODES } from "node:http";
-import type { Field } from "../lib/http/fields.ts";
+import type { Field } from "../../../src/lib/http/fields.ts";
 import { encode, type Answer } from "./answers/answer.ts";
 
 /** Bytes are written. `stall` waits until the peer leaves. `fin` cuts the connection, and `close` ends it as announced. */

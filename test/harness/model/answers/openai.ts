@@ -1,6 +1,6 @@
 // What the responses and chat formats have in common.
 
-import { isObject } from "../../lib/json/json.ts";
+import { isObject } from "../../../../src/lib/json/json.ts";
 import { pick, pickText } from "../json.ts";
 import { countTokens, markPrefixes, type ModelRequest, type Tool } from "./completion.ts";
 

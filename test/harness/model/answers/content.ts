@@ -1,7 +1,7 @@
 // The content format, as an upstream sends it. Every chunk of a stream has the usage so far. The last one is final.
 
 import type { Family } from "./family.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { parseJson } from "../../../../src/lib/json/json.ts";
 import { pick, pickList, pickNumber, pickText, type Json } from "../json.ts";
 import {
   countTokens,
