@@ -214,11 +214,6 @@ export function estimateUsd(amount: Usd): number {
   return Number(formatUsd(amount));
 }
 
-/** `amount` × `times` ÷ `by`, rounded down: for display only. */
-export function divideUsd(amount: Usd, times: bigint, by: bigint): Usd {
-  return usd((amount * times) / by);
-}
-
 export function subtractUsd(a: Usd, b: Usd): Usd {
   return usd(a - b);
 }

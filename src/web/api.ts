@@ -20,17 +20,6 @@ export interface SignedIn {
   readonly token: string;
 }
 
-/** A browser that is signed in. */
-export interface SignInRow {
-  readonly id: string;
-  /** ISO. */
-  readonly since: string;
-  readonly until: string;
-  readonly browser: string;
-  /** The one that asks. */
-  readonly own: boolean;
-}
-
 export interface ErrorReply {
   /** A sentence. */
   readonly error: string;
@@ -60,8 +49,6 @@ export interface LiveEvent {
   /** Oldest first. In the first event the last ones, later the new ones. */
   readonly requests?: readonly RequestRecord[];
   readonly channels?: readonly ChannelView[];
-  /** WebSockets of clients that are open now. */
-  readonly websockets?: number;
   readonly spend?: Spend;
   readonly hour?: HourCounts;
   readonly notices?: readonly Notice[];
@@ -99,9 +86,7 @@ export interface Notice {
 // ── What a view is of ────────────────────────────────────────────────────────
 
 export const FILTERS = ["key", "group", "model", "channel", "tool", "label", "session", "outcome"] as const;
-/** Some are of single requests. Only their view has them. */
-export const REQUEST_FILTERS = [...FILTERS, "agent", "basis", "kind", "cause"] as const;
-export type FilterName = (typeof REQUEST_FILTERS)[number];
+export type FilterName = (typeof FILTERS)[number];
 /** An empty name: the requests did not say. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
@@ -116,23 +101,20 @@ export const FAILED = "failed" satisfies typeof ALL_FAILED;
 /** The series of all names that are too small for one of their own. */
 export const OTHERS = "others";
 
-export const MEASURES = ["cost", "tokens", "requests", "errors", "latency"] as const;
+export const MEASURES = ["cost", "tokens", "requests", "errors"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** A decimal: dollars, counts, or milliseconds. */
+/** A decimal: dollars or counts. */
 type Amount = string;
 
 export interface Series {
   readonly name: string;
-  /** Of the whole period; of a latency, the median. */
+  /** Of the entire period. */
   readonly total: Amount;
   /** Of the period before. Null: there is none. */
   readonly before: Amount | null;
-  /** For each span; null: there was no request. */
-  readonly values: readonly (Amount | null)[];
-  readonly requests: number;
-  /** Of a latency: the 95th percentile. */
-  readonly p95?: number;
+  /** For each span. */
+  readonly values: readonly Amount[];
   /** A model without a price: its amounts of 0 say nothing. */
   readonly unpriced: boolean;
 }
@@ -147,46 +129,26 @@ export interface PeriodSums {
 
 export interface Projection {
   readonly usd: string;
-  /** Eight of ten months that go on as the last four weeks end between these. */
+  /** The 80 % interval of the month's projected cost. */
   readonly low_usd: string;
   readonly high_usd: string;
-}
-
-export interface LabelHours {
-  readonly label: string;
-  /** In tens of minutes in which a request began. */
-  readonly slots: number;
-  readonly charge_usd: string;
-  readonly usd_per_hour: string;
 }
 
 export interface Overview {
   readonly by: Stack;
   readonly show: Measure;
-  /** So many of the largest names are left out of the series. */
-  readonly skip: number;
   /** Local hours (`2026-11-20 14:00`), days (`2026-11-20`), weeks (`2026-W47`) or months (`2026-11`). */
   readonly spans: readonly string[];
-  /** For each span: the period that has nothing else. */
-  readonly periods: readonly string[];
   /** The largest first. */
   readonly series: readonly Series[];
   readonly total: DescribedTotals;
   readonly sums: PeriodSums;
   /** As far into the period before as this one has come. Null: there is none, or it has no request. */
   readonly before: PeriodSums | null;
-  /** Of each span: charges, requests and what the cache saved, for small lines. */
-  readonly trend: {
-    readonly charge: readonly string[];
-    readonly requests: readonly number[];
-    readonly saved: readonly string[];
-  };
   readonly saved_usd: string;
   readonly missed_usd: string;
   readonly today_usd: string;
   readonly month: { readonly usd: string; readonly projection: Projection | null };
-  /** By label, the most expensive first. */
-  readonly work: readonly LabelHours[];
   /** Models without a price, and how many of their requests no amount includes. */
   readonly unpriced: readonly { readonly name: string; readonly requests: number }[];
   readonly unreadable: number;
@@ -252,13 +214,12 @@ export interface RequestsReply {
   readonly charge_usd: string;
   /** ISO. */
   readonly as_of: string;
-  /** Of the ledger: another number, and the places of requests have changed. */
-  readonly lines: number;
   /** The newest first. */
   readonly rows: readonly RequestRow[];
 }
 
-/** The most rows that one answer has. */
+/** How many rows a list begins with, and has at most. */
+export const ROWS = 100;
 export const MAX_ROWS = 2000;
 
 export interface OverviewReply extends Overview {
@@ -348,9 +309,6 @@ export interface SessionRow extends DescribedSession {
 /** `missed`: by the tokens that were not read from the cache. */
 export const ORDERS = ["newest", "charge", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
-/** How many a list begins with, and has at most. */
-export const SESSIONS = 200;
-export const MAX_SESSIONS = 5000;
 
 export interface SessionsReply {
   readonly sessions: readonly SessionRow[];
@@ -383,17 +341,9 @@ export interface SessionParts {
   readonly rise?: string;
 }
 
-/** A limit as it is now, and the request with which it was reached. */
-export interface ReachedLimit extends Pick<LimitRow, "holder" | "limit" | "usd"> {
-  /** ISO. */
-  readonly time: string;
-}
-
 export interface SessionReply extends SessionParts {
   /** What its key and their group may spend in one session. */
   readonly limits: readonly LimitRow[];
-  /** While it ran: also what they may spend in a day, a month or at all. */
-  readonly reached: readonly ReachedLimit[];
 }
 
 // ── One request ─────────────────────────────────────────────────────────────

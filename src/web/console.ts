@@ -6,7 +6,7 @@
 import { pathOf, queryOf } from "../dialects/path.ts";
 import { getErrorMessage } from "../lib/errors.ts";
 import { z } from "zod";
-import { type LimitUse, listLimitUses, listSessionUses } from "../billing/limits/alerts.ts";
+import { listLimitUses, listSessionUses } from "../billing/limits/alerts.ts";
 import type { Console, ConsoleParts } from "../gateway/control/console.ts";
 import { ActionRefused, actOnChannel } from "../gateway/control/channel-actions.ts";
 import type { UnroutedCall } from "../gateway/intake/call.ts";
@@ -19,16 +19,13 @@ import { parseJson } from "../lib/json/json.ts";
 import { Refusal, refuseUsage } from "../lib/refusal.ts";
 import {
   DEFAULT_PERIOD,
-  REQUEST_FILTERS,
+  FILTERS,
   MAX_ROWS,
-  MAX_SESSIONS,
   MEASURES,
   ORDERS,
   type OverviewReply,
-  type LimitRow,
-  type ReachedLimit,
   type SessionReply,
-  SESSIONS,
+  ROWS,
   STACKS,
   TOKEN_HEADER,
 } from "./api.ts";
@@ -158,8 +155,6 @@ const ROUTES: ReadonlyMap<string, Handler> = new Map<string, Handler>([
     async (exchange, { keys }) => reply(exchange, 200, await keys.change(await readBody(exchange))),
   ],
   ["POST channels", actOnOne],
-  ["GET sign-ins", listSignIns],
-  ["POST sign-ins/end", endSignIn],
 ]);
 
 async function answerApi(exchange: Exchange, name: string, inside: Inside): Promise<void> {
@@ -205,7 +200,7 @@ const signInSchema = z.lazy(() => z.strictObject({ code: z.string().max(200) }))
 
 async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside): Promise<void> {
   const body = signInSchema.safeParse(await readBody(exchange));
-  const result = body.success ? signIns.signIn(body.data.code, exchange.field("user-agent")) : "unknown";
+  const result = body.success ? signIns.signIn(body.data.code) : "unknown";
   if (typeof result === "string") {
     if (result === "used")
       gateway.observer.notice(
@@ -220,19 +215,6 @@ async function signIn(exchange: Exchange, { signIns, cookie, gateway }: Inside):
   reply(exchange, 200, { token: result.token }, [field]);
 }
 
-function listSignIns(exchange: Exchange, { signIns, cookie }: Inside): void {
-  reply(exchange, 200, signIns.list(readCookies(exchange, cookie())));
-}
-
-const endSchema = z.lazy(() => z.strictObject({ id: z.string().max(100) }));
-
-async function endSignIn(exchange: Exchange, inside: Inside): Promise<void> {
-  const body = endSchema.safeParse(await readBody(exchange));
-  if (!body.success || !inside.signIns.revoke(body.data.id))
-    refuse(exchange, 404, "There is no such sign-in.");
-  else listSignIns(exchange, inside);
-}
-
 function signOut(exchange: Exchange, { signIns, cookie }: Inside): void {
   signIns.signOut(readCookies(exchange, cookie()));
   const field: Field = ["set-cookie", `${cookie()}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`];
@@ -244,25 +226,24 @@ const MAX_NAME = 4096;
 
 const scopeShape = () => ({
   period: z.string().max(60).default(DEFAULT_PERIOD),
-  only: z.partialRecord(z.enum(REQUEST_FILTERS), z.string().max(MAX_NAME)),
+  only: z.partialRecord(z.enum(FILTERS), z.string().max(MAX_NAME)),
 });
+const readMost = () => z.coerce.number().int().positive().max(MAX_ROWS).default(ROWS);
 /** Made when the first view asks: each schema takes part of a start. */
 const makeSchemas = () => ({
   overview: z.object({
     ...scopeShape(),
     by: z.enum(STACKS).default("model"),
     show: z.enum(MEASURES).default("cost"),
-    skip: z.coerce.number().int().nonnegative().default(0),
   }),
   sessions: z.object({
     ...scopeShape(),
     order: z.enum(ORDERS).default("newest"),
-    most: z.coerce.number().int().positive().max(MAX_SESSIONS).default(SESSIONS),
+    most: readMost(),
   }),
   requests: z.object({
     ...scopeShape(),
-    from: z.coerce.number().int().nonnegative().default(0),
-    most: z.coerce.number().int().positive().max(MAX_ROWS).default(100),
+    most: readMost(),
   }),
   names: z.object(scopeShape()),
   misses: z.object(scopeShape()),
@@ -273,7 +254,7 @@ const useSchemas = () => (schemas ??= makeSchemas());
 /** What the address of a view asks for. Each filter has the name of what it filters by. */
 function readScoped<T>(schema: z.ZodType<T>, exchange: Exchange): T {
   const query = readQuery(exchange);
-  const only = REQUEST_FILTERS.flatMap((filter) => (query.has(filter) ? [[filter, query.get(filter)]] : []));
+  const only = FILTERS.flatMap((filter) => (query.has(filter) ? [[filter, query.get(filter)]] : []));
   const given = { ...Object.fromEntries(query), only: Object.fromEntries(only) };
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
@@ -293,17 +274,12 @@ async function answerOverview(exchange: Exchange, { reports, gateway }: Inside):
 
 async function answerSession(exchange: Exchange, { reports, gateway }: Inside): Promise<void> {
   const parts = await reports.ask("session", readQuery(exchange).get("id") ?? "");
-  const { catalog, ledger, now } = gateway;
+  const { catalog, ledger } = gateway;
   const { session, key: name } = parts.session ?? {};
   const key = catalog.keys.get(name ?? "");
-  const describe = (use: LimitUse): LimitRow => describeLimit(use, catalog.alerts.at);
-  let [limits, reached]: [readonly LimitRow[], readonly ReachedLimit[]] = [[], []];
-  if (key !== undefined && session !== undefined) {
-    limits = listSessionUses(key, session, ledger).map(describe);
-    const others = listLimitUses([key], ledger, now()).map(describe);
-    reached = await reports.ask("reached", { session, limits: [...limits, ...others] });
-  }
-  reply(exchange, 200, { ...parts, limits, reached } satisfies SessionReply);
+  const uses = key === undefined || session === undefined ? [] : listSessionUses(key, session, ledger);
+  const limits = uses.map((use) => describeLimit(use, catalog.alerts.at));
+  reply(exchange, 200, { ...parts, limits } satisfies SessionReply);
 }
 
 async function answerRequest(exchange: Exchange, { reports }: Inside): Promise<void> {

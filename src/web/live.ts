@@ -181,7 +181,6 @@ function describeNow({ gateway, activity }: ConsoleParts, withChannels: boolean)
   const spend = { today_usd: formatUsd(ledger.spentTogether("day")) };
   const sections: Section[] = [
     ["streams", JSON.stringify(streams)],
-    ["websockets", JSON.stringify(gateway.sockets.open)],
     ["spend", JSON.stringify(spend)],
     ["ledgerProblem", JSON.stringify(ledger.problem)],
   ];

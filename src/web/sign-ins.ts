@@ -8,7 +8,6 @@ import { readOwn, replaceFile } from "../lib/files/own-file.ts";
 import { parseJson } from "../lib/json/json.ts";
 import { BoundedMap } from "../lib/memory/bounded-map.ts";
 import { sha256Hex } from "../lib/secret.ts";
-import type { SignInRow } from "./api.ts";
 
 const CODE_MS = 60_000;
 const MAX_CODES = 16;
@@ -17,8 +16,6 @@ export const SIGN_IN_SECONDS = 30 * 86_400;
 const SECRET_BYTES = 32;
 /** A link should fit in a line of a terminal. */
 const CODE_BYTES = 16;
-/** Of a hash of a hash: it tells sign-ins apart, and opens nothing. */
-const ID_LENGTH = 12;
 
 export interface SignIn {
   readonly cookie: string;
@@ -36,23 +33,16 @@ interface Code {
 
 export interface SignIns {
   createCode(): string;
-  /** `browser`: how its user agent calls it. */
-  signIn(code: string, browser?: string): SignIn | CodeFault;
+  signIn(code: string): SignIn | CodeFault;
   /** A browser may send several cookies, and foreign ones among them. */
   has(cookies: readonly string[], token: string | undefined): boolean;
   signOut(cookies: readonly string[]): void;
-  /** Those that have not ended, the newest first. `cookies`: of the browser that asks. */
-  list(cookies: readonly string[]): SignInRow[];
-  /** False: there is none with this id. */
-  revoke(id: string): boolean;
 }
 
 /** The hash of a token, and when its sign-in ends. */
 interface Kept {
   readonly token: string;
   readonly until: number;
-  /** Empty: from a version that did not note it. */
-  readonly browser: string;
 }
 
 /** `path`: of the file with sign-ins; null: they end with this run of the gateway. */
@@ -76,13 +66,7 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
       codes.set(sha256Hex(code), { until: now() + CODE_MS, cookie: null });
       return code;
     },
-    list: (cookies) => describeSignIns(read(), cookies.map(sha256Hex), now()),
-    revoke: (id) => {
-      const cookie = [...read()].find(([each]) => each.slice(0, ID_LENGTH) === id)?.[0];
-      if (cookie !== undefined) end([cookie]);
-      return cookie !== undefined;
-    },
-    signIn: (text, browser = "") => {
+    signIn: (text) => {
       const code = codes.get(sha256Hex(text));
       if (code === undefined) return "unknown";
       if (code.cookie !== null) {
@@ -94,7 +78,7 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
       const token = newSecret(SECRET_BYTES);
       code.cookie = sha256Hex(cookie);
       const until = now() + SIGN_IN_SECONDS * 1000;
-      read().set(code.cookie, { token: sha256Hex(token), until, browser: nameBrowser(browser) });
+      read().set(code.cookie, { token: sha256Hex(token), until });
       save(path, known);
       return { cookie, token };
     },
@@ -110,44 +94,14 @@ export function createSignIns(now: () => number, path: string | null): SignIns {
   };
 }
 
-/** `own`: hashes of the cookies of the browser that asks. */
-function describeSignIns(
-  known: Iterable<readonly [cookie: string, kept: Kept]>,
-  own: readonly string[],
-  now: number,
-): SignInRow[] {
-  const rows = Array.from(known, ([cookie, { until, browser }]) => ({
-    id: cookie.slice(0, ID_LENGTH),
-    since: new Date(until - SIGN_IN_SECONDS * 1000).toISOString(),
-    until: new Date(until).toISOString(),
-    browser,
-    own: own.includes(cookie),
-  }));
-  return rows.filter(({ until }) => Date.parse(until) > now).toReversed();
-}
-
-/** The longer name first: others have it in theirs. */
-const BROWSERS = [/Edg\//, /OPR\//, /Firefox\//, /Chrome\//, /Safari\//];
-const NAMES = ["Edge", "Opera", "Firefox", "Chrome", "Safari"];
-const SYSTEM = /Windows|Mac OS X|Android|iPhone|iPad|Linux/;
-
-function nameBrowser(agent: string): string {
-  const name = NAMES[BROWSERS.findIndex((browser) => browser.test(agent))] ?? "A browser";
-  const system = (/Android|iPhone|iPad/.exec(agent) ?? SYSTEM.exec(agent))?.[0];
-  return system === undefined ? name : `${name} on ${system.replace("Mac OS X", "macOS")}`;
-}
-
 /** Without a file that can be read, everybody signs in again. */
 function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
-  // Made here: each schema takes part of the start.
-  const signIn = z.tuple([z.string(), z.string(), z.number(), z.string().default("")]);
+  // Made here: each schema takes part of the start. Versions before 0.3 noted the browser as well.
+  const signIn = z.tuple([z.string(), z.string(), z.number()]).rest(z.string());
   const fileSchema = z.object({ v: z.literal(1), sign_ins: z.array(signIn) });
   try {
     const { data } = fileSchema.safeParse(parseJson(readOwn(path) ?? ""));
-    return (data?.sign_ins ?? []).map(([cookie, token, until, browser]) => [
-      cookie,
-      { token, until, browser },
-    ]);
+    return (data?.sign_ins ?? []).map(([cookie, token, until]) => [cookie, { token, until }]);
   } catch {
     return [];
   }
@@ -155,7 +109,7 @@ function readFile(path: string): (readonly [cookie: string, kept: Kept])[] {
 
 function save(path: string | null, known: Iterable<readonly [cookie: string, kept: Kept]>): void {
   if (path === null) return;
-  const signIns = Array.from(known, ([cookie, kept]) => [cookie, kept.token, kept.until, kept.browser]);
+  const signIns = Array.from(known, ([cookie, kept]) => [cookie, kept.token, kept.until]);
   try {
     replaceFile(path, `${JSON.stringify({ v: 1, sign_ins: signIns })}\n`);
   } catch {

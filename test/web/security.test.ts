@@ -31,7 +31,6 @@ const DATA = [
   "requests?period=today",
   "names?period=today",
   "misses?period=today",
-  "sign-ins",
   "session?id=x",
 ].map((name) => `/console/api/${name}`);
 const CHANGES: readonly (readonly [string, object])[] = [

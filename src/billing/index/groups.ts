@@ -71,7 +71,7 @@ interface SpanPeriod {
 }
 
 /** The local hours, days, weeks or months of a range that have rows. */
-export function* divideBySpan(part: IndexPart, query: SpanQuery): Generator<SpanPeriod, void> {
+function* divideBySpan(part: IndexPart, query: SpanQuery): Generator<SpanPeriod, void> {
   const { span, zone } = query;
   if (span === undefined) {
     yield { period: query, name: "" };

@@ -14,20 +14,15 @@ import {
 const HOUR_MS = 3_600_000;
 
 /** Of a time in milliseconds. */
-export function bucketOf(ms: number): number {
+function bucketOf(ms: number): number {
   return Math.round(LATENCY_STEPS * Math.log2(ms + 1));
 }
 
-/** The time in the middle of a bucket. */
-export function msOfBucket(bucket: number): number {
-  return 2 ** (bucket / LATENCY_STEPS) - 1;
-}
-
 /** More than there are, as times have 31 bits. */
-export const BUCKETS = 128;
+const BUCKETS = 128;
 
 /** Within its hour, from 0. */
-export function slotOf(moment: number): number {
+function slotOf(moment: number): number {
   return Math.floor((moment - Math.floor(moment / HOUR_MS) * HOUR_MS) / WORK_SLOT_MS);
 }
 

@@ -100,12 +100,6 @@ function sumMisses(misses: readonly MissedRequest[], only: ReportQuery["only"]):
   });
 }
 
-/** Null: a newer gateway may have written it. */
-export function readCause(cache: unknown): Cause | null {
-  const { data } = cacheSchema.safeParse(cache);
-  return data === undefined ? null : nameCause(data);
-}
-
 function nameCause({ because, at, part, detail, from }: CacheMiss): Cause {
   // Each message is another one, and so is where it changed.
   const place = because === "messages_changed" ? {} : { ...(at !== undefined && { at }) };

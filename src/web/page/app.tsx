@@ -9,25 +9,19 @@ import { hrefFrom } from "./state/scope.ts";
 import { FeedContext, useLive } from "./state/use.ts";
 import { ChannelsView } from "./views/channels.tsx";
 import { KeysView } from "./views/keys.tsx";
-import { LiveView } from "./views/live.tsx";
 import { RequestsView } from "./views/requests.tsx";
 import { SessionsView } from "./views/sessions.tsx";
-import { SignInsView } from "./views/sign-ins.tsx";
 import { OverviewView } from "./views/overview.tsx";
 
 const VIEWS = [
   { name: "", title: "Overview" },
   { name: "sessions", title: "Sessions" },
   { name: "requests", title: "Requests" },
-  { name: "live", title: "Live" },
   { name: "keys", title: "Keys" },
   { name: "channels", title: "Channels" },
 ] as const;
 
-const TITLES = new Map<string, string>([
-  ...VIEWS.map(({ name, title }) => [name, title] as const),
-  ["sign-ins", "Sign-ins"],
-]);
+const TITLES = new Map<string, string>(VIEWS.map(({ name, title }) => [name, title]));
 
 /** `code`: of a sign-in link. */
 export function App({ code }: { readonly code: string | null }) {
@@ -129,8 +123,6 @@ function View({ route }: { readonly route: Route }) {
   switch (route.path[0] ?? "") {
     case "":
       return <OverviewView route={route} />;
-    case "live":
-      return <LiveView route={route} />;
     case "requests":
       return <RequestsView route={route} />;
     case "sessions":
@@ -139,8 +131,6 @@ function View({ route }: { readonly route: Route }) {
       return <KeysView route={route} />;
     case "channels":
       return <ChannelsView route={route} />;
-    case "sign-ins":
-      return <SignInsView />;
     default:
       return (
         <div class="empty">
@@ -206,9 +196,6 @@ function Footer() {
           {about.config ?? "demo"}
         </p>
       )}
-      <a class="quiet" href={hrefOf(["sign-ins"])}>
-        Sign-ins
-      </a>
       <button
         type="button"
         class="plain"

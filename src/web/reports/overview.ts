@@ -1,27 +1,22 @@
 // The overview: sums of one period, divided by names and over time, and what they mean beside others. All of it is the one
 // query of the index, asked for several periods. Runs in the worker.
 
-import { bucketOf, msOfBucket } from "../../billing/index/sum-changes.ts";
 import { findFirstMoment, type Group } from "../../billing/index/groups.ts";
-import { listLatencies, listWork } from "../../billing/index/latencies.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { toIso } from "../../billing/report/period.ts";
 import {
   addGroup,
   describeTotals,
   type Dimension,
-  hasTraits,
   openTotals,
   selectGroups,
 } from "../../billing/report/report.ts";
 import { FAILED_OUTCOMES } from "../../billing/ledger/line.ts";
 import { OUTPUT_KINDS, PROMPT_KINDS } from "../../billing/usage.ts";
-import { canBeOf, type Traits } from "../../billing/index/traits.ts";
-import { addUsd, divideUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import { nameSpan, startOfSpan, type TimeSpan } from "../../lib/text/zone.ts";
+import { addUsd, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
+import { nameSpan, startOfSpan } from "../../lib/text/zone.ts";
 import {
   type Filters,
-  type LabelHours,
   type Measure,
   OTHERS,
   type Overview,
@@ -37,25 +32,21 @@ import {
   findBefore,
   findRange,
   listStarts,
-  namePeriodOf,
   type Range,
   type Scope,
 } from "./scope.ts";
 
 /** More colours are hard to distinguish. */
 const MAX_SERIES = 7;
-const MAX_LABELS = 8;
-const SLOTS_PER_HOUR = 6n;
 
 export interface OverviewQuery extends Scope {
   readonly by: Stack;
   readonly show: Measure;
-  readonly skip?: number;
 }
 
 export function sumOverview(
   index: LedgerIndex,
-  { period, only, by, show, skip = 0 }: OverviewQuery,
+  { period, only, by, show }: OverviewQuery,
   clock: Clock,
 ): Omit<Overview, "read"> {
   const { zone, now } = clock;
@@ -63,8 +54,7 @@ export function sumOverview(
   const before = findBefore(range, zone);
   const first = Math.min(now, findFirstMoment(index) ?? now);
   const span = chooseSpan(range, first);
-  const starts = listStarts(span, range, first, zone);
-  const spans = starts.map((start) => nameSpan(span, start));
+  const spans = listStarts(span, range, first, zone).map((start) => nameSpan(span, start));
   const select = (of: Range, dimensions: readonly Dimension[]): Group[] =>
     selectGroups(index, { ...describePeriod(of), by: dimensions, zone, only });
   // Groups have one outcome each, whatever is asked for.
@@ -76,32 +66,18 @@ export function sumOverview(
   const totals = openTotals();
   for (const group of whole) addGroup(totals, group);
   const total = sumCells(whole);
-  const measured = { index, range, span, clock, only };
-  const series =
-    show === "latency"
-      ? measureLatencies(measured, by, spans)
-      : measureSums({ cells, earlier, spans, by, show, skip, unpriced });
-  const trend = spans.map((name) => sumSpan([...cells.values()], name));
   const past = sumCells(earlier ?? []);
   return {
     by,
     show,
-    skip,
     spans,
-    periods: starts.map((start) => namePeriodOf(span, start, zone)),
-    series,
+    series: measureSums({ cells, earlier, spans, by, show, unpriced }),
     total: describeTotals(totals),
     sums: describeSums(total),
     before: past.requests === 0 ? null : describeSums(past),
-    trend: {
-      charge: trend.map(({ charge }) => formatUsd(charge)),
-      requests: trend.map(({ requests }) => requests),
-      saved: trend.map(({ saved }) => formatUsd(saved)),
-    },
     saved_usd: formatUsd(total.saved),
     missed_usd: formatUsd(totals.missed),
     ...sumMonth(index, only, clock),
-    work: sumWork(measured, whole),
     unpriced,
     unreadable: index.progress.unreadable,
     as_of: toIso(now),
@@ -160,16 +136,14 @@ function describeSums({ charge, requests, tokens, failed }: Sums): PeriodSums {
   return { charge_usd: formatUsd(charge), requests, tokens, failed };
 }
 
-type SummedMeasure = Exclude<Measure, "latency">;
-
-const READ: Readonly<Record<SummedMeasure, (sums: Sums) => bigint>> = {
+const READ: Readonly<Record<Measure, (sums: Sums) => bigint>> = {
   cost: ({ charge }) => charge,
   tokens: ({ tokens }) => BigInt(tokens),
   requests: ({ requests }) => BigInt(requests),
   errors: ({ failed }) => BigInt(failed),
 };
 
-function writeMeasure(show: SummedMeasure, sums: Sums): string {
+function writeMeasure(show: Measure, sums: Sums): string {
   return show === "cost" ? formatUsd(sums.charge) : `${READ[show](sums)}`;
 }
 
@@ -179,19 +153,15 @@ interface SumsQuery {
   readonly earlier: readonly Group[] | null;
   readonly spans: readonly string[];
   readonly by: Stack;
-  readonly show: SummedMeasure;
-  readonly skip: number;
+  readonly show: Measure;
   readonly unpriced: readonly Unpriced[];
 }
 
-function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: SumsQuery): Series[] {
+function measureSums({ cells, earlier, spans, by, show, unpriced }: SumsQuery): Series[] {
   const past = Map.groupBy(earlier ?? [], ({ traits }) => traits[by] ?? "");
-  const sorted = Array.from(cells, ([name, own]) => ({ name, parts: [own], sum: joinSums(own.values()) }))
+  const rows = Array.from(cells, ([name, own]) => ({ name, parts: [own], sum: joinSums(own.values()) }))
     .filter(({ sum }) => show === "cost" || READ[show](sum) > 0n)
     .toSorted((a, b) => compareRows(a, b, show));
-  const largest = sorted.filter(({ name }) => name !== OTHERS).slice(0, skip);
-  const isLeftOut = new Set(largest.map(({ name }) => name));
-  const rows = sorted.filter(({ name }) => !isLeftOut.has(name));
   const named = rows.filter(({ name }) => name !== OTHERS);
   const isAll = rows.length <= MAX_SERIES && named.length === rows.length;
   const shown = isAll ? rows : named.slice(0, MAX_SERIES - 1);
@@ -201,20 +171,16 @@ function measureSums({ cells, earlier, spans, by, show, skip, unpriced }: SumsQu
     parts: rest.flatMap(({ parts }) => parts),
     sum: joinSums(rest.map((each) => each.sum)),
   };
-  const all = rest.length === 0 ? shown : [...shown, others];
   const isShown = new Set(shown.map(({ name }) => name));
-  const pastOthers = [...past].flatMap(([name, own]) =>
-    isShown.has(name) || isLeftOut.has(name) ? [] : own,
-  );
+  const pastOthers = [...past].flatMap(([name, own]) => (isShown.has(name) ? [] : own));
   const isUnpriced = new Set(by === "model" ? unpriced.map(({ name }) => name) : []);
-  return all.map(({ name, parts, sum }) => {
+  return (rest.length === 0 ? shown : [...shown, others]).map(({ name, parts, sum }) => {
     const before = isShown.has(name) ? (past.get(name) ?? []) : pastOthers;
     return {
       name,
       total: writeMeasure(show, sum),
       before: earlier === null ? null : writeMeasure(show, sumCells(before)),
       values: spans.map((span) => writeMeasure(show, sumSpan(parts, span))),
-      requests: sum.requests,
       unpriced: show === "cost" && sum.charge === ZERO_USD && isUnpriced.has(name),
     };
   });
@@ -225,7 +191,7 @@ interface Row {
   readonly sum: Sums;
 }
 
-function compareRows(a: Row, b: Row, show: SummedMeasure): number {
+function compareRows(a: Row, b: Row, show: Measure): number {
   const [one, other] = [READ[show](a.sum), READ[show](b.sum)];
   if (one !== other) return one > other ? -1 : 1;
   if (a.sum.requests !== b.sum.requests) return b.sum.requests - a.sum.requests;
@@ -246,70 +212,6 @@ function listUnpriced(cells: readonly Group[]): Unpriced[] {
       unpriced.set(model, (unpriced.get(model) ?? 0) + (isOne ? requests : -requests));
   }
   return [...unpriced].flatMap(([name, requests]) => (requests > 0 ? [{ name, requests }] : []));
-}
-
-interface Measured {
-  readonly index: LedgerIndex;
-  readonly range: Range;
-  readonly span: TimeSpan;
-  readonly clock: Clock;
-  readonly only: Filters;
-}
-
-type Histogram = Map<number, number>;
-
-/** The names with the most requests. */
-function measureLatencies(measured: Measured, by: Stack, spans: readonly string[]): Series[] {
-  const { index, span } = measured;
-  const names = new Map<string, { readonly all: Histogram; readonly bySpan: Map<string, Histogram> }>();
-  const query = { ...askByName(measured, by), span };
-  for (const { traits, span: at, bucket, requests } of listLatencies(index, query)) {
-    const name = traits[by] ?? "";
-    const row = names.get(name) ?? { all: new Map(), bySpan: new Map() };
-    names.set(name, row);
-    const own = row.bySpan.get(at) ?? new Map();
-    row.bySpan.set(at, own);
-    for (const histogram of [row.all, own]) histogram.set(bucket, (histogram.get(bucket) ?? 0) + requests);
-  }
-  const rows = Array.from(names, ([name, row]) => ({ name, ...row, requests: countAll(row.all) }));
-  return rows
-    .toSorted((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1))
-    .slice(0, MAX_SERIES)
-    .map(({ name, all, bySpan, requests }) => ({
-      name,
-      total: `${findPercentile(all, 0.5)}`,
-      p95: findPercentile(all, 0.95),
-      before: null,
-      values: spans.map((at) => {
-        const own = bySpan.get(at);
-        return own === undefined ? null : `${findPercentile(own, 0.5)}`;
-      }),
-      requests,
-      unpriced: false,
-    }));
-}
-
-/** Asks for the requests of a view. Of their names, only this one counts. */
-function askByName({ range, only, clock }: Measured, name: Stack | "label") {
-  const { session, ...names } = only;
-  const wants = (traits: Traits): boolean =>
-    traits.type === "request" && canBeOf(traits, session) && hasTraits(traits, names);
-  const sessions = session === undefined || session === "" ? undefined : [session];
-  return { ...describePeriod(range), zone: clock.zone, sessions, fold: { wants, keeps: [name] } };
-}
-
-function countAll(histogram: Histogram): number {
-  return [...histogram.values()].reduce((sum, count) => sum + count, 0);
-}
-
-/** In milliseconds, to about a tenth. */
-export function findPercentile(histogram: Histogram, share: number): number {
-  let left = share * countAll(histogram);
-  for (const [bucket, count] of [...histogram].toSorted(([a], [b]) => a - b)) {
-    left -= count;
-    if (left <= 0) return Math.round(msOfBucket(bucket));
-  }
-  return msOfBucket(bucketOf(0));
 }
 
 const DAY_MS = 86_400_000;
@@ -334,23 +236,4 @@ function sumMonth(index: LedgerIndex, only: Filters, clock: Clock): Pick<Overvie
       projection: projectMonth({ days, spent, today, local: zone.toLocal(now) }),
     },
   };
-}
-
-/** Ten minutes in which a request began are work. A label that has none is left out: it only has corrections. */
-function sumWork(measured: Measured, cells: readonly Group[]): LabelHours[] {
-  const work = listWork(measured.index, askByName(measured, "label"));
-  const charges = Map.groupBy(cells, ({ traits }) => traits.label ?? "");
-  return work
-    .map(({ traits, slots }) => {
-      const label = traits.label ?? "";
-      return { label, slots, charge: sumCells(charges.get(label) ?? []).charge };
-    })
-    .toSorted((a, b) => (a.charge === b.charge ? 0 : a.charge > b.charge ? -1 : 1))
-    .slice(0, MAX_LABELS)
-    .map(({ label, slots: count, charge }) => ({
-      label,
-      slots: count,
-      charge_usd: formatUsd(charge),
-      usd_per_hour: formatUsd(divideUsd(charge, SLOTS_PER_HOUR, BigInt(count))),
-    }));
 }

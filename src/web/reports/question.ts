@@ -7,13 +7,11 @@ import type {
   MissesReply,
   NamesReply,
   Overview,
-  ReachedLimit,
   RequestsReply,
   SessionParts,
   SessionsReply,
 } from "../api.ts";
 import type { OverviewQuery } from "./overview.ts";
-import type { ReachedQuery } from "./reached.ts";
 import type { RequestsQuery } from "./requests.ts";
 import type { Scope } from "./scope.ts";
 import type { SessionsQuery } from "./sessions.ts";
@@ -25,7 +23,6 @@ export interface Questions {
   readonly explain: { readonly by: string; readonly answer: readonly string[] | null };
   readonly sessions: { readonly by: SessionsQuery; readonly answer: SessionsReply };
   readonly session: { readonly by: string; readonly answer: SessionParts };
-  readonly reached: { readonly by: ReachedQuery; readonly answer: readonly ReachedLimit[] };
   readonly requests: { readonly by: RequestsQuery; readonly answer: RequestsReply };
   readonly names: { readonly by: Scope; readonly answer: NamesReply };
   readonly misses: { readonly by: Scope; readonly answer: MissesReply };

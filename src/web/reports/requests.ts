@@ -4,13 +4,12 @@ import {
   findRequests,
   type IndexedRequest,
   listRequests,
-  type RequestPlaces,
   type RequestQuery,
   sumCharges,
 } from "../../billing/index/requests.ts";
 import type { LedgerIndex } from "../../billing/index/ledger-index.ts";
 import { adviseOn, describeCause } from "../../billing/report/cache-causes.ts";
-import { readCause, reportMisses } from "../../billing/report/cache-misses.ts";
+import { reportMisses } from "../../billing/report/cache-misses.ts";
 import {
   countCached,
   countInput,
@@ -23,59 +22,32 @@ import {
 import { toIso } from "../../billing/report/period.ts";
 import { readMiss } from "../../billing/report/sessions.ts";
 import { addUsd, formatDecimal, formatUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
-import {
-  FILTERS,
-  MAX_ROWS,
-  type MissesReply,
-  type NamesReply,
-  type RequestRow,
-  type RequestsReply,
-} from "../api.ts";
+import { FILTERS, type MissesReply, type NamesReply, type RequestRow, type RequestsReply } from "../api.ts";
 import { type Clock, describePeriod, findRange, type Scope } from "./scope.ts";
 
 export interface RequestsQuery extends Scope {
-  readonly from: number;
   readonly most: number;
 }
 
-/** Of the last question: the next one asks for another place of the same list. */
-let known: { readonly name: string; readonly places: RequestPlaces; readonly charge: Usd } | null = null;
-
 export function showRequests(
   index: LedgerIndex,
-  { period, only, from, most }: RequestsQuery,
+  { period, only, most }: RequestsQuery,
   clock: Clock,
 ): RequestsReply {
-  const { session, agent, basis, kind, cause, ...names } = only;
-  const query: RequestQuery = {
-    ...describePeriod(findRange(period, clock)),
-    session,
-    agent,
-    wants: (traits) =>
-      (basis ?? traits.basis) === traits.basis &&
-      (kind === undefined || traits.kinds.includes(kind)) &&
-      hasTraits(traits, names),
-    ...(cause !== undefined && { missed: (miss) => isMissedBy(miss, cause) }),
-  };
-  const { lines } = index.progress;
-  const name = JSON.stringify([lines, query.since, query.until, only]);
-  if (known?.name !== name) {
-    // A correction says whose it is, but not how the request ended or was counted.
-    const isSingle = [names.outcome, agent, basis, kind, cause].some((each) => each !== undefined);
-    const { since, until } = query;
-    const charge = isSingle
-      ? sumCharges(index, query)
-      : sumLedger(index, { since, until, by: [], only }).total.charge;
-    known = { name, places: findRequests(index, query), charge };
-  }
-  const { places, charge } = known;
-  const rows = listRequests(places, query, { from, most: Math.min(most, MAX_ROWS) });
+  const { session, ...names } = only;
+  const range = describePeriod(findRange(period, clock));
+  const query: RequestQuery = { ...range, session, wants: (traits) => hasTraits(traits, names) };
+  const places = findRequests(index, query);
+  // A correction says whose it is, but not how the request ended.
+  const charge =
+    names.outcome === undefined
+      ? sumLedger(index, { ...range, by: [], only }).total.charge
+      : sumCharges(index, query);
   return {
     total: places.total,
     charge_usd: formatUsd(charge),
     as_of: toIso(clock.now),
-    lines,
-    rows: rows.map(describeRequest),
+    rows: listRequests(places, query, { from: 0, most }).map(describeRequest),
   };
 }
 
@@ -108,11 +80,6 @@ function describeRequest(request: IndexedRequest): RequestRow {
     ...(paidBy === "plan" && { paid_by_plan_usd: formatDecimal(official) }),
     ...(missed !== null && { missed }),
   };
-}
-
-function isMissedBy(miss: unknown, cause: string): boolean {
-  const found = readCause(miss);
-  return found !== null && describeCause(found) === cause;
 }
 
 const MAX_NAMES = 200;

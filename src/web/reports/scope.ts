@@ -3,7 +3,7 @@
 import type { TimeRange } from "../../billing/index/groups.ts";
 import { readPeriodWord, toIso } from "../../billing/report/period.ts";
 import { Refusal } from "../../lib/refusal.ts";
-import { nameSpan, startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
+import { startOfNextSpan, startOfSpan, type TimeSpan, type Zone } from "../../lib/text/zone.ts";
 import type { Filters } from "../api.ts";
 
 export interface Scope {
@@ -66,14 +66,6 @@ export function chooseSpan({ since, end }: Range, first: number): TimeSpan {
   if (length <= 2 * DAY_MS + HOUR_MS) return "hour";
   if (length <= MAX_BARS * DAY_MS) return "day";
   return length <= 7 * MAX_BARS * DAY_MS ? "week" : "month";
-}
-
-/** The period that is one span, whose local time this is. */
-export function namePeriodOf(span: TimeSpan, start: number, zone: Zone): string {
-  const next = startOfNextSpan(span, start);
-  if (span === "hour") return `${toIso(zone.fromLocal(start))}..${toIso(zone.fromLocal(next))}`;
-  if (span === "week") return `${nameSpan("day", start)}..${nameSpan("day", next - DAY_MS)}`;
-  return nameSpan(span, start);
 }
 
 /** The local times at which the spans of a range begin. */

@@ -16,7 +16,6 @@ import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { createZone } from "../../lib/text/zone.ts";
 import { sumOverview } from "./overview.ts";
 import type { Answer, Question, QuestionName, Questions } from "./question.ts";
-import { findReached } from "./reached.ts";
 import { listCauses, listNames, showRequests } from "./requests.ts";
 import type { Clock } from "./scope.ts";
 import { listSessions, showSession } from "./sessions.ts";
@@ -42,7 +41,6 @@ const ANSWERS: {
   },
   sessions: listSessions,
   session: showSession,
-  reached: findReached,
   requests: showRequests,
   names: listNames,
   misses: listCauses,

@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { mutatePieces } from "../../simulate/upstreams/mutate.ts";
 import { Random } from "../../simulate/world/random.ts";
 import { type ChildGateway, CREDENTIAL, startGateway } from "../../harness/gateway.ts";

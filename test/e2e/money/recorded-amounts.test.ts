@@ -4,7 +4,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 
-import type { Answer } from "../../../src/demo/answers/answer.ts";
+import type { Answer } from "../../harness/model/answers/answer.ts";
 import { CREDENTIAL, startGateway } from "../../harness/gateway.ts";
 import { rawRequest } from "../../harness/raw.ts";
 import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";

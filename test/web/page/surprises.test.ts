@@ -2,7 +2,7 @@
 // clipboard, long names. In a real browser; skipped where there is no Chromium.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page, Request } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { type DemoUpstream, startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run } from "../../cli/driving.ts";
 import { type ChildGateway, CREDENTIAL, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
@@ -75,7 +75,7 @@ onPage("what a shell changes is on the page without a request", async ({ page })
 
 describe("the address of a request", () => {
   onPage("that is streaming says so, and then what it cost", async ({ page }) => {
-    await page.goto(`${gateway.url}/console/live`);
+    await page.goto(`${gateway.url}/console/requests`);
     await isLive(page);
     upstream.next("stall");
     const leaving = new AbortController();
@@ -88,7 +88,7 @@ describe("the address of a request", () => {
     const id = held.headers.get("x-request-id");
     const streams = page.getByRole("region", { name: "Open streams" });
     await streams.getByRole("link").click();
-    expect(page.url()).toBe(`${gateway.url}/console/live/${id}`);
+    expect(page.url()).toStartWith(`${gateway.url}/console/requests/${id}`);
     const panel = page.getByRole("dialog");
     await panel.getByText("This request is running").waitFor();
     leaving.abort();
@@ -100,7 +100,7 @@ describe("the address of a request", () => {
   onPage(
     "that was refused says that it cost nothing, and one that nobody knows does not",
     async ({ page }) => {
-      await page.goto(`${gateway.url}/console/live/req_unknown`);
+      await page.goto(`${gateway.url}/console/requests/req_unknown`);
       await page.getByText("The ledger has no request with this id").waitFor();
       expect(await page.getByText("cost nothing").count()).toBe(0);
       const target = "/v1/messages";
@@ -109,84 +109,13 @@ describe("the address of a request", () => {
         fields: { "x-api-key": "sk-wrong" },
         body: {},
       });
-      await page.goto(`${gateway.url}/console/live/${answer.field("x-request-id")}`);
+      await page.goto(`${gateway.url}/console/requests/${answer.field("x-request-id")}`);
       await page.getByText("so it cost nothing").waitFor();
     },
   );
 });
 
 describe("many windows of one browser", () => {
-  onOwnPage(
-    "share one event stream, and the next one reads it when that is closed",
-    async ({ context, page: first }) => {
-      await isLive(first);
-      let feeds = 0;
-      context.on("request", (request) => {
-        if (request.url().endsWith("/console/api/live")) feeds += 1;
-      });
-      const others: Page[] = [];
-      for (let count = 0; count < 8; count += 1) {
-        const page = await context.newPage();
-        await page.goto(`${gateway.url}/console/live`);
-        await isLive(page);
-        others.push(page);
-      }
-      expect(feeds).toBe(0);
-      await ask("claude-haiku-4-5");
-      for (const page of others) await page.getByText("claude-haiku-4-5").first().waitFor();
-      await first.close();
-      await ask("claude-sonnet-4-5");
-      for (const page of others) await page.getByText("claude-sonnet-4-5").first().waitFor();
-      expect(feeds).toBe(1);
-    },
-  );
-
-  onOwnPage("need no window that hangs", async ({ context, page: first }) => {
-    await isLive(first);
-    let feeds = 0;
-    const isFeed = (request: Request): boolean => request.url().endsWith("/console/api/live");
-    context.on("request", (request) => (feeds += isFeed(request) ? 1 : 0));
-    context.on("requestfailed", (request) => (feeds -= isFeed(request) ? 1 : 0));
-    await first.clock.install();
-    // It has the lock, and says nothing.
-    await first.addInitScript("BroadcastChannel.prototype.postMessage = () => {};");
-    await first.reload();
-    await isLive(first);
-    const second = await context.newPage();
-    await second.goto(`${gateway.url}/console/live`);
-    await second.getByText("connecting", { exact: true }).waitFor();
-    await first.clock.fastForward(16_000);
-    await isLive(second);
-    // Its question is not heard, but what the other one tells it is.
-    await ask("claude-haiku-4-5");
-    await isLive(first);
-    // The one that it had before its reload ends, too.
-    expect(feeds).toBe(0);
-  });
-
-  onOwnPage("leave the feed to one where nothing happens", async ({ context, page: first }) => {
-    await first.clock.install();
-    await first.addInitScript(`const say = BroadcastChannel.prototype.postMessage;
-      BroadcastChannel.prototype.postMessage = function (message) {
-        if (message.kind === "alive") say.call(this, message);
-      };`);
-    await first.reload();
-    await isLive(first);
-    const second = await context.newPage();
-    const asked: string[] = [];
-    second.on("request", (request) => asked.push(request.url()));
-    await second.goto(`${gateway.url}/console/live`);
-    for (let count = 0; count < 4; count += 1) {
-      await second.evaluate(`window.heard = new Promise((resolve) => {
-        const pages = new BroadcastChannel("gateway-console-feed");
-        pages.onmessage = () => resolve(pages.close());
-      }); undefined`);
-      await first.clock.fastForward(6000);
-      await second.evaluate("window.heard");
-    }
-    expect(asked.filter((url) => url.endsWith("/console/api/live"))).toEqual([]);
-  });
-
   onPage("show a change of a channel that another one has made", async ({ context, page: first }) => {
     await isLive(first);
     const second = await context.newPage();
@@ -292,15 +221,15 @@ onOwnPage(
 onPage("a long name hides no other column", async ({ page }) => {
   const model = `claude-haiku-4-5-${"x".repeat(180)}`;
   await ask(model);
-  for (const view of ["/live", "?period=today&by=model"]) {
+  for (const view of ["/requests", "?period=today&by=model"]) {
     await page.goto(`${gateway.url}/console${view}`);
     await isLive(page);
-    if (view !== "/live") await page.getByText("As a table").click();
-    const table = page.getByRole("region", { name: /Latest requests|as a table/ });
+    if (view !== "/requests") await page.getByText("As a table").click();
+    const table = page.getByRole("region", { name: /^Requests$|as a table/ });
     await table.getByTitle(model).first().waitFor();
     // The table beside the chart scrolls. There, a name takes a column like others.
     const fits =
-      view === "/live"
+      view === "/requests"
         ? await table.evaluate((each) => each.scrollWidth <= each.clientWidth)
         : await table
             .getByTitle(model)

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { sumSessions } from "../../../src/billing/report/sessions.ts";
 import { parseUsd } from "../../../src/lib/money.ts";
 import { createZone } from "../../../src/lib/text/zone.ts";
-import { type Order, SESSIONS } from "../../../src/web/api.ts";
+import { type Order, ROWS } from "../../../src/web/api.ts";
 import { listSessions } from "../../../src/web/reports/sessions.ts";
 import { readIndex } from "../../billing/ledger/ledger-samples.ts";
 import { makeLedger } from "../../billing/ledger/ledger-make.ts";
@@ -24,17 +24,17 @@ afterAll(() => folder.remove());
 const list = (order: Order) =>
   listSessions(
     readIndex(folder.join("ledger.jsonl")),
-    { period: "30d", order, most: SESSIONS, only: {} },
+    { period: "30d", order, most: ROWS, only: {} },
     { zone: createZone("UTC"), now },
   );
 
 test("the newest ones, or the most expensive ones, are first, and the others are cut off", () => {
   const [newest, expensive] = [list("newest"), list("charge")];
-  expect([newest.sessions.length, expensive.sessions.length]).toEqual([200, 200]);
+  expect([newest.sessions.length, expensive.sessions.length]).toEqual([ROWS, ROWS]);
   expect([newest.isMore, expensive.isMore]).toEqual([true, true]);
   const whole = sumSessions(readIndex(folder.join("ledger.jsonl")), { since: null, until: null }).rows;
   expect(newest.sessions.map(({ session }) => session)).toEqual(
-    whole.slice(0, 200).map(({ names }) => names[0] ?? ""),
+    whole.slice(0, ROWS).map(({ names }) => names[0] ?? ""),
   );
   const ends = newest.sessions.map(({ until }) => until);
   expect(ends).toEqual(ends.toSorted().toReversed());

@@ -1,13 +1,12 @@
-// Values over time by name, drawn by uPlot: stacked bars, or lines for latencies, which cannot be added up. A table has the
-// same numbers, and shows those of the span under the pointer.
+// Values over time by name, drawn by uPlot as stacked bars. A table has the same numbers, and shows those of the span under
+// the pointer.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import Plot from "uplot";
 import { addDecimals, formatDecimal, parseDecimal } from "../../../lib/money.ts";
 import type { Overview, Series } from "../../api.ts";
-import { go } from "../state/route.ts";
 import { Swatch } from "./basic.tsx";
-import { Amount, type Column, Table } from "./table.tsx";
+import { type Column, Table } from "./table.tsx";
 import { colourNames } from "./colours.ts";
 import {
   formatChange,
@@ -19,27 +18,20 @@ import {
   nameOf,
 } from "./format.ts";
 
-type Bars = Pick<Overview, "by" | "spans" | "series" | "show">;
+type Bars = Pick<Overview, "spans" | "series" | "show">;
 
 interface ChartProps {
   readonly bars: Bars;
   readonly label: string;
-  readonly linkTo: LinkTo;
+  /** The requests of a name, or of all. Null: nowhere. */
+  readonly linkTo: (name: string | null) => string | null;
 }
-
-/** Where an amount leads: of one span, or of the whole period; of one name, or of all. Null: nowhere. */
-export type LinkTo = (at: number | null, name: string | null) => string | null;
 
 export function Chart({ bars, label, linkTo }: ChartProps) {
   const [at, setAt] = useState<number | null>(null);
   const box = useRef<HTMLDivElement>(null);
   const plot = usePlot(box, bars, setAt);
-  const open = (name: string | null): void => {
-    const href = at === null ? null : (linkTo(at, name) ?? linkTo(at, null));
-    if (href !== null) go(href);
-  };
   const move = (event: KeyboardEvent): void => {
-    if (event.key === "Enter") open(null);
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
@@ -54,143 +46,108 @@ export function Chart({ bars, label, linkTo }: ChartProps) {
         class="canvas"
         role="img"
         tabIndex={0}
-        aria-label={`${label}. The arrow keys move through the time, Enter opens it; tables follow.`}
+        aria-label={`${label}. The arrow keys move through the time; tables follow.`}
         onKeyDown={move}
-        onClick={() => open(at === null ? null : findName(bars, at, plot.current))}
       />
       <figcaption>
         <Legend bars={bars} at={at} linkTo={linkTo} />
-        <AsTable bars={bars} label={label} linkTo={linkTo} />
+        <AsTable bars={bars} label={label} />
       </figcaption>
     </figure>
   );
 }
 
-/** The part of the bar under the pointer. */
-function findName({ series, show }: Bars, at: number, plot: Plot | null): string | null {
-  if (plot === null || show === "latency") return null;
-  let left = plot.posToVal(plot.cursor.top ?? 0, "y");
-  for (const { name, values } of series) {
-    left -= Number(values[at] ?? 0);
-    if (left < 0) return name;
-  }
-  return null;
-}
-
-function sum(amounts: readonly (string | null)[]): string {
-  const all = amounts.flatMap((amount) => (amount === null ? [] : [parseDecimal(amount)]));
-  return formatDecimal(all.reduce(addDecimals, parseDecimal("0")));
+function sum(amounts: readonly string[]): string {
+  return formatDecimal(amounts.map(parseDecimal).reduce(addDecimals, parseDecimal("0")));
 }
 
 /** A series, or all of them. */
 interface Line extends Pick<Series, "total" | "before" | "values"> {
   readonly name: string | null;
-  readonly p95?: number;
   readonly unpriced?: boolean;
 }
 
-/** All series and their sum. Latencies have none. */
-function listLines({ series, spans, show }: Bars): readonly Line[] {
-  if (show === "latency") return series;
+/** All series and their sum. */
+function listLines({ series, spans }: Bars): readonly Line[] {
   const before = series.flatMap((each) => each.before ?? []);
   const together = {
     name: null,
     total: sum(series.map(({ total }) => total)),
     before: before.length < series.length ? null : sum(before),
-    values: spans.map((_, at) => sum(series.map(({ values }) => values[at] ?? null))),
+    values: spans.map((_, at) => sum(series.map(({ values }) => values[at] ?? "0"))),
   };
   return [...series, together];
 }
 
-function valueOf(
-  { total, values, unpriced }: Line,
-  at: number | null,
-  write: (value: string) => string,
-): string {
-  const value = at === null ? total : (values[at] ?? null);
-  return unpriced === true ? "no price" : value === null ? "–" : write(value);
+/** Of one span, or of the entire period. */
+function amountOf({ total, values }: Line, at: number | null): string {
+  return at === null ? total : (values[at] ?? "0");
 }
 
-/** The names with their amounts and shares: of one span, or of the whole period with the change since the one before. */
-function Legend({ bars, at, linkTo }: Pick<ChartProps, "bars" | "linkTo"> & { readonly at: number | null }) {
-  const { by, spans, series, show } = bars;
+/** The names with their amounts and shares: of one span, or of the entire period with the change since the one before. */
+function Legend({ bars, at, linkTo }: Omit<ChartProps, "label"> & { readonly at: number | null }) {
+  const { spans, series, show } = bars;
   const lines = listLines(bars);
   const names = series.map(({ name }) => name);
-  const colours = new Map(colourNames(by, names).map((colour, index) => [names[index], colour]));
-  const isAdded = show !== "latency";
-  const amountOf = ({ total, values }: Line) => Number((at === null ? total : values[at]) ?? 0);
+  const colours = new Map(colourNames(names).map((colour, index) => [names[index], colour]));
   const sumLine = lines.at(-1);
-  const all = sumLine === undefined ? 0 : amountOf(sumLine);
+  const all = sumLine === undefined ? 0 : Number(amountOf(sumLine, at));
   const span = at === null ? undefined : spans[at];
   const columns: readonly Column<Line>[] = [
     [
       span === undefined ? "Whole period" : formatSpanName(span, "long"),
       "",
-      ({ name }) => (
-        <>
-          {name !== null && <Swatch colour={colours.get(name) ?? ""} />}
-          <Linked text={name === null ? "All together" : nameOf(name)} href={linkTo(at, name)} />
-        </>
-      ),
+      ({ name }) => {
+        const text = name === null ? "All together" : nameOf(name);
+        const href = linkTo(name);
+        return (
+          <>
+            {name !== null && <Swatch colour={colours.get(name) ?? ""} />}
+            {href === null ? (
+              <span class="name">{text}</span>
+            ) : (
+              <a class="name" title={text} href={href}>
+                {text}
+              </a>
+            )}
+          </>
+        );
+      },
     ],
     [
-      isAdded ? MEASURE_TITLES[show] : "Median",
+      MEASURE_TITLES[show],
       "number",
-      (line) => valueOf(line, at, (value) => formatMeasure(show, value)),
+      (line) => (line.unpriced === true ? "no price" : formatMeasure(show, amountOf(line, at))),
     ],
-    isAdded
-      ? ["Share", "number", (line) => (all === 0 ? null : formatRate(amountOf(line) / all))]
-      : ["95 %", "number", ({ p95 }) => formatMeasure(show, `${p95 ?? 0}`)],
-    ...(isAdded ? [[...CHANGE, at === null ? readChange : () => null] as const] : []),
+    ["Share", "number", (line) => (all === 0 ? null : formatRate(Number(amountOf(line, at)) / all))],
+    [
+      "Change",
+      "number more",
+      ({ before, total }) => (at === null ? before && formatChange(total, before) : null),
+    ],
   ];
   return (
-    <Table name="Names" columns={columns} rows={lines} keyOf={keyOfLine} describe={describeLine} small />
+    <Table
+      name="Names"
+      columns={columns}
+      rows={lines}
+      keyOf={({ name }) => (name === null ? "all" : `=${name}`)}
+      describe={({ name }) => (name === null ? { class: "sum" } : {})}
+      small
+    />
   );
 }
 
-const CHANGE = ["Change", "number more"] as const;
-
-const readChange = ({ before, total }: Line) => before && formatChange(total, before);
-
-function keyOfLine({ name }: Line): string {
-  return name === null ? "all" : `=${name}`;
-}
-
-function describeLine({ name }: Line): { readonly class?: string } {
-  return name === null ? { class: "sum" } : {};
-}
-
-function Linked({ text, href }: { readonly text: string; readonly href: string | null }) {
-  if (href === null) return <span class="name">{text}</span>;
-  return (
-    <a class="name" title={text} href={href}>
-      {text}
-    </a>
-  );
-}
-
-function AsTable({ bars, label, linkTo }: ChartProps) {
+function AsTable({ bars, label }: Pick<ChartProps, "bars" | "label">) {
   const { spans, show } = bars;
   const write = (value: string): string =>
     show === "cost" ? formatUsd(value, 4) : formatMeasure(show, value);
   const columns: readonly Column<number | null>[] = [
-    [
-      "Time",
-      "",
-      (at) => (
-        <Linked
-          text={at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long")}
-          href={linkTo(at, null)}
-        />
-      ),
-    ],
+    ["Time", "", (at) => (at === null ? "Whole period" : formatSpanName(spans[at] ?? "", "long"))],
     ...listLines(bars).map((line): Column<number | null> => [
       line.name === null ? "Total" : nameOf(line.name),
       "number",
-      (at) => {
-        const [text, href] = [valueOf(line, at, write), linkTo(at, line.name)];
-        return href === null || text === "–" ? text : <Amount text={text} href={href} />;
-      },
+      (at) => (line.unpriced === true ? "no price" : write(amountOf(line, at))),
     ]),
   ];
   return (
@@ -213,8 +170,8 @@ function usePlot(
   see: (at: number | null) => void,
 ) {
   const plot = useRef<Plot | null>(null);
-  const form = JSON.stringify([bars.by, bars.show, bars.spans, bars.series.map(({ name }) => name)]);
-  const data = bars.show === "latency" ? drawLines(bars) : stack(bars);
+  const form = JSON.stringify([bars.show, bars.spans, bars.series.map(({ name }) => name)]);
+  const data = stack(bars);
   const scheme = useColourScheme();
   useEffect(() => {
     const { current } = box;
@@ -259,13 +216,8 @@ function stack({ spans, series }: Bars): Plot.AlignedData {
   return [spans.map((_, index) => index), ...stacked.toReversed()];
 }
 
-function drawLines({ spans, series }: Bars): Plot.AlignedData {
-  const lines = series.map(({ values }) => values.map((value) => (value === null ? null : Number(value))));
-  return [spans.map((_, index) => index), ...lines.toReversed()];
-}
-
 function describePlot(
-  { by, spans, series, show }: Bars,
+  { spans, series, show }: Bars,
   box: HTMLElement,
   see: (at: number | null) => void,
 ): Plot.Options {
@@ -273,10 +225,9 @@ function describePlot(
   const read = (name: string): string => colours.getPropertyValue(name).trim();
   const axis = { stroke: read("--quiet"), font: `12px ${read("--font")}`, ticks: { show: false } };
   // The canvas knows no variables.
-  const fills = colourNames(
-    by,
-    series.map(({ name }) => name),
-  ).map((colour) => read(colour.slice("var(".length, -1)));
+  const fills = colourNames(series.map(({ name }) => name)).map((colour) =>
+    read(colour.slice("var(".length, -1)),
+  );
   const colourOf = (index: number): string => fills[series.length - 1 - index] ?? "";
   const bar = Plot.paths.bars?.({ size: [0.7, 56], align: 0 });
   return {
@@ -307,16 +258,12 @@ function describePlot(
     ],
     series: [
       {},
-      ...series.map((_, index) =>
-        show === "latency"
-          ? { stroke: colourOf(index), width: 2, spanGaps: true, points: { show: true, size: 5 } }
-          : {
-              fill: colourOf(index),
-              width: 0,
-              points: { show: false },
-              ...(bar !== undefined && { paths: bar }),
-            },
-      ),
+      ...series.map((_, index) => ({
+        fill: colourOf(index),
+        width: 0,
+        points: { show: false },
+        ...(bar !== undefined && { paths: bar }),
+      })),
     ],
     hooks: { setCursor: [({ cursor }) => see(cursor.idx ?? null)] },
   };

@@ -1,7 +1,6 @@
 // What the prompts of a session consisted of: a stacked bar for each request.
 
 import type { SessionReply } from "../../api.ts";
-import { hrefOf } from "../state/route.ts";
 import { Swatch, useWidth } from "./basic.tsx";
 import { colourAt } from "./colours.ts";
 import { formatShort } from "./format.ts";
@@ -33,7 +32,7 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
           {context.map(({ id, tokens }, index) => {
             let y = HEIGHT;
             return (
-              <a key={id} href={hrefOf(["requests", id], { period: "all" })} tabIndex={-1}>
+              <g key={id}>
                 {kinds.map((kind, at) => {
                   const height = ((tokens[kind] ?? 0) / most) * HEIGHT;
                   y -= height;
@@ -48,7 +47,7 @@ export function ContextBars({ context }: { readonly context: SessionReply["conte
                     />
                   );
                 })}
-              </a>
+              </g>
             );
           })}
         </svg>

@@ -63,10 +63,9 @@ export function formatShort(count: number): string {
   return compact.format(count);
 }
 
-/** A value of the chart: dollars, a count, or milliseconds. */
+/** A value of the chart: dollars or a count. */
 export function formatMeasure(show: Measure, value: string): string {
-  if (show === "cost") return formatSum(value);
-  return show === "latency" ? formatMs(Number(value)) : formatShort(Number(value));
+  return show === "cost" ? formatSum(value) : formatShort(Number(value));
 }
 
 /** `+12 %`: how much more than before. Null: there is nothing to compare with. */
@@ -197,7 +196,6 @@ export const MEASURE_TITLES: Readonly<Record<Measure, string>> = {
   tokens: "Tokens",
   requests: "Requests",
   errors: "Errors",
-  latency: "Latency",
 };
 
 /** At an upstream. */

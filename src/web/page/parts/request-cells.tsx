@@ -1,37 +1,20 @@
-// The row of one request, of the ledger or live.
+// The columns of the requests in the ledger.
 
-import type { RequestRecord, RequestRow } from "../../api.ts";
+import type { RequestRow } from "../../api.ts";
 import { hrefOf } from "../state/route.ts";
-import { Pill } from "./basic.tsx";
-import {
-  formatCharge,
-  formatClock,
-  formatCount,
-  formatFull,
-  formatMoment,
-  formatMs,
-  formatRate,
-  formatShort,
-  isFailed,
-} from "./format.ts";
+import { Moment, Pill } from "./basic.tsx";
+import { formatCharge, formatCount, formatMs, formatRate, formatShort, isFailed } from "./format.ts";
 import { Amount, type Column } from "./table.tsx";
 
-/** `when`: they are listed by their beginning, or as they end. `linkTo`: where a row leads. */
-export function listColumns(
-  when: "began" | "ended",
-  linkTo: (id: string) => string,
-): readonly Column<RequestRow>[] {
+/** `linkTo`: where a row leads. */
+export function listColumns(linkTo: (id: string) => string): readonly Column<RequestRow>[] {
   return [
     [
-      when === "began" ? "Time" : "Ended",
+      "Time",
       "",
-      ({ id, time, duration_ms: duration }) => (
+      ({ id, time }) => (
         <a href={linkTo(id)}>
-          <time title={`began ${formatFull(Date.parse(time))}`}>
-            {when === "began"
-              ? formatMoment(Date.parse(time))
-              : formatClock(Date.parse(time) + (duration ?? 0))}
-          </time>
+          <Moment time={time} />
         </a>
       ),
     ],
@@ -87,44 +70,5 @@ function Outcome({ row: { outcome, status } }: { readonly row: RequestRow }) {
       {status}
       <span class="more"> {outcome.replaceAll("_", " ")}</span>
     </Pill>
-  );
-}
-
-const write = (name: string | null | undefined): string => name ?? "";
-
-/** Of the live feed, as the ledger's have it. */
-export function toRow({ id, time, client, usage, ...request }: RequestRecord): RequestRow {
-  const { status, outcome, planUsd } = request;
-  const { tool = null, label = null, session, agent } = client ?? {};
-  const { cache_read: cached = 0, output = 0 } = usage ?? {};
-  return {
-    id,
-    time: new Date(time).toISOString(),
-    key: write(request.key),
-    group: write(request.group),
-    channel: write(request.channel),
-    model: write(request.model),
-    tool,
-    label,
-    session: write(session),
-    agent: write(agent),
-    status,
-    outcome,
-    first_byte_ms: request.firstByteMs,
-    duration_ms: request.durationMs,
-    input: sumInput(usage ?? {}),
-    cached,
-    output,
-    charge_usd: request.chargeUsd,
-    ...(planUsd && { paid_by_plan_usd: planUsd }),
-  };
-}
-
-const INPUTS = /^(input|cache_read|cache_write|tool_prompt)/;
-
-function sumInput(usage: NonNullable<RequestRecord["usage"]>): number {
-  return Object.entries(usage).reduce(
-    (sum, [kind, count]) => sum + (INPUTS.test(kind) ? (count ?? 0) : 0),
-    0,
   );
 }

@@ -1,12 +1,12 @@
 // The period and the filters of a view, and how to change them.
 
 import { useState } from "preact/hooks";
-import { type FilterName, FILTERS, type NamesReply, REQUEST_FILTERS } from "../../api.ts";
+import { type FilterName, FILTERS, type NamesReply } from "../../api.ts";
 import { go } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope, widen } from "../state/scope.ts";
 import { useData } from "../state/use.ts";
 import { Failure, Options } from "./basic.tsx";
-import { formatClock, listMonths, MAIN_AGENT, nameKind, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
+import { formatClock, listMonths, nameOf, namePeriod, PERIOD_WORDS } from "./format.ts";
 
 interface Place {
   readonly path: readonly string[];
@@ -15,15 +15,15 @@ interface Place {
   readonly more?: Readonly<Record<string, string>>;
   /** ISO: the sums are of this moment. */
   readonly asOf?: string | undefined;
-  /** What is shown is of what the address said before. */
+  /** The data belongs to the previous address. */
   readonly isCounting?: boolean;
-  /** What is shown is of now, and has these names. */
+  /** The view shows the present and has these names. */
   readonly names?: readonly FilterName[];
 }
 
 export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, names }: Place) {
   const show = (next: ViewScope): void => go(hrefScoped(path, next, more), "replace");
-  const active = (names ?? REQUEST_FILTERS).filter((name) => scope.filters[name] !== undefined);
+  const active = (names ?? FILTERS).filter((name) => scope.filters[name] !== undefined);
   return (
     <div class={isCounting ? "scope counting" : "scope"} role="group" aria-label="What is shown">
       {names === undefined && (
@@ -62,9 +62,7 @@ export function ScopeBar({ path, scope, more = {}, asOf, isCounting = false, nam
 }
 
 function nameFilter(name: FilterName, { filters }: ViewScope): string {
-  const value = filters[name] ?? "";
-  if (name === "agent" && value === "") return MAIN_AGENT;
-  return name === "kind" ? nameKind(value) : nameOf(value);
+  return nameOf(filters[name] ?? "");
 }
 
 export function AsOf({ time }: { readonly time: string }) {

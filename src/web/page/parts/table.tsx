@@ -1,6 +1,7 @@
 // A table is its columns: each has a title, a class, and what it shows of a row.
 
 import type { ComponentChildren } from "preact";
+import { formatCount } from "./format.ts";
 
 /** `name`: somebody else has chosen it, so a long one is cut. `number`: right-aligned. `more`: not on a phone; `some`: not on
  *  a narrow screen; `rare`: only on a wide one. */
@@ -11,7 +12,7 @@ export type Column<T> = readonly [title: string, className: ColumnClass, cell: (
 
 type Title = readonly [title: string, className?: string, ...unknown[]];
 
-export function Head({ columns }: { readonly columns: readonly Title[] }) {
+function Head({ columns }: { readonly columns: readonly Title[] }) {
   return (
     <thead>
       <tr>
@@ -26,7 +27,7 @@ export function Head({ columns }: { readonly columns: readonly Title[] }) {
 }
 
 /** The first one names the row. */
-export function Cells<T>({ columns, row }: { readonly columns: readonly Column<T>[]; readonly row: T }) {
+function Cells<T>({ columns, row }: { readonly columns: readonly Column<T>[]; readonly row: T }) {
   return columns.map(([, className, cell], index) => {
     const found = cell(row);
     const shown = found === null || found === "" ? "–" : found;
@@ -90,5 +91,27 @@ export function Amount({
     <a href={href} tabIndex={-1} title={title}>
       {text}
     </a>
+  );
+}
+
+/** Below a list: how many rows it has, and how to see more. */
+export function ShowMore(props: {
+  readonly shown: number;
+  readonly isMore: boolean;
+  readonly mayGrow: boolean;
+  readonly grow: () => void;
+}) {
+  if (!props.isMore) return null;
+  return (
+    <p class="quiet">
+      These are the first {formatCount(props.shown)}.{" "}
+      {props.mayGrow ? (
+        <button type="button" onClick={props.grow}>
+          Show more
+        </button>
+      ) : (
+        "A shorter period or a filter shows others."
+      )}
+    </p>
   );
 }

@@ -1,8 +1,8 @@
-// A session over its turns: a lane for each agent, a bar for each request. What was read from the cache, what was sent anew,
-// and below the line what was answered. The same rows are in the view of requests, for everybody whom a picture does not serve.
+// A session over its turns: a lane for each agent, a bar for each request. Above the line are the tokens that were read from
+// the cache and those that were sent anew, below it the answer's. The view of requests has the same rows for everybody whom
+// a picture does not serve.
 
 import type { RequestRow } from "../../api.ts";
-import { hrefOf } from "../state/route.ts";
 import { useWidth } from "./basic.tsx";
 import {
   formatClock,
@@ -14,15 +14,6 @@ import {
   MAIN_AGENT,
 } from "./format.ts";
 
-/** A request of the ledger, or one that was refused, which only the live feed knows. */
-export interface TurnRow extends Pick<
-  RequestRow,
-  "id" | "time" | "model" | "agent" | "input" | "cached" | "output" | "charge_usd" | "missed" | "outcome"
-> {
-  /** Why it was refused, or which limit it has reached. */
-  readonly limit?: string | null | undefined;
-}
-
 const UP_PX = 56;
 const DOWN_PX = 18;
 const MARK_PX = 10;
@@ -32,12 +23,10 @@ const MAX_STEP_PX = 28;
 
 /** `turns`: the oldest first. `agents`: in the order of their tree; empty is the main agent. */
 export function Timeline({
-  session,
   turns,
   agents,
 }: {
-  readonly session: string;
-  readonly turns: readonly TurnRow[];
+  readonly turns: readonly RequestRow[];
   readonly agents: readonly string[];
 }) {
   const used = agents.filter((agent) => turns.some((turn) => turn.agent === agent));
@@ -45,14 +34,12 @@ export function Timeline({
   const step = Math.max(MIN_STEP_PX, Math.min(MAX_STEP_PX, room / Math.max(1, turns.length)));
   const mostIn = Math.max(1, ...turns.map(({ input }) => input));
   const mostOut = Math.max(1, ...turns.map(({ output }) => output));
-  const live = <a href={hrefOf(["live"], { session })}>Live</a>;
   const marks = [
-    ["cached", "read from the cache"],
-    ["new", `new, up to ${formatShort(mostIn)}`],
-    ["output", `output, up to ${formatShort(mostOut)}`],
-    ["missed", "missed the cache"],
-    ["failed", "failed"],
-    ["limit", <>a limit, or refused, as far as {live} still knows</>],
+    ["cached", "read from the cache", true],
+    ["new", `new, up to ${formatShort(mostIn)}`, true],
+    ["output", `output, up to ${formatShort(mostOut)}`, true],
+    ["missed", "missed the cache", turns.some(({ missed }) => missed !== undefined)],
+    ["failed", "failed", turns.some(({ outcome }) => isFailed(outcome))],
   ] as const;
   const [first] = turns;
   const last = turns.at(-1);
@@ -60,14 +47,7 @@ export function Timeline({
     <figure class="timeline">
       <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Timeline">
         {used.map((agent) => (
-          <Lane
-            key={agent}
-            session={session}
-            agent={agent}
-            turns={turns}
-            step={step}
-            most={[mostIn, mostOut]}
-          />
+          <Lane key={agent} agent={agent} turns={turns} step={step} most={[mostIn, mostOut]} />
         ))}
       </div>
       <figcaption>
@@ -77,11 +57,14 @@ export function Timeline({
           </p>
         )}
         <ul class="keys-of">
-          {marks.map(([name, text]) => (
-            <li key={name}>
-              <span class={`swatch t-${name}`} aria-hidden="true" /> {text}
-            </li>
-          ))}
+          {marks.map(
+            ([name, text, isThere]) =>
+              isThere && (
+                <li key={name}>
+                  <span class={`swatch t-${name}`} aria-hidden="true" /> {text}
+                </li>
+              ),
+          )}
         </ul>
       </figcaption>
     </figure>
@@ -89,95 +72,51 @@ export function Timeline({
 }
 
 interface LaneProps {
-  readonly session: string;
   readonly agent: string;
-  readonly turns: readonly TurnRow[];
+  readonly turns: readonly RequestRow[];
   readonly step: number;
   readonly most: readonly [number, number];
 }
 
 /** As high as its own largest prompt: small agents need little room. */
-function Lane({ session, agent, turns, step, most }: LaneProps) {
+function Lane({ agent, turns, step, most: [mostIn, mostOut] }: LaneProps) {
   const width = Math.max(step * turns.length, 60);
   const largest = Math.max(...turns.map((turn) => (turn.agent === agent ? turn.input : 0)));
-  const base = MARK_PX + Math.max(MIN_UP_PX, Math.ceil((largest / most[0]) * UP_PX));
+  const base = MARK_PX + Math.max(MIN_UP_PX, Math.ceil((largest / mostIn) * UP_PX));
   const height = base + DOWN_PX;
+  const bar = Math.max(1, step - (step > 6 ? 2 : 1));
   return (
     <div class="lane">
       <p class="lane-name">{agent === "" ? MAIN_AGENT : agent}</p>
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
         <line x1="0" x2={width} y1={base} y2={base} class="base" />
-        {turns.map((turn, index) =>
-          turn.agent === agent ? (
-            <Turn
-              key={turn.id}
-              href={hrefOfTurn(turn, session)}
-              turn={turn}
-              x={index * step}
-              width={step}
-              base={base}
-              most={most}
-            />
-          ) : null,
-        )}
+        {turns.map((turn, index) => {
+          if (turn.agent !== agent) return null;
+          const { id, input, cached, output, missed, outcome } = turn;
+          const x = index * step;
+          const [readPx, newPx] = [(cached / mostIn) * UP_PX, ((input - cached) / mostIn) * UP_PX];
+          const outPx = Math.max(output > 0 ? 1 : 0, (output / mostOut) * DOWN_PX);
+          return (
+            <g key={id}>
+              <title>{describeTurn(turn)}</title>
+              <rect class="hit" x={x} y="0" width={step} height={height} />
+              <rect class="t-cached" x={x} y={base - readPx} width={bar} height={readPx} />
+              <rect class="t-new" x={x} y={base - readPx - newPx} width={bar} height={newPx} />
+              <rect class="t-output" x={x} y={base + 1} width={bar} height={outPx} />
+              {missed !== undefined && <circle class="t-missed" cx={x + bar / 2} cy="5" r="3" />}
+              {isFailed(outcome) && <rect class="t-failed" x={x} y={base - 6} width={bar} height="12" />}
+            </g>
+          );
+        })}
       </svg>
     </div>
   );
 }
 
-function hrefOfTurn({ id, outcome }: TurnRow, session: string): string {
-  return outcome === "refused" ? hrefOf(["live", id]) : hrefOf(["requests", id], { period: "all", session });
-}
-
-function Turn({
-  href,
-  turn,
-  x,
-  width,
-  base,
-  most: [mostIn, mostOut],
-}: {
-  readonly href: string;
-  readonly turn: TurnRow;
-  readonly x: number;
-  readonly width: number;
-  /** Where the line is. */
-  readonly base: number;
-  readonly most: readonly [number, number];
-}) {
-  const { input, cached, output, missed, outcome, limit } = turn;
-  const bar = Math.max(1, width - (width > 6 ? 2 : 1));
-  const [readPx, newPx] = [cached, input - cached].map((tokens) => (tokens / mostIn) * UP_PX);
-  const outPx = Math.max(output > 0 ? 1 : 0, (output / mostOut) * DOWN_PX);
-  return (
-    <a href={href} tabIndex={-1}>
-      <title>{describeTurn(turn)}</title>
-      <rect class="hit" x={x} y="0" width={width} height={base + DOWN_PX} />
-      <rect class="t-cached" x={x} y={base - (readPx ?? 0)} width={bar} height={readPx} />
-      <rect class="t-new" x={x} y={base - (readPx ?? 0) - (newPx ?? 0)} width={bar} height={newPx} />
-      <rect class="t-output" x={x} y={base + 1} width={bar} height={outPx} />
-      {missed !== undefined && <circle class="t-missed" cx={x + bar / 2} cy="5" r="3" />}
-      {isFailed(outcome) && <rect class="t-failed" x={x} y={base - 6} width={bar} height="12" />}
-      {limit && <rect class="t-limit" x={x} y="0" width={Math.min(3, bar)} height={base + DOWN_PX} />}
-    </a>
-  );
-}
-
-function describeTurn({
-  time,
-  model,
-  input,
-  cached,
-  output,
-  charge_usd: charge,
-  missed,
-  outcome,
-  limit,
-}: TurnRow): string {
-  if (outcome === "refused") return `${formatClock(Date.parse(time))}, ${model}, refused\n${limit ?? ""}`;
+function describeTurn(turn: RequestRow): string {
+  const { time, model, input, cached, output, charge_usd: charge, missed, outcome } = turn;
   return [
     `${formatClock(Date.parse(time))}, ${model}`,
-    ...(limit ? [limit] : []),
     `${formatCount(input)} tokens in, ${formatCount(cached)} of them cached, ${formatCount(output)} out`,
     charge === null ? "charge not known" : formatUsd(charge, 4),
     ...(missed === undefined

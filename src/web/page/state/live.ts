@@ -1,6 +1,5 @@
 // The live feed: one event stream from the gateway, which begins again by itself when it ends. While nobody sees the page
-// it is closed, so that a forgotten tab costs nothing. One of the pages that a browser shows reads it, and gives the others
-// what it gets (share.ts).
+// it is closed, so that a forgotten tab costs nothing.
 
 import { openSseParser } from "../../../lib/sse/sse-parser.ts";
 import { createTraffic, type Traffic } from "../../../lib/traffic.ts";
@@ -16,7 +15,6 @@ import type {
 } from "../../api.ts";
 import { setZone } from "../parts/format.ts";
 import { escapeTexts, forgetToken, openStream, readToken, Refused } from "./request.ts";
-import { joinPages, type Pages } from "./share.ts";
 
 export type Connection = "connecting" | "open" | "lost" | "signed out";
 
@@ -31,7 +29,6 @@ export interface LiveState {
   /** Newest first. */
   readonly requests: readonly RequestRecord[];
   readonly channels: readonly ChannelView[];
-  readonly websockets: number;
   readonly spend: Spend | null;
   readonly hour: HourCounts | null;
   /** Newest first. */
@@ -47,7 +44,6 @@ const START: LiveState = {
   streams: [],
   requests: [],
   channels: [],
-  websockets: 0,
   spend: null,
   hour: null,
   notices: [],
@@ -76,9 +72,9 @@ export function createFeed(): Feed {
   const followers = new Set<() => void>();
   const rates = new Map<string, Traffic>();
   let running: AbortController | null = null;
-  let pages: Pages<LiveState> | null = null;
-  const show = (next: LiveState): void => {
-    // Another run of the gateway may have another build of this page. Another page has signed in to it.
+  const change = (part: Partial<LiveState>): void => {
+    const next = { ...state, ...part };
+    // Another run of the gateway may have another build of this page.
     const isOtherRun = isAnotherRun(state.about, next.about);
     if (next.about !== null && next.about.timezone !== state.about?.timezone) setZone(next.about.timezone);
     state = next;
@@ -86,36 +82,22 @@ export function createFeed(): Feed {
     if (isOtherRun || next.connection === "signed out") running?.abort();
     for (const see of followers) see();
   };
-  const change = (part: Partial<LiveState>): void => {
-    const next = { ...state, ...part };
-    pages?.tell(next);
-    show(next);
-  };
-  const replaceChannel = (channel: ChannelView): void =>
-    change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) });
-  const take = (event: LiveEvent): void => {
+  const apply = (event: LiveEvent): void => {
     const { about } = event;
     // The first event of a connection has everything.
     const before = about === undefined ? state : { ...START, about };
     change({ ...before, ...merge(before, event, rates), connection: "open" });
   };
-  // What is shown then is old: it must not be called live, also when a hidden page is seen again.
+  // The state is old then: it must not be called live, also when a hidden page is seen again.
   const stop = (): void => {
     running?.abort();
-    pages = null;
     if (state.connection !== "connecting") change({ connection: "connecting" });
   };
   const start = (): void => {
     stop();
     running = new AbortController();
-    const { signal } = running;
     if (document.hidden) running.abort();
-    else
-      pages = joinPages({ signal, state: () => state, show, replaceChannel, rejoin: start }, () => {
-        // Until now it had what another page has read.
-        if (state.connection === "open") change({ connection: "connecting" });
-        return stayConnected(signal, take, change);
-      });
+    else void stayConnected(running.signal, apply, change);
   };
   document.addEventListener("visibilitychange", () => {
     if (state.connection === "signed out") return;
@@ -129,10 +111,8 @@ export function createFeed(): Feed {
       return () => void followers.delete(see);
     },
     start,
-    replaceChannel: (channel) => {
-      replaceChannel(channel);
-      pages?.tellChannel(channel);
-    },
+    replaceChannel: (channel) =>
+      change({ channels: state.channels.map((each) => (each.name === channel.name ? channel : each)) }),
   };
 }
 
@@ -143,7 +123,7 @@ function isAnotherRun(before: About | null, now: About | null): boolean {
 /** Until `signal` ends it, or nobody is signed in. */
 async function stayConnected(
   signal: AbortSignal,
-  take: (event: LiveEvent) => void,
+  apply: (event: LiveEvent) => void,
   change: (part: Partial<LiveState>) => void,
 ): Promise<void> {
   let waitMs = FIRST_WAIT_MS;
@@ -152,7 +132,7 @@ async function stayConnected(
     try {
       await readEvents(signal, (event) => {
         waitMs = FIRST_WAIT_MS;
-        take(event);
+        apply(event);
       });
     } catch (error) {
       if (!signal.aborted && error instanceof Refused && error.status === 401) {

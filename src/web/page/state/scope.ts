@@ -1,7 +1,7 @@
 // Which requests a view shows. It is in the address of every view, so that it can be shared, kept as a bookmark, and goes along
 // from one view to the next.
 
-import { DEFAULT_PERIOD, type FilterName, FILTERS, type Filters, REQUEST_FILTERS } from "../../api.ts";
+import { DEFAULT_PERIOD, type FilterName, FILTERS, type Filters } from "../../api.ts";
 import { hrefOf, type Route } from "./route.ts";
 
 export interface ViewScope {
@@ -9,31 +9,25 @@ export interface ViewScope {
   readonly filters: Filters;
 }
 
-function listFilters([view]: readonly string[]): readonly FilterName[] {
-  return view === "requests" ? REQUEST_FILTERS : FILTERS;
-}
-
-export function readScope({ path, query }: Route): ViewScope {
-  const filters = listFilters(path).flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []));
+export function readScope({ query }: Route): ViewScope {
+  const filters = FILTERS.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []));
   return { period: query.get("period") ?? DEFAULT_PERIOD, filters: Object.fromEntries(filters) };
 }
 
-function writeScope({ period, filters }: ViewScope, names: readonly FilterName[]): Record<string, string> {
-  const set = names.flatMap((name) => (filters[name] === undefined ? [] : [[name, filters[name]]]));
+function writeScope({ period, filters }: ViewScope): Record<string, string> {
+  const set = FILTERS.flatMap((name) => (filters[name] === undefined ? [] : [[name, filters[name]]]));
   return { period, ...Object.fromEntries(set) };
 }
 
+type Query = Readonly<Record<string, string>>;
+
 /** The query of a request for data. */
-export function askScoped(scope: ViewScope, more: Readonly<Record<string, string>> = {}): string {
-  return new URLSearchParams({ ...writeScope(scope, REQUEST_FILTERS), ...more }).toString();
+export function askScoped(scope: ViewScope, more: Query = {}): string {
+  return new URLSearchParams({ ...writeScope(scope), ...more }).toString();
 }
 
-export function hrefScoped(
-  path: readonly string[],
-  scope: ViewScope,
-  more: Readonly<Record<string, string>> = {},
-): string {
-  return hrefOf(path, { ...writeScope(scope, listFilters(path)), ...more });
+export function hrefScoped(path: readonly string[], scope: ViewScope, more: Query = {}): string {
+  return hrefOf(path, { ...writeScope(scope), ...more });
 }
 
 /** Another view of the same requests: what the address says goes along. */

@@ -114,7 +114,7 @@ function describeHour(hour: HourCounts | null): Matter[] {
             tone: "warn",
             title: `${formatCount(count)} of ${formatCount(requests)} requests ${outcome}`,
             text: last === null ? "in the last hour" : `in the last hour, at last: ${localize(last.text)}`,
-            to: [last === null ? ["live"] : ["live", last.id], { outcome }],
+            to: [last === null ? ["requests"] : ["requests", last.id], { period: "today" }],
           },
         ];
   return [...describe(failed, FAILED, failure), ...describe(refused, "refused", refusal)];

@@ -1,6 +1,6 @@
 // The overview's cards below the chart.
 
-import type { DescribedTotals, LabelHours, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
+import type { DescribedTotals, LimitRow, MissesReply, OverviewReply } from "../../api.ts";
 import { AsOf } from "../parts/scope-bar.tsx";
 import { Bar, Card, Empty, Failure } from "../parts/basic.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -13,7 +13,6 @@ import {
   formatUsd,
   nameKind,
   nameLimit,
-  nameOf,
 } from "../parts/format.ts";
 import { hrefOf } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, type ViewScope } from "../state/scope.ts";
@@ -66,9 +65,9 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
               <li key={cause}>
                 <p class="fact">
                   <b>{cause}</b>
-                  <a class="number" href={hrefScoped(["requests"], narrow(scope, "cause", cause))}>
+                  <span class="number">
                     <span class="quiet">{formatCount(misses)} × </span> {formatSum(usd)}
-                  </a>
+                  </span>
                 </p>
                 {help !== null && <p class="quiet">{writeHelp(help)}</p>}
               </li>
@@ -92,42 +91,6 @@ export function Misses({ scope, asOf }: { readonly scope: ViewScope; readonly as
 function writeHelp(help: string): string {
   const text = help.replaceAll("`", "");
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
-}
-
-const SLOTS_PER_HOUR = 6;
-
-/** What an hour of work costs, by label. */
-export function Work({ work, scope }: { readonly work: readonly LabelHours[]; readonly scope: ViewScope }) {
-  const columns: readonly Column<LabelHours>[] = [
-    [
-      "Label",
-      "",
-      ({ label }) => (
-        <a class="name" title={nameOf(label)} href={hrefScoped(["sessions"], narrow(scope, "label", label))}>
-          {nameOf(label)}
-        </a>
-      ),
-    ],
-    ["Hours", "number", ({ slots }) => (slots / SLOTS_PER_HOUR).toFixed(1)],
-    ["Cost", "number", ({ charge_usd: charge }) => formatSum(charge)],
-    ["An hour", "number", ({ usd_per_hour: price }) => <b>{formatUsd(price, 2)}</b>],
-  ];
-  return (
-    <Card title="An hour of work" note="by label">
-      {work.length === 0 ? (
-        <Empty title="None yet." />
-      ) : (
-        <Table
-          name="Hours and their price by label"
-          columns={columns}
-          rows={work}
-          keyOf={({ label }) => label}
-          small
-        />
-      )}
-      <p class="quiet">Ten minutes in which a request began count as work.</p>
-    </Card>
-  );
 }
 
 export function Limit({ row, now }: { readonly row: LimitRow; readonly now: number }) {
@@ -167,22 +130,14 @@ function hrefOfLimit({ holder: { kind, name }, limit }: LimitRow): string {
   return hrefScoped(["sessions"], scope, { order: "charge" });
 }
 
-export function Tokens({ total, scope }: { readonly total: DescribedTotals; readonly scope: ViewScope }) {
+export function Tokens({ total }: { readonly total: DescribedTotals }) {
   const kinds = Object.entries(total.usage).filter(([, count]) => count > 0);
   const most = Math.max(1, ...kinds.map(([, count]) => count));
   const rate = total.cache_hit_rate;
   const columns: readonly Column<readonly [kind: string, count: number]>[] = [
     ["Kind", "", ([kind]) => nameKind(kind)],
     ["Share", "share", ([, count]) => <Bar tone="plain" share={count / most} />],
-    [
-      "Tokens",
-      "number",
-      ([kind, count]) => (
-        <a title={formatCount(count)} href={hrefScoped(["requests"], narrow(scope, "kind", kind))}>
-          {formatShort(count)}
-        </a>
-      ),
-    ],
+    ["Tokens", "number", ([, count]) => <span title={formatCount(count)}>{formatShort(count)}</span>],
   ];
   return (
     <Card
@@ -228,21 +183,9 @@ export function Gaps({
               of={narrow(scope, "model", name)}
             />
           ))}
-          <Gap
-            count={total.unknown}
-            text="Usage is not known: not in these amounts"
-            of={narrow(scope, "basis", "unknown")}
-          />
-          <Gap
-            count={total.partial}
-            text="Ended early: partly estimated, and included"
-            of={narrow(scope, "basis", "partial")}
-          />
-          <Gap
-            count={unreadable}
-            text="Lines that cannot be read: gateway ledger verify says why"
-            of={null}
-          />
+          <Gap count={total.unknown} text="Usage is not known: not in these amounts" />
+          <Gap count={total.partial} text="Ended early: partly estimated, and included" />
+          <Gap count={unreadable} text="Lines that cannot be read: gateway ledger verify says why" />
         </ul>
       )}
       {unpriced.length > 0 && (
@@ -255,7 +198,7 @@ export function Gaps({
   );
 }
 
-/** `of`: the requests; null: lines that are none. */
+/** `of`: the view of these requests. */
 function Gap({
   count,
   text,
@@ -263,14 +206,18 @@ function Gap({
 }: {
   readonly count: number;
   readonly text: string;
-  readonly of: ViewScope | null;
+  readonly of?: ViewScope;
 }) {
   if (count === 0) return null;
   return (
     <li class="fact">
       <span>{text}</span>
       <span class="number">
-        {of === null ? formatCount(count) : <a href={hrefScoped(["requests"], of)}>{formatCount(count)}</a>}
+        {of === undefined ? (
+          formatCount(count)
+        ) : (
+          <a href={hrefScoped(["requests"], of)}>{formatCount(count)}</a>
+        )}
       </span>
     </li>
   );

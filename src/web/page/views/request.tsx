@@ -54,23 +54,23 @@ export function RequestPanel({
 
 /** Why the ledger has no line of it. */
 function explainNone(request: RequestRecord | null, isOpen: boolean): string {
-  if (isOpen) return "This request is running. What it cost is here as soon as it has ended.";
+  if (isOpen) return "This request is running. Its cost is here as soon as it has ended.";
   if (request === null)
     return "The ledger has no request with this id. One that is still running gets its line when it ends.";
-  return request.channel === null || !BILLED.has(request.outcome)
-    ? "This request got no answer from a channel, so it cost nothing and has no line in the ledger."
-    : "The ledger has no line of this request yet.";
+  return hasLine(request)
+    ? "The ledger has no line of this request yet."
+    : "This request got no answer from a channel, so it cost nothing and has no line in the ledger.";
+}
+
+/** Whether the ledger has a line of it, or will have one. */
+export function hasLine({ outcome, channel }: RequestRecord): boolean {
+  return BILLED.has(outcome) && channel !== null;
 }
 
 /** Whether a line may still be written. */
 function mayCome(request: RequestRecord | null): boolean {
-  if (request === null) return false;
-  const isBilled = BILLED.has(request.outcome) && request.channel !== null;
-  return isBilled && Date.now() - readTime(request) < AWAITED_MS;
-}
-
-function readTime({ time, durationMs }: RequestRecord): number {
-  return time + durationMs;
+  if (request === null || !hasLine(request)) return false;
+  return Date.now() - request.time - request.durationMs < AWAITED_MS;
 }
 
 /** A line without an indent begins a section. */

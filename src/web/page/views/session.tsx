@@ -1,25 +1,14 @@
-// One session: its requests over time, its agents, and what its prompts missed in the cache.
+// The drawer of a session: its requests over time, its agents, and the tokens that its prompts missed in the cache.
 
 import { addUsd, formatUsd as writeUsd, parseUsd, ZERO_USD } from "../../../lib/money.ts";
-import type {
-  AgentRow,
-  Miss,
-  ReachedLimit,
-  RequestRecord,
-  RequestRow,
-  RequestsReply,
-  SessionReply,
-  SessionRow,
-} from "../../api.ts";
+import { type AgentRow, MAX_ROWS, type Miss, type RequestsReply, type SessionReply } from "../../api.ts";
 import { Copy, Dialog, Failure, Moment } from "../parts/basic.tsx";
 import { ContextBars } from "../parts/context-bars.tsx";
-import { formatCount, formatRate, formatUsd, localize, MAIN_AGENT, nameLimit } from "../parts/format.ts";
-import { toRow } from "../parts/request-cells.tsx";
-import { Amount, type Column, Table } from "../parts/table.tsx";
-import { Timeline, type TurnRow } from "../parts/timeline.tsx";
-import { hrefOf } from "../state/route.ts";
+import { formatCount, formatRate, formatUsd, MAIN_AGENT } from "../parts/format.ts";
+import { type Column, Table } from "../parts/table.tsx";
+import { Timeline } from "../parts/timeline.tsx";
 import { askScoped, hrefScoped } from "../state/scope.ts";
-import { useData, useLive, useNow } from "../state/use.ts";
+import { useData, useNow } from "../state/use.ts";
 import { Limit } from "./overview-cards.tsx";
 
 export function SessionPanel({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
@@ -40,10 +29,13 @@ export function SessionPanel({ id, onClose }: { readonly id: string; readonly on
 }
 
 function SessionBody({ data }: { readonly data: SessionReply }) {
-  const { session, agents, limits, reached, rise, context } = data;
+  const { session, agents, limits, rise, context } = data;
   const now = useNow(60_000);
   if (session === null) return <p class="quiet">The ledger has no such session.</p>;
+  const { requests, cache_hit_rate, charge_usd } = session;
   const misses = agents.flatMap((agent) => agent.misses);
+  const lines: readonly AgentLine[] =
+    agents.length > 1 ? [...agents, { requests, cache_hit_rate, charge_usd }] : agents;
   return (
     <div class="column">
       <p>
@@ -53,7 +45,7 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
             , <bdi>{session.label}</bdi>
           </>
         )}
-        : {formatCount(session.requests)} requests for <b>{formatUsd(session.charge_usd, 4)}</b>
+        : {formatCount(requests)} requests for <b>{formatUsd(charge_usd, 4)}</b>
         {session.paid_by_plan_usd !== undefined &&
           `, and a plan paid what costs ${formatUsd(session.paid_by_plan_usd, 4)} by the API`}
         {session.inferred && ". The tool names no session: these requests follow each other."}
@@ -64,73 +56,43 @@ function SessionBody({ data }: { readonly data: SessionReply }) {
           <Limit row={row} now={now} />
         </div>
       ))}
-      <Turns session={session.session} agents={agents.map(({ name }) => name)} reached={reached} />
+      <Turns session={session.session} agents={agents.map(({ name }) => name)} />
       {context.length > 0 && (
         <div>
-          <h3>What its prompts consisted of</h3>
+          <h3>The parts of its prompts</h3>
           <ContextBars context={context} />
         </div>
       )}
-      <Agents agents={agents} session={session} />
+      <Table
+        name="Agents"
+        columns={AGENT_COLUMNS}
+        rows={lines}
+        keyOf={({ name }) => name ?? "sum of all"}
+        describe={({ name }) => (name === undefined ? { class: "sum" } : {})}
+      />
       {misses.length > 0 && <Misses misses={misses} />}
     </div>
   );
 }
 
-/** A longer session shows its last requests. */
-const MAX_TURNS = 1000;
-
-interface TurnsProps {
-  readonly session: string;
-  readonly agents: readonly string[];
-  readonly reached: readonly ReachedLimit[];
-}
-
-function Turns({ session, agents, reached }: TurnsProps) {
-  const { requests } = useLive();
+function Turns({ session, agents }: { readonly session: string; readonly agents: readonly string[] }) {
   const scope = { period: "all", filters: { session } };
-  const { data, error, load } = useData<RequestsReply>(`requests?${askScoped(scope)}&most=${MAX_TURNS}`);
+  const { data, error, load } = useData<RequestsReply>(`requests?${askScoped(scope)}&most=${MAX_ROWS}`);
   if (error !== null) return <Failure text={error} retry={load} />;
   if (data === null) return <p class="quiet">Counting …</p>;
-  const rows = data.rows.toReversed();
-  const turns = [
-    ...markLimits(rows, reached),
-    ...requests.flatMap((request) => describeRefused(request, session)),
-  ].toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
   return (
     <div>
-      <Timeline session={session} turns={turns} agents={agents} />
+      <Timeline turns={data.rows.toReversed()} agents={agents} />
       <p>
         <a href={hrefScoped(["requests"], scope)}>
           {data.total === 1 ? "Its request" : `Its ${formatCount(data.total)} requests`}
         </a>
-        {data.total > MAX_TURNS && (
-          <span class="quiet"> (the timeline has the last {formatCount(MAX_TURNS)})</span>
+        {data.total > MAX_ROWS && (
+          <span class="quiet"> (the timeline has the last {formatCount(MAX_ROWS)})</span>
         )}
       </p>
     </div>
   );
-}
-
-/** Which of these requests came with a limit that was reached, or next after it. */
-function markLimits(rows: readonly RequestRow[], reached: readonly ReachedLimit[]): TurnRow[] {
-  return rows.map((row, index) => {
-    const previous = rows[index - 1]?.time ?? row.time;
-    const own = reached.filter(({ time }) => time <= row.time && (time > previous || time === row.time));
-    return own.length === 0 ? row : { ...row, limit: own.map(describeReached).join("\n") };
-  });
-}
-
-function describeReached({ holder: { kind, name }, limit, usd }: ReachedLimit): string {
-  const who = kind === "session" ? "The session" : `The ${kind} ${name}`;
-  return `${who} has reached its limit of ${formatUsd(usd)} ${nameLimit(limit)}`;
-}
-
-/** The ledger has no refused requests; the live feed has those of the last hundreds. */
-function describeRefused(request: RequestRecord, session: string): TurnRow[] {
-  const { client, outcome, problem } = request;
-  if (outcome !== "refused" || client?.session !== session) return [];
-  return [{ ...toRow(request), limit: problem === null ? "refused" : localize(problem) }];
 }
 
 /** An agent, or all of them. */
@@ -139,78 +101,34 @@ type AgentLine = Pick<AgentRow, "requests" | "cache_hit_rate" | "charge_usd"> &
 
 const MAX_INDENT = 6;
 
-function Agents({ agents, session }: { readonly agents: readonly AgentRow[]; readonly session: SessionRow }) {
-  const linkTo = (agent: string): string =>
-    hrefScoped(["requests"], { period: "all", filters: { session: session.session, agent } });
-  const columns: readonly Column<AgentLine>[] = [
-    [
-      "Agent",
-      "name",
-      ({ name, depth = 0 }) =>
-        name === undefined ? (
-          "All together"
-        ) : (
-          <div title={name} style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}>
-            <a href={linkTo(name)}>{name === "" ? MAIN_AGENT : name}</a>
-            <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
-          </div>
-        ),
-    ],
-    ["Model", "name more", ({ model }) => model],
-    ["Requests", "number", ({ requests }) => formatCount(requests)],
-    ["From cache", "number", (row) => formatRate(row.cache_hit_rate)],
-    [
-      "Charge",
-      "number",
-      ({ charge_usd: charge, name }) =>
-        name === undefined ? (
-          formatUsd(charge, 4)
-        ) : (
-          <Amount text={formatUsd(charge, 4)} href={linkTo(name)} />
-        ),
-    ],
-  ];
-  const { requests, cache_hit_rate, charge_usd } = session;
-  const sum: AgentLine = { requests, cache_hit_rate, charge_usd };
-  return (
-    <Table
-      name="Agents"
-      columns={columns}
-      rows={agents.length > 1 ? [...agents, sum] : agents}
-      keyOf={({ name }) => name ?? "sum of all"}
-      describe={({ name }) => (name === undefined ? { class: "sum" } : {})}
-    />
-  );
-}
+const AGENT_COLUMNS: readonly Column<AgentLine>[] = [
+  [
+    "Agent",
+    "name",
+    ({ name, depth = 0 }) =>
+      name === undefined ? (
+        "All together"
+      ) : (
+        <div title={name} style={{ textIndent: `${16 * Math.min(depth, MAX_INDENT)}px` }}>
+          {name === "" ? MAIN_AGENT : name}
+          <span class="hidden">{depth > 1 && `, level ${depth}`}</span>
+        </div>
+      ),
+  ],
+  ["Model", "name more", ({ model }) => model],
+  ["Requests", "number", ({ requests }) => formatCount(requests)],
+  ["From cache", "number", (row) => formatRate(row.cache_hit_rate)],
+  ["Charge", "number", ({ charge_usd: charge }) => formatUsd(charge, 4)],
+];
 
 /** A miss, or all of them. */
 type MissLine = Pick<Miss, "tokens" | "usd"> & Partial<Miss>;
 
-const hrefOfMiss = (id: string): string => hrefOf(["requests", id], { period: "all" });
-
 const MISS_COLUMNS: readonly Column<MissLine>[] = [
-  [
-    "Time",
-    "",
-    ({ id, time = "" }) =>
-      id === undefined ? (
-        "All together"
-      ) : (
-        <a href={hrefOfMiss(id)}>
-          <Moment time={time} />
-        </a>
-      ),
-  ],
+  ["Time", "", ({ time }) => (time === undefined ? "All together" : <Moment time={time} />)],
   ["Cause", "text", ({ because }) => because?.replaceAll("_", " ")],
   ["Tokens", "number", ({ tokens }) => formatCount(tokens)],
-  [
-    "Cost",
-    "number",
-    ({ id, usd }) => {
-      const text = usd === null ? "–" : formatUsd(usd, 4);
-      return id === undefined ? text : <Amount text={text} href={hrefOfMiss(id)} />;
-    },
-  ],
+  ["Cost", "number", ({ usd }) => (usd === null ? "–" : formatUsd(usd, 4))],
 ];
 
 function Misses({ misses }: { readonly misses: readonly Miss[] }) {

@@ -2,12 +2,11 @@
 
 import { useState } from "preact/hooks";
 import type { DescribedTotals, SessionRow, SessionsReply } from "../../api.ts";
-import { MAX_SESSIONS, type Order, ORDERS, SESSIONS } from "../../api.ts";
+import { MAX_ROWS, type Order, ORDERS, ROWS } from "../../api.ts";
 import { Empty, Failure, Moment, Options } from "../parts/basic.tsx";
-import { saveCsv } from "../parts/csv.ts";
 import { formatCharge, formatCount, formatRate, formatShort, formatSpan } from "../parts/format.ts";
 import { ScopeBar } from "../parts/scope-bar.tsx";
-import { Amount, type Column, Table } from "../parts/table.tsx";
+import { Amount, type Column, ShowMore, Table } from "../parts/table.tsx";
 import { go, type Route } from "../state/route.ts";
 import { askScoped, hrefScoped, narrow, readScope, type ViewScope } from "../state/scope.ts";
 import { spaceOut, useData, useFresh } from "../state/use.ts";
@@ -24,8 +23,8 @@ export function SessionsView({ route }: { readonly route: Route }) {
   const scope = readScope(route);
   const order = ORDERS.find((each) => each === route.query.get("order")) ?? "newest";
   const question = askScoped(scope, { order });
-  const [more, setMore] = useState({ question, most: SESSIONS });
-  const most = more.question === question ? more.most : SESSIONS;
+  const [more, setMore] = useState({ question, most: ROWS });
+  const most = more.question === question ? more.most : ROWS;
   const { data, error, isCounting, load, tookMs } = useData<SessionsReply>(
     `sessions?${question}&most=${most}`,
   );
@@ -45,9 +44,6 @@ export function SessionsView({ route }: { readonly route: Route }) {
         <header>
           <h2>Sessions</h2>
           <OrderField scope={scope} order={order} />
-          <button type="button" disabled={data === null} onClick={() => data !== null && save(data, scope)}>
-            Save as CSV
-          </button>
         </header>
         {data === null ? (
           error === null && <p class="loading">Counting …</p>
@@ -56,7 +52,8 @@ export function SessionsView({ route }: { readonly route: Route }) {
             data={data}
             scope={scope}
             order={order}
-            showMore={() => setMore({ question, most: Math.min(MAX_SESSIONS, most * 5) })}
+            mayGrow={most < MAX_ROWS}
+            grow={() => setMore({ question, most: Math.min(MAX_ROWS, most * 5) })}
           />
         )}
       </section>
@@ -90,10 +87,12 @@ interface SessionsProps {
   readonly data: SessionsReply;
   readonly scope: ViewScope;
   readonly order: Order;
-  readonly showMore: () => void;
+  readonly mayGrow: boolean;
+  readonly grow: () => void;
 }
 
-function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order, showMore }: SessionsProps) {
+function Sessions({ data, scope, order, ...growing }: SessionsProps) {
+  const { sessions, isMore, total, unnamed } = data;
   if (total.requests === 0)
     return (
       <Empty title="No request in this period.">
@@ -121,41 +120,8 @@ function Sessions({ data: { sessions, isMore, total, unnamed }, scope, order, sh
         keyOf={({ title, href }) => title ?? href}
         describe={({ title }) => (title === undefined ? {} : { class: "sum" })}
       />
-      {isMore && (
-        <p class="quiet">
-          These are the first {formatCount(sessions.length)}; the sum has all of them.{" "}
-          {sessions.length < MAX_SESSIONS ? (
-            <button type="button" onClick={showMore}>
-              Show more
-            </button>
-          ) : (
-            "A shorter period or a filter shows others."
-          )}
-        </p>
-      )}
+      <ShowMore shown={sessions.length} isMore={isMore} {...growing} />
     </>
-  );
-}
-
-const CSV_COLUMNS = [
-  "session",
-  "since",
-  "until",
-  "tool",
-  "label",
-  "key",
-  "requests",
-  "agents",
-  "cache_hit_rate",
-  "missed",
-  "charge_usd",
-] as const satisfies readonly (keyof SessionRow)[];
-
-function save({ sessions }: SessionsReply, { period }: ViewScope): void {
-  saveCsv(
-    `gateway-sessions-${period}`,
-    CSV_COLUMNS,
-    sessions.map((row) => CSV_COLUMNS.map((name) => row[name])),
   );
 }
 

@@ -109,8 +109,8 @@ test("a plan's window is there from 80 percent on", () => {
 test("failures and refusals of the last hour and models without a price lead to what they are about", () => {
   const hour = { requests: 9, failed: 2, refused: 1, failure: problem("req_f"), refusal: problem("req_r") };
   expect(list({ hour, unpriced: [{ name: "house", requests: 1 }] })).toEqual([
-    "warn: 2 of 9 requests failed in the last hour, at last: why req_f > live/req_f?outcome=failed",
-    "warn: 1 of 9 requests refused in the last hour, at last: why req_r > live/req_r?outcome=refused",
+    "warn: 2 of 9 requests failed in the last hour, at last: why req_f > requests/req_f?period=today",
+    "warn: 1 of 9 requests refused in the last hour, at last: why req_r > requests/req_r?period=today",
     "warn: house has no price: 1 request is in no amount > ?period=30d&model=house",
   ]);
 });
