@@ -14,7 +14,7 @@ import { askGateway } from "../../src/cli/access/control.ts";
 import type { ChildGateway } from "../harness/gateway.ts";
 import { browserProgram, isThere } from "../harness/needs.ts";
 
-const PATIENCE_MS = 8_000;
+const PATIENCE_MS = 60_000;
 
 export const hasBrowser = isThere("browser");
 

@@ -6,7 +6,7 @@ import { type InsideGateway, makeConfig, startGatewayHere } from "../../../harne
 import { hasBrowser, openBrowser } from "../../browser.ts";
 
 setDefaultTimeout(120_000);
-const PATIENCE_MS = 8_000;
+const PATIENCE_MS = 60_000;
 
 let browser: Browser;
 let context: BrowserContext;
