@@ -217,7 +217,11 @@ onPage(
     await panel.getByText("Nothing is left").waitFor();
     await page.goto(`${gateway.url}/console/requests?key=short`);
     const lost = page.getByRole("region", { name: "Requests without a line" });
-    await lost.getByRole("row").filter({ hasText: "429" }).getByText(/has spent/).waitFor();
+    await lost
+      .getByRole("row")
+      .filter({ hasText: "429" })
+      .getByText(/has spent/)
+      .waitFor();
     expect(problems).toEqual([]);
   },
 );
