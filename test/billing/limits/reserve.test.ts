@@ -375,7 +375,7 @@ describe("the most that a request can cost", () => {
   test.each([
     [messages, "max_tokens"],
     [responses, "max_output_tokens"],
-    [chat, "max_tokens or max_completion_tokens or max_output_tokens"],
+    [chat, "max_tokens or max_completion_tokens"],
     [content, "generationConfig.maxOutputTokens"],
   ])("names the caps of the request's dialect, and no others", ({ capNames }, caps) => {
     expect(boundCost(request("{}", { capNames }))).toEqual({
