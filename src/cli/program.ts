@@ -6,6 +6,7 @@ import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
 import { addCommands, addHelp, addFlags, type CommandRow } from "./terminal/command.ts";
 import { canPrompt, printNote, wrapMessage } from "./terminal/terminal.ts";
+import { explainRetired } from "../config/file/retired.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
 /** Exit status: 0 success; 1 failure; 2 wrong usage or an invalid config file. */
@@ -71,7 +72,12 @@ function prepare(command: Command): void {
   command.configureHelp({ minWidthToWrap: MIN_HELP_CELLS, subcommandTerm });
   command.showHelpAfterError(`See \`${nameCommand(command)} --help\`.`);
   command.configureOutput({
-    outputError: (text, write) => write(wrapMessage(escapeLines(reword(text, command)))),
+    outputError: (text, write) => {
+      const retired = findRetired(text, command);
+      // The hint at the help would say nothing of what replaces it.
+      if (retired !== null) command.showHelpAfterError(false);
+      write(wrapMessage(escapeLines(retired ?? reword(text, command))));
+    },
   });
   if (command.commands.length > 0) command.addHelpText("before", () => refuseOtherHelp(command));
   command.commands.forEach(prepare);
@@ -103,6 +109,17 @@ function listNames(command: Command): string[] {
     .createHelp()
     .visibleCommands(command)
     .map((each) => each.name());
+}
+
+/** What Commander did not accept was a command, a flag or a word of an earlier version. */
+function findRetired(text: string, command: Command): string | null {
+  const [, option, word, value] =
+    /^error: (?:unknown option '(--[^'=]+)|unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ??
+    [];
+  const given = option ?? word ?? value ?? (text.startsWith(TOO_MANY) ? command.args[0] : undefined);
+  const place = nameCommand(command).split(" ").slice(1);
+  const found = explainRetired([...place, given ?? ""].join(" "));
+  return found === null ? null : `gateway: ${found}\n`;
 }
 
 const TOO_MANY = "error: too many arguments";

@@ -291,8 +291,11 @@ function watchFiles(
 ): Follow & Pick<ConfigWatch, "end"> {
   const { warn } = screen;
   const prices = watchPrices(loaded.path, running, screen);
+  const told = new Set(loaded.warnings);
   const config = watchConfig(loaded, process.env, {
-    onChange: ({ catalog }) => {
+    onChange: ({ catalog, warnings }) => {
+      for (const text of warnings.filter((each) => !told.has(each))) warn(`warning: ${text}`);
+      warnings.forEach((text) => told.add(text));
       const waiting = running.reload(override(catalog, flags)).join(" and ");
       const later = waiting === "" ? "" : `; a restart is needed for ${waiting}`;
       warn(`config: the changes are applied${later}`);

@@ -23,7 +23,8 @@ import { buildCatalog, type Catalog, type CatalogContext } from "../catalog.ts";
 import { placeEnvFile, readEnvFile } from "./env-file.ts";
 import { type Environment, expandTree, fillFromKeychain, KEYCHAIN } from "../yaml/expand.ts";
 import { requireTrust, warnOfMode } from "./find.ts";
-import { ConfigError, explainIssues, refuseProblems } from "../yaml/problems.ts";
+import { ConfigError, explainIssues, formatPath, refuseProblems } from "../yaml/problems.ts";
+import { removeRetired } from "./retired.ts";
 import { findDangling, findWarnings } from "../references.ts";
 import { type Config, configSchema } from "../schema.ts";
 import { type Path, parseSource, type Problem } from "../yaml/source.ts";
@@ -163,7 +164,9 @@ export function checkText(
     unset,
     fromEnvironment,
   } = expandTree(source.tree, { ...readEnvFile(file), ...env });
-  const { tree, secrets, lacking } = fillFromKeychain(source.tree, expanded, env, options.missing !== "keep");
+  const filled = fillFromKeychain(source.tree, expanded, env, options.missing !== "keep");
+  const { secrets, lacking } = filled;
+  const { tree, found: retired } = removeRetired(filled.tree);
   const place = ({ path, message }: { path: Path; message: string }): Problem => ({
     ...source.locate(path),
     path,
@@ -181,6 +184,7 @@ export function checkText(
     concerned.has(formatPlace(problem));
   const found = [
     ...unset.map(place).filter(isFatal),
+    ...retired.filter(({ isGuard }) => isGuard).map(place),
     ...[...findDangling(tree, new Set([...fromEnvironment, ...secrets])), ...authorities.problems].map(place),
   ];
   // An unset variable is reported once, not also as a bad value.
@@ -189,7 +193,8 @@ export function checkText(
   const problems = [...source.problems, ...found, ...others];
   if (!parsed.success || problems.length > 0) throw refuseProblems(file, problems);
   const ledgerPath = placeLedger(resolve(dirname(file), parsed.data.ledger.path));
-  const oddities = findWarnings(tree)
+  const told = retired.map(({ path, message }) => ({ path, message: `${formatPath(path)} ${message}` }));
+  const oddities = [...findWarnings(tree), ...told]
     .map(place)
     .map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
   // The credentials are in either of them.

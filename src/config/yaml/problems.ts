@@ -45,7 +45,7 @@ function leaveOutAlike(problems: readonly Problem[]): Problem[] {
   });
 }
 
-function formatPath(path: Path): string {
+export function formatPath(path: Path): string {
   return path
     .map((step, depth) => {
       if (typeof step === "number") return `[${step}]`;

@@ -1,0 +1,74 @@
+// What earlier versions had: settings of old config files, and commands. A setting that did no harm where it is missing is
+// accepted, and a warning names its line. A setting that guarded something is refused, with the edit to make.
+
+import { isObject } from "../../lib/json/json.ts";
+import type { Path } from "../yaml/source.ts";
+
+interface RetiredSetting {
+  /** `*` is any name, or any item of a list. */
+  readonly place: string;
+  /** Absent: any value. */
+  readonly values?: readonly string[];
+  /** A guard: what it did must not end unseen. */
+  readonly isGuard?: true;
+  /** The end of a sentence that begins with the place: what holds instead, and for a guard the edit. */
+  readonly text: string;
+}
+
+export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
+  {
+    place: "channels.*.warm",
+    text: "has no effect: `warm` of the config decides for all channels. Remove it",
+  },
+];
+
+/** A command, a flag of it, or a word that it took → what to use instead. */
+export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {};
+
+export interface RetiredFinding {
+  readonly path: Path;
+  readonly message: string;
+  readonly isGuard: boolean;
+}
+
+/** The tree without its retired settings. */
+export function removeRetired(tree: unknown): {
+  readonly tree: unknown;
+  readonly found: readonly RetiredFinding[];
+} {
+  const found = RETIRED_SETTINGS.flatMap(({ place, values, isGuard = false, text }) =>
+    findPlaces(tree, place.split("."))
+      .filter(({ value }) => values === undefined || values.some((each) => each === value))
+      .map(({ path }) => ({ path, message: text, isGuard })),
+  );
+  if (found.length === 0) return { tree, found };
+  const kept = structuredClone(tree);
+  for (const { path } of found) removeAt(kept, path);
+  return { tree: kept, found };
+}
+
+function findPlaces(node: unknown, steps: readonly string[]): { path: Path; value: unknown }[] {
+  const [step, ...rest] = steps;
+  if (step === undefined) return [{ path: [], value: node }];
+  const children: readonly (readonly [string | number, unknown])[] = Array.isArray(node)
+    ? [...node.entries()]
+    : isObject(node)
+      ? Object.entries(node)
+      : [];
+  return children
+    .filter(([name]) => step === "*" || step === name)
+    .flatMap(([name, child]) =>
+      findPlaces(child, rest).map(({ path, value }) => ({ path: [name, ...path], value })),
+    );
+}
+
+function removeAt(tree: unknown, path: Path): void {
+  const parent = path.slice(0, -1).reduce<unknown>((node, step) => Object(node)[step], tree);
+  if (isObject(parent)) Reflect.deleteProperty(parent, path.at(-1) ?? "");
+}
+
+/** `words`: the command without `gateway`, and what it did not accept. Null: it never existed. */
+export function explainRetired(words: string): string | null {
+  const instead = Object.hasOwn(RETIRED_COMMANDS, words) ? RETIRED_COMMANDS[words] : undefined;
+  return instead === undefined ? null : `\`gateway ${words}\` was removed: ${instead}`;
+}
