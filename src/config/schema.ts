@@ -285,8 +285,6 @@ const channel = z
     free: flag.default(false),
     /** False: its upstream is never asked for a WebSocket. */
     websocket: flag.default(true),
-    /** Whether connections are opened before they are needed; undefined: if it is in use. */
-    warm: optionalFlag,
     chat: chat.optional(),
     /** Whether a stream is asked for its usage where the client has not; undefined: the address decides. */
     ask_usage: optionalFlag,

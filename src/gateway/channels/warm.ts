@@ -27,8 +27,7 @@ const PREPARE_MS = 500;
 export function keepChannelsWarm(context: WarmContext, occasion: "start" | "reload"): void {
   const { catalog, client } = context;
   const channels = catalog.warm ? [...catalog.channels.values()].filter(gains) : [];
-  const expected = channels.filter(({ warm }) => warm === true);
-  if (occasion === "start") expected.push(...guessNext(channels, context));
+  const expected = occasion === "start" ? guessNext(channels, context) : [];
   client.keepWarm(channels.map(originOf), expected.map(originOf));
   setTimeout(() => expected.forEach((channel) => prepare(channel, context)), PREPARE_MS).unref();
 }
@@ -42,7 +41,7 @@ function prepare(channel: Channel, { prices }: WarmContext): void {
 /** A dial to this machine without TLS takes 0.1 ms. */
 function gains(channel: Channel): boolean {
   const { tls, host, proxy } = originOf(channel);
-  if (channel.disabled || channel.warm === false) return false;
+  if (channel.disabled) return false;
   return tls || proxy !== undefined || !isLoopback(host);
 }
 

@@ -83,11 +83,9 @@ describe("a retired setting", () => {
     const gateway = await startGateway({ config: CONFIG });
     const { text, line } = configWith(row.place, value);
     writeFileSync(gateway.configPath, text);
-    await gateway.noticed(
-      row.isGuard === true ? "the running configuration stays" : "the changes are applied",
-    );
-    await gateway.noticed(`gateway.yaml:${line}:`);
-    await gateway.noticed(row.text);
+    const end = row.isGuard === true ? "the running configuration stays" : "the changes are applied";
+    while (!gateway.stderr().includes(end) || !gateway.stderr().includes(row.text)) await Bun.sleep(1);
+    expect(gateway.stderr()).toContain(`gateway.yaml:${line}:`);
     await gateway.stop();
   });
 });

@@ -96,16 +96,10 @@ describe("connections when the gateway starts", () => {
       ["other", "second"],
     ],
     [
-      "also those for which the config says so",
-      { used: { second: 1 }, settings: { other: { warm: true } } },
-      ["first", "second", "other"],
-      ["other", "second"],
-    ],
-    [
-      "not those for which the config says no, nor disabled ones",
-      { used: { first: 1, second: 1 }, settings: { first: { warm: false }, second: { disabled: true } } },
-      ["other"],
-      [],
+      "not those that are disabled",
+      { used: { first: 1, second: 1 }, settings: { second: { disabled: true } } },
+      ["first", "other"],
+      ["first"],
     ],
     [
       "not those on this machine without TLS",
@@ -113,12 +107,12 @@ describe("connections when the gateway starts", () => {
       ["second", "other"],
       [],
     ],
-    ["none, if the config switches them off", { warm: false, settings: { first: { warm: true } } }, [], []],
+    ["none, if the config switches them off", { warm: false, used: { first: 1 } }, [], []],
     [
-      "after a reload, only those for which the config says so",
-      { occasion: "reload", used: { first: 1 }, settings: { other: { warm: true } } },
+      "after a reload, none until a request uses one",
+      { occasion: "reload", used: { first: 1 } },
       ["first", "second", "other"],
-      ["other"],
+      [],
     ],
   ])("%s", (_, given, warm, expected) => {
     expect(decide(given)).toMatchObject({ warm, expected });
