@@ -31,7 +31,6 @@ export const USE: CommandTable = {
     ],
     flags: [
       ["--statusline", "show spending in Claude Code's status line, for this run"],
-      ["--transparent", "keep Claude Code's own address: a proxy of this run leads to the gateway"],
       [
         "--record <name>",
         "write this run's prompts and answers to a recording, for `gateway serve --replay`",

@@ -18,7 +18,7 @@ interface Need {
   readonly how: string;
 }
 
-export const hasPrograms = (...names: string[]): boolean => names.every((name) => Bun.which(name) !== null);
+const hasPrograms = (...names: string[]): boolean => names.every((name) => Bun.which(name) !== null);
 
 const NEEDS = {
   recordings: {

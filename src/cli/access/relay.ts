@@ -62,7 +62,7 @@ export function relay(client: Upstream, exchange: Exchange, options: RelayOption
   exchange.onGone(() => listener.sent?.cancel());
 }
 
-export function answerFault(exchange: Exchange, dialect: Dialect, status: number, message: string): void {
+function answerFault(exchange: Exchange, dialect: Dialect, status: number, message: string): void {
   const error = new GatewayError("upstream_failed", message);
   exchange.answer(status, [["content-type", "application/json"]], dialect.errorBody(error, ""));
 }

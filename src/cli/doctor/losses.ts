@@ -4,44 +4,23 @@ import { join } from "node:path";
 import type { Environment } from "../../config/yaml/expand.ts";
 import { readPlain } from "../../lib/files/own-file.ts";
 import { getField, isObject } from "../../lib/json/json.ts";
-import { claude } from "../tools/programs/claude.ts";
+import { readAllVariables } from "../tools/programs/claude.ts";
 import { homeOf } from "../tools/programs/overlay.ts";
 import { type Finding, note } from "./finding.ts";
-
-/** What Claude Code does without at any base URL but its own. */
-const BASE_URL_LOSS =
-  "behind a base URL, Claude Code marks no cache as global, does not ask why a cache was missed, and sends fewer betas";
 
 export function findLosses(env: Environment): Finding[] {
   return [...findClaudeLosses(env), ...findCodexLosses(env)];
 }
 
 /** Variables of Claude Code, the values that cost it something, and what. https://code.claude.com/docs/en/env-vars */
-const COSTLY: readonly (readonly [
-  name: string,
-  costs: (value: string) => boolean,
-  loss: string,
-  fix: string,
-])[] = [
-  [
-    "ANTHROPIC_BASE_URL",
-    (value) => URL.parse(value)?.host !== claude.transparent?.host,
-    BASE_URL_LOSS,
-    ", and start `gateway run --transparent claude`",
-  ],
-  ["DISABLE_PROMPT_CACHING", isOn, "every request pays for its whole prompt", ""],
+const COSTLY: readonly (readonly [name: string, costs: (value: string) => boolean, loss: string])[] = [
+  ["DISABLE_PROMPT_CACHING", isOn, "every request pays for its whole prompt"],
   [
     "ENABLE_TOOL_SEARCH",
     (value) => !isOn(value) && !value.startsWith("auto"),
     "the definitions of all MCP tools are in every request",
-    "",
   ],
-  [
-    "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS",
-    isOn,
-    "Claude Code sends fewer betas, and searches no tools",
-    "",
-  ],
+  ["CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", isOn, "Claude Code sends fewer betas, and searches no tools"],
 ];
 
 function isOn(value: string): boolean {
@@ -49,12 +28,12 @@ function isOn(value: string): boolean {
 }
 
 function findClaudeLosses(env: Environment): Finding[] {
-  const files = claude.transparent?.readVariables(env) ?? {};
-  return COSTLY.flatMap(([name, costs, loss, then]) => {
+  const files = readAllVariables(env);
+  return COSTLY.flatMap(([name, costs, loss]) => {
     const value = files[name] ?? env[name] ?? "";
     if (value === "" || !costs(value)) return [];
     const where = name in files ? "in its settings" : "in this shell";
-    return [note("tool claude", `${name} is set ${where}: ${loss}`, `remove it there${then}`)];
+    return [note("tool claude", `${name} is set ${where}: ${loss}`, "remove it there")];
   });
 }
 

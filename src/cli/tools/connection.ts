@@ -24,7 +24,6 @@ import { TOOLS } from "./programs/tools.ts";
 export interface ToolFlags extends ConfigFlags, KeyFlags {
   readonly cache?: CacheLifetime;
   readonly url?: string;
-  readonly transparent?: true;
 }
 
 export interface ToolConnection {
@@ -94,7 +93,7 @@ export async function connect(
     usesLogin: key.group.usesLogin,
     ...describeUpstream(key, catalog, flags),
   };
-  const connection = { ...target, ...(await describeKnownModels(tool, key.group, target, { flags, path })) };
+  const connection = { ...target, ...(await describeKnownModels(tool, key.group, target, path)) };
   return { tool, connection, key, loaded };
 }
 
@@ -102,13 +101,13 @@ async function describeKnownModels(
   tool: Tool,
   group: Group,
   target: Omit<Connection, "models">,
-  { flags: { transparent }, path }: { readonly flags: ToolFlags; readonly path: string },
+  configPath: string,
 ) {
   const { isDirect = false } = target;
-  const isSmallNamed = tool.smallModels !== undefined && isDirect && transparent !== true;
+  const isSmallNamed = tool.smallModels !== undefined && isDirect;
   const isAsked = tool.needsModels === true || isSmallNamed || group.convert;
-  const models = describeModels(tool, group, isAsked ? await fetchModels(target) : null, path);
-  const smallModel = isDirect ? findNewestSmall(tool, group, models.models, path) : null;
+  const models = describeModels(tool, group, isAsked ? await fetchModels(target) : null, configPath);
+  const smallModel = isDirect ? findNewestSmall(tool, group, models.models, configPath) : null;
   return { ...models, ...findOwnModel(tool), smallModel };
 }
 

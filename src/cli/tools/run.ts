@@ -16,7 +16,6 @@ import { describeForeignModel } from "./foreign.ts";
 import { describeRoute, explainModels } from "./route.ts";
 import { askYes, canPrompt, fail, printJson, printNote, refuseUsage } from "../terminal/terminal.ts";
 import { measure } from "../terminal/text.ts";
-import { openTransparent } from "./transparent/transparent.ts";
 import { mainModelOf } from "./programs/model-choice.ts";
 import type { Connection, Tool } from "./programs/tool.ts";
 import { TOOLS } from "./programs/tools.ts";
@@ -63,17 +62,14 @@ export async function runTool(
   await explainRun(connected, flags, start.args);
   const { connection } = connected;
   const statusline = planStatusline(connected, flags);
-  const transparent = flags.transparent === true ? openTransparent(connected, process.env) : null;
-  transparent?.notes.forEach((note) => printNote(note, "dim"));
   let endRecording = async (): Promise<void> => {};
   try {
-    const settings = transparent?.setting ?? prepare(tool, connection, process.env);
+    const settings = prepare(tool, connection, process.env);
     endRecording = await startRecording(flags.record, connection.base, run.session);
     const setting = { ...settings, ...(statusline !== null && { statusline }) };
     const args = [...nameModel(tool, connection, start.args), ...start.args];
     return await startTool(tool.overlay?.(connection), setting, { ...start, args });
   } finally {
-    transparent?.close();
     await endRecording();
   }
 }

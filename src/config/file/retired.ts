@@ -23,7 +23,10 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 ];
 
 /** A command, a flag of it, or a word that it took → what to use instead. */
-export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {};
+export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
+  "run --transparent":
+    "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
+};
 
 export interface RetiredFinding {
   readonly path: Path;

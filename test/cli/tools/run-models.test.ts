@@ -51,7 +51,7 @@ describe("at the vendor's own address", () => {
 
   beforeAll(async () => {
     folder = makeTempFolder();
-    vendor = startVendor(folder.join("vendor.pem"));
+    vendor = await startVendor(folder.join("vendor.pem"));
     const at = { platform: "messages", base_url: "https://api.anthropic.com" };
     const channel = {
       ...at,

@@ -36,8 +36,6 @@ interface Case {
   readonly keys: readonly Key[];
   /** Whether the vendor accepts WebSockets. */
   readonly sockets?: boolean;
-  /** Of `gateway run`. */
-  readonly flags?: readonly string[];
   /** What else these users set, because the tool has no address by itself. */
   readonly own?: (vendor: Vendor) => Readonly<Record<string, string>>;
   readonly ownArgs?: readonly string[];
@@ -52,9 +50,7 @@ const QWEN = ["-p", "hello"];
 const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
   { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"] },
-  { tool: "claude", args: HELLO, group: "messages", keys: ["ANTHROPIC_API_KEY"], flags: ["--transparent"] },
   { tool: "claude", args: HELLO, group: "login", keys: [] },
-  { tool: "claude", args: HELLO, group: "login", keys: [], flags: ["--transparent"] },
   // First: the gateway asks a channel that refuses a WebSocket only later for another.
   {
     tool: "codex",
@@ -178,7 +174,7 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   beforeAll(async () => {
     folder = makeTempFolder();
     if (WANTED === "") writeStandIns(folder.join("bin"));
-    vendor = startVendor(folder.join("authority.pem"));
+    vendor = await startVendor(folder.join("authority.pem"));
     const groups = GROUPS.map((name) => [name, { platform: PLATFORM_OF[name] ?? name, channels: [name] }]);
     gateway = await startGateway({
       config: {
@@ -233,31 +229,25 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   }
 
   const titled = CASES.map((each, index) => {
-    const { tool, group, flags = [], sockets = false } = each;
-    return [
-      `${tool} (${[group, ...flags, ...(sockets ? ["over a WebSocket"] : [])].join(" ")})`,
-      each,
-      index,
-    ] as const;
+    const { tool, group, sockets = false } = each;
+    return [`${tool} (${[group, ...(sockets ? ["over a WebSocket"] : [])].join(" ")})`, each, index] as const;
   });
   test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
-      const { tool, args, group, keys, flags = [], ownArgs = [], sockets = false } = which;
+      const { tool, args, group, keys, ownArgs = [], sockets = false } = which;
       vendor.settings.sockets = sockets;
       const own = { ...Object.fromEntries(keys.map((key) => [key, KEYS[key]])), ...which.own?.(vendor) };
       const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...ownArgs, ...args], own);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
-      const words = ["run", "--yes", ...where, ...flags, tool];
+      const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});
       // The key is for the gateway. Claude Code adds its own fields to this request, too, wherever the gateway is.
       const told = through.filter((request) => JSON.stringify(request).includes(`sk-test-${group}`));
       expect(told.filter(({ target }) => !target.startsWith("/api/claude_cli/bootstrap?"))).toEqual([]);
       const places = compareRequests(direct, through);
-      // Its purpose is that the tool itself sends the same.
-      const isTransparent = flags.includes("--transparent");
       const known = DIFFERENCES.filter(
-        ({ tools }) => tools.length === 0 || (!isTransparent && tools.some((each) => each === tool)),
+        ({ tools }) => tools.length === 0 || tools.some((each) => each === tool),
       );
       const strange = places.filter((place) => !known.some(({ part }) => part.test(place)));
       rows.push(`${title}: ${places.join(", ")}`);

@@ -2,7 +2,6 @@
 // bodies, but for addresses, keys, and what differs from run to run.
 
 import { TOOLS } from "../../../src/cli/tools/programs/tools.ts";
-import { isWithoutInference } from "../../../src/cli/tools/transparent/paths.ts";
 import type { Difference } from "./differences.ts";
 import type { Arrived } from "../../harness/upstreams/vendor.ts";
 
@@ -20,12 +19,16 @@ export function compareRequests(direct: readonly Arrived[], through: readonly Ar
   return [...places].toSorted();
 }
 
+/** What Claude Code asks its vendor besides: profile, settings, feature switches, telemetry. With a base URL, it does not. */
+const WITHOUT_INFERENCE =
+  /^(?:GET \/(?:api\/(?:oauth|claude_cli|claude_code|claude_code_penguin_mode|directory)\b|mcp-registry\/)|POST \/api\/(?:eval|event_logging|claude_code\/metrics)\b)/;
+
 /** By method and path. Those of one path may come in any order: a title is asked for beside the answer. */
 function group(requests: readonly Arrived[]): Map<string, Arrived[]> {
   const kept = requests.filter(({ host, method, target }) =>
     host === "chatgpt.com"
       ? /\/codex\/(?:models|responses)/.test(target)
-      : !isWithoutInference(method, target),
+      : !WITHOUT_INFERENCE.test(`${method} ${target}`),
   );
   const groups = new Map<string, Arrived[]>();
   for (const request of kept.toSorted((a, b) => a.body.length - b.body.length)) {

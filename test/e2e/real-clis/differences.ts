@@ -30,8 +30,7 @@ export const DIFFERENCES: readonly Difference[] = [
     tools: ["claude"],
     part: /^(?:header x-(?:claude-1p-request-class|claude-code-(?:prompt-id|request-class|sandy-plover)|client-request-id)|beta (?:cache-diagnosis|fallback-credit|mid-conversation-system|prompt-caching-scope|thinking-binding-controls|tool-provenance)\S*|body (?:diagnostics\S*|system\S*))$/,
     what: "no global cache mark on tools and system prompt, no question why a cache was missed (`diagnostics`), no request classes, fewer betas",
-    because:
-      "Claude Code sends them to Anthropic's own address only; `gateway run --transparent claude` keeps all of them",
+    because: "Claude Code sends them to Anthropic's own address only",
   },
   {
     tools: ["codex"],

@@ -1,8 +1,7 @@
 // What upstreams say is left: in fields of their answers, and at the endpoints for a balance.
 
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
-import { openProxy } from "../../../src/cli/tools/transparent/proxy.ts";
+import { openTlsHosts } from "../../harness/upstreams/tls-hosts.ts";
 import type { Channel } from "../../../src/config/catalog.ts";
 import { checkConfigText } from "../../../src/config/file/load.ts";
 import {
@@ -133,20 +132,13 @@ describe("what answers say", () => {
 
 const HOSTS = ["api.deepseek.com", "api.moonshot.cn", "openrouter.ai"];
 const folder = makeTempFolder();
-const identity = makeIdentity(HOSTS, Date.now());
-await Bun.write(folder.join("ca.pem"), identity.authority);
 const asked: string[] = [];
 let reply: (exchange: Exchange) => void;
-// It ends TLS for these hosts, as they would.
-const hosts = openProxy({
-  hosts: HOSTS,
-  identity,
-  env: {},
-  onExchange: (exchange) => {
-    asked.push(`${exchange.field("host")}${exchange.target} ${exchange.field("authorization")}`);
-    reply(exchange);
-  },
+const hosts = await openTlsHosts(HOSTS, (exchange) => {
+  asked.push(`${exchange.field("host")}${exchange.target} ${exchange.field("authorization")}`);
+  reply(exchange);
 });
+await Bun.write(folder.join("ca.pem"), hosts.authority);
 const client = createClient();
 afterAll(() => {
   client.close();

@@ -2,15 +2,13 @@
 // and has the simulated model answer it. Other hosts cannot be reached through it.
 
 import { writeFileSync } from "node:fs";
-import { makeIdentity } from "../../../src/cli/tools/transparent/authority.ts";
-import { openProxy } from "../../../src/cli/tools/transparent/proxy.ts";
-import { listen } from "../../../src/lib/http1/server/server.ts";
 import { decodeBody } from "../../../src/lib/http/encoding.ts";
 import type { Exchange } from "../../../src/lib/http/exchange.ts";
 import type { Field } from "../../../src/lib/http/fields.ts";
 import { MemoryBudget } from "../../../src/lib/memory/memory-budget.ts";
 import { readEvents } from "../raw.ts";
 import { startDemoUpstream } from "./demo-upstream.ts";
+import { openTlsHosts } from "./tls-hosts.ts";
 
 const HOSTS = ["api.anthropic.com", "api.openai.com", "chatgpt.com", "generativelanguage.googleapis.com"];
 
@@ -52,10 +50,8 @@ const OF_HOP = new Set(["accept-encoding", "connection", "content-encoding", "co
 const MAX_BYTES = 64 << 20;
 
 /** `authority`: where its certificate is written. */
-export function startVendor(authority: string): Vendor {
+export async function startVendor(authority: string): Promise<Vendor> {
   const model = startDemoUpstream({ records: false });
-  const identity = makeIdentity(HOSTS, Date.now());
-  writeFileSync(authority, identity.authority);
   const arrived: Arrived[] = [];
   const settings = { sockets: false };
   const answer = async (exchange: Exchange): Promise<void> => {
@@ -84,17 +80,16 @@ export function startVendor(authority: string): Vendor {
     exchange.end();
   };
   const onExchange = (exchange: Exchange): void => void answer(exchange).catch(() => exchange.reset());
-  const proxy = openProxy({ hosts: HOSTS, identity, env: {}, onExchange });
-  const plain = listen({ hostname: "127.0.0.1", port: 0, onExchange });
+  const hosts = await openTlsHosts(HOSTS, onExchange);
+  writeFileSync(authority, hosts.authority);
   return {
-    url: proxy.url,
-    plainUrl: `http://127.0.0.1:${plain.port}`,
+    url: hosts.url,
+    plainUrl: hosts.plainUrl,
     authority,
     arrived,
     settings,
     stop: () => {
-      proxy.close();
-      plain.stopNow();
+      hosts.close();
       model.stop();
     },
   };

@@ -1,7 +1,6 @@
 // NO_PROXY for the gateway's own address. Tools send even requests to 127.0.0.1 to the proxy of HTTPS_PROXY or
 // HTTP_PROXY, and a proxy can read the key in a plain HTTP request.
 
-import { isExempt } from "../../../config/proxy.ts";
 import type { Environment } from "../../../config/yaml/expand.ts";
 
 /** Some tools read only one spelling. Those that read both disagree which has precedence. */
@@ -56,15 +55,4 @@ export function splitList(list: string): string[] {
     .toLowerCase()
     .split(/[\s,]+/)
     .filter((entry) => entry !== "");
-}
-
-/** With such an entry, a tool reaches one of the hosts without a proxy. */
-export function isCovering(entry: string, hosts: readonly string[]): boolean {
-  return hosts.some((host) => isExempt(new URL(`https://${host}`), entry));
-}
-
-export function omitHosts(list: string, hosts: readonly string[]): string {
-  return splitList(list)
-    .filter((entry) => !isCovering(entry, hosts))
-    .join(",");
 }

@@ -6,7 +6,7 @@ import type { Environment } from "../../../config/yaml/expand.ts";
 import { getField, isObject } from "../../../lib/json/json.ts";
 import { createFile } from "../../../lib/files/own-file.ts";
 import { isMisleading, listUnset, MISLEADING } from "../environment/misleading.ts";
-import { addEntries, NO_PROXY_NAMES, omitHosts, splitList } from "../environment/no-proxy.ts";
+import { addEntries, NO_PROXY_NAMES, splitList } from "../environment/no-proxy.ts";
 import { mainModelOf, smallModelOf } from "./model-choice.ts";
 import {
   ANTHROPIC_HEADERS,
@@ -34,7 +34,8 @@ function readVariables(path: string): Environment {
   return Object.fromEntries(texts);
 }
 
-function readAllVariables(env: Environment): Environment {
+/** Of the user's settings files. They override the environment. */
+export function readAllVariables(env: Environment): Environment {
   return Object.assign({}, ...listFiles(env).toReversed().map(readVariables));
 }
 
@@ -54,12 +55,12 @@ function listContradictions(variables: Environment, setting: ToolEnvironment): s
 const { name: HEADERS, separator: BREAK } = ANTHROPIC_HEADERS;
 
 /** The gateway's value of a variable, with the file's if both can hold. */
-function combine(name: string, value: string, { env, proxied }: ToolEnvironment): string | null {
+function combine(name: string, value: string, { env }: ToolEnvironment): string | null {
   const own = env[name] ?? "";
   if (name === HEADERS) return isMisleading(name, value) ? own : addOwnFields(value, own);
   const isList = NO_PROXY_NAMES.some((each) => each === name);
   if (!isList) return null;
-  return addEntries(name, proxied === undefined ? value : omitHosts(value, proxied), splitList(own));
+  return addEntries(name, value, splitList(own));
 }
 
 function addOwnFields(value: string, fields: string): string {
@@ -212,11 +213,5 @@ export const claude: Tool = {
       ...(hasTraces === true && { CLAUDE_CODE_PROPAGATE_TRACEPARENT: "1" }),
     };
     return Object.fromEntries(Object.entries(wanted).filter(([name]) => own[name] === undefined));
-  },
-  transparent: {
-    host: "api.anthropic.com",
-    unset: ["ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"],
-    readVariables: readAllVariables,
-    connect: (placeholder) => ({ ANTHROPIC_API_KEY: placeholder }),
   },
 };

@@ -20,8 +20,6 @@ export interface ToolSettings {
 export interface ToolEnvironment extends ToolSettings {
   /** Variables that the tool must not see. */
   readonly unset: readonly string[];
-  /** Hosts for which NO_PROXY may have no entry. */
-  readonly proxied?: readonly string[];
 }
 
 /** A file of the user that prevents the tool from using the gateway. */

@@ -108,16 +108,6 @@ export interface OwnModels {
   readonly isFixed?: true;
 }
 
-export interface TransparentTool {
-  /** The address that it has by itself. */
-  readonly host: string;
-  /** Variables that give it another address or credential, besides the misleading ones. */
-  readonly unset: readonly string[];
-  /** Variables of its own settings files, which override the environment. */
-  readVariables(env: Environment): Environment;
-  connect(placeholder: string): Readonly<Record<string, string>>;
-}
-
 export interface Tool {
   readonly name: ToolName;
   readonly title: string;
@@ -159,8 +149,6 @@ export interface Tool {
   readonly cacheVariables?: Readonly<Record<CacheLifetime, Readonly<Record<string, string>>>>;
   /** Variables that make a request through the gateway what it is without, unless the user has set them. */
   readonly equalise?: (connection: Connection, env: Environment) => Readonly<Record<string, string>>;
-  /** How it runs at the vendor's own address; absent: it cannot. */
-  readonly transparent?: TransparentTool;
   /** What the tool can do without the gateway and not with this connection; null: nothing. */
   readonly describeLoss?: (connection: Connection) => string | null;
   /** What a run does otherwise than the tool by itself, with these arguments; null: nothing. */

@@ -14,7 +14,7 @@ const STALL_MS = 15 * 60_000;
 const KEEPALIVE_PROBE_MS = 60_000;
 
 /** Serves the requests on the sockets that its handler gets. */
-export class ConnectionServer implements ServerContext {
+class ConnectionServer implements ServerContext {
   readonly maxHeadBytes: number;
   readonly idleMs: number;
   readonly headMs: number;

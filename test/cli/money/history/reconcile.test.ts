@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeIdentity } from "../../../../src/cli/tools/transparent/authority.ts";
-import { openProxy } from "../../../../src/cli/tools/transparent/proxy.ts";
+import { Fields } from "../../../../src/lib/http/fields.ts";
+import { openTlsHosts } from "../../../harness/upstreams/tls-hosts.ts";
 import { CLAUDE, claudeRow, makeHome } from "../../../billing/history/made-logs.ts";
 import { expectMode, makeSweptFolder } from "../../../harness/temp.ts";
 import { type Outcome, run as drive } from "../../driving.ts";
@@ -116,28 +116,23 @@ describe("reconcile", () => {
   });
 });
 
+let left = "20.00";
+let used = "1.25";
+const hosts = ["api.deepseek.com", "api.moonshot.cn", "openrouter.ai"];
+const proxy = await openTlsHosts(hosts, (exchange) => {
+  const bodies: Readonly<Record<string, string>> = {
+    "api.deepseek.com": `{"balance_infos":[{"currency":"USD","total_balance":"${left}"}]}`,
+    "api.moonshot.cn": '{"data":{"available_balance":5}}',
+    "openrouter.ai": `{"data":{"limit_remaining":null,"usage":${used}}}`,
+  };
+  exchange.answer(200, Fields.of([]), bodies[exchange.field("host") ?? ""] ?? "");
+});
+
 describe("reconcile balance", () => {
   const folder = makeSweptFolder();
-  const hosts = ["api.deepseek.com", "api.moonshot.cn", "openrouter.ai"];
-  const identity = makeIdentity(hosts, Date.now());
-  let left = "20.00";
-  let used = "1.25";
-  const proxy = openProxy({
-    hosts,
-    identity,
-    env: {},
-    onExchange: (exchange) => {
-      const bodies: Readonly<Record<string, string>> = {
-        "api.deepseek.com": `{"balance_infos":[{"currency":"USD","total_balance":"${left}"}]}`,
-        "api.moonshot.cn": '{"data":{"available_balance":5}}',
-        "openrouter.ai": `{"data":{"limit_remaining":null,"usage":${used}}}`,
-      };
-      exchange.answer(200, [], bodies[exchange.field("host") ?? ""] ?? "");
-    },
-  });
   afterAll(() => proxy.close());
   const channel = { platform: "responses", credential: "sk-of-seller", proxy: proxy.url, ca: "ca.pem" };
-  writeFileSync(join(folder, "ca.pem"), identity.authority);
+  writeFileSync(join(folder, "ca.pem"), proxy.authority);
   writeFileSync(
     join(folder, "gateway.yaml"),
     JSON.stringify({
