@@ -5,7 +5,7 @@ import { getErrorMessage } from "../lib/errors.ts";
 import { escapeLines } from "../lib/text/printable.ts";
 import { VERSION } from "../lib/version.ts";
 import { addCommands, addHelp, addFlags, type CommandRow } from "./terminal/command.ts";
-import { canPrompt, printNote, wrapMessage } from "./terminal/terminal.ts";
+import { printNote, wrapMessage } from "./terminal/terminal.ts";
 import { explainRetired } from "../config/file/retired.ts";
 import { suggestNearest } from "../config/nearest.ts";
 
@@ -49,18 +49,16 @@ function stopWithoutReader(error: Error & { readonly code?: string }): void {
   setImmediate(() => process.exit(hasLeft ? undefined : 1));
 }
 
+/** `gateway` alone, or with `--config FILE` only. */
+const OVERVIEW = "__overview";
+
 /** Adds what Commander lacks: `-v`, and `help` for subcommands. */
 function normalizeArguments(words: readonly string[]): string[] {
   const [first = "", ...rest] = words;
   const configWords = first === "--config" ? 2 : first.startsWith("--config=") ? 1 : 0;
-  if (words.length === configWords) return [...words, chooseDefault()];
+  if (words.length === configWords) return [...words, OVERVIEW];
   if (first === "help") return [...rest.filter((word) => word !== "help"), "--help"];
   return [first === "-v" ? "--version" : first, ...rest];
-}
-
-/** For plain `gateway`, or with `--config FILE` alone. */
-function chooseDefault(): string {
-  return canPrompt() && process.stdout.isTTY ? "console" : "--help";
 }
 
 /** Below this, Commander leaves wrapping to the terminal, which breaks words: descriptions on 60 columns have 29. */

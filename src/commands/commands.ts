@@ -20,6 +20,12 @@ export const GATEWAY: CommandRow = {
     ...addHeading("Look:", LOOK),
     ...addHeading("Manage:", MANAGE),
     ...addHeading("Set up:", SET_UP),
+    __overview: {
+      about: "",
+      hidden: true,
+      examples: [],
+      run: async (flags) => (await import("../cli/live/overview.ts")).showOverview(flags),
+    },
     // What the shells' scripts run at each press of the tab key.
     __complete: {
       about: "",

@@ -1,4 +1,4 @@
-// `gateway run`, `env`, `serve`, `open` and `console`.
+// `gateway run`, `env`, `serve` and `open`.
 
 import { InvalidArgumentError } from "commander";
 import type { ReplayFlags } from "../cli/serve/replay.ts";
@@ -141,17 +141,7 @@ export const USE: CommandTable = {
       ["gateway open --url http://127.0.0.1:8790", "a gateway with another config, or a demo"],
       ["gateway open --print", "for a browser that this program cannot start"],
     ],
-    run: async (flags) => (await import("../cli/console/open.ts")).openPage(flags),
-  },
-  console: {
-    about: "interactive menus for keys, limits, groups, plans, channels, models, prices and spending",
-    remark:
-      "Plain `gateway` on a terminal does the same. Escape goes back, Ctrl-C ends the session. Everything in the menus is also available as a command with flags.",
-    examples: [
-      ["gateway console", "use the default config"],
-      ["gateway console --config ~/gateway.yaml", "use another config"],
-    ],
-    run: async (flags) => (await import("../cli/console/console.ts")).runConsole(flags),
+    run: async (flags) => (await import("../cli/serve/open.ts")).openPage(flags),
   },
 };
 

@@ -124,10 +124,6 @@ export interface Choice {
   readonly label: string;
 }
 
-export function listChoices(names: Iterable<string>): Choice[] {
-  return Array.from(names, (name) => ({ value: name, label: name }));
-}
-
 /** Shows a dropdown. */
 export function askOne(message: string, choices: readonly Choice[]): Promise<string> {
   const question = { message: escapeLines(message), options: escapeLabels(choices) };
@@ -151,26 +147,9 @@ function escapeLabels(choices: readonly Choice[]): Choice[] {
   return choices.map(({ value, label }) => ({ value, label: escapeUnprintable(label) }));
 }
 
-/** The user has cancelled a prompt, before anything was changed. */
-export class Cancelled extends Refusal {
-  /** True for Ctrl-C, which ends the program. False for Escape, which goes back one question. */
-  readonly interrupted: boolean;
-  constructor(interrupted: boolean) {
-    super("Cancelled: nothing was changed.", 130);
-    this.interrupted = interrupted;
-  }
-}
-
 async function ask<T>(put: (prompts: typeof Prompts) => Promise<T | symbol>): Promise<T> {
-  let interrupted = false;
-  const see = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }): void => {
-    interrupted = key.ctrl === true && key.name === "c";
-  };
-  const prompts = await import("@clack/prompts");
-  process.stdin.on("keypress", see);
-  const answer = await put(prompts);
-  process.stdin.off("keypress", see);
-  if (typeof answer === "symbol") throw new Cancelled(interrupted);
+  const answer = await put(await import("@clack/prompts"));
+  if (typeof answer === "symbol") throw new Refusal("Cancelled: nothing was changed.", 130);
   return answer;
 }
 

@@ -8,7 +8,7 @@ import type { ConfigFile } from "../file/replace.ts";
 import type { Edit } from "../yaml/edit.ts";
 import { findGroup, findKey, listLimits } from "./names.ts";
 
-export const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
+const LIMIT_NAMES: readonly string[] = [...USD_LIMITS, ...COUNT_LIMITS, ...Object.keys(LIMIT_CHOICES)];
 
 /** By name; null removes the limit. */
 export type LimitChanges = Readonly<Record<string, string | null>>;
@@ -38,7 +38,7 @@ function readLimit(word: string): [name: string, value: string | null] {
 }
 
 /** The values of a limit that has no number. */
-export function findChoices(name: string): readonly string[] | undefined {
+function findChoices(name: string): readonly string[] | undefined {
   return Object.entries(LIMIT_CHOICES).find(([each]) => each === name)?.[1];
 }
 

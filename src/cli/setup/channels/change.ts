@@ -54,8 +54,6 @@ const CHECKED = new Set(["base_url", "credential", "headers", "proxy", "ca"]);
 
 export interface SetChannelFlags extends ConfigFlags {
   readonly credential?: string;
-  /** A credential that a prompt has asked for. */
-  readonly secret?: string;
   /** False with --no-check. */
   readonly check: boolean;
 }
@@ -99,15 +97,15 @@ interface GivenCredential {
 async function readCredential(
   changes: readonly Change[],
   variable: string,
-  { credential, secret: typed }: SetChannelFlags,
+  { credential }: SetChannelFlags,
 ): Promise<GivenCredential> {
   const word = changes.find(({ path }) => path[0] === "credential")?.value;
   if (typeof word === "string" && !/^(?:\$\{[^}]+\}|keychain:.+)$/.test(word))
     refuseUsage(
       "credential: expected a reference such as ${ANTHROPIC_API_KEY} or keychain:anthropic. With `--credential -`, the secret comes from stdin.",
     );
-  if (credential === undefined && typed === undefined) return { change: null, variables: {} };
-  const secret = typed ?? (await readGivenCredential(credential ?? ""));
+  if (credential === undefined) return { change: null, variables: {} };
+  const secret = await readGivenCredential(credential);
   return { change: { path: ["credential"], value: `\${${variable}}` }, variables: { [variable]: secret } };
 }
 

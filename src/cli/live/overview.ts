@@ -1,0 +1,83 @@
+// `gateway` alone: what runs and where, what was spent, what needs attention, and the commands that are used most.
+
+import { existsSync } from "node:fs";
+import { readPeriodWord } from "../../billing/report/period.ts";
+import { type Report, sumLedger } from "../../billing/report/report.ts";
+import type { LoadedConfig } from "../../config/file/load.ts";
+import { placeConfig } from "../../config/file/find.ts";
+import { type GatewayState, gatewayStateSchema } from "../../gateway/control/state.ts";
+import { formatUsd } from "../../lib/money.ts";
+import { type ConfigFlags, openConfig } from "../access/config.ts";
+import { readReply, tryGateway } from "../access/control.ts";
+import { formatBaseUrl } from "../access/running.ts";
+import { openLedgerIndex } from "../money/ledger-place.ts";
+import { print } from "../terminal/terminal.ts";
+import { formatAmount, formatCount } from "../terminal/text.ts";
+import { listProblems } from "./top-view.ts";
+
+export async function showOverview(flags: ConfigFlags): Promise<void> {
+  const path = placeConfig(flags.config, process.env);
+  if (!existsSync(path)) {
+    print("There is no config yet. `gateway init` writes one, and `gateway serve --demo` needs none.");
+    return printCommands();
+  }
+  const config = openConfig(flags);
+  const { catalog } = config;
+  const reply = await tryGateway({ ledgerPath: catalog.ledger.path }, "GET", "/state").catch(() => null);
+  const state = reply === null ? null : readReply(gatewayStateSchema, reply);
+  print(
+    state === null
+      ? "The gateway does not run. Start it: gateway serve"
+      : `The gateway runs on ${formatBaseUrl(state.address)} (version ${state.version}).`,
+  );
+  print(`config: ${config.path}   ledger: ${catalog.ledger.path}`);
+  const { amounts, unreadable } = readSpending(config);
+  print(amounts.join("   "));
+  const attention = [...config.warnings, ...unreadable, ...describeGroups(config), ...describeState(state)];
+  for (const text of attention) print(`attention: ${text}`);
+  printCommands();
+}
+
+/** Of today and of this month, as `gateway usage` has them. */
+function readSpending({ catalog }: LoadedConfig) {
+  const index = openLedgerIndex(catalog.ledger.path);
+  const clock = { zone: catalog.zone, now: new Date() };
+  const sum = (word: string): Report =>
+    sumLedger(index, { by: [], ...readPeriodWord(word, clock), zone: clock.zone });
+  const [today, month] = [sum("today"), sum("month")];
+  const write = ({ total }: Report): string => `$${formatAmount(formatUsd(total.charge))}`;
+  const count = month.unreadable;
+  return {
+    amounts: [`spent today: ${write(today)}`, `this month: ${write(month)}`],
+    unreadable:
+      count === 0
+        ? []
+        : [`${formatCount(count, "line")} of the ledger could not be read: gateway ledger verify`],
+  };
+}
+
+function describeGroups({ catalog: { keys, channels } }: LoadedConfig): string[] {
+  return [
+    ...(channels.size === 0 ? ["the config has no channel: gateway channels add"] : []),
+    ...(keys.size === 0 ? ["there are no keys yet: gateway keys add"] : []),
+  ];
+}
+
+function describeState(state: GatewayState | null): string[] {
+  return state === null ? [] : listProblems(state);
+}
+
+const COMMANDS = [
+  ["gateway run claude", "start a tool that uses the gateway"],
+  ["gateway open", "the page: spending, live requests, keys, channels"],
+  ["gateway usage today", "what was spent, by key"],
+  ["gateway top", "what is running now"],
+  ["gateway doctor", "check everything, and show how to fix it"],
+] as const;
+
+function printCommands(): void {
+  print("");
+  const width = Math.max(...COMMANDS.map(([line]) => line.length));
+  for (const [line, about] of COMMANDS) print(`  ${line.padEnd(width)}  ${about}`);
+  print("\nAll commands: gateway --help");
+}

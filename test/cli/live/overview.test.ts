@@ -1,0 +1,92 @@
+// `gateway` alone.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { type ChildGateway, keyOf, makeConfig, startGateway } from "../../harness/gateway.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
+import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
+import { run } from "../driving.ts";
+
+const COMMANDS = [
+  "gateway run claude",
+  "gateway open",
+  "gateway usage today",
+  "gateway top",
+  "gateway doctor",
+];
+
+test("without a config, `gateway` alone names the commands with which to begin", async () => {
+  using folder = makeTempFolder();
+  const { status, stdout, stderr } = await run({ folder: folder.path });
+  expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout).toStartWith("There is no config yet. `gateway init` writes one");
+  for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
+});
+
+describe("with a config", () => {
+  let upstream: ReturnType<typeof startDemoUpstream>;
+  let gateway: ChildGateway;
+
+  beforeAll(async () => {
+    upstream = startDemoUpstream();
+    const folder = makeTempFolder();
+    gateway = await startGateway({
+      config: makeConfig(upstream),
+      folder,
+      env: { XDG_RUNTIME_DIR: folder.path },
+    });
+    const body = { model: "claude-opus-4-5", max_tokens: 50, messages: [{ role: "user", content: "Hello" }] };
+    const headers = { "x-api-key": keyOf("messages") };
+    await fetch(`${gateway.url}/v1/messages`, { method: "POST", headers, body: JSON.stringify(body) });
+    await gateway.recorded(1);
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    gateway.folder.remove();
+    upstream.stop();
+  });
+
+  const show = (...words: string[]) => {
+    const env = { XDG_RUNTIME_DIR: gateway.folder.path, GATEWAY_CONFIG: "" };
+    return run({ folder: gateway.folder.path, env }, ...words);
+  };
+
+  test.each([
+    ["--config FILE", (path: string) => ["--config", path]],
+    ["--config=FILE", (path: string) => [`--config=${path}`]],
+  ])("`gateway %s` shows what runs and where, and what was spent", async (_, words) => {
+    const { status, stdout, stderr } = await show(...words(gateway.configPath));
+    expect([status, stderr]).toEqual([0, ""]);
+    const [first, second, third] = stdout.split("\n");
+    expect(first).toMatch(new RegExp(`^The gateway runs on ${gateway.url} \\(version [\\d.]+\\)\\.$`));
+    expect(second).toContain(gateway.configPath);
+    const charged = String(gateway.ledger()[0]?.["charge_usd"]);
+    expect(Number(charged)).toBeGreaterThan(0);
+    const [, today, month] = /^spent today: \$([\d.]+) {3}this month: \$([\d.]+)$/.exec(third ?? "") ?? [];
+    expect(Number(today)).toBeCloseTo(Number(charged), 6);
+    expect(month).toBe(today);
+    for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
+  });
+
+  test("what needs attention has a line of its own", async () => {
+    using folder = makeTempFolder();
+    const { keys: _, ...config } = makeConfig(upstream);
+    writeFileSync(folder.join("gateway.yaml"), JSON.stringify(config), { mode: 0o600 });
+    const { status, stdout } = await run({ folder: folder.path });
+    expect(status).toBe(0);
+    expect(stdout).toStartWith("The gateway does not run. Start it: gateway serve\n");
+    expect(stdout).toContain("\nattention: there are no keys yet: gateway keys add\n");
+  });
+
+  test("a channel that was disabled needs attention", async () => {
+    await show("channels", "disable", "messages", "--config", gateway.configPath);
+    const { stdout } = await show("--config", gateway.configPath);
+    expect(stdout).toContain("\nattention: channel messages: disabled");
+  });
+});
+
+test("a config that cannot be used is an error with status 2", async () => {
+  using folder = makeTempFolder();
+  writeFileSync(folder.join("gateway.yaml"), "channels: 5\n", { mode: 0o600 });
+  expect(await run({ folder: folder.path })).toMatchObject({ status: 2, stdout: "" });
+});
