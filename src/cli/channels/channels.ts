@@ -7,7 +7,7 @@ import { type ChannelView, channelViewSchema, describeWithoutGateway } from "../
 import { gatewayStateSchema } from "../../gateway/control/state.ts";
 import { CHANNEL_COLUMNS, describeUnservedGroups } from "./view.ts";
 import { askGateway, readReply, tryGateway } from "../access/control.ts";
-import { watchLive } from "../live/live-screen.ts";
+import { renew } from "../live/renew.ts";
 import { describeAllowances } from "../live/allowances.ts";
 import { createTable, printTable } from "../terminal/table.ts";
 import { refuseUnknown } from "../../config/changes/names.ts";
@@ -53,31 +53,21 @@ function describeStopped(catalog: Catalog): ChannelView[] {
 }
 
 /** Returns null if no gateway is running. */
-async function readViews({ ledger }: Catalog, signal?: AbortSignal): Promise<ChannelView[] | null> {
-  const reply = await tryGateway(
-    { ledgerPath: ledger.path, ...(signal && { signal }) },
-    "GET",
-    "/state?look",
-  );
+async function readViews({ ledger }: Catalog): Promise<ChannelView[] | null> {
+  const reply = await tryGateway({ ledgerPath: ledger.path }, "GET", "/state?look");
   return reply === null ? null : readReply(gatewayStateSchema, reply).channels;
 }
 
 async function watchChannels(catalog: Catalog): Promise<void> {
   const table = createTable(CHANNEL_COLUMNS);
   let shown: readonly ChannelView[] = describeStopped(catalog);
-  let isRunning = false;
-  await watchLive({
-    first: await readViews(catalog),
-    look: (signal) => readViews(catalog, signal),
-    see: (views) => {
-      isRunning = views !== null;
-      shown = views ?? shown;
-    },
-    draw: (columns, rows) => {
-      const problems = isRunning ? describeUnservedGroups(shown) : ["No gateway is running for this config."];
-      const left = describeAllowances(shown, new Date()).map((line) => cutText(line, columns));
-      return [...table.draw(shown, columns), ...left, "", ...problems, "q: quit"].slice(0, rows);
-    },
+  const look = (): Promise<ChannelView[] | null> => readViews(catalog);
+  await renew(await look(), look, (views, columns) => {
+    shown = views ?? shown;
+    const problems =
+      views === null ? ["No gateway is running for this config."] : describeUnservedGroups(shown);
+    const left = describeAllowances(shown, new Date()).map((line) => cutText(line, columns));
+    return [...table.draw(shown, columns), ...left, "", ...problems.map((line) => cutText(line, columns))];
   });
 }
 

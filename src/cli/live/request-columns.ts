@@ -13,6 +13,9 @@ interface RequestRow {
   readonly today: string;
 }
 
+/** The status of a request that has not ended. */
+export const OPEN = 0;
+
 /** Some cells are of usual width, so that the first lines align with later ones. */
 const COLUMNS: ReadonlyArray<Column<RequestRow>> = [
   {
@@ -52,7 +55,7 @@ const COLUMNS: ReadonlyArray<Column<RequestRow>> = [
   },
   {
     title: "STATUS",
-    read: ({ record }) => String(record.status),
+    read: ({ record: { status } }) => (status === OPEN ? "open" : String(status)),
     paint: (text, { record: { status } }) =>
       paint(status < 400 ? "green" : status < 500 ? "yellow" : "red", text),
   },
@@ -88,7 +91,8 @@ function describeCachedShare(usage: Usage | null): string {
 }
 
 /** What a plan paid is not a charge: it has a sign of its own. */
-function describeCharge({ chargeUsd, planUsd, usage }: RequestRecord): string {
+function describeCharge({ status, chargeUsd, planUsd, usage }: RequestRecord): string {
+  if (status === OPEN) return "";
   if (planUsd !== undefined) return `(plan $${formatAmount(planUsd)})`;
   if (chargeUsd !== null) return `$${formatAmount(chargeUsd)}`;
   return usage === null ? "" : "unpriced";

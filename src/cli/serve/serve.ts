@@ -30,11 +30,10 @@ import { formatUsd, ZERO_USD } from "../../lib/money.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type AlertCommand, createAlertCommand } from "./alert-command.ts";
 import type { Demo, DemoFacts } from "./demo.ts";
-import type { LogScreen } from "../live/log-screen.ts";
-import type { LogForm } from "../live/request-log.ts";
+import { type LogScreen, openLogScreen } from "../live/log-screen.ts";
+import { createRequestLog, type LogForm } from "../live/request-log.ts";
 import { nameOwnCommand } from "../terminal/own-command.ts";
 import { findOrCreateConfig } from "../setup/init/ask-init.ts";
-import { openServeScreen, type ServeScreen } from "./screen.ts";
 import { printNote, readRoom } from "../terminal/terminal.ts";
 
 /** How long open streams may continue after the first SIGINT or SIGTERM. */
@@ -61,7 +60,7 @@ export async function serve(flags: ServeFlags): Promise<void> {
   const catalog = override(source.catalog, flags);
   let ledger: Ledger | null = null;
   const today = (): string => formatUsd(ledger === null ? ZERO_USD : ledger.spentTogether("day"));
-  const screen = openServeScreen(flags.log, catalog, today);
+  const screen = openScreen(flags.log, catalog, today);
   try {
     const configPath = source.kind === "file" ? source.loaded.path : null;
     const alertCommand = createAlertCommand({
@@ -96,11 +95,28 @@ export async function serve(flags: ServeFlags): Promise<void> {
     await contexts.close();
     setTimeout(() => process.exit(), LAST_LINES_MS).unref();
   } finally {
-    screen.close();
     const ledgerPath = source.kind === "demo" ? source.demo.stop() : null;
     if (ledgerPath !== null)
       printNote(`show the charges: ${nameOwnCommand()} usage --ledger ${quoteWord(ledgerPath)}`);
   }
+}
+
+interface ServeScreen extends LogScreen {
+  readonly observer: Observer;
+  /** Prints the titles of the columns. */
+  readonly head: () => void;
+}
+
+/** `today`: the spending of the day so far, a decimal in USD. */
+function openScreen(form: LogForm, { keys, channels }: Catalog, today: () => string): ServeScreen {
+  const screen = openLogScreen();
+  const expected = { key: findLongest(keys), channel: findLongest(channels) };
+  const { head, ...log } = createRequestLog({ form, screen, expected, today });
+  return { ...screen, head, observer: { ...log, streamOpened: () => {}, streamClosed: () => {} } };
+}
+
+function findLongest(named: ReadonlyMap<string, unknown>): string {
+  return [...named.keys()].reduce((longest, name) => (name.length > longest.length ? name : longest), "");
 }
 
 async function start(

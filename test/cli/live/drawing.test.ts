@@ -3,10 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { appendBars, drawBar } from "../../../src/cli/money/usage/bars.ts";
-import { fitFrame, type Frame } from "../../../src/cli/live/sections.ts";
 import { alignText, cutText, measure, wrapWords } from "../../../src/cli/terminal/text.ts";
 import { createTraffic } from "../../../src/lib/traffic.ts";
-import { describeStatus } from "../../../src/cli/live/traffic.ts";
 
 const anyText = fc.string({ unit: "grapheme", maxLength: 40 });
 
@@ -68,44 +66,6 @@ test("bars use the cells that the lines leave, and none where there is no room f
   expect(appendBars(["long  2"], [2n], 10)).toEqual(["long  2"]);
 });
 
-describe("sections one below the other", () => {
-  const lines = (name: string, count: number) =>
-    Array.from({ length: count }, (_, index) => `${name}${index}`);
-  const frame: Frame = {
-    head: ["head"],
-    sections: [
-      { title: "Streams", lines: lines("s", 9), counts: true },
-      { title: "Recent", lines: lines("r", 50), counts: false },
-    ],
-    foot: "foot",
-  };
-
-  test("share the rows, and count the lines that do not fit", () => {
-    expect(fitFrame(frame, 12, 80)).toEqual([
-      "head",
-      "",
-      "Streams",
-      "s0",
-      "s1",
-      "… and 7 more",
-      "",
-      "Recent",
-      "r0",
-      "r1",
-      "r2",
-      "foot",
-    ]);
-  });
-
-  test("fill any number of rows exactly, the last with the foot", () => {
-    for (let rows = 1; rows < 90; rows += 1) {
-      const drawn = fitFrame(frame, rows, 80);
-      expect(drawn).toHaveLength(rows);
-      expect(drawn.at(-1)).toBe("foot");
-    }
-  });
-});
-
 describe("tokens a second", () => {
   test("are those of the last seconds, including streams that have ended", () => {
     const traffic = createTraffic();
@@ -127,10 +87,4 @@ describe("tokens a second", () => {
     traffic.see([{ id: "a", tokens: 110 }], 2000);
     expect(traffic.tokensPerSecond()).toBe(5);
   });
-});
-
-test("the status line says less where there is less room", () => {
-  const status = { open: 1, tokensPerSecond: 85, today: "1.5000004" };
-  expect(describeStatus(status, 80)).toBe("1 open stream · 85 tokens/s · $1.500000 today");
-  expect(describeStatus(status, 30)).toBe("1 open · 85 tok/s · $1.500000");
 });

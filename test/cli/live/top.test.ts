@@ -48,6 +48,8 @@ afterAll(async () => {
   folder.remove();
 });
 
+const ENDS = "Ctrl-C ends it.";
+
 let opened: Watched[] = [];
 afterEach(async () => {
   for (const program of opened) {
@@ -67,78 +69,65 @@ function top(
 }
 
 describe("gateway top on a terminal", () => {
-  test("shows open streams, the spend of each key as bars, and recent requests", async () => {
-    const { screen, until } = top({ columns: 120 });
-    await until("q: quit");
+  test("shows what runs, and one table of requests, those that are open first", async () => {
+    const { screen, until } = top({ columns: 140 });
+    await until(ENDS);
     const rows = screen.rows();
-    expect(rows[0]).toMatch(/^gateway on 127\.0\.0\.1:\d+ · up [\dhms ]+ · 4 requests, 0 failed, 1 refused$/);
-    expect(rows[1]).toMatch(/^1 open stream · \d+ tokens\/s · \$[\d.]+ today$/);
-    const [, , stream = ""] = rows.slice(rows.indexOf("Open streams"));
-    expect(stream).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +~\w{8} +[\dhms ]+ +\d+$/);
-    const [, most = "", less = ""] = rows.slice(rows.indexOf("Spent today, by key"));
-    expect(most).toMatch(/^messages +\$0\.\d+ +█{99}$/);
-    expect(less).toMatch(/^relay +\$0\.\d+ +█+[▏▎▍▌▋▊▉]?$/);
-    const [, head = "", last = "", before = ""] = rows.slice(rows.indexOf("Recent requests"));
-    expect(head).toStartWith("TIME ");
+    expect(rows[0]).toMatch(
+      /^gateway on 127\.0\.0\.1:\d+ · up [\dhms ]+ · 4 requests, 0 failed, 1 refused · 1 open stream · \$[\d.]+ today$/,
+    );
+    const at = rows.findIndex((row) => row.startsWith("TIME "));
+    const [open = "", last = "", before = ""] = rows.slice(at + 1);
+    expect(open).toMatch(/ messages +claude-opus-4-1 +messages .* open /);
     expect(last).toContain(" 401 ");
-    expect(before).toMatch(/ relay +claude-haiku-4-5 +relay +200 /);
-    expect(screen.isOther).toBe(true);
-    expect(screen.cursor.isShown).toBe(false);
+    expect(before).toMatch(/ relay +claude-haiku-4-5 +relay .* 200 .*\$0\.\d{6}/);
   });
 
   test("fits whatever the terminal is resized to", async () => {
     const { screen, until, resize } = top();
-    await until("q: quit");
+    await until(ENDS);
     for (const [columns, rows] of [
       [40, 12],
       [20, 5],
       [200, 50],
-      [40, 1],
       [60, 24],
     ] as const) {
       resize(columns, rows);
-      await until((seen) => seen.at(-1) === "q: quit" && (seen[0]?.length ?? 0) <= columns);
+      await until((seen) => seen.some((row) => row.startsWith(ENDS)) && /^gateway on/.test(seen[0] ?? ""));
       for (const row of screen.rows()) expect(Bun.stringWidth(row)).toBeLessThanOrEqual(columns);
-      expect(screen.rows()).toHaveLength(rows);
     }
     expect(screen.rows().join("\n")).toContain("claude-opus-4-1");
   });
 
-  test.each([60, 61, 80, 120])("loses no digit and no cell at the edge of %p columns", async (columns) => {
+  test.each([60, 61, 80, 120])("loses no digit of an amount at %p columns", async (columns) => {
     const { screen, until } = top({ columns });
-    await until("q: quit");
+    await until(ENDS);
     const rows = screen.rows();
-    const [, most = ""] = rows.slice(rows.indexOf("Spent today, by key"));
-    expect(Bun.stringWidth(most)).toBe(columns);
-    const amounts = rows.flatMap((row) => row.match(/\$[\d.]+/g) ?? []);
-    expect(amounts.length).toBeGreaterThan(4);
+    const table = rows.slice(rows.findIndex((row) => row.includes("STATUS")));
+    const amounts = table.flatMap((row) => row.match(/\$[\d.]+/g) ?? []);
+    expect(amounts.length).toBeGreaterThan(2);
     for (const amount of amounts) expect(amount).toMatch(/^\$\d+\.\d{6}$/);
   });
 
   test("sees what comes while it runs", async () => {
-    const { until } = top();
-    await until("q: quit");
+    const { until } = top({ columns: 120 });
+    await until(ENDS);
     await (await fetch(`${gateway.url}/v1/nothing`)).text();
     await until("2 refused");
   });
 
-  test.each([
-    ["q", (program: Watched) => program.press("\u001B[A\u001B[Bxq")],
-    ["Ctrl-C", (program: Watched) => program.press(`x${KEYS.interrupt}`)],
-    ["SIGTERM", (program: Watched) => program.signal("SIGTERM")],
-  ] as const)("leaves the terminal as it was at %s", async (_, leave) => {
+  test("ends at Ctrl-C with status 0, with the cursor below what it showed", async () => {
     const program = top();
-    await program.until("q: quit");
-    leave(program);
+    await program.until(ENDS);
+    program.press(KEYS.interrupt);
     expect(await program.status).toBe(0);
     expect(program.screen.isOther).toBe(false);
-    expect(program.screen.cursor).toMatchObject({ row: 0, column: 0, isShown: true });
-    expect(program.screen.rows().join("")).toBe("");
+    expect(program.screen.cursor).toMatchObject({ column: 0, isShown: true });
   });
 
   test("uses no colour with NO_COLOR", async () => {
     const { screen, until } = top({ env: { NO_COLOR: "1" } });
-    await until("q: quit");
+    await until(ENDS);
     expect(screen.hasColour).toBe(false);
   });
 
@@ -147,11 +136,11 @@ describe("gateway top on a terminal", () => {
     const config = makeConfig(upstream);
     const first = await startGateway({ config, folder: own });
     const { until } = top({}, "--ledger", own.join("ledger.jsonl"));
-    await until("q: quit");
+    await until(ENDS);
     await first.stop();
     await until("The gateway has stopped.");
     const second = await startGateway({ config, folder: own });
-    await until((rows) => rows.at(-1) === "q: quit");
+    await until((rows) => !rows.join().includes("has stopped"));
     await second.stop();
   });
 });
@@ -161,18 +150,16 @@ describe("gateway top elsewhere", () => {
     const { status, stdout } = await run({ folder: folder.path }, "top");
     expect(status).toBe(0);
     expect(stdout).not.toContain("\u001B");
-    expect(stdout).toMatch(/^messages +claude-opus-4-1 +messages +\w{9} +~\w{8} +[\dhms ]+ +\d+$/m);
-    expect(stdout).toMatch(/^relay +\$0\.\d+ +█/m);
+    expect(stdout).toMatch(/ messages +claude-opus-4-1 +messages .* open /m);
     expect(stdout).toContain("refused: ");
-    expect(stdout).not.toContain("q: quit");
+    expect(stdout).not.toContain(ENDS);
   });
 
   test("stands in columns from the first row on", async () => {
     const { stdout } = await run({ folder: folder.path }, "top");
-    const [, section = ""] = stdout.split("Recent requests\n");
-    const [head = "", ...rows] = section.trimEnd().split("\n");
+    const [head = "", ...rows] = stdout.slice(stdout.indexOf("TIME ")).trimEnd().split("\n");
     const statuses = rows.map((row) => row.slice(head.indexOf("STATUS"), head.indexOf("STATUS") + 3));
-    expect(statuses).toEqual(rows.map(() => expect.stringMatching(/^\d{3}$/)));
+    expect(statuses).toEqual(rows.map(() => expect.stringMatching(/^(?:\d{3}|ope)$/)));
     expect(rows.length).toBeGreaterThan(2);
   });
 

@@ -40,7 +40,7 @@ test.skipIf(Bun.which("curl") === null).each([
     const env = { PATH: `${folder.path}:/usr/bin:/bin`, HOME: folder.path, TMPDIR: tmpdir() };
     const demo = watch({ folder: folder.path, env, columns, rows: 24 }, "serve", "--demo", "--port", "0");
     try {
-      await demo.until("open streams");
+      await demo.until(/^TIME |STATUS/m);
       const rows = demo.screen.rows();
       expect(demo.screen.history()).toHaveLength(24);
       expect(rows[0]).toBe(first);
@@ -70,7 +70,7 @@ test("the demo with --curl shows every key and endpoint on a terminal too", asyn
   const words = ["serve", "--demo", "--port", "0", "--curl"];
   const demo = watch({ folder: folder.path, env: { TMPDIR: folder.path }, columns: 200, rows: 50 }, ...words);
   try {
-    await demo.until("open streams");
+    await demo.until(/^TIME |STATUS/m);
     const text = demo.screen.history().join("\n");
     expect(text.match(/^key of the \w+ group: sk-/gm)).toHaveLength(5);
     expect(text.match(/^curl /gm)).toHaveLength(9);
