@@ -168,7 +168,7 @@ writeFileSync(join(cloned, "preload.ts"), 'require("node:fs").writeFileSync("was
 const list = await finish(["keys", "list"], cloned);
 check(
   "a stranger's gateway.yaml is not read",
-  list.status === 2 && list.stderr.includes("--adopt gateway.yaml"),
+  list.status === 2 && list.stderr.includes("--config gateway.yaml"),
   list.stderr,
 );
 check("a stranger's bunfig.toml runs nothing", !existsSync(join(cloned, "was-run")), "was-run");

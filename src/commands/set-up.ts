@@ -1,6 +1,5 @@
 // `gateway init`, `import`, `doctor`, `service`, `schema` and `completions`.
 
-import type { AdoptFlags } from "../cli/setup/init/adopt.ts";
 import type { InitFlags } from "../cli/setup/init/init.ts";
 import type { CommandTable } from "../cli/terminal/command.ts";
 import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
@@ -9,21 +8,13 @@ import { JSON_FORM, UNREAD_CONFIG } from "./flags.ts";
 const DOCUMENTS = (
   "config ledger keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show " +
   "prices-check prices-diff usage usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers recordings recordings-show ledger-accept ledger-verify ledger-anchor ledger-show " +
-  "ledger-reprice top env run-list init init-adopt import doctor service-status credentials"
+  "ledger-reprice top env run-list init import doctor service-status credentials"
 ).split(" ");
 
 export const SET_UP: CommandTable = {
   init: {
     about: "write a config file from the credentials in the environment",
     flags: [
-      [
-        "--adopt <file>",
-        "make this file your config, after showing where it sends credentials and what else it may do",
-      ],
-      [
-        "--accept <name...>",
-        "with --adopt: keep this power of the file without a question, by the name that is shown",
-      ],
       [
         "--login <tool>",
         "for a plan and no API key: pass on the tool's own login (claude, or codex: experimental)",
@@ -32,21 +23,13 @@ export const SET_UP: CommandTable = {
       ["--json", "the new keys as one JSON document on stdout"],
       ["--config <file>", "where to write the config (default: ~/.config/gateway/gateway.yaml)"],
     ],
-    json: ["init", "init-adopt"],
+    json: ["init"],
     examples: [
       ["gateway init", "choose platforms, use the credentials in the environment, create the first keys"],
       ["gateway init --login claude", "Claude Code with a plan (Pro, Max), measured; the plan pays"],
-      ["gateway init --adopt ./gateway.yaml", "for a file that gateway 0.1.0 wrote in this folder"],
-      [
-        "gateway init --adopt ./gateway.yaml --yes --accept keys unlimited",
-        "the same in a script, with its keys, though they have no limits",
-      ],
       ["ANTHROPIC_API_KEY=sk-ant-… gateway init --yes --json", "for a script: no prompts, the keys as JSON"],
     ],
-    run: async ({ adopt, ...flags }: InitFlags & Partial<AdoptFlags>) =>
-      adopt === undefined
-        ? (await import("../cli/setup/init/init.ts")).init(flags)
-        : (await import("../cli/setup/init/adopt.ts")).adopt({ ...flags, adopt }),
+    run: async (flags: InitFlags) => (await import("../cli/setup/init/init.ts")).init(flags),
   },
   import: {
     about: "write a config file from that of another gateway, and list what has no counterpart",

@@ -137,7 +137,7 @@ function listValues(entry: Parameter, { commands, config }: CursorContext): Sugg
   const [, , { choices } = {}] = entry;
   if (choices !== undefined) return choices.map((value) => ({ value, description: "" }));
   const name = nameOf(entry);
-  if (["adopt", "config", "file", "ledger", "out"].includes(name)) return [FILES];
+  if (["config", "file", "ledger", "out"].includes(name)) return [FILES];
   const [owner, own] = [commands.at(-2)?.[0] ?? "", commands.at(-1)?.[0]];
   const subject = /^names?$/.test(name) ? owner : name;
   const what = NAME_KINDS.find((each) => [each, `${each}s`, `${each}-name`].includes(subject));

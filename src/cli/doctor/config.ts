@@ -16,13 +16,11 @@ import {
 } from "../../config/file/load.ts";
 import { findConfig } from "../../config/file/find.ts";
 import { ConfigError } from "../../config/yaml/problems.ts";
-import { parseSource } from "../../config/yaml/source.ts";
 import { ForeignFile, requireOwn } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
-import { listPowers } from "../setup/init/powers.ts";
 import { bad, type Finding, good, note } from "./finding.ts";
 import { type ConfigFlags } from "../access/config.ts";
-import { cutText, formatCount } from "../terminal/text.ts";
+import { formatCount } from "../terminal/text.ts";
 
 export interface ConfigCheck {
   readonly findings: readonly Finding[];
@@ -48,7 +46,6 @@ export async function checkConfig(flags: ConfigFlags, env: Environment): Promise
         ...checkPermissions(loaded),
         ...describeVariables(path, env, unset),
         ...findMissingParts(loaded),
-        ...describePowers(loaded),
         checkPrices(loaded),
       ],
       catalog: loaded.catalog,
@@ -141,17 +138,6 @@ function checkPermissions({ path, warnings }: LoadedConfig): Finding[] {
   const isPrivate = findings.every(({ check }) => check !== "permissions");
   const files = existsSync(placeEnvFile(path)) ? "the config file and gateway.env" : "the config file";
   return isPrivate ? [good("permissions", `only this user can read ${files}`), ...findings] : findings;
-}
-
-/** Each config has these, and other checks name them. */
-const ORDINARY = new Set(["keys", "multiplier"]);
-const MAX_POWER_LENGTH = 300;
-
-/** What somebody else could have written into the file. */
-function describePowers({ path, catalog }: LoadedConfig): Finding[] {
-  return listPowers(parseSource(readConfigText(path)).tree, catalog)
-    .filter(({ name }) => !ORDINARY.has(name))
-    .map(({ text }) => note("config", `it ${cutText(text, MAX_POWER_LENGTH)}`));
 }
 
 const OLD_BOOK_DAYS = 30;

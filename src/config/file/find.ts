@@ -44,21 +44,16 @@ export function findConfig(flag: string | undefined, env: Environment, folder = 
     throw new ConfigError(`${place} is no regular file: move it away.`);
   if (readNamed(flag, env) !== "" || isThere(place)) return place;
   const none = `There is no config file ${place}.`;
-  if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${adviseAdoption()}`, [], ADOPT);
+  if (hasLocalConfig(place, folder)) throw new ConfigError(`${none} ${LOCAL_ADVICE}`);
   const ways = "Write one with `gateway init`, name one with --config, or try `gateway serve --demo`.";
   throw new ConfigError(`${none} ${ways}`, [], "gateway init");
 }
 
-const ADOPT = `gateway init --adopt ${FILE_NAME}`;
+const LOCAL_ADVICE =
+  `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
+  `credentials to a stranger. If it is yours, name it: \`--config ${FILE_NAME}\`.`;
 
-function adviseAdoption(): string {
-  return (
-    `The ${FILE_NAME} in this folder is not read by itself: a file that came with a repository could send your ` +
-    `credentials to a stranger. If it is yours, \`${ADOPT}\` makes it your config. To use it once, add \`--config ${FILE_NAME}\`.`
-  );
-}
-
-/** Whether the current folder has a file that 0.1.0 would have loaded and that is not the config. */
+/** Whether the current folder has such a file that is not the config. */
 export function hasLocalConfig(place: string, folder = process.cwd()): boolean {
   const local = join(folder, FILE_NAME);
   return local !== place && isThere(local);

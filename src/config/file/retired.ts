@@ -25,6 +25,9 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
 /** A command, a flag of it, or a word that it took → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
+  "init --adopt":
+    "name the file with `--config FILE` or GATEWAY_CONFIG, or move it to where `gateway init` writes one",
+  "init --accept": "it belonged to `--adopt`: name a file with `--config FILE`",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

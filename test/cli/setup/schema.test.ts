@@ -130,7 +130,6 @@ const CALLS: ReadonlyArray<readonly [document: string, ...command: string[]]> = 
   ["credentials", "credentials", "list", "--config", "keychain.yaml"],
   ["init", "init", "--yes", "--config", "new/gateway.yaml"],
   ["import", "import", "litellm", "litellm.yaml", "--config", "imported/gateway.yaml"],
-  ["init-adopt", "init", "--yes", "--adopt", "gateway.yaml", "--config", "adopted/gateway.yaml"],
 ];
 
 /** The commands with `--json`, and what each prints. */

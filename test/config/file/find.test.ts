@@ -20,9 +20,7 @@ describe("the config file", () => {
     const home = folder.join("xdg", "gateway", "gateway.yaml");
     expect(() => findConfig(undefined, env, folder.path)).toThrow("Write one with `gateway init`");
     writeFileSync(folder.join("gateway.yaml"), "");
-    expect(() => findConfig(undefined, env, folder.path)).toThrow(
-      /`gateway init --adopt gateway\.yaml`.*`--config gateway\.yaml`/s,
-    );
+    expect(() => findConfig(undefined, env, folder.path)).toThrow("`--config gateway.yaml`");
     mkdirSync(folder.join("xdg", "gateway"), { recursive: true });
     writeFileSync(home, "");
     expect(findConfig(undefined, env, folder.path)).toBe(home);

@@ -10,7 +10,7 @@ export async function findOrCreateConfig(flag: string | undefined): Promise<stri
     return findConfig(flag, process.env);
   } catch (error) {
     if (!(error instanceof ConfigError) || !canPrompt()) throw error;
-    // The user may want to adopt that file instead, and a new config would prevent it.
+    // The user may want to name that file instead.
     if (hasLocalConfig(placeConfig(flag, process.env))) throw error;
     if (!(await askYes("There is no config file yet. Write one now, as `gateway init` does?", true)))
       throw error;

@@ -149,21 +149,6 @@ const tool = z.looseObject({
   install: z.string().nullable(),
 });
 const init = z.looseObject({ config: z.string(), keys: z.array(z.looseObject(grant)) });
-const adoption = z.looseObject({
-  config: z.string(),
-  adopted: z.string(),
-  ledger: z.string(),
-  channels: z.array(
-    z.looseObject({
-      name: z.string(),
-      base_url: z.string(),
-      proxy: z.string().nullable(),
-      variables: z.array(z.string()),
-      keychain: z.string().nullable(),
-    }),
-  ),
-  left_out: z.array(z.string()),
-});
 const imported = z.looseObject({
   config: z.string(),
   channels: z.array(z.string()),
@@ -224,7 +209,6 @@ const OUTPUTS = {
   env,
   "run-list": z.array(tool),
   init,
-  "init-adopt": adoption,
   import: imported,
   doctor,
   "service-status": service,
