@@ -114,10 +114,11 @@ function findRetired(text: string, command: Command): string | null {
   const [, option, word, value] =
     /^error: (?:unknown option '(--[^'=]+)|unknown command '([^']+)'|.*?'?([^' ]*)' is invalid)/.exec(text) ??
     [];
-  const given = option ?? word ?? value ?? (text.startsWith(TOO_MANY) ? command.args[0] : undefined);
   const place = nameCommand(command).split(" ").slice(1);
-  const found = explainRetired([...place, given ?? ""].join(" "));
-  return found === null ? null : `gateway: ${found}\n`;
+  const found = [option, word, value, ...command.args]
+    .map((given) => explainRetired([...place, given ?? ""].join(" ")))
+    .find((each) => each !== null);
+  return found === undefined ? null : `gateway: ${found}\n`;
 }
 
 const TOO_MANY = "error: too many arguments";

@@ -34,7 +34,7 @@ export const SET_UP: CommandTable = {
   import: {
     about: "write a config file from that of another gateway, and list what has no counterpart",
     args: [
-      ["<kind>", "whose config it is", { choices: ["ccr", "litellm", "cliproxy"] }],
+      ["<kind>", "whose config it is", { choices: ["ccr", "litellm"] }],
       ["<file>", "their config file"],
     ],
     flags: [
@@ -45,7 +45,7 @@ export const SET_UP: CommandTable = {
     examples: [
       ["gateway import ccr ~/.claude-code-router/config.json", "from claude-code-router"],
       ["gateway import litellm config.yaml", "from the proxy of LiteLLM"],
-      ["gateway import cliproxy config.yaml --json", "from CLIProxyAPI, for a script"],
+      ["gateway import litellm config.yaml --json", "for a script"],
     ],
     run: async (kind, file, flags) =>
       (await import("../cli/setup/import/import.ts")).importConfig(kind, file, flags),

@@ -11,9 +11,9 @@ import { startDemoUpstream } from "../../harness/upstreams/demo-upstream.ts";
 import { run, runProcess } from "../driving.ts";
 
 const DOC = readFileSync(join(import.meta.dir, "../../../docs/coming-from.md"), "utf8");
-/** Theirs and ours, three times. */
+/** Theirs and ours, for each. */
 const BLOCKS = [...DOC.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text);
-const KINDS = ["ccr", "litellm", "cliproxy"] as const;
+const KINDS = ["ccr", "litellm"] as const;
 
 let folder: TempFolder;
 beforeEach(() => {
@@ -69,8 +69,8 @@ test("a credential with a line break writes nothing: it would set another variab
 });
 
 test("a credential goes into gateway.env, and no secret is printed or in the config", async () => {
-  const text = BLOCKS[4] ?? "";
-  const { stdout, stderr } = await importText("cliproxy", text, "--json");
+  const text = (BLOCKS[0] ?? "").replace(/"api_key": "[^"]*"/, '"api_key": "sk-ant-api03-their-own"');
+  const { stdout, stderr } = await importText("ccr", text, "--json");
   const config = readFileSync(folder.join("gateway.yaml"), "utf8");
   for (const shown of [stdout, stderr, config]) expect(shown).not.toMatch(/sk-ant-api03-their-own|a-secret/);
   expect(readFileSync(folder.join("gateway.env"), "utf8")).toContain("=sk-ant-api03-their-own\n");
@@ -134,24 +134,6 @@ test("servers of Chat Completions become channels, in a group of what their clie
     aliases: new Map([["qwen", "qwen3-coder"]]),
   });
   expect(load().groups.get("gpu.example")).toMatchObject({ platform: "responses", convert: true });
-  rmSync(folder.join("gateway.yaml"));
-  const entry = {
-    name: "gpu",
-    "base-url": "http://gpu.example:8000/v1",
-    "api-key-entries": [{ "api-key": "$ONE" }, { "api-key": "$TWO", "proxy-url": "http://p.example:1" }],
-    models: [{ name: "qwen3-coder", alias: "qwen" }],
-    disabled: true,
-  };
-  const { stderr } = await importText("cliproxy", JSON.stringify({ "openai-compatibility": [entry] }));
-  expect(stderr).toContain("openai-compatibility gpu: disabled");
-  const channels = [...load().channels.values()];
-  expect(
-    channels.map(({ name, platform, credential, proxy }) => [name, platform, credential, proxy?.host]),
-  ).toEqual([
-    ["gpu", "chat", "${ONE}", undefined],
-    ["gpu-2", "chat", "${TWO}", "p.example:1"],
-  ]);
-  expect(channels[1]?.aliases.get("qwen")).toBe("qwen3-coder");
 });
 
 test.each([

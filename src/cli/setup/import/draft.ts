@@ -21,7 +21,6 @@ export interface DraftChannel {
   readonly headers?: Readonly<Record<string, string>>;
   readonly proxy?: string;
   readonly free?: true;
-  readonly weight?: string;
   models?: string[];
   aliases?: Record<string, string>;
   timeouts?: { first_byte: string; idle?: string };

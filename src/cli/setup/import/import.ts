@@ -20,7 +20,6 @@ import { addVariables, requireWritable } from "../env-file.ts";
 import { refuseOverwrite, writeNew } from "../init/init.ts";
 import { createDraft, describeDraft, type Draft } from "./draft.ts";
 import { readCcr } from "./ccr.ts";
-import { readCliproxy } from "./cliproxy.ts";
 import { readLitellm } from "./litellm.ts";
 
 interface Reader {
@@ -32,7 +31,6 @@ interface Reader {
 const READERS = {
   ccr: { title: "claude-code-router", parse: Bun.JSONC.parse, read: readCcr },
   litellm: { title: "LiteLLM", parse: Bun.YAML.parse, read: readLitellm },
-  cliproxy: { title: "CLIProxyAPI", parse: Bun.YAML.parse, read: readCliproxy },
 } as const satisfies Record<string, Reader>;
 
 export async function importConfig(
