@@ -127,19 +127,6 @@ export const SET_UP: CommandTable = {
       },
     },
   },
-  upgrade: {
-    about: "take a newer release: checks its signature, and replaces this executable",
-    flags: [
-      ["--check", "only say whether there is one"],
-      ["--undo", "go back to the version before the last upgrade"],
-      UNREAD_CONFIG,
-    ],
-    examples: [
-      ["gateway upgrade", "take the newest release; the service is started again when no stream is open"],
-      ["gateway upgrade --undo", "go back to the version before"],
-    ],
-    run: async (flags) => (await import("../cli/setup/upgrade/upgrade.ts")).upgrade(flags),
-  },
   schema: {
     about: "print the JSON schema of the config file, of a ledger line, or of a command's --json output",
     args: [["<document>", "the document", { choices: DOCUMENTS }]],

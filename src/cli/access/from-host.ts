@@ -1,4 +1,4 @@
-// Reads what the gateway takes from a host of the internet only when it is asked: prices and releases.
+// Reads prices from a host of the internet, only when it is asked.
 
 import { getErrorCode, getErrorMessage } from "../../lib/errors.ts";
 import { isLoopback } from "../../config/proxy.ts";
@@ -20,14 +20,15 @@ export async function fetchFromHost(place: URL, timeoutMs: number): Promise<Resp
   throw new Error("it redirects too often");
 }
 
-/** The parts of an answer, of which no more than `maxBytes` are read. */
-export async function* readParts(answer: Response, maxBytes: number): AsyncGenerator<Uint8Array> {
+/** No more than `maxBytes` are read. */
+export async function readBounded(answer: Response, maxBytes: number): Promise<string> {
+  const parts: Uint8Array[] = [];
   let size = 0;
   try {
     for await (const chunk of answer.body ?? []) {
       size += chunk.length;
       if (size > maxBytes) break;
-      yield chunk;
+      parts.push(chunk);
     }
   } catch (error) {
     throw new Error(`the answer broke off: ${getErrorCode(error) || getErrorMessage(error)}`, {
@@ -35,8 +36,5 @@ export async function* readParts(answer: Response, maxBytes: number): AsyncGener
     });
   }
   if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-}
-
-export async function readBounded(answer: Response, maxBytes: number): Promise<string> {
-  return Buffer.concat(await Array.fromAsync(readParts(answer, maxBytes))).toString("utf8");
+  return Buffer.concat(parts).toString("utf8");
 }

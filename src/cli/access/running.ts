@@ -12,7 +12,6 @@ const stateSchema = z.object({
   pid: z.number(),
   address: z.object({ host: z.string(), port: z.number() }),
   ledger: z.object({ path: z.string(), problem: z.string().nullable() }),
-  streams: z.array(z.unknown()).default([]),
 });
 
 export type RunningGateway = z.infer<typeof stateSchema>;

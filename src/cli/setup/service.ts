@@ -11,7 +11,6 @@ import { replaceFile, requireOwn } from "../../lib/files/own-file.ts";
 import { PLATFORM } from "../../lib/files/platform.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { type ConfigFlags, openConfig } from "../access/config.ts";
-import { listGateways, type RunningGateway } from "../access/running.ts";
 import { findOwnCommand } from "../tools/background.ts";
 import {
   LABEL,
@@ -36,7 +35,6 @@ interface System {
   readonly enable: readonly string[][];
   readonly disable: readonly string[][];
   readonly reload: readonly string[][];
-  readonly restart: readonly string[][];
   readonly logs: string;
   isEnabled(): boolean;
   isRunning(): boolean;
@@ -63,7 +61,6 @@ function describeTask(): System {
     enable: [task("Create", "/XML", path, "/F"), task("Run")],
     disable: [task("End"), task("Delete", "/F")],
     reload: [],
-    restart: [task("End"), task("Run")],
     logs: `Get-Content -Tail 20 ${quoteWord(log)}`,
     isEnabled: () => run(task("Query")).ok,
     // What schtasks prints is in the user's language.
@@ -81,7 +78,6 @@ function describeSystemd(): System {
     enable: [systemctl("enable", "--now", UNIT_NAME)],
     disable: [systemctl("disable", "--now", UNIT_NAME)],
     reload: [systemctl("daemon-reload")],
-    restart: [systemctl("restart", UNIT_NAME)],
     logs: `journalctl --user -u ${UNIT_NAME}`,
     isEnabled: () => run(systemctl("is-enabled", UNIT_NAME)).text === "enabled",
     isRunning: () => run(systemctl("is-active", UNIT_NAME)).text === "active",
@@ -105,7 +101,6 @@ function describeLaunchd(): System {
       ["launchctl", "bootout", `${domain}/${LABEL}`],
     ],
     reload: [],
-    restart: [["launchctl", "kickstart", "-k", `${domain}/${LABEL}`]],
     logs: `tail ${quoteWord(log)}`,
     isEnabled: () => run(["launchctl", "print-disabled", domain]).text.includes(`"${LABEL}" => enabled`),
     isRunning: () => run(["launchctl", "print", `${domain}/${LABEL}`]).text.includes("state = running"),
@@ -193,36 +188,8 @@ export function showStatus(flags: { readonly json?: true }): void {
   printNote(installed ? `Its log: ${system.logs}` : "`gateway service install` installs it.");
 }
 
-const IDLE_WAIT_MS = 10 * 60_000;
-const IDLE_PAUSE_MS = 250;
-
-/** After an upgrade: what runs goes on with the version that it was started with. Streams are not cut for it. */
-export async function restartWhenIdle(): Promise<void> {
-  const gateways = await listGateways();
-  const system = findSystem();
-  if (!existsSync(system.path) || !system.isRunning()) {
-    for (const { pid } of gateways)
-      printNote(`The gateway of process ${pid} goes on with the version that it was started with.`);
-    return;
-  }
-  const deadline = performance.now() + IDLE_WAIT_MS;
-  if (countStreams(gateways) > 0) printNote("The service is started again when no stream is open.");
-  while (countStreams(await listGateways()) > 0) {
-    if (performance.now() > deadline)
-      return printNote(
-        `Streams are still open. To start the service again: ${writeCommands(system.restart)}`,
-      );
-    await Bun.sleep(IDLE_PAUSE_MS);
-  }
-  system.restart.forEach(runOrFail);
-  printNote("The service has been started again, with this version.");
-}
-
 const writeCommands = (list: readonly string[][]): string =>
   list.map((words) => words.map(quoteWord).join(" ")).join(" && ");
-
-const countStreams = (gateways: readonly RunningGateway[]): number =>
-  gateways.reduce((sum, { streams }) => sum + streams.length, 0);
 
 function run([program = "", ...words]: readonly string[]): { readonly ok: boolean; readonly text: string } {
   if (Bun.which(program) === null) return { ok: false, text: `there is no ${program} here` };

@@ -29,6 +29,7 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
     "name the file with `--config FILE` or GATEWAY_CONFIG, or move it to where `gateway init` writes one",
   "init --accept": "it belonged to `--adopt`: name a file with `--config FILE`",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
+  upgrade: "take a newer version with npm, Homebrew, Scoop, or a download with signed checksums",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

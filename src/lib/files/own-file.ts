@@ -312,7 +312,7 @@ function clearFormer(path: string): void {
 }
 
 /** An open file, or a program that runs, keeps its name until it is closed, so it gets that of a draft of `path` first. */
-export function removeInUse(file: string, path: string): void {
+function removeInUse(file: string, path: string): void {
   if (!existsSync(file)) return;
   const draft = nameDraft(path);
   renameSync(file, draft);

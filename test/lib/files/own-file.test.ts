@@ -145,8 +145,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "cli/tools/programs/gemini.ts":
     "copies into a folder that was made a moment ago under a name that nobody can guess",
   "cli/tools/programs/cline.ts": "copies into a folder of the run that has just been made",
-  "cli/setup/upgrade/executable.ts":
-    "copies the executable to a name that is free, and follows no link there",
   "billing/prices/build.ts": "is a script for developers",
 };
 
