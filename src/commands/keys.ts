@@ -37,7 +37,6 @@ export const KEYS_ROW: CommandRow = {
         EXPIRY,
         JSON_FORM,
       ],
-      json: ["keys-add"],
       examples: [
         ["gateway keys add", "asks for name and group"],
         ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
@@ -52,7 +51,6 @@ export const KEYS_ROW: CommandRow = {
     list: {
       about: "list the keys, never their secrets",
       flags: [JSON_FORM],
-      json: ["keys"],
       examples: [
         ["gateway keys list", "as a table"],
         ["gateway keys list --json | jq -r '.[].name'", "the names alone"],
@@ -63,7 +61,6 @@ export const KEYS_ROW: CommandRow = {
       about: "show one key",
       args: [KEY],
       flags: [JSON_FORM],
-      json: ["keys-show"],
       examples: [["gateway keys show laptop", "its group, limits and last use"]],
       run: async (name, flags) => (await import("../cli/keys/list.ts")).showKey(name, flags),
     },
@@ -96,7 +93,6 @@ export const KEYS_ROW: CommandRow = {
       about: "give a key a new secret; the old one stops working",
       args: [KEY],
       flags: [OWN_SECRET, FORCE, EXPIRY, JSON_FORM],
-      json: ["keys-rotate"],
       examples: [
         ["gateway keys rotate laptop", "print the new secret, once"],
         [

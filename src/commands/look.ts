@@ -33,7 +33,6 @@ export const LOOK: CommandTable = {
       ["--json", "the current state, as one JSON document on stdout"],
       ["--ledger <file>", "watch the gateway that writes this ledger, instead of the config's"],
     ],
-    json: ["top"],
     examples: [
       ["gateway top", "watch until q or Ctrl-C"],
       ["gateway top > now.txt", "print the current state once"],
@@ -77,7 +76,6 @@ export const LOOK: CommandTable = {
     ],
     remark:
       "Days are those of the config's `timezone`, or of the system. Amounts are exact in --json and --csv. The table rounds them to a millionth of a dollar. CACHED is the share of all input that was read from the cache. --as, --without-cache and --tier compare with the prices of each request's day, in any combination.",
-    json: ["usage", "usage-as", "usage-history"],
     examples: [
       ["gateway usage 7d", "the last week, day by day"],
       ["gateway usage today --by hour --key laptop", "when a key was used today"],
@@ -116,7 +114,6 @@ export const LOOK: CommandTable = {
     flags: [...SPAN, ["--all", "every row of each list, not only the first 20"], JSON_FORM, LEDGER],
     remark:
       "Three lists: only there, only in the ledger, both but different; and one line of verdict. The exit status is 1 if they differ. What is only in a log went past the gateway.",
-    json: ["reconcile"],
     examples: [
       ["gateway reconcile 7d", "did anything go past the gateway in the last week?"],
       ["gateway reconcile codex today", "the logs of one tool"],
@@ -142,7 +139,6 @@ export const LOOK: CommandTable = {
     ],
     remark:
       "TURNS are requests that were sent upstream. A session whose id begins with `inferred-` was not named by its tool: requests of one key, tool and label belong together until 30 minutes pass without one.",
-    json: ["sessions"],
     examples: [
       ["gateway sessions", "the newest sessions, and what each has cost"],
       ["gateway sessions 7d --label my-project", "those of one folder"],
@@ -155,7 +151,6 @@ export const LOOK: CommandTable = {
         about: "show the agents of a session as a tree: turns, cost, and where the prompt cache was missed",
         args: [["<id>", "the session's id, the beginning of it, or `last`"]],
         flags: [["--turns", "list each request"], JSON_FORM, LEDGER],
-        json: ["sessions-show"],
         examples: [
           ["gateway sessions show last", "the session of the last request"],
           ["gateway sessions show db7f03b5 --turns", "with each of its requests"],
@@ -169,7 +164,6 @@ export const LOOK: CommandTable = {
           ["<b>", "the other one"],
         ],
         flags: [JSON_FORM, LEDGER],
-        json: ["sessions-diff"],
         examples: [["gateway sessions diff db7f03b5 last", "how the last run differs from an earlier one"]],
         run: async (a, b, flags) =>
           (await import("../cli/money/sessions/diff.ts")).compareSessions(a, b, flags),
@@ -195,7 +189,6 @@ export const LOOK: CommandTable = {
     ],
     remark:
       "MISSED is the number of tokens that should have been read from the cache and were not, COST what they cost more than a read, with the group's multiplier. One row for each session, channel and model, and one for each cause.",
-    json: ["cache", "cache-lifetime"],
     examples: [
       ["gateway cache today", "what was missed today, by session"],
       ["gateway cache 7d --tool claude-code", "of one tool, in the last week"],
@@ -213,7 +206,6 @@ export const LOOK: CommandTable = {
     flags: [JSON_FORM, LEDGER],
     remark:
       "Shares are estimates: the reported tokens of each prompt are divided among its parts by their lengths. `context: off` in the config notes nothing.",
-    json: ["context"],
     examples: [
       ["gateway context", "of the session of the last request"],
       ["gateway context servers 30d", "what the tools of each MCP server cost in a month"],
@@ -225,7 +217,6 @@ export const LOOK: CommandTable = {
         about: "show what the tools of each MCP server cost",
         args: [PERIOD],
         flags: [...SPAN, JSON_FORM, LEDGER],
-        json: ["context-servers"],
         examples: [["gateway context servers 30d", "of the sessions of the last month"]],
         run: async (period, flags) =>
           (await import("../cli/money/context/context.ts")).showServers(addPeriod(period, flags)),
@@ -258,7 +249,6 @@ export const LOOK: CommandTable = {
       ["--key-name <name>", "only the models that this key can call"],
       JSON_FORM,
     ],
-    json: ["models"],
     examples: [
       ["gateway models --group claude", "the models that the keys of a group can call"],
       ["gateway models --json | jq -r '.[].id'", "only the ids"],
@@ -310,7 +300,6 @@ export const LOOK: CommandTable = {
           ["--partial", "accept that the oldest files are missing"],
           ["--anchor <anchor>", "check that the ledger still has the lines of an anchor"],
         ],
-        json: ["ledger-verify"],
         examples: [
           ["gateway ledger verify", "exit status 1 if an amount or a link of the chain is wrong"],
           ["gateway ledger verify --ledger backup/ledger.jsonl", "check a copy"],
@@ -320,7 +309,6 @@ export const LOOK: CommandTable = {
       anchor: {
         about: "print an anchor to keep elsewhere: it proves later that no line was changed or removed",
         flags: [...OF_LEDGER],
-        json: ["ledger-anchor"],
         examples: [
           ["gateway ledger anchor", "the number of lines and the hash of the last one"],
           ["gateway ledger verify --anchor 1204:9f86…", "are these lines still there, unchanged?"],
@@ -331,7 +319,6 @@ export const LOOK: CommandTable = {
         about: "explain one request: usage × price, multiplier, rounding, attempts",
         args: [["<id>", "the x-request-id of the response, the beginning of it as in the log, or `last`"]],
         flags: [...OF_LEDGER, ["--key <name>", "with `last`: the last request of this key"]],
-        json: ["ledger-show"],
         examples: [
           ["gateway ledger show req_01k…", "explain its charge"],
           ["gateway ledger show last --key laptop", "explain the key's last request"],
@@ -346,7 +333,6 @@ export const LOOK: CommandTable = {
           ["-f, --follow", "continue with new lines (the default)"],
           ["--no-follow", "stop after the last lines"],
         ],
-        json: ["ledger"],
         examples: [
           ["gateway ledger tail", "follow new lines"],
           [
@@ -368,7 +354,6 @@ export const LOOK: CommandTable = {
           UNTIL,
           ["--dry-run", "show what would change, and write nothing"],
         ],
-        json: ["ledger-reprice"],
         examples: [
           ["gateway ledger reprice --since 7d --dry-run", "show what would change"],
           [
@@ -381,7 +366,6 @@ export const LOOK: CommandTable = {
       accept: {
         about: "accept the ledger as it is, after a start has found lines that may not be the gateway's",
         flags: [...OF_LEDGER],
-        json: ["ledger-accept"],
         examples: [["gateway ledger accept", "after `gateway ledger verify` has named the lines"]],
         run: async (flags) => (await import("../cli/money/ledger/accept.ts")).acceptLedger(flags),
       },

@@ -28,7 +28,6 @@ export const MANAGE: CommandTable = {
       list: {
         about: "list the groups that a key can be bound to",
         flags: [["--all", "include the exclusive groups whose plan is not active"], JSON_FORM],
-        json: ["groups"],
         examples: [
           ["gateway groups list", "with platform, multiplier and channels"],
           ["gateway groups list --all --json", "all groups, for a script"],
@@ -100,7 +99,6 @@ export const MANAGE: CommandTable = {
       list: {
         about: "list the plans and their groups",
         flags: [JSON_FORM],
-        json: ["plans"],
         examples: [["gateway plans list", "which plans are active, and until when"]],
         run: async (flags) => (await import("../cli/catalog/plans.ts")).listPlans(flags),
       },
@@ -144,7 +142,6 @@ export const MANAGE: CommandTable = {
   channels: {
     about: "show the availability of each channel; exit status 1 if a group has none",
     flags: [["--watch", "keep showing it until q or Ctrl-C"], JSON_FORM],
-    json: ["channels"],
     examples: [
       ["gateway channels", "the state of every channel in the running gateway"],
       ["gateway channels --watch", "the same, live"],
@@ -156,7 +153,6 @@ export const MANAGE: CommandTable = {
         about: "send nothing to a channel until it is enabled again",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        json: ["channel"],
         examples: [["gateway channels disable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("disable", name, flags),
@@ -165,7 +161,6 @@ export const MANAGE: CommandTable = {
         about: "use a channel again, and clear its cooldown",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        json: ["channel"],
         examples: [["gateway channels enable anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("enable", name, flags),
@@ -174,7 +169,6 @@ export const MANAGE: CommandTable = {
         about: "check a channel now by fetching its model list, free of charge",
         args: [CHANNEL],
         flags: [NEW_STATE],
-        json: ["channel"],
         examples: [["gateway channels probe anthropic-main", "prints the new state"]],
         run: async (name, flags) =>
           (await import("../cli/channels/channels.ts")).actOnChannel("probe", name, flags),
@@ -194,7 +188,6 @@ export const MANAGE: CommandTable = {
           ...CREDENTIAL,
           ["--json", "the new channel as JSON on stdout"],
         ],
-        json: ["channels-add"],
         examples: [
           [
             "gateway channels add deepseek",
@@ -255,7 +248,6 @@ export const MANAGE: CommandTable = {
         about: "show a model's prices at every provider that sells it, each with its source and first day",
         args: [MODEL],
         flags: [JSON_FORM, CONFIG, ["--provider <name>", "at this provider only"]],
-        json: ["prices-show"],
         examples: [
           ["gateway prices show claude-sonnet-5", "wherever it is sold"],
           ["gateway prices show deepseek-v4-pro --provider deepseek", "at its maker"],
@@ -265,7 +257,6 @@ export const MANAGE: CommandTable = {
       check: {
         about: "list the models in use that have no price: exit status 1 if there are any",
         flags: [JSON_FORM, CONFIG, OTHER_LEDGER],
-        json: ["prices-check"],
         examples: [
           ["gateway prices check", "of the models in the ledger and in the config"],
           ["gateway prices check --json | jq -r '.[].model'", "their names alone"],
@@ -294,7 +285,6 @@ export const MANAGE: CommandTable = {
       diff: {
         about: "show what an update would change for the models that this ledger has seen",
         flags: [JSON_FORM, CONFIG, FROM, ["--all", "for every model of the book"], OTHER_LEDGER],
-        json: ["prices-diff"],
         examples: [
           ["gateway prices diff", "what would change, and nothing is written"],
           ["gateway prices diff --from data.json --all", "with every model, from a file"],
@@ -314,7 +304,6 @@ export const MANAGE: CommandTable = {
           ["--accept <name...>", "PROVIDER/MODEL or PROVIDER: a change that looks wrong, and is right"],
           OTHER_LEDGER,
         ],
-        json: ["prices-diff"],
         examples: [
           ["gateway prices update", "from the newest release of the price package"],
           ["gateway prices update --from data.json --yes", "from a file, in a script"],

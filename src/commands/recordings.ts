@@ -12,7 +12,6 @@ export const RECORDINGS_ROW: CommandRow = {
     list: {
       about: "show the recordings beside the ledger",
       flags: [JSON_FORM, LEDGER],
-      json: ["recordings"],
       examples: [["gateway recordings list --json", "for scripts"]],
       run: async (flags) => (await import("../cli/money/recordings/recordings.ts")).showRecordings(flags),
     },
@@ -20,7 +19,6 @@ export const RECORDINGS_ROW: CommandRow = {
       about: "list the requests of a recording",
       args: [RECORDING],
       flags: [JSON_FORM, LEDGER],
-      json: ["recordings-show"],
       examples: [
         ["gateway recordings show agent-test", "one line for each request"],
         ["gateway recordings show ./recordings/agent-test", "one that is elsewhere, such as in a repository"],

@@ -40,7 +40,6 @@ export const USE: CommandTable = {
       ["--yes", "agree that a tool with a subscription login uses metered API billing"],
       ...KEY_FLAGS,
     ],
-    json: ["run-list"],
     examples: [
       ["gateway run claude", "Claude Code; options after the tool's name are the tool's own"],
       ["gateway run --group cheap claude", "with a key in another group; the gateway's options come first"],
@@ -69,7 +68,6 @@ export const USE: CommandTable = {
       JSON_FORM,
       ...KEY_FLAGS,
     ],
-    json: ["env"],
     examples: [
       ['eval "$(gateway env claude --new)"', "set up Claude Code in this shell, with a new key"],
       ["gateway env codex laptop --secret - < secret.txt", "use the key laptop, with its secret from a file"],

@@ -17,8 +17,6 @@ export interface CommandRow {
   readonly flags?: readonly Parameter[];
   /** Shown after the flags. */
   readonly remark?: string;
-  /** The documents that it prints with `--json`: the words of `gateway schema`. */
-  readonly json?: readonly string[];
   readonly examples: ReadonlyArray<readonly [line: string, meaning: string]>;
   /** Gets the arguments, then the flags. It loads what it needs with `import()`. A number is the exit status. */
   readonly run?: (...given: never[]) => Promise<unknown>;

@@ -22,6 +22,12 @@ export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
   },
 ];
 
+const SHAPES =
+  "keys keys-add keys-rotate keys-show groups plans channels channel channels-add models prices-show prices-check prices-diff usage " +
+  "usage-as usage-history reconcile sessions sessions-diff sessions-show cache cache-lifetime context context-servers recordings " +
+  "recordings-show ledger-accept ledger-verify ledger-anchor ledger-show ledger-reprice top env run-list init init-adopt import " +
+  "doctor service-status credentials";
+
 /** A command, a flag of it, or a word that it took → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
@@ -30,6 +36,9 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "init --accept": "it belonged to `--adopt`: name a file with `--config FILE`",
   "import cliproxy": "write the config with `gateway init` and `gateway channels add`",
   upgrade: "take a newer version with npm, Homebrew, Scoop, or a download with signed checksums",
+  ...Object.fromEntries(
+    SHAPES.split(" ").map((name) => [`schema ${name}`, "a command prints its own document with `--json`"]),
+  ),
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

@@ -1,15 +1,13 @@
-// The action of `gateway schema`. Scripts rely on these documents: fields may be added, but never removed, so every
-// object is open.
+// What each command prints with --json. Scripts rely on these fields: more may come, and none may go, so every object is
+// open.
 
 import { z } from "zod";
-import { correctionSchema, lineSchema } from "../../../billing/ledger/line.ts";
-import { describeConfig } from "../../../config/json-schema.ts";
-import { COUNT_LIMITS, USD_LIMITS } from "../../../config/limit-names.ts";
-import { CHANNEL_WORDS, PLATFORMS } from "../../../config/schema.ts";
-import { channelViewSchema } from "../../../gateway/channels/view.ts";
-import { gatewayStateSchema } from "../../../gateway/control/state.ts";
-import { exchangeSchema } from "../../../recording/exchange.ts";
-import { printLines } from "../../terminal/terminal.ts";
+import { correctionSchema, lineSchema } from "../../../src/billing/ledger/line.ts";
+import { COUNT_LIMITS, USD_LIMITS } from "../../../src/config/limit-names.ts";
+import { CHANNEL_WORDS, PLATFORMS } from "../../../src/config/schema.ts";
+import { channelViewSchema } from "../../../src/gateway/channels/view.ts";
+import { gatewayStateSchema } from "../../../src/gateway/control/state.ts";
+import { exchangeSchema } from "../../../src/recording/exchange.ts";
 import {
   anchor,
   cache,
@@ -169,7 +167,7 @@ const credential = z.looseObject({
   stored: z.boolean().nullable(),
 });
 
-const OUTPUTS = {
+export const SHAPES = {
   ledger: z.union([lineSchema, correctionSchema]),
   keys: z.array(key),
   "keys-add": z.union([newKey, z.array(newKey)]),
@@ -213,12 +211,4 @@ const OUTPUTS = {
   doctor,
   "service-status": service,
   credentials: z.array(credential),
-} as const;
-
-export type DocumentName = "config" | keyof typeof OUTPUTS;
-
-export function printSchema(document: DocumentName): void {
-  const schema =
-    document === "config" ? describeConfig() : z.toJSONSchema(OUTPUTS[document], { io: "input" });
-  printLines(JSON.stringify(schema, null, 2).split("\n"));
-}
+} as const satisfies Readonly<Record<string, z.ZodType>>;

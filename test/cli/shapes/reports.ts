@@ -1,7 +1,7 @@
 // The JSON of reports: prices, usage, sessions, cache, the ledger, and live requests.
 
 import { z } from "zod";
-import { clientSchema, correctionSchema, lineSchema } from "../../../billing/ledger/line.ts";
+import { clientSchema, correctionSchema, lineSchema } from "../../../src/billing/ledger/line.ts";
 
 export const moment = z.string().meta({ format: "date-time" });
 export const decimal = z.string().regex(/^-?\d+(\.\d+)?$/);
