@@ -33,7 +33,6 @@ export const KEYS_ROW: CommandRow = {
         OWN_SECRET,
         FORCE,
         ["--limit <limit...>", "a limit such as usd_per_day=5; repeat it for more"],
-        ["--count <n>", "create this many keys, named NAME-1, NAME-2, …"],
         EXPIRY,
         JSON_FORM,
       ],
@@ -41,12 +40,8 @@ export const KEYS_ROW: CommandRow = {
         ["gateway keys add", "asks for name and group"],
         ["gateway keys add --name guest --group claude --limit usd_per_day=5", "at most $5 a day"],
         ["KEY=$(gateway keys add --name ci --group codex)", "for a script: stdout is the secret alone"],
-        [
-          "gateway keys add --name guest --group claude --count 5 --expires 30d --json",
-          "five keys that expire in a month",
-        ],
       ],
-      run: async (flags) => (await import("../cli/keys/add.ts")).addKeys(flags),
+      run: async (flags) => (await import("../cli/keys/add.ts")).addKey(flags),
     },
     list: {
       about: "list the keys, never their secrets",
@@ -111,13 +106,6 @@ export const KEYS_ROW: CommandRow = {
       ],
       run: async (name, flags) => (await import("../cli/keys/change.ts")).moveKey(name, flags),
     },
-    metrics: {
-      about: "let a key see the metrics of all keys, or its own ones only",
-      args: [KEY, ["<series>", "own or all"]],
-      examples: [["gateway keys metrics prometheus all", "GET /metrics with this key shows all keys"]],
-      run: async (name, series, flags) =>
-        (await import("../cli/keys/change.ts")).setMetrics(name, series, flags),
-    },
     limit: {
       about: "set or remove limits of a key",
       args: [KEY, LIMITS],
@@ -129,19 +117,6 @@ export const KEYS_ROW: CommandRow = {
       ],
       run: async (name, limits, flags) =>
         (await import("../cli/keys/change.ts")).limitKeys(name, limits, flags),
-    },
-    import: {
-      about: "add existing keys, all or none: NAME=secret lines, or the JSON of `keys add --json`",
-      args: [["[file]", "the file; stdin without it", { default: "-" }]],
-      flags: [["--group <group>", "the group of keys from NAME=secret lines"], FORCE],
-      examples: [
-        ["gateway keys import keys.env --group claude", "lines such as LAPTOP=sk-…"],
-        [
-          "ssh old-machine gateway keys add --name new --group claude --json | gateway keys import",
-          "the JSON of `keys add --json`",
-        ],
-      ],
-      run: async (file, flags) => (await import("../cli/keys/import.ts")).importKeys(file, flags),
     },
   },
 };

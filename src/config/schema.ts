@@ -372,10 +372,6 @@ const plan = z
   // Null: it does not end.
   .transform((own) => ({ ...own, until: own.until ?? null }));
 
-/** Of GET /metrics: the key's own series, or those of all keys. */
-export const METRICS_CHOICES = ["own", "all"] as const;
-export type MetricsChoice = (typeof METRICS_CHOICES)[number];
-
 const key = z
   .strictObject({
     name,
@@ -389,8 +385,8 @@ const key = z
     created: moment.optional(),
     disabled: flag.default(false),
     expires: moment.optional(),
-    /** Which series of GET /metrics it gets. */
-    metrics: z.enum(METRICS_CHOICES).optional(),
+    /** Which series of GET /metrics it gets: its own, or those of all keys. */
+    metrics: z.enum(["own", "all"]).optional(),
     /** The recording to which its requests are written. */
     record: scalar(readRecordingName).optional(),
     limits: limits.default(noLimits),

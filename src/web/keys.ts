@@ -5,7 +5,7 @@ import { findWarning, listLimitUses, type LimitUse } from "../billing/limits/ale
 import { type Catalog, judgeKey, type Key } from "../config/catalog.ts";
 import {
   bindKey,
-  createKeys,
+  createKey,
   listSelectableGroups,
   removeKeys,
   replaceSecret,
@@ -65,10 +65,10 @@ export function createKeyPages(parts: ConsoleParts, command: string): Keys {
       const secret = newSecret();
       const { name, group } = wish;
       const { file, problem } = openFile(parts);
-      await createKeys(file, {
-        names: [name],
+      await createKey(file, {
+        name,
         group,
-        secrets: [secret],
+        secret,
         expires: readExpiry(wish.expires, now),
         limits: dropNulls(readLimits(writeWords(wish.limits))),
         now,

@@ -388,7 +388,7 @@ describe("metrics", () => {
   });
 
   test("the log says once which command shows a key all metrics", async () => {
-    const said = () => gateway.notices.filter((text) => text.includes("gateway keys metrics messages all"));
+    const said = () => gateway.notices.filter((text) => text.includes("`metrics: all`"));
     for (const _again of [1, 2]) await ask({ authorization: `Bearer ${keyOf("messages")}` });
     expect(said()).toHaveLength(1);
   });

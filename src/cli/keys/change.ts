@@ -1,9 +1,7 @@
-// `gateway keys remove`, `disable`, `enable`, `rotate`, `move`, `metrics` and `limit`, and `gateway groups limit`.
+// `gateway keys remove`, `disable`, `enable`, `rotate`, `move` and `limit`, and `gateway groups limit`.
 
-import { METRICS_CHOICES } from "../../config/schema.ts";
 import {
   bindKey,
-  chooseMetrics,
   removeKeys as removeFromFile,
   replaceSecret,
   requireSelectable,
@@ -62,13 +60,6 @@ export async function rotateKey(name: string, flags: RotateFlags): Promise<void>
     done: `The key "${name}" has a new secret`,
   });
   printNote(`The key "${name}" has a new secret, shown only this once. The old one no longer works.`);
-}
-
-export async function setMetrics(name: string, word: string, flags: ConfigFlags): Promise<void> {
-  const choice = METRICS_CHOICES.find((each) => each === word);
-  if (choice === undefined) refuseUsage(`Expected own or all, not "${word}".`);
-  await chooseMetrics(openConfig(flags), name, choice);
-  printNote(`The key "${name}" gets ${choice === "all" ? "the series of all keys" : "its own series"}.`);
 }
 
 export async function moveKey(name: string, flags: ConfigFlags & { readonly group?: string }): Promise<void> {

@@ -50,7 +50,7 @@ export interface GivenSecretFlags {
 }
 
 /** Why the text cannot be a new key's secret; undefined when it can. */
-export function checkSecret(text: string, force = false): string | undefined {
+function checkSecret(text: string, force = false): string | undefined {
   try {
     readSecretText(text);
   } catch (error) {

@@ -1,7 +1,6 @@
 // Creates and changes keys in the config file, for the commands and for the console's page. Secrets are made by the
 // caller, who shows them once; the file gets their hashes.
 
-import type { MetricsChoice } from "../schema.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { fail, refuseUsage } from "../../lib/refusal.ts";
 import { adviseActivation } from "../advice.ts";
@@ -24,50 +23,44 @@ export function requireSelectable(catalog: Catalog, name: string, now: Date): Gr
   return fail(`The group "${name}" is exclusive to a plan that is not active. ${advice}.`);
 }
 
-interface CreatedKeys {
-  readonly created: string;
-  readonly group: Group;
-}
-
-export interface NewKeys {
-  readonly names: readonly string[];
+export interface NewKey {
+  readonly name: string;
   readonly group: string;
-  /** One for each name. */
-  readonly secrets: readonly string[];
+  readonly secret: string;
   /** Null: never. */
   readonly expires: Date | null;
   readonly limits: Readonly<Record<string, string>>;
   readonly now: Date;
 }
 
-/** All or none. Returns their group, and when they were created, as the file says it. */
-export async function createKeys(file: ConfigFile, keys: NewKeys): Promise<CreatedKeys> {
-  const { names, group, secrets, expires, limits, now } = keys;
+/** Returns its group, and when it was created, as the file says it. */
+export async function createKey(
+  file: ConfigFile,
+  { name, group, secret, expires, limits, now }: NewKey,
+): Promise<{ readonly created: string; readonly group: Group }> {
   // To the millisecond: what a removed key of this name has spent before counts no longer.
   const created = now.toISOString();
   const { groups } = await file.edit((current) => {
-    requireUnusedNames(names, current);
+    requireUnusedName(name, current);
     requireSelectable(current, group, now);
-    const dates = { created, ...(expires !== null && { expires: formatMoment(expires) }) };
-    const values = names.map((name, index) => ({
+    const value = {
       name,
       group,
-      secret_sha256: requireUnusedSecret(secrets[index] ?? "", current),
-      ...dates,
+      secret_sha256: requireUnusedSecret(secret, current),
+      created,
+      ...(expires !== null && { expires: formatMoment(expires) }),
       ...(Object.keys(limits).length > 0 && { limits }),
-    }));
-    return [{ kind: "append", path: ["keys"], values }];
+    };
+    return [{ kind: "append", path: ["keys"], values: [value] }];
   });
   return { created, group: groups.get(group) ?? fail(`The group "${group}" is gone.`) };
 }
 
-function requireUnusedNames(names: readonly string[], catalog: Catalog): void {
-  for (const name of names) {
-    const complaint = checkKeyName(name, catalog);
-    if (complaint === undefined) continue;
-    if (catalog.keys.has(name)) fail(complaint);
-    refuseUsage(complaint);
-  }
+function requireUnusedName(name: string, catalog: Catalog): void {
+  const complaint = checkKeyName(name, catalog);
+  if (complaint === undefined) return;
+  if (catalog.keys.has(name)) fail(complaint);
+  refuseUsage(complaint);
 }
 
 /** Returns the secret's hash. */
@@ -102,15 +95,6 @@ export async function switchKeys(
       return [disabled ? { kind: "set", path: setting, value: "true" } : { kind: "remove", path: setting }];
     }),
   );
-}
-
-export async function chooseMetrics(file: ConfigFile, name: string, choice: MetricsChoice): Promise<void> {
-  await file.edit((current) => {
-    const { key, index } = findKey(current, name);
-    if ((key.metrics ?? "own") === choice) return [];
-    const path = ["keys", index, "metrics"];
-    return [choice === "own" ? { kind: "remove", path } : { kind: "set", path, value: choice }];
-  });
 }
 
 /** `expires`: null for never, undefined to keep what it is. */

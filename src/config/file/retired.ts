@@ -39,6 +39,10 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     SHAPES.split(" ").map((name) => [`schema ${name}`, "a command prints its own document with `--json`"]),
   ),
+  "keys import":
+    "give the secrets one by one: `gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
+  "keys metrics": "set `metrics: all` on the key in the config file",
+  "keys add --count": "repeat the command in a loop of the shell",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

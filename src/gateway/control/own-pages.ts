@@ -85,6 +85,6 @@ function adviseMetrics(key: Key, { catalog, observer }: Gateway): void {
   advised.add(catalog);
   observer.notice(
     "warning",
-    `GET /metrics shows the key "${key.name}" its own series only. For those of all keys: gateway keys metrics ${key.name} all`,
+    `GET /metrics shows the key "${key.name}" its own series only. For those of all keys, the config has \`metrics: all\` for it`,
   );
 }

@@ -68,28 +68,6 @@ describe("keys add", () => {
     });
   });
 
-  test("--count creates several keys and prints one secret per line, or a JSON list", async () => {
-    const { stdout, stderr } = await gateway(
-      "keys",
-      "add",
-      "--name",
-      "w",
-      "--group",
-      "codex",
-      "--count",
-      "3",
-    );
-    expect(stderr).toEndWith("The secrets are shown only this once.\n");
-    const secrets = stdout.trim().split("\n");
-    expect(secrets.map((secret) => keys().get("w-1")?.secretSha256 === sha256Hex(secret))).toEqual([
-      true,
-      false,
-      false,
-    ]);
-    const more = await gateway("keys", "add", "--name", "v", "--group", "codex", "--count", "2", "--json");
-    expect(JSON.parse(more.stdout).map(({ name }: { name: string }) => name)).toEqual(["v-1", "v-2"]);
-  });
-
   test("--secret - reads the secret from stdin", async () => {
     const { status, stdout } = await feed(
       "sk-mine-12345678901\n",
@@ -113,10 +91,9 @@ describe("keys add", () => {
       const commands = [
         ["add", "--name", "x", "--group", "codex", ...flags],
         ["rotate", "laptop", ...flags],
-        ["import", "--group", "codex"],
       ];
       for (const command of commands) {
-        const stdin = command[0] === "import" ? `X=${secret}\n` : `${secret}\n`;
+        const stdin = `${secret}\n`;
         writeFileSync(folder.join("gateway.yaml"), CONFIG);
         const { status, stdout, stderr } = await feed(stdin, "keys", ...command);
         expect({ status, stdout, config: text() }).toEqual({ status: 2, stdout: "", config: CONFIG });
@@ -195,12 +172,6 @@ describe("keys add", () => {
       2,
       "--secret accepts only `-`",
       ["--name", "x", "--group", "codex", "--secret", "sk-abc"],
-    ],
-    [
-      "a count of nothing",
-      2,
-      "--count: expected a number from 1 to 1000.",
-      ["--name", "x", "--group", "codex", "--count", "0"],
     ],
     ["an unknown flag", 2, "unknown option '--nmae'", ["--nmae", "x"]],
   ];
@@ -356,89 +327,6 @@ describe("changing keys", () => {
     expect(text()).toBe(CONFIG.replace("laptop, group: claude", "laptop, group: codex"));
     expect((await gateway("keys", "move", "laptop")).stderr).toContain("--group is missing");
     expect((await gateway("keys", "move", "laptop", "--group", "max")).stderr).toContain("not active");
-  });
-});
-
-test("keys metrics sets which series a key gets, and removes the setting again", async () => {
-  const all = await gateway("keys", "metrics", "laptop", "all");
-  expect([all.status, all.stderr]).toEqual([0, 'The key "laptop" gets the series of all keys.\n']);
-  expect(text()).toMatch(/laptop.*metrics: all/);
-  expect((await gateway("keys", "metrics", "laptop", "own")).status).toBe(0);
-  expect(text()).toBe(CONFIG);
-  expect((await gateway("keys", "metrics", "laptop", "some")).stderr).toContain('own or all, not "some"');
-});
-
-describe("keys import", () => {
-  test("accepts the output of keys add --json, as a list or line by line", async () => {
-    const added = await gateway("keys", "add", "--name", "a", "--group", "codex", "--count", "2", "--json");
-    const lines = (
-      await gateway("keys", "add", "--name", "b", "--group", "claude", "--json", "--expires", "2099-01-01")
-    ).stdout;
-    writeFileSync(folder.join("gateway.yaml"), CONFIG);
-    expect((await feed(added.stdout, "keys", "import")).status).toBe(0);
-    const list = JSON.stringify({ name: "c", group: "max", secret_sha256: "A".repeat(64), disabled: true });
-    writeFileSync(folder.join("keys.jsonl"), `${lines}${list}\n`);
-    expect((await gateway("keys", "import", "keys.jsonl")).stderr).toBe("Imported 2 keys.\n");
-    const [first] = JSON.parse(added.stdout);
-    expect(keys().get("a-1")?.secretSha256).toBe(sha256Hex(first.secret));
-    expect(keys().get("b")?.expires).toEqual(new Date("2099-01-01"));
-    expect(keys().get("c")).toMatchObject({ disabled: true, secretSha256: "a".repeat(64) });
-  });
-
-  test("accepts an env-style file, whose keys go to one group", async () => {
-    const env =
-      "# keys of the old machine\nexport LAPTOP_OLD='sk-one-0123456789ab'\n\nCI_KEY = sk-two-0123456789ab # the runner\r\n";
-    writeFileSync(folder.join("keys.env"), env);
-    expect(await gateway("keys", "import", "keys.env")).toMatchObject({ status: 2, stdout: "" });
-    expect(text()).toBe(CONFIG);
-    const { status, stderr } = await gateway("keys", "import", "keys.env", "--group", "codex");
-    expect([status, stderr]).toEqual([0, "Imported 2 keys.\n"]);
-    expect(keys().get("LAPTOP_OLD")).toMatchObject({ secretSha256: sha256Hex("sk-one-0123456789ab") });
-    expect(keys().get("CI_KEY")).toMatchObject({ secretSha256: sha256Hex("sk-two-0123456789ab") });
-    expect(keys().get("CI_KEY")?.group.name).toBe("codex");
-  });
-
-  const record = { name: "x", group: "codex", secret: "sk-0123456789new0123" };
-  test.each([
-    ["nothing", "", 2, "There is nothing to import"],
-    ["what is not JSON", "a b c", 2, "Line 1 is not JSON."],
-    [
-      "a record without a secret",
-      JSON.stringify({ ...record, secret: undefined }),
-      2,
-      "Key 1 needs a `secret`",
-    ],
-    [
-      "a taken name",
-      JSON.stringify([record, { ...record, name: "laptop", secret: "sk-0123456789two0123" }]),
-      1,
-      'already a key "laptop"',
-    ],
-    [
-      "a taken secret",
-      JSON.stringify([{ ...record, secret: LAPTOP }]),
-      1,
-      'The key "laptop" already has the secret of "x"',
-    ],
-    [
-      "a secret twice",
-      JSON.stringify([record, { ...record, name: "y" }]),
-      1,
-      'The key "x" already has the secret of "y"',
-    ],
-    [
-      "a name twice",
-      JSON.stringify([record, { ...record, secret: "sk-0123456789three01" }]),
-      1,
-      'Two keys have the name "x".',
-    ],
-    ["an unknown group", JSON.stringify([{ ...record, group: "claud" }]), 1, '(did you mean "claude"?)'],
-    ["a bad date", JSON.stringify([{ ...record, expires: "soon" }]), 2, "Key 1: `expires`: expected a date"],
-  ])("refuses %s, whole", async (_, stdin, expected, sentence) => {
-    const { status, stdout, stderr } = await feed(stdin, "keys", "import");
-    expect(stderr).toContain(sentence);
-    expect(stderr).not.toContain("sk-");
-    expect([status, stdout, text()]).toEqual([expected, "", CONFIG]);
   });
 });
 

@@ -52,9 +52,9 @@ test.each(KINDS.map((kind, index) => [kind, index] as const))(
 test("the keys of clients are kept as the document says", async () => {
   await importText("ccr", BLOCKS[0] ?? "");
   expect(load().keysBySha256.get(sha256Hex("a-secret"))?.name).toBe("ccr");
-  const words = /gateway (keys import .*) < keys\.txt/.exec(DOC)?.[1]?.split(" ") ?? [];
-  const { status } = await run({ folder: folder.path, stdin: "LAPTOP=another-secret\n" }, ...words);
-  expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "LAPTOP"]);
+  const words = /gateway (keys add .*) < secret\.txt/.exec(DOC)?.[1]?.split(" ") ?? [];
+  const { status } = await run({ folder: folder.path, stdin: "another-secret\n" }, ...words);
+  expect([status, load().keysBySha256.get(sha256Hex("another-secret"))?.name]).toEqual([0, "laptop"]);
 });
 
 test("a credential with a line break writes nothing: it would set another variable", async () => {

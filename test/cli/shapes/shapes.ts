@@ -170,7 +170,7 @@ const credential = z.looseObject({
 export const SHAPES = {
   ledger: z.union([lineSchema, correctionSchema]),
   keys: z.array(key),
-  "keys-add": z.union([newKey, z.array(newKey)]),
+  "keys-add": newKey,
   "keys-rotate": rotatedKey,
   "keys-show": key.extend({ multiplier: decimal }),
   groups: z.array(group),

@@ -52,12 +52,6 @@ const ADD = ["keys", "add", "--name", "ci", "--group", "claude"];
 const CASES: ReadonlyArray<readonly [what: string, words: string[], done: string, first: string]> = [
   ["a new key", ADD, 'The key "ci" was created', "ci"],
   ["a new key as JSON", [...ADD, "--json"], 'The key "ci" was created', "ci"],
-  [
-    "several new keys",
-    ["keys", "add", "--name=g", "--group=claude", "--count=2"],
-    "2 keys were created, g-1 to g-2",
-    "g-1",
-  ],
   ["a rotated key", ["keys", "rotate", "laptop"], 'The key "laptop" has a new secret', "laptop"],
   ["a tool's new key", ["env", "claude", "--new"], 'The key "claude" was created', "claude"],
   [
