@@ -26,16 +26,6 @@ export const RECORDINGS_ROW: CommandRow = {
       run: async (name, flags) =>
         (await import("../cli/money/recordings/recordings.ts")).showRecording(name, flags),
     },
-    export: {
-      about: "print a recording as a HAR document",
-      args: [RECORDING],
-      flags: [["--har", "HAR 1.2, the only form so far"], LEDGER],
-      examples: [
-        ["gateway recordings export agent-test --har > agent-test.har", "for tools that show HTTP traffic"],
-      ],
-      run: async (name, flags) =>
-        (await import("../cli/money/recordings/recordings.ts")).exportRecording(name, flags),
-    },
     remove: {
       about: "remove recordings with all their prompts and answers",
       args: [["<names...>", "the recordings' names"]],

@@ -88,17 +88,6 @@ export const USE: CommandTable = {
         "--replay <name>",
         "answer from this recording: no config, account or network needed, and any key works",
       ],
-      [
-        "--pace <pace>",
-        "with --replay: as fast as possible, or as recorded",
-        { choices: ["fast", "recorded"] },
-      ],
-      ["--ledger <file>", "with --replay: write lines with a charge of 0 to this file"],
-      [
-        "--until <turn>",
-        "with --replay: answer up to this request of the recording; later ones go to the running gateway",
-        { read: readTurn },
-      ],
       ["--curl", "with --demo: print every key, and a curl line for each endpoint"],
       [
         "--log <form>",
@@ -143,22 +132,12 @@ export const USE: CommandTable = {
   },
 };
 
-const OF_REPLAYS = ["pace", "ledger", "until"] as const;
-const NEVER_OF_REPLAYS = ["demo", "curl"] as const;
-
 /** A flag that would do nothing is a mistake. */
 function requireTogether(flags: ServeFlags & Partial<ReplayFlags>): void {
-  const isReplay = flags.replay !== undefined;
-  const wrong = (isReplay ? NEVER_OF_REPLAYS : OF_REPLAYS).find((name) => flags[name] !== undefined);
-  if (wrong !== undefined)
-    refuseUsage(isReplay ? `--${wrong} and --replay exclude each other.` : `--${wrong} belongs to --replay.`);
-  if (isReplay && flags.log === "json") refuseUsage("--log json: a replay writes text only.");
-}
-
-function readTurn(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text))
-    throw new InvalidArgumentError("A turn is the number of a request, as `gateway recordings show` has it.");
-  return Number(text);
+  if (flags.replay === undefined) return;
+  for (const name of ["demo", "curl"] as const)
+    if (flags[name] !== undefined) refuseUsage(`--${name} and --replay exclude each other.`);
+  if (flags.log === "json") refuseUsage("--log json: a replay writes text only.");
 }
 
 function readPort(text: string): number {

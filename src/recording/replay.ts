@@ -1,6 +1,5 @@
 // Finds the recorded exchange for each request of a replay: the first one that was not used yet and is the same request.
-// One that is asked again after that, such as a list of models, gets the same answer again. A replay can end at a turn: later
-// requests are somebody else's then.
+// One that is asked again after that, such as a list of models, gets the same answer again.
 
 import { dropKey, pathOf, queryOf } from "../dialects/path.ts";
 import { type Difference, findDifference, readComparable } from "./match.ts";
@@ -17,8 +16,6 @@ export interface Asked {
 
 export type Found =
   | { readonly kind: "found"; readonly exchange: RecordedExchange; readonly place: number }
-  /** It comes after the turn at which the replay ends. */
-  | { readonly kind: "later" }
   /** `why`: for people. It may quote the request. `where`: it does not. */
   | { readonly kind: "miss"; readonly where: string; readonly why: string };
 
@@ -32,14 +29,10 @@ interface Entry {
 export class Replay {
   readonly recording: Recording;
   readonly #entries: readonly Entry[];
-  readonly #until: number;
   misses = 0;
-  later = 0;
 
-  /** `until`: the place of the last request that is answered. */
-  constructor(recording: Recording, until = Number.POSITIVE_INFINITY) {
+  constructor(recording: Recording) {
     this.recording = recording;
-    this.#until = until;
     this.#entries = recording.exchanges.map((exchange, index) => ({
       exchange,
       place: index + 1,
@@ -49,28 +42,20 @@ export class Replay {
   }
 
   get total(): number {
-    return Math.min(this.#until, this.#entries.length);
+    return this.#entries.length;
   }
 
   get used(): number {
-    return this.#entries.filter(({ isUsed, place }) => isUsed && place <= this.#until).length;
+    return this.#entries.filter(({ isUsed }) => isUsed).length;
   }
 
   find(asked: Asked): Found {
     const differences = new Map<Entry, Difference>();
     const entry = this.#findSame(asked, differences);
-    const isOver = this.#entries[this.#until - 1]?.isUsed === true;
-    // Only what is no turn is asked again.
-    const isLater =
-      entry === null
-        ? isOver
-        : entry.place > this.#until || (isOver && entry.isUsed && asked.method !== "GET");
-    if (entry !== null) entry.isUsed = true;
-    if (isLater) {
-      this.later += 1;
-      return { kind: "later" };
+    if (entry !== null) {
+      entry.isUsed = true;
+      return { kind: "found", exchange: entry.exchange, place: entry.place };
     }
-    if (entry !== null) return { kind: "found", exchange: entry.exchange, place: entry.place };
     this.misses += 1;
     return explainMiss(`${asked.method} ${pathOf(asked.target)}`, differences);
   }

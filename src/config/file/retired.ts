@@ -43,6 +43,10 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
     "give the secrets one by one: `gateway keys add --name NAME --group GROUP --secret - --force`, in a loop of the shell",
   "keys metrics": "set `metrics: all` on the key in the config file",
   "keys add --count": "repeat the command in a loop of the shell",
+  "recordings export": "`gateway recordings show NAME --json` prints each request",
+  "serve --until": "replay the recording, or send the requests to the gateway",
+  "serve --pace": "a replay answers at once",
+  "serve --ledger": "a replay writes no lines",
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

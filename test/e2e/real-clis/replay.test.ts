@@ -1,10 +1,10 @@
-// Released agents run once with recording, and three times offline: with the same output and the same amounts. Each run has
+// Released agents run once with recording, and three times offline: with the same output. Each run has
 // another home and another working folder. `REAL_CLIS=FOLDER bun test test/e2e/real-clis/replay.test.ts`.
 
 import { describe, expect, test } from "bun:test";
 import { startGateway } from "../../harness/gateway.ts";
 import { PROGRAM } from "../../harness/program.ts";
-import { makeTempFolder, readLedger } from "../../harness/temp.ts";
+import { makeTempFolder } from "../../harness/temp.ts";
 import { startReplay } from "../../harness/upstreams/recording.ts";
 import { hasTool, startProgram, TEST_MS, WANTED } from "./installed.ts";
 import { startScriptedModel } from "./scripted-model.ts";
@@ -26,9 +26,6 @@ async function run({ tool, args }: (typeof AGENTS)[number], task: string, ...whe
   return await startProgram(command, { folder: folder.path, env: NO_RACE });
 }
 
-const amountsOf = (lines: readonly Record<string, unknown>[]) =>
-  lines.map(({ model, usage, official_usd }) => JSON.stringify({ model, usage, official_usd })).toSorted();
-
 describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
   const all = AGENTS.filter(({ tool }) => hasTool(tool));
   const cases = ["Say hello.", "[spawn 2]"].flatMap((task) =>
@@ -36,7 +33,7 @@ describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
   );
 
   test.each(cases)(
-    "%s with the task %s has the same output and amounts three times, and is not charged",
+    "%s with the task %s has the same output three times",
     async (_, task, agent) => {
       const { platform, maker } = agent;
       using folder = makeTempFolder();
@@ -58,17 +55,12 @@ describe.skipIf(WANTED === "")("released agents, recorded and replayed", () => {
       gateway.signal("SIGTERM");
       await gateway.exited;
       upstream.stop();
-      const lines = gateway.ledger();
-      for (const round of [1, 2, 3]) {
-        const ledger = folder.join(`${round}.jsonl`);
-        const replay = await startReplay(folder.join("ledger.jsonl.recordings/agent"), "--ledger", ledger);
+      for (const _round of [1, 2, 3]) {
+        const replay = await startReplay(folder.join("ledger.jsonl.recordings/agent"));
         const done = await run(agent, task, "--url", replay.url);
         const { status, printed } = await replay.stop();
         expect(printed).toContain("not in the recording: 0");
         expect([done.status, done.stdout, status]).toEqual([0, first.stdout, 0]);
-        const again = readLedger(ledger);
-        expect(amountsOf(again)).toEqual(amountsOf(lines));
-        for (const line of again) expect(line).toMatchObject({ replayed: true, charge_usd: "0" });
       }
     },
     TEST_MS,

@@ -1,4 +1,4 @@
-// `gateway recordings list|show|remove|export`.
+// `gateway recordings list|show|remove`.
 
 import { resolve } from "node:path";
 import { RECORDING_NAME } from "../../../config/yaml/scalars.ts";
@@ -103,11 +103,6 @@ export function showRecording(name: string, flags: RecordingFlags): void {
   ]);
 }
 
-export async function exportRecording(name: string, flags: LedgerFlags): Promise<void> {
-  const { writeHar } = await import("../../../recording/har.ts");
-  printJson(writeHar(findRecording(name, flags)));
-}
-
 export async function dropRecordings(
   names: readonly string[],
   flags: LedgerFlags & { readonly yes?: true },
@@ -115,7 +110,7 @@ export async function dropRecordings(
   const root = nameRecordings(locateLedger(flags));
   const known = new Set(listRecordings(root).map(({ name }) => name));
   for (const name of names) if (!known.has(name)) fail(`There is no recording "${name}" in ${root}.`);
-  await confirmRemoval(`Remove ${names.map((name) => `the recording "${name}"`).join(", ")}?`, flags);
+  await confirmRemoval(names.map((name) => `the recording "${name}"`).join(", "), flags);
   for (const name of names) {
     removeRecording(root, name);
     print(`Removed the recording "${name}".`);
