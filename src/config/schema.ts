@@ -351,8 +351,8 @@ const group = z
     /** Only an active plan that includes it opens it. */
     exclusive: flag.default(false),
     default_model: text.optional(),
-    /** What becomes of paths that are no endpoint: `forward`, or the paths that are forwarded. */
-    other_paths: z.union([z.literal("forward"), z.array(scalar(readOtherPath, SHAPES.text))]).optional(),
+    /** Paths that the gateway does not know, and forwards with what is below them. */
+    other_paths: z.array(scalar(readOtherPath, SHAPES.text)).optional(),
     /** The lifetime of prompt caches that `gateway run claude` asks for. */
     cache: z.enum(["5m", "1h"]).optional(),
     limits: limits.default(noLimits),

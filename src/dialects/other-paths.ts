@@ -15,10 +15,6 @@ export interface OtherPath {
 /** Only spellings that every server reads in the same way: no escapes, no empty segments, no dots. */
 const PLAIN = /^\/v1(?:beta)?(?:\/[\w@~-][\w@~.:=+,-]*)+$/;
 
-/** Administration, files, batches, fine-tuning: a group has to name them. */
-const SENSITIVE =
-  /^\/v1(?:beta)?\/(?:organi[sz]ations?|projects?|api_?keys|files|uploads|batches|messages\/batches|fine[_-]?tun\w*|tunedmodels)(?![\w-])|:\w*batch/;
-
 /** Null: it is never forwarded. `isListed`: whether the table has this path. */
 export function readOther(
   path: string,
@@ -33,9 +29,8 @@ export function readOther(
 
 const MAX_LENGTH = 512;
 
-/** `names`: the paths that a group forwards, and what is below them; `forward`: all but the sensitive ones. */
-export function isForwarded({ path }: OtherPath, names: "forward" | readonly string[]): boolean {
-  if (names === "forward") return !SENSITIVE.test(path.toLowerCase());
+/** `names`: the paths that a group forwards, with what is below them. */
+export function isForwarded({ path }: OtherPath, names: readonly string[]): boolean {
   return names.some((name) => path === name || path.startsWith(`${name}/`));
 }
 

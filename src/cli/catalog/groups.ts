@@ -61,7 +61,7 @@ export const GROUP_SETTINGS: Settings = {
   exclusive: { form: "text" },
   convert: { form: "text" },
   default_model: { form: "text" },
-  other_paths: { form: "text" },
+  other_paths: { form: "list" },
   cache: { form: "text" },
 };
 

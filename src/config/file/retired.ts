@@ -17,6 +17,12 @@ interface RetiredSetting {
 
 export const RETIRED_SETTINGS: readonly RetiredSetting[] = [
   {
+    place: "groups.*.other_paths",
+    values: ["forward"],
+    isGuard: true,
+    text: "`forward` was removed: name the paths that go upstream, as in `other_paths: [/v1/files]`, or remove the line",
+  },
+  {
     place: "channels.*.warm",
     text: "has no effect: `warm` of the config decides for all channels. Remove it",
   },

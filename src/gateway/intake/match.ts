@@ -59,7 +59,7 @@ export function requireAccess(key: Key, endpoint: Endpoint, catalog: Catalog, no
 }
 
 /** What goes upstream as it is has no price and no model that the gateway knows. */
-export function explainUnbillable({ name, limits, group }: Key): string | null {
+function explainUnbillable({ name, limits, group }: Key): string | null {
   const hasLimit = hasUsdLimit(limits) || hasUsdLimit(group.limits);
   if (hasLimit) return `the key "${name}" or its group "${group.name}" has a limit in USD`;
   const listed = group.channels.find(({ models }) => models !== null);

@@ -28,7 +28,7 @@ import { settleFailure } from "../bill/settle.ts";
 import type { Gateway } from "../gateway.ts";
 import { admit } from "../intake/authenticate.ts";
 import { scanBody } from "../intake/body.ts";
-import { type Candidate, explainUnbillable, type Match } from "../intake/match.ts";
+import type { Candidate, Match } from "../intake/match.ts";
 import { toGatewayError } from "../intake/refuse.ts";
 import { findRoute } from "../pipeline.ts";
 import { Request } from "../request.ts";
@@ -165,19 +165,13 @@ export class SocketConnection {
     if (message.kind === "text" && event.type === CREATE) return this.#create(message.bytes, event);
     try {
       requireOneType(message, event);
-      if (!PASSED.has(event.type) && !this.#passesOthers(event)) throw this.#refuseUnknown(event);
+      if (!PASSED.has(event.type)) throw this.#refuseUnknown(event);
       // A key can be disabled, or its plan can end, while its connection lives.
       admit(call, gateway.catalog, gateway.now());
       this.#upstream?.send(message);
     } catch (thrown) {
       this.#sendError(toGatewayError(thrown, call.exchange, gateway.observer), event);
     }
-  }
-
-  /** The group forwards what the gateway does not know, as long as nothing has to be counted. */
-  #passesOthers({ type }: SocketEvent): boolean {
-    const { key } = this.#options.call;
-    return KNOWN_FORM.test(type) && key.group.otherPaths === "forward" && explainUnbillable(key) === null;
   }
 
   #refuseUnknown({ type }: SocketEvent): GatewayError {

@@ -156,7 +156,7 @@ beforeAll(async () => {
       groups: {
         claude: group("claude"),
         codex: group("codex"),
-        metered: { platform: "messages", channels: ["metered"], other_paths: "forward" },
+        metered: { platform: "messages", channels: ["metered"], other_paths: ["/v1/new"] },
         plain: { platform: "responses", channels: ["plain"] },
       },
       keys: ["claude", "codex", "metered", "plain"].map((name) => ({

@@ -12,6 +12,8 @@ let world: World;
 const key = (name: string): Record<string, string> => ({
   authorization: `Bearer sk-test-${name}-0123456789`,
 });
+const PATHS = ["/v1/new", "/v1/events", "/v1beta/cachedContents"];
+
 beforeAll(() => {
   const channel = (url: string, platform: string, more: object = {}) => ({
     platform,
@@ -30,18 +32,18 @@ beforeAll(() => {
       right: channel(url, "messages"),
     },
     groups: {
-      open: { platform: "messages", channels: ["main", "spare"], other_paths: "forward" },
+      open: { platform: "messages", channels: ["main", "spare"], other_paths: PATHS },
       named: { platform: "messages", channels: ["main"], other_paths: ["/v1/files"] },
       limited: {
         platform: "messages",
         channels: ["main"],
-        other_paths: "forward",
+        other_paths: PATHS,
         limits: { usd_per_session: "5" },
       },
-      listed: { platform: "messages", channels: ["listed"], other_paths: "forward" },
+      listed: { platform: "messages", channels: ["listed"], other_paths: PATHS },
       closed: { platform: "messages", channels: ["main"] },
-      google: { platform: "content", channels: ["google"], other_paths: "forward" },
-      even: { platform: "messages", channels: ["left", "right"], other_paths: "forward" },
+      google: { platform: "content", channels: ["google"], other_paths: PATHS },
+      even: { platform: "messages", channels: ["left", "right"], other_paths: PATHS },
     },
     keys: keys.map((name) => ({
       name,
@@ -170,7 +172,7 @@ describe("what is refused", () => {
   test.each([
     ["without the setting", "/v1/new", "closed"],
     ["a path that no list names", "/v1/new", "named"],
-    ["files, which only a list can name", "/v1/files", "open"],
+    ["files, which its list does not name", "/v1/files", "open"],
     ["another spelling of a listed path", "/v1/Messages", "open"],
     ["an escaped one", "/v1/%6dessages", "open"],
     ["a path of another platform's version", "/v1beta/new", "open"],
