@@ -93,7 +93,9 @@ describe("gateway top on a terminal", () => {
       [60, 24],
     ] as const) {
       resize(columns, rows);
-      await until((seen) => seen.some((row) => row.startsWith(ENDS)) && /^gateway on/.test(seen[0] ?? ""));
+      await until(
+        (seen) => seen.some((row) => row.startsWith(ENDS)) && (seen[0] ?? "").startsWith("gateway on"),
+      );
       for (const row of screen.rows()) expect(Bun.stringWidth(row)).toBeLessThanOrEqual(columns);
     }
     expect(screen.rows().join("\n")).toContain("claude-opus-4-1");

@@ -81,6 +81,8 @@ describe("gateway serve on a terminal", () => {
       await finish(ask(address));
       await program.until((rows) => rows.filter((row) => row.includes("claude-haiku")).length === count);
     }
+    // A line of the log may come before the line of the ledger.
+    while (readLedger(folder.join("ledger.jsonl")).length < 3) await Bun.sleep(1);
     const total = readLedger(folder.join("ledger.jsonl"))
       .map((line) => parseUsd(String(line["charge_usd"])))
       .reduce(addUsd, ZERO_USD);

@@ -23,18 +23,8 @@ describe("what a user's own settings cost a tool", () => {
     }
     return findLosses({ HOME: folder.path, ...env }).map(({ check }) => check.replace("tool ", ""));
   };
-  const settings = (url: string) => ({
-    ".claude/settings.json": JSON.stringify({ env: { ANTHROPIC_BASE_URL: url } }),
-  });
   const provider = (name: string) => ({
     ".codex/config.toml": `model_provider = "x"\n[model_providers.x]\nname = "${name}"\nbase_url = "http://h/v1"\n`,
-  });
-
-  test("a base URL of Claude Code, in its settings or in the shell", () => {
-    expect(find(settings("http://127.0.0.1:4141"))).toEqual(["claude"]);
-    expect(find({}, { ANTHROPIC_BASE_URL: "http://127.0.0.1:4141" })).toEqual(["claude"]);
-    expect(find(settings("https://api.anthropic.com"))).toEqual([]);
-    expect(find({})).toEqual([]);
   });
 
   test.each([
