@@ -2,13 +2,12 @@
 // remembers what it got.
 
 import type { ServerWebSocket } from "bun";
-import { isObject } from "../../src/lib/json/json.ts";
 
 type Event = Record<string, unknown>;
 
 function readEvent(text: string): Event {
   const event: unknown = JSON.parse(text);
-  if (!isObject(event)) throw new Error(`not an event: ${text}`);
+  if (typeof event !== "object" || event === null) throw new Error(`not an event: ${text}`);
   return event;
 }
 

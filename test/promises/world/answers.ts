@@ -16,7 +16,7 @@ export const PRICES = {
 };
 /** The charge of an ordinary answer at PRICES. */
 export const USUAL_USD = "0.00142";
-const TEXT = "Hello from upstream";
+export const TEXT = "Hello from upstream";
 
 type Value = Record<string, unknown>;
 

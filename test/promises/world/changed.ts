@@ -2,4 +2,5 @@
 
 export const CHANGED: Readonly<Record<number, string>> = {
   76: "An answer that passed had the upstream's request-id or none.",
+  165: "A thread was left out where the request was converted.",
 };

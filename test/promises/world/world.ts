@@ -69,8 +69,9 @@ const DIALECT_OF: Readonly<Record<Platform, Dialect>> = {
   relay: "messages",
 };
 
-/** Without the name in it: what a message says of a key must not look like the secret. */
-const secretOf = (name: string): string => `sk-test-${Bun.hash(name).toString(16).padStart(16, "0")}`;
+/** Without the name in it: what a message says of a key or channel must not look like the secret. */
+const hashOf = (name: string): string => Bun.hash(name).toString(16).padStart(16, "0");
+const secretOf = (name: string): string => `sk-test-${hashOf(name)}`;
 
 export const bearer = (key: string): Fields => ({ authorization: `Bearer ${key}` });
 
@@ -257,7 +258,7 @@ export class World {
       key,
       keyOf: (other) => secretOf(`${name}-${other}`),
       channelName: (channel = first) => `${name}-${channel}`,
-      credentialOf: (channel = first) => `credential-of-${name}-${channel}`,
+      credentialOf: (channel = first) => `cred-${hashOf(`${name}-${channel}`)}`,
       channel: (channel = first) => this.upstream.channel(`${name}-${channel}`),
       ask: (of, more = {}, fields = {}) => rawRequest(this.port, request(of, more, fields)),
       open: async (of, more = {}, fields = {}) => {
@@ -281,7 +282,7 @@ export class World {
         const defaults = {
           platform,
           base_url: this.upstream.channel(full).url,
-          credential: `credential-of-${full}`,
+          credential: `cred-${hashOf(full)}`,
         };
         channels[full] = { ...defaults, ...settings };
       }

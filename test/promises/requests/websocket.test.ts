@@ -1,0 +1,185 @@
+// The responses API over a WebSocket.
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  openSocket,
+  responseEvents,
+  type SocketUpstream,
+  startSocketUpstream,
+} from "../../harness/web-socket.ts";
+import { bearer, eventually, type Section, World } from "../world/world.ts";
+
+const UPGRADE = {
+  connection: "Upgrade",
+  upgrade: "websocket",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+
+/** What the upstream does with the next message. */
+type Act = (
+  event: Section,
+  socket: { send(text: string): void; close(code?: number): void; terminate(): void },
+) => void;
+let act: Act | null = null;
+let upstream: SocketUpstream;
+let received: string[] = [];
+
+const world = new World({
+  config: (built) => ({
+    ...built,
+    channels: {
+      ...(built["channels"] as object),
+      "socket-main": {
+        platform: "responses",
+        base_url: upstream.url,
+        credential: "cred-of-the-socket",
+        aliases: { fast: "test-model" },
+      },
+    },
+  }),
+});
+const socket = world.group("socket", {
+  platform: "responses",
+  keys: { limited: { limits: { requests_per_minute: 1 } } },
+});
+const http = world.group("http", { platform: "responses", channels: { main: { websocket: false } } });
+
+beforeAll(async () => {
+  upstream = startSocketUpstream({
+    reply: (event, connection) => {
+      received.push(JSON.stringify(event));
+      const next = act;
+      act = null;
+      if (next !== null) return next(event, connection);
+      if (event["type"] === "response.create")
+        for (const each of responseEvents(event)) connection.send(JSON.stringify(each));
+    },
+  });
+  await world.start();
+});
+afterAll(async () => {
+  await world.stop();
+  upstream.stop();
+});
+
+const CREATE = { type: "response.create", model: "test-model", input: "Hello" };
+const linesOf = (key: string) => world.lines().filter((line) => line["key"] === key);
+
+test("P170: an upgrade is served if a channel of the group supports it, otherwise 426", async () => {
+  const refused = await world.request("/v1/responses", { ...bearer(http.key), ...UPGRADE });
+  expect(refused.status).toBe(426);
+  const client = await openSocket(world.port, socket.key);
+  client.send(CREATE);
+  expect(await client.next("response.completed")).toMatchObject({ response: { status: "completed" } });
+  client.close();
+});
+
+test("P171: each response.create is a request with its own line", async () => {
+  const before = linesOf("socket").length;
+  const client = await openSocket(world.port, socket.key);
+  for (let count = 0; count < 3; count += 1) {
+    const from = client.messages.length;
+    client.send(CREATE);
+    await client.next("response.completed", from);
+  }
+  const lines = (await eventually(() => linesOf("socket").length >= before + 3 && linesOf("socket"))).slice(
+    before,
+  );
+  expect(new Set(lines.map(({ id }) => id)).size).toBe(3);
+  for (const line of lines)
+    // 60 × $1, 40 × $0.1 and 2 × $2 a million.
+    expect(line).toMatchObject({ outcome: "complete", transport: "websocket", charge_usd: "0.000068" });
+  client.close();
+});
+
+test("P172: a refused response.create gets an error event with HTTP's status and error; the connection stays", async () => {
+  const key = socket.keyOf("limited");
+  const client = await openSocket(world.port, key);
+  client.send(CREATE);
+  await client.next("response.completed");
+  const from = client.messages.length;
+  client.send(CREATE);
+  const error = await client.next("error", from);
+  expect(error).toMatchObject({
+    status: 429,
+    error: { message: expect.stringContaining("requests_per_minute") },
+  });
+  client.send({ ...CREATE, model: 5 });
+  expect(await client.next("error", from + 1)).toMatchObject({ status: 400 });
+  client.close();
+});
+
+test("P173: messages pass byte for byte, except for an alias", async () => {
+  received = [];
+  const raw: string[] = [];
+  act = (_, connection) => {
+    const events = responseEvents({ model: "test-model" }, ["Gr\u00fc\u00dfe"]).map((event) =>
+      JSON.stringify(event).replace('{"type"', '{ "type"'),
+    );
+    raw.push(...events);
+    for (const event of events) connection.send(event);
+  };
+  const client = await openSocket(world.port, socket.key);
+  client.send('{ "type":"response.create",  "model":"fast","input":"Hello \\u00e9" }');
+  await client.next("response.completed");
+  expect(client.texts).toEqual(raw);
+  expect(JSON.parse(received[0]!)).toEqual({
+    type: "response.create",
+    model: "test-model",
+    input: "Hello é",
+  });
+  client.close();
+});
+
+test("P174: response.inject and response.interrupt pass; another type and two types get an error event", async () => {
+  received = [];
+  const client = await openSocket(world.port, socket.key);
+  const held = Promise.withResolvers<void>();
+  act = (event, connection) => {
+    const events = responseEvents(event).map((each) => JSON.stringify(each));
+    connection.send(events[0]!);
+    void held.promise.then(() => events.slice(1).forEach((each) => connection.send(each)));
+  };
+  client.send(CREATE);
+  await client.next("response.created");
+  client.send({ type: "response.inject", items: [] });
+  client.send({ type: "response.interrupt" });
+  await eventually(() => received.length === 3);
+  expect(received.slice(1).map((text) => JSON.parse(text).type)).toEqual([
+    "response.inject",
+    "response.interrupt",
+  ]);
+  held.resolve();
+  await client.next("response.completed");
+  for (const text of [
+    '{"type":"session.update"}',
+    '{"type":"response.inject","type":"response.create","model":"test-model"}',
+  ]) {
+    const from = client.messages.length;
+    client.send(text);
+    await client.next("error", from);
+  }
+  expect(received).toHaveLength(3);
+  client.close();
+});
+
+describe("P175: the upstream's end reaches the client", () => {
+  test("its close code", async () => {
+    const client = await openSocket(world.port, socket.key);
+    act = (_, connection) => connection.close(4007);
+    client.send(CREATE);
+    expect((await client.closing).code).toBe(4007);
+  });
+
+  test("a broken connection closes with 1011", async () => {
+    const client = await openSocket(world.port, socket.key);
+    act = (event, connection) => {
+      connection.send(JSON.stringify(responseEvents(event)[0]));
+      connection.terminate();
+    };
+    client.send(CREATE);
+    expect((await client.closing).code).toBe(1011);
+    expect(client.messages.at(-1)?.["type"]).not.toBe("response.completed");
+  });
+});
