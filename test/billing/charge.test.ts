@@ -250,7 +250,7 @@ describe("the prices of an answer in parts", () => {
   });
 });
 
-describe("how it was served decides the price", () => {
+describe("P130: how it was served decides the price", () => {
   const million = { input: 1_000_000, output: 1_000_000 };
   test.each<[string, Tariff, string, string]>([
     ["gpt-5", { service_tier: "default" }, "11.25", "standard"],
@@ -537,7 +537,7 @@ const KINDS = ["input", "cache_read", "cache_write_5m", "cache_write_1h", "outpu
 const counts = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, fc.nat(2 ** 31)])));
 const rates = fc.record(Object.fromEntries(KINDS.map((kind) => [kind, price])));
 
-describe("for any usage, prices and multiplier the charge", () => {
+describe("P129: for any usage, prices and multiplier the charge", () => {
   const charge = (usage: Usage, prices: Rates, multiplier: string) =>
     bill("m", usage, { overrides: new Map([["m", prices]]), multiplier });
 

@@ -162,46 +162,49 @@ test.skipIf(!hasBrowser)("a link that was used says so, and shows how to get ano
   await context.close();
 });
 
-onPage("a key is created, used, seen live, and its charge is explained", async ({ page, problems }) => {
-  await openView(page, "Keys");
-  await page.getByRole("link", { name: "Create a key" }).click();
-  expect(page.url()).toBe(`${gateway.url}/console/keys/new`);
-  const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name").fill("from-page");
-  const choices = await dialog.getByLabel("Group").locator("option").allTextContents();
-  expect(choices).toContain("messages — messages, ×1 — At cost");
-  await dialog.getByLabel("Group").selectOption("messages");
-  await dialog.getByLabel("USD per day").fill("5");
-  await dialog.getByRole("button", { name: "Create", exact: true }).click();
-  const secret = (await page.getByText(/^sk-\w{43}$/).textContent()) ?? "";
-  await page.getByRole("button", { name: "Copy the secret" }).click();
-  await page.getByRole("button", { name: "Copied" }).waitFor();
-  expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(secret);
-  const line = page.getByText("--secret - claude");
-  expect(await line.textContent()).toEndWith(`run --url ${gateway.url} --secret - claude`);
-  expect(await page.getByText(gateway.url, { exact: true }).count()).toBe(1);
-  await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("region", { name: "Key from-page" }).getByText("of $5.00").waitFor();
-  expect(await page.content()).not.toContain(secret);
+onPage(
+  "P184, P186: a key is created, used, seen live, and its charge is explained",
+  async ({ page, problems }) => {
+    await openView(page, "Keys");
+    await page.getByRole("link", { name: "Create a key" }).click();
+    expect(page.url()).toBe(`${gateway.url}/console/keys/new`);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("from-page");
+    const choices = await dialog.getByLabel("Group").locator("option").allTextContents();
+    expect(choices).toContain("messages — messages, ×1 — At cost");
+    await dialog.getByLabel("Group").selectOption("messages");
+    await dialog.getByLabel("USD per day").fill("5");
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    const secret = (await page.getByText(/^sk-\w{43}$/).textContent()) ?? "";
+    await page.getByRole("button", { name: "Copy the secret" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(secret);
+    const line = page.getByText("--secret - claude");
+    expect(await line.textContent()).toEndWith(`run --url ${gateway.url} --secret - claude`);
+    expect(await page.getByText(gateway.url, { exact: true }).count()).toBe(1);
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("region", { name: "Key from-page" }).getByText("of $5.00").waitFor();
+    expect(await page.content()).not.toContain(secret);
 
-  await openView(page, "Requests");
-  const answer = await ask(secret);
-  expect(answer.status).toBe(200);
-  const row = page.getByRole("row").filter({ hasText: "from-page" }).filter({ hasText: "200" });
-  await row.getByText("claude-haiku-4-5").waitFor();
-  await row.getByRole("link").first().click();
-  const id = answer.field("x-request-id") ?? "";
-  expect(page.url()).toStartWith(`${gateway.url}/console/requests/${id}`);
-  await page.getByText(`Request ${id}`).waitFor();
-  const shown = (await page.getByRole("region", { name: "Derivation" }).textContent()) ?? "";
-  const command = Bun.spawn([...PROGRAM, "ledger", "show", id, "--config", gateway.configPath], {
-    stdout: "pipe",
-  });
-  for (const text of (await command.stdout.text()).split("\n")) expect(shown).toContain(text.trim());
-  await page.reload();
-  await page.getByText(`Request ${id}`).waitFor();
-  expect(problems).toEqual([]);
-});
+    await openView(page, "Requests");
+    const answer = await ask(secret);
+    expect(answer.status).toBe(200);
+    const row = page.getByRole("row").filter({ hasText: "from-page" }).filter({ hasText: "200" });
+    await row.getByText("claude-haiku-4-5").waitFor();
+    await row.getByRole("link").first().click();
+    const id = answer.field("x-request-id") ?? "";
+    expect(page.url()).toStartWith(`${gateway.url}/console/requests/${id}`);
+    await page.getByText(`Request ${id}`).waitFor();
+    const shown = (await page.getByRole("region", { name: "Derivation" }).textContent()) ?? "";
+    const command = Bun.spawn([...PROGRAM, "ledger", "show", id, "--config", gateway.configPath], {
+      stdout: "pipe",
+    });
+    for (const text of (await command.stdout.text()).split("\n")) expect(shown).toContain(text.trim());
+    await page.reload();
+    await page.getByText(`Request ${id}`).waitFor();
+    expect(problems).toEqual([]);
+  },
+);
 
 onPage(
   "a session says that its limit is spent, and the refused request is on the page without a line",
@@ -270,40 +273,43 @@ onPage("a limit that is reached is on the page, with the refused request", async
   await page.getByRole("region", { name: "Key messages" }).waitFor();
 });
 
-onPage("keys are disabled, moved, removed and get a new secret, as by the commands", async ({ page }) => {
-  await openView(page, "Keys");
-  const card = page.getByRole("region", { name: "Key content" });
-  await card.getByRole("button", { name: "Disable" }).click();
-  await card.getByText("disabled", { exact: true }).waitFor();
-  expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
-  await card.getByRole("button", { name: "Enable" }).click();
-  await card.getByText("active", { exact: true }).waitFor();
-  await card.getByRole("link", { name: "Move content", exact: true }).click();
-  await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
-  await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
-  await card.getByText("responses · responses · ×1").waitFor();
-  await page.goto(`${gateway.url}/console/keys/content/limits`);
-  await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
-  await page.getByRole("dialog").getByLabel("Strict").selectOption("true");
-  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
-  await card.getByText("strict, models without a price allowed").waitFor();
-  await card.getByRole("link", { name: "New secret" }).click();
-  await page.getByRole("button", { name: "Make a new secret" }).click();
-  await page.getByText(/^sk-\w{43}$/).waitFor();
-  expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
-  await page.getByRole("button", { name: "Done" }).click();
-  await page.getByRole("link", { name: "Create a key" }).click();
-  await page.getByLabel("Name").fill("messages");
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText('There is already a key "messages".').waitFor();
-  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-  expect(readFileSync(gateway.configPath, "utf8")).toMatch(NAMED);
-  await card.getByRole("link", { name: "Remove content" }).click();
-  await page.getByRole("button", { name: "Remove the key" }).click();
-  await card.waitFor({ state: "detached" });
-  expect(readFileSync(gateway.configPath, "utf8")).not.toMatch(NAMED);
-  await page.getByRole("region", { name: "Key messages" }).waitFor();
-});
+onPage(
+  "P185: keys are disabled, moved, removed and get a new secret, as by the commands",
+  async ({ page }) => {
+    await openView(page, "Keys");
+    const card = page.getByRole("region", { name: "Key content" });
+    await card.getByRole("button", { name: "Disable" }).click();
+    await card.getByText("disabled", { exact: true }).waitFor();
+    expect(readFileSync(gateway.configPath, "utf8")).toMatch(/"sk-test-content",? ?"?disabled"?: true/);
+    await card.getByRole("button", { name: "Enable" }).click();
+    await card.getByText("active", { exact: true }).waitFor();
+    await card.getByRole("link", { name: "Move content", exact: true }).click();
+    await page.getByRole("dialog").getByLabel("Group").selectOption("responses");
+    await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
+    await card.getByText("responses · responses · ×1").waitFor();
+    await page.goto(`${gateway.url}/console/keys/content/limits`);
+    await page.getByRole("dialog").getByLabel("Models without a price").selectOption("allow");
+    await page.getByRole("dialog").getByLabel("Strict").selectOption("true");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await card.getByText("strict, models without a price allowed").waitFor();
+    await card.getByRole("link", { name: "New secret" }).click();
+    await page.getByRole("button", { name: "Make a new secret" }).click();
+    await page.getByText(/^sk-\w{43}$/).waitFor();
+    expect(readFileSync(gateway.configPath, "utf8")).not.toContain(keyOf("content"));
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("link", { name: "Create a key" }).click();
+    await page.getByLabel("Name").fill("messages");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText('There is already a key "messages".').waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(readFileSync(gateway.configPath, "utf8")).toMatch(NAMED);
+    await card.getByRole("link", { name: "Remove content" }).click();
+    await page.getByRole("button", { name: "Remove the key" }).click();
+    await card.waitFor({ state: "detached" });
+    expect(readFileSync(gateway.configPath, "utf8")).not.toMatch(NAMED);
+    await page.getByRole("region", { name: "Key messages" }).waitFor();
+  },
+);
 
 onPage(
   "script in a name or an error is only text, and a name that reverses text is shown as it is stored",

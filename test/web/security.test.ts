@@ -169,7 +169,7 @@ describe("another web page", () => {
   });
 });
 
-describe("a sign-in link", () => {
+describe("P182: a sign-in link", () => {
   test("works once; a second use also ends the session of the first", async () => {
     const link = gateway.running.console?.createLink() ?? "";
     const thief = await trySignIn(gateway, link);

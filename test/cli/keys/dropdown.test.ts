@@ -27,7 +27,7 @@ const text = () => readFileSync(folder.join("gateway.yaml"), "utf8");
 const groupOf = (name: string) =>
   loadConfig(folder.join("gateway.yaml"), {}).catalog.keys.get(name)?.group.name;
 
-test("keys add offers the selectable groups with platform, multiplier and description", async () => {
+test("P33: keys add offers the selectable groups with platform, multiplier and description", async () => {
   const screen = runOnTerminal({ folder: folder.path }, "keys", "add", "--name", "new");
   await screen.shows("● claude  messages   ×1    Anthropic at cost");
   await screen.shows("○ codex   responses  ×0.8  OpenAI, 20% off 漢字");

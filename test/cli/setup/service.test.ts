@@ -8,7 +8,7 @@ import { run } from "../driving.ts";
 
 const ODD = `/srv/a "b" $c %d & <e> 'f'\\g`;
 
-describe("the systemd unit", () => {
+describe("P199: the systemd unit", () => {
   const unit = writeUnit({
     command: [`${ODD}/gateway`],
     configPath: `${ODD}/gateway.yaml`,

@@ -25,7 +25,7 @@ function makeKeychain(get: (name: string) => Promise<string | null>): Keychain {
 
 const VALUE = { VALUE: "keychain:main" };
 
-describe("a credential in the keychain", () => {
+describe("P7, P8: a credential in the keychain", () => {
   test("is found by what the file says, and not by what a variable holds", () => {
     expect([...listKeychainNames(TEXT)]).toEqual([
       ["main", ["a"]],

@@ -19,11 +19,11 @@ keys:   # everybody
 # trailing words
 prices: { m: { input: "3.00" } }   # no newline at the end`;
 
-test("twenty processes that add keys at once lose none and change no other byte", async () => {
+test("P20: fifty processes that add keys at once lose none and change no other byte", async () => {
   using folder = makeTempFolder();
   const path = folder.join("gateway.yaml");
   writeFileSync(path, BEFORE, { mode: 0o600 });
-  const names = Array.from({ length: 20 }, (_, index) => `script-${index}`);
+  const names = Array.from({ length: 50 }, (_, index) => `script-${index}`);
   const outcomes = await Promise.all(
     names.map((name) => runProcess({ folder: folder.path }, "keys", "add", "--name", name, "--group", "g")),
   );

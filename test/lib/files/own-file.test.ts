@@ -163,7 +163,7 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
-describe.skipIf(!WINDOWS)("on Windows, where an open file keeps its name", () => {
+describe.skipIf(!WINDOWS)("P200: on Windows, where an open file keeps its name", () => {
   const HOLD = `const fd = require("node:fs").openSync(process.argv[1], "r"); console.log("open"); setInterval(() => {}, 1000);`;
 
   test("a file is replaced while this process appends to it, again and again", () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PRICES, stream, USUAL_USD, whole } from "../world/answers.ts";
 import { notBuilt } from "../world/promise.ts";
@@ -190,6 +190,37 @@ test("P131: each token is charged once, and input excludes cached tokens, in eve
     ]);
   }
 });
+
+test("P132: usage with its own price has its own kind", async () => {
+  const server_tool_use = { web_search_requests: 3 };
+  odd.channel().next({ body: whole("messages", { model: "claude-sonnet-4-5", usage: { server_tool_use } }) });
+  const line = await world.line(await odd.ask("messages", { model: "claude-sonnet-4-5" }));
+  expect(line["usage"]).toMatchObject({ input: 800, web_search: 3 });
+  // Three searches at $10 a thousand, and the tokens.
+  expect(line["prices"]).toMatchObject({ web_search_per_1k: "10", output: "15" });
+  expect(Number(line["official_usd"])).toBeGreaterThan(0.03);
+});
+
+test.each(["0.1.0", "0.1.1", "0.2.0"])(
+  "P143: commands verify, report and show a ledger of %s",
+  async (version) => {
+    const copy = world.path(`of-${version}.jsonl`);
+    copyFileSync(join(import.meta.dir, `ledgers/${version}.jsonl`), copy);
+    chmodSync(copy, 0o600);
+    const read = (...args: string[]) => world.json(...args, "--ledger", copy);
+    expect(await read("ledger", "verify")).toMatchObject({ right: true, lines: 5, corrections: 1 });
+    const { total } = await read("usage", "--by", "model", "--since", "2026-11-01");
+    // Three whole answers and one that was cut after five tokens, at 0.8 times the price.
+    expect(total).toMatchObject({ requests: 4, partial: 1, unpriced: 0, charge_usd: "0.004072" });
+    const first = JSON.parse(readFileSync(copy, "utf8").split("\n")[0]!);
+    expect((await read("ledger", "show", first.id)).line).toEqual(first);
+    writeFileSync(
+      copy,
+      readFileSync(copy, "utf8").replace('"charge_usd":"0.001136"', '"charge_usd":"0.001137"'),
+    );
+    expect(await read("ledger", "verify")).toMatchObject({ right: false });
+  },
+);
 
 test("P141: ledger show explains usage × price, multiplier, rounding and attempts", async () => {
   two.channel("first").next({ status: 500, body: { error: { message: "no" } } });
@@ -415,9 +446,6 @@ describe("a gateway that ends", () => {
     const set = (own: World) => own.group("broken", { key: { limits: { usd_total: "0.003" } } });
     await inWorld({}, set, async (own, group) => {
       for (let count = 0; count < 2; count += 1) await own.line(await group.ask("messages"));
-      await own.halt();
-      await own.start();
-      await own.run("usage");
       await own.halt();
       const [first] = readFileSync(own.path("ledger.jsonl"), "utf8").split("\n");
       writeFileSync(own.path("ledger.jsonl"), `${first}\n`);

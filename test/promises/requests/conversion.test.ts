@@ -55,7 +55,7 @@ function textOf(dialect: Dialect, text: string, streamed: boolean): string {
     ? [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = "{}"]) => JSON.parse(data))
     : [JSON.parse(text)];
   // oxlint-disable-next-line typescript/no-explicit-any -- answers are JSON of any shape
-  const read: Record<Dialect, (part: any) => unknown> = {
+  const read: Record<Dialect, (part: any) => any> = {
     messages: (part) => (streamed ? part.delta?.text : part.content[0].text),
     responses: (part) =>
       streamed

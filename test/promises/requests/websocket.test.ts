@@ -29,7 +29,7 @@ const world = new World({
   config: (built) => ({
     ...built,
     channels: {
-      ...(built["channels"] as object),
+      ...built.channels,
       "socket-main": {
         platform: "responses",
         base_url: upstream.url,

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { whole } from "../world/answers.ts";
 import { notBuilt } from "../world/promise.ts";
 import {
   eventually,
@@ -437,6 +438,28 @@ notBuilt("P54: report writes one file without prompts, answers or secrets", "no 
     expect(text).not.toContain(secret);
   expect(text).toContain("test-model");
 });
+
+notBuilt(
+  "P55: the cache misses in a report have time, request id, version, part, tokens and dollars",
+  "no such command",
+  async () => {
+    const ask = async (tools: number): Promise<Line> => {
+      const usage = { input_tokens: 5000, cache_read_input_tokens: 0, cache_creation_input_tokens: 4000 };
+      plain
+        .channel()
+        .next({ body: whole("messages", { usage }), fields: { "request-id": `req_up_${tools}` } });
+      const system = [{ type: "text", text: "s".repeat(9000), cache_control: { type: "ephemeral" } }];
+      const body = { system, tools: [{ name: `tool_${tools}`, input_schema: { type: "object" } }] };
+      return await world.line(await plain.ask("messages", body, CLAUDE));
+    };
+    await ask(1);
+    const missed = await ask(2);
+    expect(missed["cache"]).toMatchObject({ because: "tools_changed" });
+    const { stdout } = await world.run("report", "today", "--markdown");
+    for (const part of ["req_up_2", "2.1.332", "tools", missed["time"].slice(0, 10)])
+      expect(stdout).toContain(part);
+  },
+);
 
 test("P56: statusline prints one line about the session on its stdin, and an empty line without a gateway", async () => {
   await world.line(await plain.ask("messages", {}, CLAUDE));

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { notBuilt } from "../world/promise.ts";
 import {
   eventually,
   inWorld,
@@ -154,6 +155,25 @@ describe("P9, P10: an invalid config is an error that names file, line, column a
   });
 });
 
+notBuilt(
+  "P11: a harmless retired setting warns, and a guard is an error with the edit to make",
+  "none has retired",
+  async () => {
+    const harmless = GOOD.replace("listen:", "ledger: { sync: batch, rotate: { size: 1GiB } }\nlisten:");
+    await inFolder({ "gateway.yaml": harmless }, async (folder) => {
+      const { status, stderr } = await runIn(folder, ["groups", "list"]);
+      expect([status, /gateway\.yaml:1/.test(stderr), stderr.includes("sync")]).toEqual([0, true, true]);
+    });
+    for (const guard of ["limits: { usd_per_day: 1, strict: true }", "limits: { agents: 3 }"]) {
+      const text = GOOD.replace("group: claude,", `group: claude, ${guard},`);
+      await inFolder({ "gateway.yaml": text }, async (folder) => {
+        const { status, stderr } = await runIn(folder, ["groups", "list"]);
+        expect([status, /strict|agents/.test(stderr)]).toEqual([2, true]);
+      });
+    }
+  },
+);
+
 test("P12: a gateway does not start with an invalid config", async () => {
   await inFolder({ "gateway.yaml": GOOD.replace("[main]", "[mian]") }, async (folder) => {
     const { status, stderr } = await runIn(folder, ["serve"]);
@@ -170,17 +190,16 @@ test("P13, P14: a running gateway applies a changed config, and keeps its own wh
     (own) => own.group("plain"),
     async (own, group) => {
       const built = own.build();
-      const keys = built["keys"] as Section[]; // oxlint-disable-line typescript/no-unsafe-type-assertion -- this test made it
       const asks = async (secret: string) =>
         (await group.ask("messages", {}, { "x-api-key": secret })).status === 200;
-      own.writeConfig({ ...built, keys: [...keys, key("new", "sk-test-new-key-1")] });
+      own.writeConfig({ ...built, keys: [...built.keys, key("new", "sk-test-new-key-1")] });
       await eventually(() => asks("sk-test-new-key-1"));
       own.writeConfig(`${own.config}\nnonsense: [`);
       await eventually(() => own.log().includes("gateway.yaml:"));
       expect(await asks("sk-test-new-key-1")).toBe(true);
       own.writeConfig({
         ...built,
-        channels: { "plain-main": { ...channelOf(built), credential: "${LATER:-none-so-far}" } },
+        channels: { "plain-main": { ...built.channels["plain-main"], credential: "${LATER:-none-so-far}" } },
       });
       await eventually(() => asks("sk-test-new-key-1").then((ok) => !ok));
       writeFileSync(own.path("gateway.env"), "LATER=credential-that-came-later\n", { mode: 0o600 });
@@ -191,11 +210,6 @@ test("P13, P14: a running gateway applies a changed config, and keeps its own wh
     },
   );
 });
-
-function channelOf(built: Section): Section {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- this test made it
-  return (built["channels"] as Record<string, Section>)["plain-main"]!;
-}
 
 test("P15, P34: keys add, disable, enable, rotate, move and remove are in force when they return", async () => {
   const status = async (secret: string): Promise<number> =>

@@ -15,6 +15,13 @@ export type Section = Record<string, unknown>;
 export type Line = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- lines are JSON of any shape
 export type Platform = "messages" | "responses" | "content" | "relay";
 
+/** A config as the groups make it. */
+export interface BuiltConfig extends Section {
+  readonly channels: Record<string, Section>;
+  readonly groups: Record<string, Section>;
+  readonly keys: Section[];
+}
+
 interface GroupOptions {
   readonly platform?: Platform;
   /** Settings by the channel's name. Without it: one channel, `main`. */
@@ -55,7 +62,7 @@ interface RunOptions {
 
 interface WorldOptions {
   /** Added to the config. A function gets what was built from the groups. */
-  readonly config?: Section | ((built: Section) => Section);
+  readonly config?: Section | ((built: BuiltConfig) => Section);
   readonly env?: Fields;
   readonly args?: readonly string[];
   /** Words before the program's name. */
@@ -270,7 +277,7 @@ export class World {
   }
 
   /** What the groups add to the config. */
-  build(): Section {
+  build(): BuiltConfig {
     const channels: Record<string, Section> = {};
     const groups: Record<string, Section> = {};
     const keys: Section[] = [];
@@ -304,7 +311,7 @@ export class World {
     const prices = { "test-model": PRICES, "other-model": PRICES };
     const built = { listen: { port: 0 }, timezone: "UTC", warm: false, prices, channels, groups, keys };
     const { config = {} } = this.#options;
-    return typeof config === "function" ? config(built) : { ...built, ...config };
+    return { ...built, ...(typeof config === "function" ? config(built) : config) };
   }
 
   /** Writes a config: an object, or the text of YAML. */

@@ -437,7 +437,7 @@ describe("prices update", () => {
     expect((await run(place, "prices", "check")).status).toBe(0);
   });
 
-  test("prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
+  test("P58: prices update needs the owner's word for a price that falls below a tenth, and for a provider that loses a quarter of its models", async () => {
     using folder = makeTempFolder();
     write(folder);
     const fallen = publish({ "anthropic claude-sonnet-5": { input_mtok: 0, output_mtok: 0.9 } });
@@ -559,7 +559,7 @@ describe("prices update", () => {
       });
     });
 
-    test("prices update refuses a release that is older than the prices in use, and prices diff says so", async () => {
+    test("P57: prices update refuses a release that is older than the prices in use, and prices diff says so", async () => {
       using folder = makeTempFolder();
       write(folder);
       publishRelease("v0.9.1", "2027-01-05T00:00:00Z");

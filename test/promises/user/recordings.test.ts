@@ -1,0 +1,196 @@
+// Recordings, and the page as far as it needs no browser.
+
+import { describe, expect, test } from "bun:test";
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { rawRequest } from "../../harness/raw.ts";
+import { eventually, inWorld, serveIn, useWorld } from "../world/world.ts";
+
+const world = useWorld();
+const plain = world.group("plain");
+const kept = world.group("kept", { key: { record: "script" } });
+
+const outside = Object.values(networkInterfaces())
+  .flat()
+  .find((each) => each !== undefined && !each.internal && each.family === "IPv4");
+const isReachable = (port: number): Promise<boolean> =>
+  Bun.connect({ hostname: outside!.address, port, socket: { data() {} } }).then(
+    (socket) => {
+      socket.end();
+      return true;
+    },
+    () => false,
+  );
+
+const FOLDER = "ledger.jsonl.recordings";
+const filesOf = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => lstatSync(path).isFile());
+const textOf = (folder: string): string =>
+  filesOf(folder)
+    .map((path) => readFileSync(path, "latin1"))
+    .join("\n");
+
+/** Records an answer to this prompt, and waits until it is written. */
+async function record(prompt: string): Promise<void> {
+  const answer = await kept.ask("messages", { messages: [{ role: "user", content: prompt }] });
+  expect(answer.status).toBe(200);
+  await eventually(
+    () => existsSync(world.path(FOLDER, "script")) && textOf(world.path(FOLDER, "script")).includes(prompt),
+  );
+}
+
+test("P176: nothing is recorded except by run --record and record on a key, and the log says so", async () => {
+  await world.line(await plain.ask("messages"));
+  expect(existsSync(world.path(FOLDER))).toBe(false);
+  await record("the prompt of a recorded request");
+  expect(world.log()).toContain("script");
+  const script = `exec 3<>/dev/tcp/127.0.0.1/${world.port}; printf 'GET /v1/models HTTP/1.1\\r\\nhost: 127.0.0.1\\r\\nx-api-key: %s\\r\\nconnection: close\\r\\n\\r\\n' "$ANTHROPIC_API_KEY" >&3; cat <&3 >/dev/null`;
+  const ran = await world.run(
+    "run",
+    "--record",
+    "by-run",
+    "--secret",
+    plain.key,
+    "anthropic",
+    "bash",
+    "-c",
+    script,
+  );
+  expect(ran.status).toBe(0);
+  await plain.ask("messages", { messages: [{ role: "user", content: "outside of the run" }] });
+  const names = (await world.json("recordings", "list")).map(({ name }: { name: string }) => name);
+  expect(names).toContain("script");
+  expect(textOf(world.path(FOLDER))).not.toContain("outside of the run");
+});
+
+test("P177: a recording has mode 0700 and its files 0600, and holds no key, credential or login", async () => {
+  const login = "sk-ant-oat01-INVENTED0aB1cD2eF3gH4";
+  const body = {
+    model: "test-model",
+    max_tokens: 5,
+    messages: [{ role: "user", content: `a prompt with the secret ${kept.key} of its own` }],
+  };
+  const fields = { "x-api-key": kept.key, authorization: `Bearer ${login}`, cookie: `token=${kept.key}` };
+  kept.channel().next({ fields: { "x-echo": kept.credentialOf() } });
+  await world.request(`/v1/messages?key=${kept.key}`, fields, body);
+  await eventually(() => textOf(world.path(FOLDER, "script")).includes("of its own"));
+  expect((statSync(world.path(FOLDER, "script")).mode & 0o777).toString(8)).toBe("700");
+  for (const file of filesOf(world.path(FOLDER)))
+    expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+  const text = textOf(world.path(FOLDER));
+  for (const secret of [kept.key, kept.credentialOf(), login])
+    expect([secret, text.includes(secret)]).toEqual([secret, false]);
+});
+
+describe("P178: a recording ends, and requests go on", () => {
+  test("at max_size", async () => {
+    const config = { recordings: { max_size: "4KiB" } };
+    const set = (own: typeof world) => own.group("small", { key: { record: "small" } });
+    await inWorld({ config }, set, async (own, group) => {
+      const content = `${"x".repeat(3000)} of a prompt`;
+      for (let count = 0; count < 4; count += 1)
+        expect((await group.ask("messages", { messages: [{ role: "user", content }] })).status).toBe(200);
+      await own.halt();
+      const size = filesOf(own.path(FOLDER, "small")).reduce((sum, path) => sum + statSync(path).size, 0);
+      expect(size).toBeLessThan(9000);
+    });
+  });
+
+  test("after max_age", async () => {
+    const config = { recordings: { max_age: "1d" } };
+    const set = (own: typeof world) => own.group("old", { key: { record: "old" } });
+    await inWorld({ config }, set, async (own, group) => {
+      await own.line(await group.ask("messages"));
+      await own.halt();
+      const folder = own.path(FOLDER, "old");
+      expect(existsSync(folder)).toBe(true);
+      const then = new Date(Date.now() - 3 * 86_400_000);
+      for (const path of [...filesOf(folder), folder]) utimesSync(path, then, then);
+      await own.start();
+      await eventually(() => !existsSync(folder));
+      expect((await group.ask("messages")).status).toBe(200);
+    });
+  });
+});
+
+describe("serve --replay", () => {
+  const prompt = {
+    model: "test-model",
+    max_tokens: 500,
+    messages: [{ role: "user", content: "what is replayed" }],
+  };
+
+  test("P179, P180: a replay answers any key, only as recorded, sends nothing upstream, and names a difference", async () => {
+    await record("what is replayed");
+    const sent = kept.channel().seen.length;
+    const replay = await serveIn(world.folder, ["--replay", "script", "--port", "0"]);
+    const ask = (body: object, fields = {}) =>
+      rawRequest(replay.port, {
+        target: "/v1/messages",
+        fields: { "x-api-key": "any-key-at-all", ...fields },
+        body,
+      });
+    const foreign = await ask(prompt, { origin: "https://page.example", "sec-fetch-site": "cross-site" });
+    expect(foreign.status).toBe(403);
+    const good = await ask(prompt);
+    expect([good.status, JSON.parse(good.text).content[0].text]).toEqual([200, "Hello from upstream"]);
+    const other = await ask({ ...prompt, messages: [{ role: "user", content: "what was never recorded" }] });
+    expect(other.status).toBe(400);
+    expect(other.text).toContain("messages");
+    expect(kept.channel().seen).toHaveLength(sent);
+    expect(await replay.stop()).toBe(1);
+  });
+
+  test.skipIf(outside === undefined)("P179: a replay listens on loopback only", async () => {
+    const args = ["--replay", "script", "--host", "0.0.0.0", "--port", "0"];
+    const replay = await serveIn(world.folder, args).catch(() => null);
+    if (replay === null) return;
+    const found = await isReachable(replay.port);
+    await replay.stop();
+    expect(found).toBe(false);
+  });
+});
+
+test("P181: open prints a link that signs in, and without a sign-in the page shows no data", async () => {
+  const link = (await world.run("open", "--print")).stdout.trim();
+  expect(link).toStartWith(world.url);
+  expect(link).toMatch(/#./);
+  const page = await world.request("/console", { accept: "text/html" });
+  expect(page.status).toBe(200);
+  for (const name of ["plain", "kept", "test-model", "0.00142"]) expect(page.text).not.toContain(name);
+  const again = (await world.run("open", "--print")).stdout.trim();
+  expect(again).not.toBe(link);
+});
+
+describe("P183: the page is served on loopback only, unless console: always", () => {
+  test.each([
+    ["loopback", 404],
+    ["always", 200],
+  ])("console: %s, on another address: %d", async (setting, status) => {
+    const config = { console: setting, listen: { host: "0.0.0.0", port: 0 } };
+    await inWorld(
+      { config },
+      (own) => own.group("wide"),
+      async (own) => {
+        const answer = await rawRequest(own.port, {
+          target: "/console",
+          fields: { accept: "text/html", host: `192.0.2.1:${own.port}` },
+        });
+        expect(answer.status === 200).toBe(status === 200);
+      },
+    );
+  });
+
+  test("console: never", async () => {
+    await inWorld(
+      { config: { console: "never" } },
+      (own) => own.group("never"),
+      async (own) => {
+        expect((await own.request("/console", { accept: "text/html" })).status).not.toBe(200);
+      },
+    );
+  });
+});

@@ -1,0 +1,222 @@
+// The flags of commands and the shapes of their documents, as the contract's table has them.
+
+import { beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, removeFolder, runIn, useWorld } from "../world/world.ts";
+
+const world = useWorld({
+  config: (built) => ({ ...built, plans: { max: { groups: ["plain"], active: true } } }),
+});
+const plain = world.group("plain", { key: { record: "shapes" } });
+
+const contract = readFileSync(join(import.meta.dir, "../../../docs/contract.md"), "utf8");
+const [, table = ""] = /\n\| command \| `--json` \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(contract) ?? [];
+
+/** Flags of a command that the program does not have yet. */
+const NOT_YET: Readonly<Record<string, readonly string[]>> = {
+  run: ["--budget", "--quiet"],
+  "keys rotate": ["--grace"],
+  "keys list": ["--group"],
+  "keys remove": ["--missing-ok"],
+  report: ["--markdown", "--labels", "--since", "--until"],
+  "ledger verify": ["--since"],
+};
+
+interface Row {
+  readonly command: string;
+  readonly flags: readonly string[];
+  readonly json: string;
+}
+
+const SETS: Readonly<Record<string, readonly string[]>> = {
+  PERIOD: ["--since", "--until"],
+  FILTER: ["--key", "--group", "--model", "--channel", "--tool", "--session", "--label"],
+  KEYS: ["--key", "--secret", "--new", "--group", "--cache", "--url"],
+};
+
+function readRow(line: string): Row[] {
+  const [, left = "", right = ""] = line.replaceAll("\\|", "§").split("|");
+  return [...left.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => {
+    const [words = ""] = /^[a-z-]+(?: [a-z-]+(?:§[a-z-]+)*)*/.exec(code) ?? [];
+    const flags = [
+      ...(code.match(/--[a-z-]+/g) ?? []),
+      ...Object.entries(SETS).flatMap(([name, each]) => (code.includes(name) ? each : [])),
+    ];
+    return expandChoices(words).map((command) => ({ command, flags, json: right }));
+  });
+}
+
+/** `keys disable|enable` → `keys disable`, `keys enable`. */
+function expandChoices(words: string): string[] {
+  const parts = words.split(" ");
+  const at = parts.findIndex((part) => part.includes("§"));
+  return at < 0 ? [words] : parts[at]!.split("§").map((choice) => parts.with(at, choice).join(" "));
+}
+
+const rows = table
+  .split("\n")
+  .flatMap(readRow)
+  .filter(({ command }) => command !== "" && command !== "state");
+/** All rows of a command together. */
+const commands = new Map<string, Set<string>>();
+for (const { command, flags, json } of rows) {
+  // What follows `import ccr` is an argument.
+  const name = command.replace(/^(import|completions|schema|init|usage) .*/, "$1");
+  const all = commands.get(name) ?? new Set();
+  for (const flag of flags) all.add(flag);
+  const [, only] = /^ (\w+): /.exec(json) ?? [];
+  if (json.includes('"') && (only === undefined || name.endsWith(only))) all.add("--json");
+  commands.set(name, all);
+}
+
+describe("P59: a command has the table's flags, and those for the config and the ledger", () => {
+  test("the table was read", () => {
+    expect([...commands.keys()]).toEqual(
+      expect.arrayContaining(["run", "keys add", "usage", "ledger verify", "doctor"]),
+    );
+    expect(commands.size).toBeGreaterThan(50);
+  });
+
+  test.each([...commands].map(([command, flags]) => [command, [...flags]] as const))(
+    "%s",
+    async (command, flags) => {
+      const { stdout } = await world.run(...command.split(" "), "--help");
+      const has = (flag: string): boolean => new RegExp(`${flag}(?![a-z-])`).test(stdout);
+      const notYet = NOT_YET[command] ?? [];
+      expect({ missing: flags.filter((flag) => !has(flag) && !notYet.includes(flag)) }).toEqual({
+        missing: [],
+      });
+      expect({ "built, so not in NOT_YET": notYet.filter(has) }).toEqual({ "built, so not in NOT_YET": [] });
+    },
+  );
+});
+
+test("P26: every command accepts --config, and those that read the ledger accept --ledger", async () => {
+  const other = world.path("other.yaml");
+  writeFileSync(other, world.config.replaceAll('"plain"', '"elsewhere"'), { mode: 0o600 });
+  for (const args of [["keys", "list"], ["groups", "list"], ["plans", "list"], ["doctor"]]) {
+    const { stdout } = await world.run(...args, "--config", other, "--json");
+    expect([args.join(" "), stdout.includes("elsewhere")]).toEqual([args.join(" "), true]);
+  }
+  const empty = world.path("empty.jsonl");
+  writeFileSync(empty, "", { mode: 0o600 });
+  for (const args of [
+    ["usage"],
+    ["sessions"],
+    ["cache"],
+    ["ledger", "verify"],
+    ["ledger", "anchor"],
+    ["context", "servers"],
+  ]) {
+    const { status, stdout } = await world.run(...args, "--ledger", empty, "--json");
+    expect([args.join(" "), status, stdout.includes("plain")]).toEqual([args.join(" "), 0, false]);
+  }
+});
+
+const SUMS = /(SUMS: .*)/.exec(contract)?.[1] ?? "";
+
+/** The fields that a cell of the table names, without those that may be absent. */
+function listFields(cell: string): string[] {
+  const text = cell.replaceAll("SUMS", SUMS.replaceAll("`", ""));
+  return [...text.matchAll(/"(\w+)"(\??)(?=[:,}\]?…`.\s])/g)].flatMap(([, name = "", mark]) =>
+    mark === "?" ? [] : [name],
+  );
+}
+
+/** The command line that prints a document for a row, by the beginning of the row. */
+const DOCUMENTS: readonly (readonly [string, string])[] = [
+  ["run", "run --list"],
+  ["env", "env anthropic --secret KEY"],
+  ["keys add", "keys add --name new --group plain --expires 30d"],
+  ["keys list", "keys list"],
+  ["keys show", "keys show plain"],
+  ["keys rotate", "keys rotate new"],
+  ["channels disable", "channels disable plain-main"],
+  ["channels enable", "channels enable plain-main"],
+  ["channels probe", "channels probe plain-main"],
+  ["groups list", "groups list --all"],
+  ["plans list", "plans list"],
+  ["channels", "channels"],
+  ["channels add", "channels add UPSTREAM --name added --platform messages --credential - --no-check"],
+  ["models", "models --group plain"],
+  ["usage", "usage today --by model"],
+  ["sessions", "sessions"],
+  ["sessions show", "sessions show last"],
+  ["cache", "cache today"],
+  ["context", "context last"],
+  ["context servers", "context servers today"],
+  ["top", "top"],
+  ["prices show", "prices show claude-haiku-4-5"],
+  ["prices check", "prices check"],
+  ["ledger verify", "ledger verify"],
+  ["ledger anchor", "ledger anchor"],
+  ["ledger accept", "ledger accept"],
+  ["ledger reprice", "ledger reprice --since 7d --dry-run"],
+  ["ledger show", "ledger show last"],
+  ["recordings list", "recordings list"],
+  ["doctor", "doctor"],
+  ["credentials list", "credentials list"],
+  ["service status", "service status"],
+];
+
+/** Names that a document has only if something is there which this world lacks. */
+const ABSENT_HERE: Readonly<Record<string, readonly string[]>> = {
+  channels: ["kind", "used", "left", "of", "resets", "seen"],
+  "channels disable": ["kind", "used", "left", "of", "resets", "seen"],
+  "channels enable": ["kind", "used", "left", "of", "resets", "seen"],
+  "channels probe": ["kind", "used", "left", "of", "resets", "seen"],
+  "sessions show": ["time", "missed", "usd", "because", "id"],
+  "context servers": ["server", "tools", "called", "tokens", "official_usd", "charge_usd"],
+  "ledger reprice": ["model", "requests", "unpriced", "was_usd", "now_usd"],
+  // `unchecked` comes with --since.
+  "ledger verify": ["file", "line", "id", "problem", "advice", "unchecked"],
+};
+
+beforeAll(async () => {
+  const body = {
+    system: [{ type: "text", text: "You are a test", cache_control: { type: "ephemeral" } }],
+    tools: [{ name: "mcp__server__run", description: "runs", input_schema: { type: "object" } }],
+  };
+  const fields = {
+    "x-claude-code-session-id": "session-of-shapes",
+    "user-agent": "claude-cli/2.1.332 (external, cli)",
+  };
+  await world.line(await plain.ask("messages", body, fields));
+  // A second one misses the cache of the first.
+  await world.line(await plain.ask("messages", body, fields));
+});
+
+describe("P27: with --json, a command prints one document with the table's fields", () => {
+  test.each(DOCUMENTS)("%s", async (name, line) => {
+    const words = line
+      .replace("KEY", plain.key)
+      .replace("UPSTREAM", `${plain.channel().url}/added`)
+      .split(" ");
+    const { stdout, stderr } = await world.runWith({ stdin: "cred-of-added-0123" }, ...words, "--json");
+    expect({ stderr, stdout: stdout.slice(0, 1) }).toMatchObject({ stdout: expect.stringMatching(/[[{]/) });
+    const document = JSON.parse(stdout);
+    const text = JSON.stringify(document);
+    const row = rows.find(({ command, json }) => command === name && json.includes('"'));
+    const found = row === undefined ? [] : listFields(row.json);
+    const absent = ABSENT_HERE[name] ?? [];
+    const isEmpty = Array.isArray(document) && document.length === 0;
+    const missing = found.filter((field) => !text.includes(`"${field}":`) && !absent.includes(field));
+    expect({ missing: isEmpty ? [] : missing }).toEqual({ missing: [] });
+  });
+
+  test("init and import", async () => {
+    const folder = makeFolder();
+    try {
+      const env = { ANTHROPIC_API_KEY: "sk-ant-invented-0123456789" };
+      const { stdout } = await runIn(folder, ["init", "--yes", "--json"], { env });
+      const document = JSON.parse(stdout);
+      expect(Object.keys(document)).toEqual(expect.arrayContaining(["config", "keys"]));
+      expect(Object.keys(document.keys[0])).toEqual(
+        expect.arrayContaining(["name", "group", "platform", "secret"]),
+      );
+    } finally {
+      removeFolder(folder);
+    }
+  });
+});
