@@ -456,10 +456,10 @@ describe("a gateway that ends", () => {
 
   test("P142: a start with a broken ledger marks it, goes on, and reports it until ledger accept", async () => {
     await lose(async (own, group) => {
-      await eventually(() => own.lines().some(({ mark }) => mark !== undefined));
-      expect(own.log()).toContain("`gateway ledger accept`");
-      expect(JSON.stringify((await own.json("doctor")).checks)).toContain("ledger accept");
       expect((await group.ask("messages")).status).toBe(200);
+      await eventually(() => own.lines().some(({ mark }) => mark !== undefined));
+      await eventually(() => own.log().includes("`gateway ledger accept`"));
+      expect(JSON.stringify((await own.json("doctor")).checks)).toContain("ledger accept");
       expect((await own.run("ledger", "verify")).status).toBe(1);
       await own.halt();
       expect((await own.run("ledger", "accept")).status).toBe(0);
