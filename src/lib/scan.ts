@@ -271,21 +271,9 @@ export function* scanSteps<About>(
   wanted: Wanted<About>,
   pieceBytes = PIECE_BYTES,
 ): Steps<Scan<About> | null> {
-  const json = new Scanner(source, BYTE_ORDER_MARK.every((byte, at) => source[at] === byte) ? 3 : 0);
-  const pieces = new Pieces(pieceBytes);
-  const scan = new Scan<About>();
-  for (let more = json.enter(OPEN_BRACE); more; more = json.more(OPEN_BRACE)) {
-    const name = json.key();
-    if (wanted.alike?.has(foldKey(name)) === true) scan.spellings += 1;
-    const { at: start } = json;
-    const parts = yield* divide(json, name, wanted, pieces);
-    if (json.failed) return null;
-    if (wanted.names.has(name)) scan.add(name, { start, end: json.at }, parts);
-    if (pieces.isDone(json.at)) yield;
-  }
-  scan.isForeign = json.isForeign;
-  json.peek();
-  return json.failed || json.at < json.bytes.length ? null : scan;
+  const search = new Search(source, wanted);
+  while (!search.advance(pieceBytes)) yield;
+  return search.read();
 }
 
 export function scanMembers(
@@ -325,86 +313,138 @@ export function eachElement(bytes: Uint8Array, start: number, visit: (element: S
   return !json.failed;
 }
 
-/** Long work stops after each piece. */
-class Pieces {
-  readonly bytes: number;
-  #end: number;
+/** A scan that may stop after each piece. */
+class Search<About> {
+  readonly #json: Scanner;
+  readonly #wanted: Wanted<About>;
+  readonly #scan = new Scan<About>();
+  #name = "";
+  #start = -1;
+  /** Of the member that it is in; null: its elements are not wanted. */
+  #list: Divider<About> | null = null;
+  #inMember = false;
 
-  constructor(bytes: number) {
-    this.bytes = bytes;
-    this.#end = bytes;
+  constructor(source: Uint8Array, wanted: Wanted<About>) {
+    const hasMark = BYTE_ORDER_MARK.every((byte, at) => source[at] === byte);
+    this.#json = new Scanner(source, hasMark ? BYTE_ORDER_MARK.length : 0);
+    this.#wanted = wanted;
   }
 
-  isDone(at: number): boolean {
-    if (at < this.#end) return false;
-    this.#end = at + this.bytes;
+  /** True: nothing is left to search. */
+  advance(most: number): boolean {
+    const json = this.#json;
+    const until = json.at + most;
+    do {
+      if (!this.#inMember && !this.#enterMember()) return true;
+      if (!(this.#list?.advance(most) ?? json.skip(most))) return false;
+      this.#leaveMember();
+    } while (json.at < until);
+    return false;
+  }
+
+  read(): Scan<About> | null {
+    const json = this.#json;
+    this.#scan.isForeign = json.isForeign;
+    json.peek();
+    return json.failed || json.at < json.bytes.length ? null : this.#scan;
+  }
+
+  #enterMember(): boolean {
+    const json = this.#json;
+    const more = this.#start < 0 ? json.enter(OPEN_BRACE) : json.more(OPEN_BRACE);
+    if (!more) return false;
+    const { alike, lists } = this.#wanted;
+    this.#name = json.key();
+    if (alike?.has(foldKey(this.#name)) === true) this.#scan.spellings += 1;
+    this.#start = json.at;
+    this.#list = lists?.has(this.#name) === true ? new Divider(json, this.#name, this.#wanted) : null;
+    this.#inMember = true;
     return true;
   }
-}
 
-function* pass(json: Scanner, { bytes }: Pieces): Steps<null> {
-  while (!json.skip(bytes)) yield;
-  return null;
+  #leaveMember(): void {
+    const { at: end, failed } = this.#json;
+    this.#inMember = false;
+    if (failed || !this.#wanted.names.has(this.#name)) return;
+    this.#scan.add(this.#name, { start: this.#start, end }, this.#list?.read() ?? null);
+  }
 }
 
 /** A list with more elements is passed over, so that memory is bounded. */
 const MAX_PARTS = 10_240;
 const NULL_START = 0x6e;
 
-/** Null: it is not divided, or cannot be. */
-function* divide<About>(
-  json: Scanner,
-  name: string,
-  wanted: Wanted<About>,
-  pieces: Pieces,
-): Steps<Parts<About> | null> {
-  if (wanted.lists?.has(name) !== true) return yield* pass(json, pieces);
-  const divider = new Divider(json, name, wanted, pieces);
-  const first = json.peek();
-  const { at: from } = json;
-  if (first !== OPEN_BRACKET) {
-    yield* first === NULL_START ? pass(json, pieces) : divider.addPart();
-    return divider.read();
-  }
-  let more = json.enter(OPEN_BRACKET);
-  for (; more && divider.parts.length < MAX_PARTS; more = json.more(OPEN_BRACKET)) {
-    yield* divider.addPart();
-    if (pieces.isDone(json.at)) yield;
-  }
-  if (!json.failed && !more) return divider.read();
-  json.rewind(from);
-  return yield* pass(json, pieces);
-}
-
+/** Divides a list into its elements. */
 class Divider<About> {
-  readonly starts: number[] = [];
-  readonly parts: Part<About>[] = [];
+  readonly #starts: number[] = [];
+  readonly #parts: Part<About>[] = [];
   readonly #json: Scanner;
-  readonly #pieces: Pieces;
   readonly #finder: PartFinder<About>;
   readonly #isStrict: boolean;
+  readonly #from: number;
+  readonly #isList: boolean;
+  /** The part that it is in; -1: it is between two. */
+  #start = -1;
+  #known: Part<About> | null = null;
+  /** It cannot be divided, and is passed over as a whole. */
+  #isWhole = false;
 
-  constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>, pieces: Pieces) {
+  constructor(json: Scanner, name: string, { known = [], isStrict = false }: Wanted<About>) {
     this.#json = json;
-    this.#pieces = pieces;
     this.#finder = new PartFinder(json.bytes, known, name);
     this.#isStrict = isStrict;
+    this.#from = json.at;
+    this.#isList = json.peek() === OPEN_BRACKET;
   }
 
-  /** Without the bytes, so that it does not keep them. */
-  read(): Parts<About> {
-    return { starts: this.starts, parts: this.parts };
+  /** Null: it could not be divided. Without the bytes, so that it does not keep them. */
+  read(): Parts<About> | null {
+    return this.#isWhole ? null : { starts: this.#starts, parts: this.#parts };
   }
 
-  *addPart(): Steps<void> {
+  /** True: the list has ended. */
+  advance(most: number): boolean {
     const json = this.#json;
+    const until = json.at + most;
+    while (!this.#isWhole) {
+      if (this.#start < 0 && !this.#enterPart()) return true;
+      if (this.#isWhole) break;
+      if (this.#known !== null && !this.#isStrict) json.at += this.#known.length;
+      else if (!json.skip(most)) return false;
+      this.#leavePart();
+      if (json.at >= until) return false;
+    }
+    return json.skip(most);
+  }
+
+  /** False: there is no further one. */
+  #enterPart(): boolean {
+    const json = this.#json;
+    const count = this.#parts.length;
+    if (!this.#isList) {
+      if (count > 0) return false;
+      if (json.peek() === NULL_START) return !json.skip();
+    } else if (!(count === 0 ? json.enter(OPEN_BRACKET) : json.more(OPEN_BRACKET)) && !json.failed)
+      return false;
     json.peek();
-    const { at } = json;
-    const known = this.#finder.find(at);
-    if (known !== null && !this.#isStrict) json.at += known.length;
-    else yield* pass(json, this.#pieces);
-    this.starts.push(at);
-    this.parts.push(known?.length === json.at - at ? known : makePart(json, at));
+    this.#start = json.at;
+    if (json.failed || count === MAX_PARTS) this.#giveUp();
+    else this.#known = this.#finder.find(json.at);
+    return true;
+  }
+
+  #leavePart(): void {
+    const json = this.#json;
+    if (json.failed && this.#isList) return this.#giveUp();
+    const known = this.#known;
+    this.#starts.push(this.#start);
+    this.#parts.push(known?.length === json.at - this.#start ? known : makePart(json, this.#start));
+    this.#start = -1;
+  }
+
+  #giveUp(): void {
+    this.#isWhole = true;
+    this.#json.rewind(this.#from);
   }
 }
 

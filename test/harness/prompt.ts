@@ -36,7 +36,7 @@ export function scanBody(
 export function readPrompt(bytes: Uint8Array, layout: Layout, pieces: Piece[] | null = null): Prompt | null {
   const body = scanBody(bytes, layout);
   if (body === null) return null;
-  runAtOnce(readParts(body, layout));
+  while (!readParts(body, layout));
   return joinPrompt(body, layout, pieces);
 }
 

@@ -36,6 +36,8 @@ export interface Block {
 }
 
 export interface NamedPiece extends Piece {
+  /** That of a result is found when its prompt is put together. */
+  name: string;
   /** Of a call: its tools by the ids by which results name the call. */
   readonly calls?: readonly (readonly [id: string, tool: string])[];
   /** Of a result: the id of its call. */

@@ -4,9 +4,8 @@
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { hashBytes, type Part, readString, type Scan, Scanner, type Span } from "../../lib/scan.ts";
-import type { Steps } from "../../lib/time/next-turn.ts";
 import type { Layout, Part as PartRole, Role } from "./layouts.ts";
-import { type Block, type PartFacts, readLifetime, readPart } from "./parts.ts";
+import { type Block, type NamedPiece, type PartFacts, readLifetime, readPart } from "./parts.ts";
 import type { Piece } from "./pieces.ts";
 import { type Mark, MESSAGES, type Prompt, type Section, SYSTEM, TOOLS } from "./prompt.ts";
 
@@ -18,8 +17,10 @@ const MAX_SHAPED_PARTS = 64;
 const MAX_SHAPED_BYTES = 64 * 1024;
 /** Messages at the beginning that may be part of the system prompt. */
 const MAX_OPENING = 64;
+/** Pieces between a call and its result. */
+const MAX_BEFORE = 64;
 /** To read parts of this many bytes takes less than a millisecond. */
-const STEP_BYTES = 256 * 1024;
+const STEP_BYTES = 64 * 1024;
 
 const SECTION_OF: Readonly<Record<PartRole, Section>> = { tools: TOOLS, system: SYSTEM, messages: MESSAGES };
 
@@ -29,24 +30,22 @@ export interface ScannedBody {
   readonly scan: Scan<PartFacts>;
 }
 
-/** Reads the parts that nobody has read. */
-export function* readParts({ bytes, scan }: ScannedBody, layout: Layout): Steps<void> {
+/** Reads the parts that nobody has read. True: all are read. False: it has stopped after some of them. */
+export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean {
   const json = new Scanner(bytes);
   let left = STEP_BYTES;
   for (const [name, { starts, parts }] of scan.lists) {
     const section = sectionOf(layout, name);
-    if (section === null) continue;
-    for (let at = 0; at < parts.length; at += 1) {
+    for (let at = 0; section !== null && at < parts.length; at += 1) {
       const part = parts[at];
       if (part === undefined || part.about !== null) continue;
+      if (left < 0) return false;
+      left -= part.length;
       json.rewind(starts[at] ?? 0);
       part.about = readPart(json, section, layout);
-      left -= part.length;
-      if (left > 0) continue;
-      yield;
-      left = STEP_BYTES;
     }
   }
+  return true;
 }
 
 /** Null if the body has no prompt, or more than is read. All its parts have been read. `pieces`: what they are. */
@@ -72,8 +71,6 @@ class PromptWriter {
   readonly #numbers: number[] = [];
   readonly #settings = new Map<string, number>();
   readonly #marks: Mark[] = [];
-  /** The tools of calls, by the ids by which results name them. */
-  readonly #called = new Map<string, string>();
   #tier = 0;
   #named = false;
   #edited = false;
@@ -155,13 +152,18 @@ class PromptWriter {
     }
     if (section === MESSAGES) this.#numbers.push(message);
     if (mark !== undefined) this.#mark(section, mark);
-    if (this.#pieces !== null) for (const piece of pieces) this.#pieces.push(this.#namePiece(piece));
+    if (this.#pieces === null) return;
+    for (const piece of pieces) {
+      if (piece.of !== undefined && piece.name === "") piece.name = this.#findCalled(piece.of);
+      this.#pieces.push(piece);
+    }
   }
 
-  #namePiece(piece: Block["pieces"][number]): Piece {
-    for (const [id, tool] of piece.calls ?? []) this.#called.set(id, tool);
-    const name = piece.of === undefined ? undefined : this.#called.get(piece.of);
-    return name === undefined ? piece : { ...piece, name };
+  /** The tool of a call. A result follows its call. */
+  #findCalled(id: string): string {
+    const before: readonly NamedPiece[] = this.#pieces?.slice(-MAX_BEFORE) ?? [];
+    const calls = before.flatMap((piece) => piece.calls ?? []);
+    return calls.findLast(([each]) => each === id)?.[1] ?? "";
   }
 
   #addValue(name: string, role: Exclude<Role, PartRole>): void {

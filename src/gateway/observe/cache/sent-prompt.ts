@@ -9,19 +9,20 @@ import { joinPrompt, readParts, type ScannedBody } from "../../../dialects/promp
 export class SentPrompt {
   readonly layout: Layout;
   readonly #pieces: Piece[] = [];
-  #reading: Generator<void, Prompt | null> | null;
+  /** Null: it has been read. */
+  #body: ScannedBody | null;
   #prompt: Prompt | null = null;
 
   constructor(body: ScannedBody, layout: Layout) {
     this.layout = layout;
-    this.#reading = readSteps(body, layout, this.#pieces);
+    this.#body = body;
     // The request leaves first.
     setImmediate(() => this.#advance());
   }
 
   /** Null if the body has no prompt that could be read. */
   read(): Prompt | null {
-    while (this.#reading !== null) this.#step();
+    while (this.#body !== null) this.#step(this.#body);
     return this.#prompt;
   }
 
@@ -32,19 +33,14 @@ export class SentPrompt {
   }
 
   #advance(): void {
-    if (this.#reading !== null) this.#step();
-    if (this.#reading !== null) setImmediate(() => this.#advance());
+    if (this.#body === null) return;
+    this.#step(this.#body);
+    setImmediate(() => this.#advance());
   }
 
-  #step(): void {
-    const step = this.#reading?.next();
-    if (step?.done !== true) return;
-    this.#prompt = step.value;
-    this.#reading = null;
+  #step(body: ScannedBody): void {
+    if (!readParts(body, this.layout)) return;
+    this.#prompt = joinPrompt(body, this.layout, this.#pieces);
+    this.#body = null;
   }
-}
-
-function* readSteps(body: ScannedBody, layout: Layout, pieces: Piece[]): Generator<void, Prompt | null> {
-  yield* readParts(body, layout);
-  return joinPrompt(body, layout, pieces);
 }

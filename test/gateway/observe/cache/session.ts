@@ -10,7 +10,6 @@ import {
 } from "../../../../src/dialects/prompt/layouts.ts";
 import { KnownParts } from "../../../../src/gateway/intake/known-parts.ts";
 import { joinPrompt, readParts } from "../../../../src/dialects/prompt/read-prompt.ts";
-import { runAtOnce } from "../../../../src/lib/time/next-turn.ts";
 import { readPrompt, scanBody } from "../../../harness/prompt.ts";
 import { countSameCalls } from "../../../../src/dialects/prompt/same-call.ts";
 import type { Miss } from "../../../../src/gateway/observe/cache/judge.ts";
@@ -80,7 +79,7 @@ export class Session {
     const layout = LAYOUTS[this.dialect];
     const scanned = scanBody(bytes, layout, this.#known.find(session))!;
     this.#known.keep(session, scanned.scan.lists);
-    runAtOnce(readParts(scanned, layout));
+    while (!readParts(scanned, layout));
     const prompt = joinPrompt(scanned, layout);
     // What is known of earlier requests changes nothing.
     expect(prompt).toEqual(readPrompt(bytes, layout));
