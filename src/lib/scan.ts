@@ -1,213 +1,8 @@
-// Finds the members of a JSON object and the elements of its lists in the bytes, without parsing them. One pass, which
-// knows where strings are: the runtime searches for their quotes. It takes linear time and little memory. Valid JSON is
-// read exactly; of what is nested deeper, only quotes and brackets count: to reject it is up to who parses it.
+// Finds the members of a JSON object and the elements of its lists in the bytes, in one pass that does not parse them. Valid
+// JSON is read exactly. Elements that are known from an earlier object are not looked at again.
 
-import { parseJson } from "./json/json.ts";
-import { asBuffer } from "./memory/bytes.ts";
+import { COMMA, OPEN_BRACE, OPEN_BRACKET, Scanner, type Span } from "./json/scanner.ts";
 import { runAtOnce, type Steps } from "./time/next-turn.ts";
-
-/** The position of a value: the bytes [start, end), including the quotes of a string. */
-export interface Span {
-  readonly start: number;
-  readonly end: number;
-}
-
-export const OPEN_BRACE = 0x7b;
-export const OPEN_BRACKET = 0x5b;
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-const LITERAL = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
-
-/** What a byte outside of strings is: `DEEPER` and `HIGHER` change the depth by one. */
-const [DEEPER, HIGHER, STRING, FOREIGN] = [1, -1, 2, 3] as const;
-const KINDS = new Int8Array(256).fill(FOREIGN);
-// Without any other byte there, all parsers agree where the strings are.
-for (const byte of Buffer.from("\ufeff \t\r\n:,+-.0123456789Etruefalsn")) KINDS[byte] = 0;
-for (const byte of Buffer.from("[{")) KINDS[byte] = DEEPER;
-for (const byte of Buffer.from("]}")) KINDS[byte] = HIGHER;
-KINDS[QUOTE] = STRING;
-
-/** A text of this many bytes is searched at once: a native search in a text costs a tenth of one in bytes. */
-const WINDOW_BYTES = 4 * 1024;
-
-/** A position in JSON that moves forward. Once something is wrong, `failed` is true, and nothing moves it. */
-export class Scanner {
-  readonly bytes: Buffer;
-  at: number;
-  failed = false;
-  /** Where the last name of a member begins. */
-  keyStart = 0;
-  /** A byte outside of the strings is not JSON: a comment, another quote. */
-  isForeign = false;
-  #text = "";
-  #base = 0;
-  // Of the value that `skip` is in.
-  #depth = 0;
-  #inString = false;
-
-  constructor(bytes: Uint8Array, at = 0) {
-    this.bytes = asBuffer(bytes);
-    this.at = at;
-  }
-
-  /** The next byte that is not white space; 0 at the end. */
-  peek(): number {
-    const { bytes } = this;
-    let { at } = this;
-    let byte = bytes[at];
-    while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) {
-      at += 1;
-      byte = bytes[at];
-    }
-    this.at = at;
-    return byte ?? 0;
-  }
-
-  /** Steps into the object or list that begins with this byte. False: there is nothing in it. */
-  enter(open: number): boolean {
-    if (this.peek() !== open) return this.#fail();
-    this.at += 1;
-    if (this.peek() !== open + 2) return !this.failed;
-    this.at += 1;
-    return false;
-  }
-
-  /** After a value. False: the object or list ends here. */
-  more(open: number): boolean {
-    if (this.failed) return false;
-    const byte = this.peek();
-    this.at += 1;
-    return byte === COMMA || (byte !== open + 2 && this.#fail());
-  }
-
-  /** Passes over the name of a member, and returns it. Empty also if it is too long for a name that anybody wants. */
-  key(): string {
-    if (this.peek() !== QUOTE) this.#fail();
-    const start = this.at;
-    this.skip();
-    const end = this.at;
-    if (this.peek() !== COLON) this.#fail();
-    this.at += 1;
-    this.peek();
-    this.keyStart = start;
-    if (this.failed || end - start > MAX_KEY_BYTES) return "";
-    const from = start + 1 - this.#base;
-    const name = from >= 0 ? this.#text.slice(from, end - 1 - this.#base) : "\\";
-    return PLAIN_TEXT.test(name) ? name : (readString(this.bytes, { start, end }) ?? "");
-  }
-
-  /** Passes over a value. False: there is more of it than this many bytes, and the next call goes on. */
-  skip(most = Number.POSITIVE_INFINITY): boolean {
-    if (this.failed) return true;
-    if (this.#depth === 0 && !this.#inString) {
-      const byte = this.peek();
-      if (byte !== QUOTE && (byte | 0x20) !== OPEN_BRACE) return this.#skipLiteral();
-    }
-    const until = this.at + most;
-    while (this.at < until) {
-      const { at } = this;
-      if (this.#skipWindow()) return true;
-      if (this.at === at || this.at >= this.bytes.length) return !this.#fail();
-    }
-    return false;
-  }
-
-  /** Back to the beginning of a value, whatever was wrong in it. */
-  rewind(at: number): void {
-    this.at = at;
-    this.failed = this.#inString = false;
-    this.#depth = 0;
-  }
-
-  #fail(): false {
-    this.failed = true;
-    return false;
-  }
-
-  /** True: the value has ended. */
-  #skipWindow(): boolean {
-    if (this.at < this.#base || this.at >= this.#base + this.#text.length - 1) {
-      this.#base = this.at;
-      this.#text = this.bytes.toString(
-        "latin1",
-        this.at,
-        Math.min(this.at + WINDOW_BYTES, this.bytes.length),
-      );
-    }
-    const text = this.#text;
-    let at = this.at - this.#base;
-    let before = -1;
-    while (at > before && at < text.length) {
-      before = at;
-      at = this.#inString ? this.#leaveString(text, at) : this.#findString(text, at);
-      if (this.#depth === 0 && !this.#inString) break;
-    }
-    this.at = this.#base + at;
-    return this.#depth === 0 && !this.#inString;
-  }
-
-  #leaveString(text: string, from: number): number {
-    const quote = text.indexOf('"', from);
-    const end = quote < 0 ? text.length : quote;
-    const isEscaped = text.charCodeAt(end - 1) === BACKSLASH && endsEscaped(text, from, end);
-    // What the last backslash escapes is in the next window.
-    if (quote < 0) return isEscaped ? end - 1 : end;
-    this.#inString = isEscaped;
-    return end + 1;
-  }
-
-  /** Stops after a quote, and where the value ends. */
-  #findString(text: string, from: number): number {
-    const { length } = text;
-    let at = from;
-    let depth = this.#depth;
-    while (at < length) {
-      const kind = KINDS[text.charCodeAt(at)] ?? 0;
-      at += 1;
-      if (kind === 0) continue;
-      if (kind === STRING) {
-        this.#inString = true;
-        break;
-      }
-      if (kind === FOREIGN) this.isForeign = true;
-      else {
-        depth += kind;
-        if (depth === 0) break;
-      }
-    }
-    this.#depth = depth;
-    return at;
-  }
-
-  #skipLiteral(): boolean {
-    const { bytes, at } = this;
-    let end = at;
-    while (isLiteralByte(bytes[end] ?? 0)) end += 1;
-    if (LITERAL.test(bytes.toString("latin1", at, end))) this.at = end;
-    else this.#fail();
-    return true;
-  }
-}
-
-/** Whether an odd run of backslashes ends at `end`. The one at `from` is not escaped. */
-function endsEscaped(text: string, from: number, end: number): boolean {
-  let first = end;
-  while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-  return (end - first) % 2 === 1;
-}
-
-function isLiteralByte(byte: number): boolean {
-  const letter = byte | 0x20;
-  return (
-    (byte >= 0x30 && byte <= 0x39) ||
-    (letter >= 0x61 && letter <= 0x7a) ||
-    byte === 0x2b ||
-    byte === 0x2d ||
-    byte === 0x2e
-  );
-}
 
 /** An element of a list, known by its bytes. `about`: what its reader has found in it; null: nobody has read it. */
 export interface Part<About> {
@@ -282,35 +77,6 @@ export function scanMembers(
   alike: readonly string[] = [],
 ): Scan | null {
   return runAtOnce(scanSteps<never>(bytes, { names: new Set(names), alike: new Set(alike) }));
-}
-
-/** Calls `visit` for each member of the object at `start`. False: it is none, it has no end, or `visit` said so. */
-export function eachMember(
-  bytes: Uint8Array,
-  start: number,
-  visit: (name: string, value: Span) => boolean,
-): boolean {
-  const json = new Scanner(bytes, start);
-  for (let more = json.enter(OPEN_BRACE); more; more = json.more(OPEN_BRACE)) {
-    const name = json.key();
-    const { at } = json;
-    json.skip();
-    if (json.failed || !visit(name, { start: at, end: json.at })) return false;
-  }
-  return !json.failed;
-}
-
-/** The same for the elements of a list. Any other value is visited as if it were the only one. */
-export function eachElement(bytes: Uint8Array, start: number, visit: (element: Span) => boolean): boolean {
-  const json = new Scanner(bytes, start);
-  const isList = json.peek() === OPEN_BRACKET;
-  for (let more = !isList || json.enter(OPEN_BRACKET); more; more = isList && json.more(OPEN_BRACKET)) {
-    json.peek();
-    const { at } = json;
-    json.skip();
-    if (json.failed || !visit({ start: at, end: json.at })) return false;
-  }
-  return !json.failed;
 }
 
 /** A scan that may stop after each piece. */
@@ -452,13 +218,6 @@ function makePart({ bytes, at: end }: Scanner, start: number): Part<never> {
   return { length: end - start, hash: hashBytes(bytes.subarray(start, end)), about: null };
 }
 
-/** The elements of the list in a span; of anything else, the value itself. */
-export function listElements(bytes: Uint8Array, { start }: Span, most = MAX_PARTS): Span[] {
-  const elements: Span[] = [];
-  eachElement(bytes, start, (element) => elements.push(element) < most);
-  return elements;
-}
-
 export function hashBytes(bytes: Uint8Array): number {
   return Number(Bun.hash.rapidhash(bytes));
 }
@@ -514,11 +273,6 @@ class PartFinder<About> {
   }
 }
 
-/** ASCII without escapes. */
-const PLAIN_TEXT = /^[ !#-[\]-~]*$/;
-/** A name with every character escaped is not longer. */
-const MAX_KEY_BYTES = 256;
-
 const PLAIN_KEY = /^[a-z0-9_]*$/;
 
 /** The name as the most lenient parser compares it: without case, compatibility forms, or what follows a NUL. */
@@ -526,18 +280,4 @@ function foldKey(name: string): string {
   if (PLAIN_KEY.test(name)) return name;
   const [first = ""] = name.normalize("NFKC").toLowerCase().split("\0");
   return first.trim();
-}
-
-/** The string in a span. Null if the value is not a string. */
-export function readString(bytes: Uint8Array, { start, end }: Span): string | null {
-  if (bytes[start] !== QUOTE) return null;
-  const text = end - start > MAX_KEY_BYTES ? "\\" : asBuffer(bytes).toString("latin1", start + 1, end - 1);
-  if (PLAIN_TEXT.test(text)) return text;
-  const value = parseJson(asBuffer(bytes).toString("utf8", start, end));
-  return typeof value === "string" ? value : null;
-}
-
-/** The same bytes with `value`, as a JSON string, in place of the span. */
-export function replaceSpan(bytes: Uint8Array, { start, end }: Span, value: string): Uint8Array {
-  return Buffer.concat([bytes.subarray(0, start), Buffer.from(JSON.stringify(value)), bytes.subarray(end)]);
 }

@@ -1,7 +1,7 @@
 // Cuts a body where the messages of a conversation begin and end. An agent sends the whole conversation with each request:
 // the pieces that it sent before are stored already. Joined, the pieces are the body, byte for byte.
 
-import { OPEN_BRACE, OPEN_BRACKET, Scanner } from "../lib/scan.ts";
+import { OPEN_BRACE, OPEN_BRACKET, Scanner } from "../lib/json/scanner.ts";
 
 /** A file takes a block of the disk anyway. */
 const MIN_PIECE_BYTES = 2048;

@@ -2,15 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import {
-  listElements,
-  type Lists,
-  readString,
-  replaceSpan,
-  type Scan,
-  scanMembers,
-  scanSteps,
-} from "../../src/lib/scan.ts";
+import { listElements, readString, replaceSpan } from "../../src/lib/json/scanner.ts";
+import { type Lists, type Scan, scanMembers, scanSteps } from "../../src/lib/scan.ts";
 import { getList } from "../../src/lib/json/json.ts";
 import { runAtOnce, runInTurns } from "../../src/lib/time/next-turn.ts";
 import { hasFixtures, listFixtures, readRequest } from "../harness/fixtures.ts";

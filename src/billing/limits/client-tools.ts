@@ -7,9 +7,9 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   readString,
-  scanMembers,
   type Span,
-} from "../../lib/scan.ts";
+} from "../../lib/json/scanner.ts";
+import { scanMembers } from "../../lib/scan.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 
 /** The forms of the tools that run at the client, in one dialect. */

@@ -4,7 +4,8 @@
 
 import { asBuffer } from "../../lib/memory/bytes.ts";
 import { parseJson } from "../../lib/json/json.ts";
-import { type Scan, scanMembers, type Span } from "../../lib/scan.ts";
+import { type Span } from "../../lib/json/scanner.ts";
+import { type Scan, scanMembers } from "../../lib/scan.ts";
 import { parseUsd } from "../../lib/money.ts";
 
 import type { Tariff, Usage, UsageKind } from "../usage.ts";

@@ -2,7 +2,8 @@
 
 import { getField, isObject, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { OPEN_BRACE, scanMembers, type Span } from "../../lib/scan.ts";
+import { OPEN_BRACE, type Span } from "../../lib/json/scanner.ts";
+import { scanMembers } from "../../lib/scan.ts";
 import { openSseParser } from "../../lib/sse/sse-parser.ts";
 import type { Dialect } from "../dialect.ts";
 import { openChatMeter } from "../meters/chat.ts";

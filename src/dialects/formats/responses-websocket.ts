@@ -2,7 +2,8 @@
 // the server sends the events of the stream. `stream_id` separates responses that run at the same time.
 
 import type { GatewayError } from "../../lib/errors.ts";
-import { readString, scanMembers } from "../../lib/scan.ts";
+import { readString } from "../../lib/json/scanner.ts";
+import { scanMembers } from "../../lib/scan.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";
 import { formWireError, reasonFields } from "./openai.ts";
 

@@ -2,14 +2,14 @@
 // its kind, and the tool that it is about. No text is kept.
 
 import {
-  hashBytes,
   listElements,
   OPEN_BRACE,
   OPEN_BRACKET,
   readString,
   Scanner,
   type Span,
-} from "../../lib/scan.ts";
+} from "../../lib/json/scanner.ts";
+import { hashBytes } from "../../lib/scan.ts";
 import { joinName, type Piece } from "./pieces.ts";
 import { MESSAGES, type Section, SYSTEM, TOOLS } from "./prompt.ts";
 

@@ -3,7 +3,8 @@
 
 import { getField, getText, parseJson } from "../../lib/json/json.ts";
 import { asBuffer } from "../../lib/memory/bytes.ts";
-import { hashBytes, type Part, readString, type Scan, Scanner, type Span } from "../../lib/scan.ts";
+import { readString, Scanner, type Span } from "../../lib/json/scanner.ts";
+import { hashBytes, type Part, type Scan } from "../../lib/scan.ts";
 import type { Layout, Part as PartRole, Role } from "./layouts.ts";
 import { type Block, type NamedPiece, type PartFacts, readLifetime, readPart } from "./parts.ts";
 import type { Piece } from "./pieces.ts";
@@ -36,7 +37,8 @@ export function readParts({ bytes, scan }: ScannedBody, layout: Layout): boolean
   let left = STEP_BYTES;
   for (const [name, { starts, parts }] of scan.lists) {
     const section = sectionOf(layout, name);
-    for (let at = 0; section !== null && at < parts.length; at += 1) {
+    if (section === null) continue;
+    for (let at = 0; at < parts.length; at += 1) {
       const part = parts[at];
       if (part === undefined || part.about !== null) continue;
       if (left < 0) return false;
@@ -246,6 +248,11 @@ export function readPrevious(
     return getField(thread, "type") === "continue" ? getText(id) : null;
   }
   return null;
+}
+
+export function continuesThread(body: ScannedBody, layout: Layout): boolean {
+  const isThread = [...layout.members].some(([name, role]) => role === "thread" && body.scan.get(name));
+  return isThread && readPrevious(body, layout) !== null;
 }
 
 /** Whether an upstream leaves Claude Code's line about itself out of the prompt. */

@@ -12,7 +12,7 @@ import type { CallChains, LastPairs } from "../../billing/limits/call-chains.ts"
 import { type Key, limitMultiplier } from "../../config/catalog.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
+import { continuesThread, type ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 import { countSameCalls } from "../../dialects/prompt/same-call.ts";
 import type { Gateway } from "../gateway.ts";
 import { findKey } from "../intake/authenticate.ts";
@@ -112,8 +112,14 @@ function watchWaiting(r: Request): void {
   r.exchange.onGone(() => r.endWait?.());
 }
 
-/** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered. */
+/** How the request's conversation ends. Where the upstream keeps the conversation, its earlier part is remembered; of a
+ *  thread, nobody here knows the calls. */
 function readPairs(prompt: ScannedBody, key: Key, { promptLayout }: Dialect, chains: CallChains): LastPairs {
+  if (continuesThread(prompt, promptLayout)) {
+    const text =
+      "`thread` continues a conversation that only the provider has, and this key has the limit `same_call`, which needs all of it. Send all `messages`, without `thread`.";
+    throw new GatewayError("bad_request", text, { param: "thread" });
+  }
   return countSameCalls(prompt, promptLayout, (responseId) => chains.find(key.name, responseId));
 }
 

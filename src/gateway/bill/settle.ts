@@ -131,7 +131,11 @@ function analyseCache(r: Request, gateway: Gateway): LineDraft | null {
     const secrets = secretsOf(gateway.catalog);
     const repeats = r.login === null ? null : findLogin(r);
     const isSecret = (name: string): boolean => secrets.holds(name) || repeats?.(name) === true;
-    gateway.contexts?.note(line, pieces, { called: reading.called, isSecret });
+    gateway.contexts?.note(line, pieces, {
+      called: reading.called,
+      isSecret,
+      isContinued: (prompt.read()?.continues ?? null) !== null,
+    });
   }
   return line;
 }

@@ -1,7 +1,8 @@
 // Which conversation a request belongs to, as far as the request shows it, and which channel serves each
 // conversation. A conversation stays on its channel because its prompt cache is there. Memory is bounded.
 
-import { readString, scanMembers, type Span } from "../../lib/scan.ts";
+import { readString, type Span } from "../../lib/json/scanner.ts";
+import { scanMembers } from "../../lib/scan.ts";
 import type { ClientIdentity } from "../../billing/ledger/line.ts";
 import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getField, parseJson } from "../../lib/json/json.ts";

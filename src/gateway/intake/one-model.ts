@@ -4,7 +4,7 @@
 import { hasUsdLimit } from "../../billing/limits/limits.ts";
 import type { Key } from "../../config/catalog.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { readString } from "../../lib/scan.ts";
+import { readString } from "../../lib/json/scanner.ts";
 import type { ScannedBody } from "../../dialects/prompt/read-prompt.ts";
 
 /** `model`: what the gateway has found, in the path or in the body. */

@@ -14,18 +14,21 @@ import {
 import type { LineDraft } from "../../billing/ledger/line.ts";
 import { countTokens, PROMPT_KINDS } from "../../billing/usage.ts";
 import type { Piece } from "../../dialects/prompt/pieces.ts";
+import { BoundedMap } from "../../lib/memory/bounded-map.ts";
 import { getErrorMessage } from "../../lib/errors.ts";
 import { REMOVED } from "../../lib/text/printable.ts";
 
 export interface ContextNotes {
-  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTools): void;
+  note(line: LineDraft, pieces: readonly Piece[], about?: AboutTurn): void;
   /** The tokens of the last prompt of a session's main agent, and the share of each kind of its parts; null: not known. */
   last(session: string): LastPrompt | null;
   /** Writes what waits. */
   close(): void | Promise<void>;
 }
 
-export interface AboutTools {
+export interface AboutTurn {
+  /** The pieces are only what is new: the upstream keeps what was before. */
+  readonly isContinued?: boolean;
   /** The tools that the answer calls. */
   readonly called?: readonly string[] | undefined;
   /** Whether a name holds a key, a credential or a login. */
@@ -45,9 +48,12 @@ interface Session {
   waiting: string[];
   bytes: number;
   last: LastPrompt | null;
+  /** The last prompt of each agent: a later one may continue it. */
+  readonly prompts: BoundedMap<string, readonly Piece[]>;
 }
 
 const MAX_SESSIONS = 64;
+const MAX_AGENTS = 16;
 const MAX_PARTS = 10_000;
 const WRITE_MS = 1000;
 /** So often is the size of the folder looked at: each time that so much was written. */
@@ -74,9 +80,10 @@ class Notes implements ContextNotes {
     this.#warn = warn;
   }
 
-  note({ id, client, usage }: LineDraft, pieces: readonly Piece[], about: AboutTools = {}): void {
+  note({ id, client, usage }: LineDraft, sent: readonly Piece[], about: AboutTurn = {}): void {
     if (client?.session === undefined || this.#hasFailed) return;
     const session = this.#open(client.session);
+    const pieces = joinPieces(session, client.agent, sent, about);
     if (client.agent === undefined) session.last = describeLast(pieces, countTokens(usage, PROMPT_KINDS));
     if (session.bytes > MAX_FILE_BYTES || session.numbers.size > MAX_PARTS) return;
     this.#key ??= this.#try(() => openKey(this.#folder));
@@ -115,7 +122,13 @@ class Notes implements ContextNotes {
       return known;
     }
     const line = `${JSON.stringify({ v: 1, session: name, by: this.#by })}\n`;
-    const session: Session = { numbers: new Map(), waiting: [line], bytes: line.length, last: null };
+    const session: Session = {
+      numbers: new Map(),
+      waiting: [line],
+      bytes: line.length,
+      last: null,
+      prompts: new BoundedMap(MAX_AGENTS),
+    };
     this.#sessions.set(name, session);
     for (const [oldest] of this.#sessions) {
       if (this.#sessions.size <= MAX_SESSIONS) break;
@@ -152,6 +165,19 @@ class Notes implements ContextNotes {
       return null;
     }
   }
+}
+
+/** All of the prompt: where the upstream keeps the conversation, a request has only its last pieces. */
+function joinPieces(
+  { prompts }: Session,
+  agent = "",
+  sent: readonly Piece[],
+  { isContinued = false }: AboutTurn,
+): readonly Piece[] {
+  const before = isContinued ? prompts.get(agent) : undefined;
+  const pieces = before === undefined ? sent : [...before, ...sent].slice(-MAX_PARTS);
+  prompts.set(agent, pieces);
+  return pieces;
 }
 
 /** By the lengths of its parts, as the reports divide it. */

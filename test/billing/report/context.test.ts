@@ -25,6 +25,7 @@ import { describeContext, nameServer } from "../../../src/billing/report/context
 import { encodeLine, GENESIS } from "../../../src/billing/ledger/line.ts";
 import { readRow } from "../../../src/billing/ledger/row.ts";
 import { createContextNotes } from "../../../src/gateway/observe/context.ts";
+import type { Piece } from "../../../src/dialects/prompt/pieces.ts";
 import { MESSAGES_LAYOUT } from "../../../src/dialects/prompt/layouts.ts";
 import { readPieces } from "../../harness/prompt.ts";
 import { formatUsd } from "../../../src/lib/money.ts";
@@ -160,6 +161,21 @@ describe("the notes of a session", () => {
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toStartWith("what prompts consist of is noted no more: ");
   });
+});
+
+test("a request that continues a kept conversation has the parts of the turns before it, by agent", () => {
+  const folder = newFolder();
+  const notes = createContextNotes(ledgerOf(folder), () => {});
+  const piece = (kind: Piece["kind"], hash: number): Piece => ({ kind, name: "", size: 10, hash });
+  const isContinued = true;
+  const usage = { input: 9 };
+  notes.note(draftOf("req_1", { client, usage }), [piece("tool", 1), piece("user", 2)]);
+  notes.note(draftOf("req_2", { client: { ...client, agent: "a" } }), [piece("user", 3)], { isContinued });
+  notes.note(draftOf("req_3", { client, usage }), [piece("result", 4)], { isContinued });
+  expect(notes.last("s-1")?.shares).toEqual({ tool: 1 / 3, user: 1 / 3, result: 1 / 3 });
+  notes.note(draftOf("req_4", { client }), [piece("user", 5)]);
+  void notes.close();
+  expect(kindsOf(folder)).toEqual(["tool user", "user", "tool user result", "user"]);
 });
 
 test("the last prompt of the main agent is known while the gateway runs", () => {

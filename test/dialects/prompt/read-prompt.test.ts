@@ -9,6 +9,7 @@ import {
   RESPONSES_LAYOUT,
 } from "../../../src/dialects/prompt/layouts.ts";
 import { findLastMark } from "../../../src/dialects/prompt/prompt.ts";
+import { hashId } from "../../../src/dialects/prompt/read-prompt.ts";
 import { readPrompt } from "../../harness/prompt.ts";
 
 const read = (text: string, layout: Layout = MESSAGES_LAYOUT) => readPrompt(Buffer.from(text), layout);
@@ -88,6 +89,13 @@ describe("the parts of a prompt", () => {
     expect(hashOf(`{"type":"text","text":"hello",${MARK}}`)).toBe(text);
     expect(hashOf('{"type":"text","text":"hello","citations":[]}')).not.toBe(text);
   });
+});
+
+test("a thread that continues names the message before it, and a new one does not", () => {
+  const continues = (thread: string): number | null | undefined =>
+    read(`{"thread":${thread},"messages":["a"]}`)?.continues;
+  expect(continues('{"type":"continue","previous_message_id":"msg_1"}')).toBe(hashId("msg_1"));
+  expect([continues('{"type":"create"}'), continues("null"), continues("1")]).toEqual([null, null, null]);
 });
 
 describe("the limits of a prompt", () => {

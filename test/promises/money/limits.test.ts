@@ -211,6 +211,19 @@ describe("P119: same_call refuses a conversation that ends with N equal pairs", 
   });
 });
 
+test("P119: same_call refuses a thread of which the provider has the beginning, and names the field", async () => {
+  const thread = { type: "continue", previous_message_id: "msg_1" };
+  const sent = loops.channel().seen.length;
+  const refused = await loops.ask("messages", { thread });
+  expect([refused.status, JSON.parse(refused.text).error.message]).toEqual([
+    400,
+    expect.stringContaining("`thread`"),
+  ]);
+  expect(loops.channel().seen).toHaveLength(sent);
+  expect((await loops.ask("messages", { thread: { type: "create" } })).status).toBe(200);
+  expect((await sessions.ask("messages", { thread }, session("thread"))).status).toBe(200);
+});
+
 test("P119: usd_per_session and requests_per_minute_per_session count each session", async () => {
   expect(await statuses(sessions, 3, session("a"))).toEqual([200, 200, 429]);
   expect(await statuses(sessions, 1, session("b"))).toEqual([200]);
