@@ -1,6 +1,6 @@
 // Counters in the Prometheus text format, fed by the observer. No secret and no prompt gets here.
 
-import { CALL_KINDS, USAGE_KINDS } from "../../billing/usage.ts";
+import { CALL_KINDS } from "../../billing/usage.ts";
 import { addUsd, formatUsd, parseUsd, type Usd, ZERO_USD } from "../../lib/money.ts";
 import { escapeUnprintable } from "../../lib/text/printable.ts";
 import { CHANNEL_STATES, type ChannelView } from "../channels/view.ts";
@@ -20,22 +20,23 @@ export interface Gauges {
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
 
-/** The requests of one key, channel, endpoint, status and outcome. */
-interface Series {
+/** The counters by name, with what each says. */
+const COUNTERS = {
+  gateway_requests_total: "Requests that have ended.",
+  gateway_tokens_total: "Tokens by kind; reasoning is a part of output.",
+  gateway_tool_calls_total: "Tool calls that are priced per call, by kind.",
+  gateway_charge_usd_total: "Charges since the start. The ledger is exact.",
+  gateway_plan_usd_total: "What plans paid since the start, by official prices.",
+} as const;
+type Counter = keyof typeof COUNTERS;
+
+interface Row {
+  readonly counter: Counter;
   /** The label with the key's name. */
   readonly owner: string;
   readonly labels: string;
-  requests: number;
-}
-
-/** The usage and charge of one key, channel and model. */
-interface Spending {
-  readonly owner: string;
-  readonly labels: string;
-  readonly used: Map<string, number>;
-  charge: Usd;
-  /** What a plan paid. */
-  plan: Usd;
+  count: number;
+  usd: Usd;
 }
 
 interface Latency {
@@ -47,25 +48,23 @@ interface Latency {
 
 /** Counting records in batches is cheaper. */
 const BATCH_SIZE = 64;
-/** Clients choose model names, so their number has no bound. Beyond this many series, the model is "other". */
-const MAX_SERIES = 2000;
+/** Clients choose model names, so their number has no bound. Beyond this many rows, the model is "other". */
+const MAX_ROWS = 20_000;
+const CALLS: ReadonlySet<string> = new Set(CALL_KINDS);
 
 export function createMetrics(): Metrics {
-  const series = new Map<string, Series>();
-  const spendings = new Map<string, Spending>();
+  const rows = new Map<string, Row>();
   const latencies = new Map<string, Latency>();
   let openStreams = 0;
-  const count = (record: RequestRecord): void => {
-    countRequest(series, record);
-    if (record.channel === null) return;
-    if (record.usage !== null || record.chargeUsd !== null) countSpending(spendings, record);
-    if (record.firstByteMs !== null) countLatency(latencies, record.channel, record.firstByteMs / 1000);
-  };
   let uncounted: RequestRecord[] = [];
   const countAll = (): void => {
     const records = uncounted;
     uncounted = [];
-    records.forEach(count);
+    for (const record of records) {
+      countRequest(rows, record);
+      const { channel, firstByteMs } = record;
+      if (channel !== null && firstByteMs !== null) countLatency(latencies, channel, firstByteMs / 1000);
+    }
   };
   return {
     observer: {
@@ -79,66 +78,56 @@ export function createMetrics(): Metrics {
     },
     render: (now, detail) => {
       countAll();
-      const isShown = ({ owner }: { readonly owner: string }): boolean =>
-        typeof detail === "string" || owner === writeOwner(detail);
       return [
-        ...head("gateway_requests_total", "counter", "Requests that have ended."),
-        ...renderRequests([...series.values()].filter(isShown), detail),
-        ...renderSpendings([...spendings.values()].filter(isShown), detail),
+        ...renderCounters([...rows.values()], detail),
         ...renderLatencies([...latencies.values()]),
         ...renderChannels(now.channels),
         ...(detail === "all" ? renderWindows(now.channels) : []),
-        ...head("gateway_open_streams", "gauge", "Streams that are being forwarded."),
-        `gateway_open_streams ${openStreams}`,
-        ...head("gateway_websockets", "gauge", "WebSockets of clients that are open."),
-        `gateway_websockets ${now.websockets}`,
-        ...head("gateway_ledger_writable", "gauge", "0 while the ledger cannot be written."),
-        `gateway_ledger_writable ${now.ledgerFails ? 0 : 1}`,
+        ...renderGauge("gateway_open_streams", "Streams that are being forwarded.", openStreams),
+        ...renderGauge("gateway_websockets", "WebSockets of clients that are open.", now.websockets),
+        ...renderGauge(
+          "gateway_ledger_writable",
+          "0 while the ledger cannot be written.",
+          now.ledgerFails ? 0 : 1,
+        ),
         "",
       ].join("\n");
     },
   };
 }
 
-function countRequest(series: Map<string, Series>, record: RequestRecord): void {
-  const { key, channel, endpoint, status, outcome } = record;
-  const id = `${key ?? ""}\n${channel ?? ""}\n${endpoint}\n${status}\n${outcome}`;
-  let found = series.get(id);
-  if (found === undefined) {
-    const labels = writeLabels({ ...placeOf(record), endpoint, status: String(status), outcome });
-    found = { owner: writeOwner(record), labels, requests: 0 };
-    series.set(id, found);
+function countRequest(rows: Map<string, Row>, record: RequestRecord): void {
+  const { endpoint, outcome, status, usage, chargeUsd, planUsd } = record;
+  const add = (counter: Counter, own: Readonly<Record<string, string>>, amount: number | Usd): void => {
+    const row = findRow(rows, counter, record, own);
+    if (typeof amount === "number") row.count += amount;
+    else row.usd = addUsd(row.usd, amount);
+  };
+  add("gateway_requests_total", { endpoint, status: String(status), outcome }, 1);
+  if (record.channel === null) return;
+  const model = rows.size < MAX_ROWS ? (record.model ?? "") : "other";
+  for (const [kind, count] of Object.entries(usage ?? {})) {
+    const counter = CALLS.has(kind) ? "gateway_tool_calls_total" : "gateway_tokens_total";
+    if (count !== undefined) add(counter, { model, kind }, count);
   }
-  found.requests += 1;
+  if (chargeUsd !== null) add("gateway_charge_usd_total", { model }, parseUsd(chargeUsd));
+  if (planUsd !== undefined) add("gateway_plan_usd_total", { model }, parseUsd(planUsd));
 }
 
-function placeOf({ group, channel }: RequestRecord): Record<string, string> {
-  return { group: group ?? "", channel: channel ?? "" };
-}
-
-function writeOwner({ key }: Pick<RequestRecord, "key">): string {
-  return writeLabels({ key: key ?? "" });
-}
-
-function countSpending(spendings: Map<string, Spending>, record: RequestRecord): void {
-  const model = spendings.size < MAX_SERIES ? (record.model ?? "") : "other";
-  const id = `${record.key}\n${record.channel}\n${model}`;
-  let found = spendings.get(id);
-  if (found === undefined) {
-    const labels = writeLabels({ ...placeOf(record), model });
-    found = { owner: writeOwner(record), labels, used: new Map(), charge: ZERO_USD, plan: ZERO_USD };
-    spendings.set(id, found);
+function findRow(
+  rows: Map<string, Row>,
+  counter: Counter,
+  { key, group, channel }: RequestRecord,
+  own: Readonly<Record<string, string>>,
+): Row {
+  const id = [counter, key, channel, ...Object.values(own)].join("\n");
+  let row = rows.get(id);
+  if (row === undefined) {
+    const labels = writeLabels({ group: group ?? "", channel: channel ?? "", ...own });
+    row = { counter, owner: writeLabels({ key: key ?? "" }), labels, count: 0, usd: ZERO_USD };
+    rows.set(id, row);
   }
-  if (record.usage !== null) addUsage(found.used, record.usage);
-  if (record.chargeUsd !== null) found.charge = addUsd(found.charge, parseUsd(record.chargeUsd));
-  if (record.planUsd !== undefined) found.plan = addUsd(found.plan, parseUsd(record.planUsd));
-}
-
-function addUsage(used: Map<string, number>, usage: Readonly<Record<string, number | undefined>>): void {
-  for (const kind in usage) {
-    const count = usage[kind];
-    if (count !== undefined) used.set(kind, (used.get(kind) ?? 0) + count);
-  }
+  return row;
 }
 
 function countLatency(latencies: Map<string, Latency>, channel: string, seconds: number): void {
@@ -155,60 +144,25 @@ function countLatency(latencies: Map<string, Latency>, channel: string, seconds:
   }
 }
 
-interface CountRow {
-  readonly owner: string;
-  readonly labels: string;
-  readonly count: number;
-}
-
-/** In public, the series of all keys with the same other labels are one. */
-function renderCounts(
-  name: string,
-  more: string,
-  counted: readonly CountRow[],
-  detail: MetricsDetail,
-): string[] {
-  if (detail !== "public")
-    return counted.map(({ owner, labels, count }) => `${name}{${owner},${labels}${more}} ${count}`);
-  const sums = new Map<string, number>();
-  for (const { labels, count } of counted) sums.set(labels, (sums.get(labels) ?? 0) + count);
-  return [...sums].map(([labels, sum]) => `${name}{${labels}${more}} ${sum}`);
-}
-
-function renderRequests(series: readonly Series[], detail: MetricsDetail): string[] {
-  const counted = series.map(({ owner, labels, requests }) => ({ owner, labels, count: requests }));
-  return renderCounts("gateway_requests_total", "", counted, detail);
-}
-
-function renderSpendings(spendings: readonly Spending[], detail: MetricsDetail): string[] {
-  const renderUsage = (name: string, kinds: readonly string[]): string[] =>
-    kinds.flatMap((kind) => {
-      const counted = spendings.flatMap(({ owner, labels, used }) => {
-        const count = used.get(kind);
-        return count === undefined ? [] : [{ owner, labels, count }];
-      });
-      return renderCounts(name, `,kind="${kind}"`, counted, detail);
-    });
-  return [
-    ...head("gateway_tokens_total", "counter", "Tokens by kind; reasoning is a part of output."),
-    ...renderUsage("gateway_tokens_total", USAGE_KINDS),
-    ...head("gateway_tool_calls_total", "counter", "Tool calls that are priced per call, by kind."),
-    ...renderUsage("gateway_tool_calls_total", CALL_KINDS),
-    ...(detail === "public" ? [] : renderCharges(spendings)),
-  ];
-}
-
-function renderCharges(spendings: readonly Spending[]): string[] {
-  return [
-    ...head("gateway_charge_usd_total", "counter", "Charges since the start. The ledger is exact."),
-    ...spendings.map(
-      ({ owner, labels, charge }) => `gateway_charge_usd_total{${owner},${labels}} ${formatUsd(charge)}`,
-    ),
-    ...head("gateway_plan_usd_total", "counter", "What plans paid since the start, by official prices."),
-    ...spendings
-      .filter(({ plan }) => plan > ZERO_USD)
-      .map(({ owner, labels, plan }) => `gateway_plan_usd_total{${owner},${labels}} ${formatUsd(plan)}`),
-  ];
+/** In public, there are no amounts, and the rows of all keys with the same other labels are one. */
+function renderCounters(rows: readonly Row[], detail: MetricsDetail): string[] {
+  const owner = typeof detail === "string" ? null : writeLabels(detail);
+  return Object.entries(COUNTERS).flatMap(([counter, about]) => {
+    const isAmount = counter.endsWith("_usd_total");
+    if (isAmount && detail === "public") return [];
+    const own = rows.filter((row) => row.counter === counter && (owner ?? row.owner) === row.owner);
+    const title = head(counter, "counter", about);
+    if (detail !== "public")
+      return [
+        ...title,
+        ...own.map(
+          (row) => `${counter}{${row.owner},${row.labels}} ${isAmount ? formatUsd(row.usd) : row.count}`,
+        ),
+      ];
+    const sums = new Map<string, number>();
+    for (const { labels, count } of own) sums.set(labels, (sums.get(labels) ?? 0) + count);
+    return [...title, ...Array.from(sums, ([labels, sum]) => `${counter}{${labels}} ${sum}`)];
+  });
 }
 
 const FIRST_BYTE = "gateway_first_byte_seconds";
@@ -247,6 +201,10 @@ function renderWindows(channels: readonly ChannelView[]): string[] {
   );
   const about = "How full a window of a plan is, as its upstream said last.";
   return rows.length === 0 ? [] : [...head("gateway_plan_window_used_percent", "gauge", about), ...rows];
+}
+
+function renderGauge(name: string, about: string, value: number): string[] {
+  return [...head(name, "gauge", about), `${name} ${value}`];
 }
 
 function head(name: string, type: string, about: string): string[] {
