@@ -74,11 +74,8 @@ const HANDLERS: Handlers = {
     upstream.changes += 1;
     later(world, ms, "the new credential is in the config", () => world.changeCredential(channel));
   },
-  "correction forged": (world, { downMs }) =>
-    world.stopGateway(1000, downMs, async () => world.operator.forge()),
   "limits changed": (world, { client, limits }) => world.changeLimits(client, limits),
   command: (world, happening) => world.operator.command(happening),
-  reprice: (world, happening) => world.operator.reprice(happening),
   "upstream down": (world, { channel, how, ms }) => {
     const { lost } = world.network;
     lost.set(`${channel}.test`, how);

@@ -1,9 +1,8 @@
 // `bun run simulate`. README.md explains it.
 
 import { parseArgs } from "node:util";
-import { hasFixtures } from "../harness/fixtures.ts";
 import { type Check, PROMISES } from "./checks/promises.ts";
-import { addRecordings, makePlan } from "./plan/make.ts";
+import { makePlan } from "./plan/make.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepRegression, readRegressions } from "./plan/regressions.ts";
 import { shrink } from "./plan/shrink.ts";
@@ -18,7 +17,6 @@ const HELP = `bun run simulate [--seed N | --seeds N..M | --commit] [--for 60s|5
   --seeds N..M    these runs. N.. with --for: from N on
   --commit        the first seed is computed from the commit's hash
   --for TIME      runs one seed after another until the time is over
-  --recorded      most answers are those of real providers, from ../shared/fixtures
   --regressions   first runs every plan that has ever failed
   --story         shows what happens in each run
   --raw           shows everything: each packet and timer
@@ -34,7 +32,6 @@ const { values: flags } = parseArgs({
     seeds: { type: "string" },
     commit: { type: "boolean", default: false },
     for: { type: "string" },
-    recorded: { type: "boolean", default: false },
     regressions: { type: "boolean", default: false },
     story: { type: "boolean", default: false },
     raw: { type: "boolean", default: false },
@@ -47,9 +44,9 @@ const { values: flags } = parseArgs({
   },
 });
 
-if (flags.help || (flags.recorded && !hasFixtures)) {
-  console.log(flags.help ? HELP : "--recorded needs the recordings in ../shared/fixtures");
-  process.exit(flags.help ? 0 : 2);
+if (flags.help) {
+  console.log(HELP);
+  process.exit(0);
 }
 
 const make: Program = compileProgram(await bundleProgram());
@@ -88,7 +85,7 @@ function printEvent(line: string): void {
 async function reportFailure(plan: Plan, accusation: Accusation): Promise<void> {
   const { check, text } = accusation;
   console.log(`\nFAILED ${check}, seed ${plan.seed}: ${text}`);
-  console.log(`replay: bun run simulate --seed ${plan.seed}${flags.recorded ? " --recorded" : ""}`);
+  console.log(`replay: bun run simulate --seed ${plan.seed}`);
   if (flags["no-shrink"]) return;
   const fails = async (each: Plan): Promise<boolean> => {
     const { accusations } = await runPlan(each, make);
@@ -115,10 +112,6 @@ function note(seed: number, { check, text }: Accusation): void {
 
 async function replayRegressions(): Promise<void> {
   for (const { check, why, plan } of readRegressions()) {
-    if (!hasFixtures && JSON.stringify(plan).includes('"recorded"')) {
-      console.log(`skipped, without the recordings that it needs: ${why}`);
-      continue;
-    }
     const outcome = await runPlan(plan, make);
     add(outcome);
     const found = outcome.accusations.find((each) => each.check === check) ?? outcome.accusations[0];
@@ -134,7 +127,7 @@ async function runSeeds(): Promise<void> {
   const [from, to] = readSeeds();
   const until = flags.for === undefined ? Number.POSITIVE_INFINITY : start + readSpan(flags.for);
   for (let seed = from; seed <= to && performance.now() < until; seed++) {
-    const plan = flags.recorded ? addRecordings(makePlan(seed)) : makePlan(seed);
+    const plan = makePlan(seed);
     if (flags.story) for (const line of describePlan(plan)) console.log(line);
     const outcome = await runPlan(plan, make, listener);
     add(outcome);

@@ -1,10 +1,8 @@
-// What an operator does with commands: through the control socket of the running gateway, or while it is stopped.
+// What an operator does with commands, through the control socket of the running gateway.
 
-import { createHash } from "node:crypto";
-import { type Happening, hasBadDisk } from "./plan/plan.ts";
+import type { Happening } from "./plan/plan.ts";
 import type { World } from "./run.ts";
-import { CONFIG, LEDGER } from "./world/config.ts";
-import { Killed, SimProcess } from "./world/process.ts";
+import type { SimProcess } from "./world/process.ts";
 
 /** A channel that was disabled by a command. */
 export interface Pause {
@@ -17,14 +15,10 @@ export interface Pause {
 }
 
 type Command = Extract<Happening, { kind: "command" }>;
-type Reprice = Extract<Happening, { kind: "reprice" }>;
 
 export class Operator {
   readonly pauses: Pause[] = [];
-  /** The ids of corrections that no gateway wrote. */
-  readonly forged: string[] = [];
   readonly #world: World;
-  #repricings = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -85,73 +79,4 @@ export class Operator {
     for (const { name, state } of gateway.channels.view(gateway.catalog, gateway.now()))
       if (state === "disabled") this.command({ channel: name, action: "enable" });
   }
-
-  /** Somebody opens a spent limit again: a correction with the right hash says that a request cost nothing. */
-  forge(): void {
-    const inode = this.#world.disk.find(LEDGER);
-    const texts = inode?.content.toString().split("\n").slice(0, -1) ?? [];
-    const lines = texts.map((text): Record<string, unknown> => JSON.parse(text));
-    const target = lines.findLast(
-      ({ charge_usd: charge, corrects }) => Number(charge) > 0 && corrects === undefined,
-    );
-    if (inode === undefined || target === undefined) return;
-    const id = `cor_forged${this.forged.length}`;
-    const { time, key, group, platform, channel, model, multiplier, official_usd, charge_usd } = target;
-    const nothing = {
-      usage: {},
-      prices: {},
-      price_source: null,
-      tier: null,
-      official_usd: "0",
-      multiplier,
-      charge_usd: "0",
-    };
-    const origin = {
-      id,
-      time,
-      corrects: target["id"],
-      request_time: time,
-      key,
-      group,
-      platform,
-      channel,
-      model,
-    };
-    const prev = createHash("sha256").update(texts.at(-1)!).digest("hex");
-    const line = { v: 1, ...origin, ...nothing, was: { official_usd, charge_usd }, prev };
-    inode.write(inode.size, Buffer.from(`${JSON.stringify(line)}\n`));
-    this.forged.push(id);
-  }
-
-  /** Prices change: the gateway is stopped, earlier amounts are corrected, and the gateway is started again. */
-  reprice({ graceMs, downMs, afterSteps }: Omit<Reprice, "atMs" | "kind">): void {
-    const number = this.#repricings++;
-    this.#world.stopGateway(graceMs, downMs, async () => {
-      const world = this.#world;
-      world.change({ dearer: true });
-      const process = new SimProcess(world, `reprice${number}`, 7000 + number);
-      if (afterSteps > 0) process.killAtStep = afterSteps;
-      const death = new Promise<null>((resolve) => {
-        process.onDeath = () => resolve(null);
-      });
-      try {
-        const left = await Promise.race([world.load(process).reprice(CONFIG), death]);
-        if (left === null) return;
-        world.scheduler.note(`reprice: ${left} amounts are still to be corrected`);
-        if (left > 0)
-          world.accuse("reprice", `After a repricing, a second one would still correct ${left} amounts.`);
-      } catch (error) {
-        world.scheduler.note(`reprice: ${error instanceof Error ? error.message : String(error)}`);
-        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        const expected = error instanceof Killed || process.dead || isOfBadDisk(world, text);
-        if (!expected) world.accuse("reprice", `A repricing fails: ${text}`);
-      }
-      process.kill("killed");
-    });
-  }
-}
-
-/** What failed while the disk was bad may be reported later. */
-function isOfBadDisk(world: World, text: string): boolean {
-  return world.isDiskTroubled() || (hasBadDisk(world.plan) && /EIO|ENOSPC/.test(text));
 }

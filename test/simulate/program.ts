@@ -2,14 +2,11 @@
 // its ledger. world/bundle.ts bundles it.
 
 import { IndexKeeper } from "../../src/billing/index/keep.ts";
-import { openLedger } from "../../src/billing/ledger/ledger.ts";
 import { readRows } from "../../src/billing/ledger/row.ts";
 import { entryOf } from "../../src/billing/ledger/sums/entry.ts";
 import { Sums } from "../../src/billing/ledger/sums/sums.ts";
-import { findCorrections } from "../../src/billing/report/reprice.ts";
 import { verifyLedger } from "../../src/billing/verify/verify.ts";
 import { loadConfig } from "../../src/config/file/load.ts";
-import { readCurrentPrices } from "../../src/cli/money/prices/in-use.ts";
 import { watchConfig } from "../../src/config/file/watch.ts";
 import type { Observer } from "../../src/gateway/observe/observer.ts";
 import { type Network, type RunningGateway, startGateway } from "../../src/gateway/start.ts";
@@ -84,23 +81,4 @@ export function verify(path: string): string[] {
   const found: string[] = [];
   verifyLedger(path, { partial: false, running: false }, (finding) => found.push(JSON.stringify(finding)));
   return found;
-}
-
-/** The same as cli/money/ledger/reprice.ts, without a terminal. Returns how many corrections a second pass would write. */
-export async function reprice(configPath: string): Promise<number> {
-  const loaded = loadConfig(configPath, process.env);
-  const { path } = loaded.catalog.ledger;
-  const query = { since: null, until: null, ...readCurrentPrices(loaded) };
-  const ledger = openLedger({
-    path,
-    sync: "batch",
-    rotate: { bytes: null, monthly: false },
-    report: () => {},
-  });
-  let count = 0;
-  for (const draft of findCorrections(path, query))
-    ledger.correct({ id: `cor_${process.pid}_${count++}`, time: new Date().toISOString(), ...draft });
-  await ledger.close();
-  if (ledger.problem !== null) throw new Error(ledger.problem);
-  return [...findCorrections(path, query)].length;
 }

@@ -416,8 +416,7 @@ export class World implements Machine {
     this.#dieAtStart = () => this.dieSoon("killed", afterSteps, downMs);
   }
 
-  /** `meanwhile` runs before it is started again. */
-  stopGateway(graceMs: number, downMs: number, meanwhile = async (): Promise<void> => {}): void {
+  stopGateway(graceMs: number, downMs: number): void {
     const { process, served } = this;
     if (process === null || process.dead || served === null || this.#ending) return;
     this.#ending = true;
@@ -428,10 +427,7 @@ export class World implements Machine {
         this.scheduler.note("the gateway has stopped");
         process.onDeath = null;
         process.kill("killed");
-        meanwhile().then(
-          () => this.#restartSoon(downMs),
-          (error: unknown) => this.reject(error),
-        );
+        this.#restartSoon(downMs);
       },
       (error: unknown) => {
         this.#ending = false;

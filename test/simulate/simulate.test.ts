@@ -3,8 +3,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { hasFixtures } from "../harness/fixtures.ts";
-import { addRecordings, makePlan } from "./plan/make.ts";
+import { makePlan } from "./plan/make.ts";
 import { shrink } from "./plan/shrink.ts";
 import { runPlan } from "./run.ts";
 import { listMarks } from "./upstreams/answers.ts";
@@ -70,20 +69,6 @@ describe("a seed", () => {
     expect((await runPlan(makePlan(4), make)).digest).not.toBe(alone);
     expect((await runPlan(makePlan(3), make)).digest).toBe(alone);
   }, 120_000);
-});
-
-describe("recorded answers", () => {
-  test.skipIf(!hasFixtures)(
-    "leave the same trace again, and no failure",
-    async () => {
-      const plan = addRecordings(makePlan(2));
-      const first = await runPlan(plan, make);
-      expect(first.accusations).toEqual([]);
-      expect((await runPlan(plan, make)).digest).toBe(first.digest);
-      expect((await runPlan(makePlan(2), make)).digest).not.toBe(first.digest);
-    },
-    120_000,
-  );
 });
 
 describe("runtime calls", () => {

@@ -22,7 +22,6 @@ interface Line extends Billed {
   readonly status: number | null;
   readonly attempts: ReadonlyArray<{ channel: string; status?: number; error?: string }>;
   readonly prev: string;
-  readonly corrects?: string;
   readonly mark?: string;
   readonly limit_usd?: string;
   readonly replaces?: { readonly id: string };
@@ -125,16 +124,7 @@ function checkVerify(world: World): void {
   if (world.removed.length > 0) return;
   const findings = world.verifyLedger();
   const lost = world.deaths.some(({ how }) => how === "without power") && world.plan.sync !== "always";
-  const { forged } = world.operator;
-  const bad = findings.filter(
-    (finding) =>
-      !(lost && finding.includes("lines at the end are missing")) &&
-      !forged.some((id) => finding.includes(id)),
-  );
-  const unseen = forged.find((id) => !findings.some((finding) => finding.includes(id)));
-  // A power cut may take what the gateway noted.
-  if (unseen !== undefined && !world.deaths.some(({ how }) => how === "without power"))
-    world.accuse("verify", `\`gateway ledger verify\` does not find the forged correction ${unseen}.`);
+  const bad = findings.filter((finding) => !(lost && finding.includes("lines at the end are missing")));
   if (bad.length > 0) world.accuse("verify", `\`gateway ledger verify\` finds: ${bad.join("; ")}`);
 }
 
@@ -153,10 +143,7 @@ function isRefusal({ status, plan }: Arrival): boolean {
 }
 
 function checkRequests(world: World, lines: readonly Line[]): void {
-  const byNumber = Map.groupBy(
-    lines.filter(({ corrects }) => corrects === undefined),
-    ({ model }) => numberOf(model),
-  );
+  const byNumber = Map.groupBy(lines, ({ model }) => numberOf(model));
   const sends = Map.groupBy(world.sends, ({ request }) => request.number);
   const arrivals = Map.groupBy(world.arrivals, ({ send }) => send);
   for (const [number, own] of sends)
@@ -376,13 +363,13 @@ function checkComplete(world: World, send: Send, lines: readonly Line[]): void {
 function checkCompleteEvents(
   world: World,
   { name }: Send,
-  { recorded, counts: { input, cacheRead, output } }: Arrival,
+  { counts: { input, cacheRead, output } }: Arrival,
   lines: readonly Line[],
 ): void {
   const fits = lines.some(
     ({ usage, basis, outcome }) =>
       outcome === "complete" &&
-      (basis === "exact" || (recorded !== null && basis === "unpriced")) &&
+      basis === "exact" &&
       (usage["input"] ?? 0) === input &&
       (usage["cache_read"] ?? 0) === cacheRead &&
       (usage["output"] ?? 0) === output,
@@ -395,16 +382,20 @@ function checkCompleteEvents(
   );
 }
 
-function checkExact(world: World, name: string, line: Line, { counts, recorded }: Arrival): void {
+function checkExact(world: World, name: string, line: Line, { counts }: Arrival): void {
   const { input, cacheRead, output } = counts;
   const counted = [line.usage["input"], line.usage["cache_read"], line.usage["output"]].map(
     (count = 0) => count,
   );
-  const isKnown = line.basis === "exact" || (recorded !== null && line.basis === "unpriced");
-  if (isKnown && line.outcome === "complete" && counted.join() === [input, cacheRead, output].join()) return;
+  if (
+    line.basis === "exact" &&
+    line.outcome === "complete" &&
+    counted.join() === [input, cacheRead, output].join()
+  )
+    return;
   world.accuse(
     "amounts",
-    `${name} received a complete answer${recorded === null ? "" : ` (${recorded})`} of ${input} + ${cacheRead} + ${output} tokens, but its line has ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
+    `${name} received a complete answer of ${input} + ${cacheRead} + ${output} tokens, but its line has ${line.outcome}, ${line.basis}, ${JSON.stringify(line.usage)}.`,
   );
 }
 

@@ -15,8 +15,6 @@ const BREAKING = new Set([
   "standstill",
   "ledger removed",
   "ledger moved",
-  "reprice",
-  "correction forged",
   "upstream down",
 ]);
 
@@ -30,14 +28,7 @@ export function checkDelivered(world: World): void {
   if (plan.happenings.some(({ kind }) => BREAKING.has(kind))) return;
   const lost = world.sends.find((send) => {
     const last = lastOf(world, send);
-    return (
-      last !== undefined &&
-      isWhole(last) &&
-      isInTime(world, last) &&
-      hasForm(send, last) &&
-      waits(send) &&
-      !isDelivered(send)
-    );
+    return last !== undefined && isWhole(last) && isInTime(world, last) && waits(send) && !isDelivered(send);
   });
   if (lost === undefined) return;
   const { name, reply, end } = lost;
@@ -63,12 +54,6 @@ function isInTime({ bySend, plan }: World, { send, at, waited }: Arrival): boole
   const first = bySend.get(send)?.[0]?.at ?? at;
   const limit = Math.min(FIRST_BYTE_SECONDS * SECOND, totalOf(plan) * SECOND - (at - first));
   return waited + MAY_TRAVEL_US < limit;
-}
-
-/** A response that goes on in the background, or has failed, is no answer in chat. */
-function hasForm({ client }: Send, { body, recorded }: Arrival): boolean {
-  if (client.dialect !== "chat" || recorded === null) return true;
-  return /"status": ?"(?:completed|incomplete)"/.test(body?.toString() ?? "");
 }
 
 /** On a WebSocket, the last message may come before the upstream's own work on the response is over. */

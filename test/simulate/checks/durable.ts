@@ -15,9 +15,7 @@ export function checkDurable(world: World, there: ReadonlySet<string>): void {
   const last = new Map(world.written.map((each) => [each.id, each]));
   for (const written of last.values()) {
     const { id, at, number, inode } = written;
-    // The repricing reports the failure, and the next one corrects again.
-    const isTakenBack = id.startsWith("cor_") && hasBadDisk(world.plan);
-    if (there.has(id) || isTakenBack || isAtRisk(world, written)) continue;
+    if (there.has(id) || isAtRisk(world, written)) continue;
     const removed = world.removed.some((each) => each.inode === inode);
     const why = removed ? " It was written into the file that had been removed." : "";
     world.accuse(

@@ -250,8 +250,7 @@ function findFirstEnds({ arrivals, sendsByName }: World): ReadonlyMap<number, nu
 function costOf({ client, whole }: Send, own: readonly Arrival[], mostOutput: number): number {
   const price = PRICES[client.dialect];
   const read = own.filter(isPaid);
-  // What a real provider's answer costs is in its own numbers.
-  if (read.length === 0 || read.some(({ recorded }) => recorded !== null)) return 0;
+  if (read.length === 0 || read.some(({ isMutated }) => isMutated)) return 0;
   if (read.length === own.length && whole?.plan?.kind === "answer" && !whole.goesOn) {
     const { input, output } = whole.counts;
     return ((input * price.input + Math.min(output, mostOutput) * price.output) * price.multiplier) / 1e6;

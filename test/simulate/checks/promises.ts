@@ -20,7 +20,6 @@ export const PROMISES = {
   recovery: ["P100", "P105", "P107"],
   refused: ["P91", "P113", "P114", "P120"],
   released: ["P96", "P98", "P122"],
-  reprice: ["P123", "P139"],
   resent: ["P99", "P100", "P104"],
   reservations: ["P114", "P118"],
   secrets: ["P74", "P188", "P189"],

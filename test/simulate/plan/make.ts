@@ -173,22 +173,6 @@ function addSessions(plan: Plan): Plan {
   return { ...plan, clients };
 }
 
-/** Most of its answers are those of real providers. */
-export function addRecordings(plan: Plan): Plan {
-  const random = new Random(plan.seed, "recordings");
-  const clients = plan.clients.map((client): ClientPlan => {
-    const requests = client.requests.map((request): RequestPlan => {
-      const answers = request.answers.map((answer): AnswerPlan => {
-        const isRecorded = random.chance(700) && answer.kind === "answer" && !request.background;
-        return isRecorded ? { ...answer, recorded: random.int(1_000_000) } : answer;
-      });
-      return { ...request, answers };
-    });
-    return { ...client, requests };
-  });
-  return { ...plan, clients };
-}
-
 function makeUpgrade(random: Random): UpgradePlan {
   const kind = random.pick<UpgradePlan["kind"]>([
     "accept",
@@ -371,13 +355,6 @@ const KINDS: readonly Make[] = [
     atMs: at(random),
     channel: random.pick(channels).name,
     action: random.pick(["disable", "disable", "enable", "probe"]),
-  }),
-  (random) => ({
-    kind: "reprice",
-    atMs: at(random),
-    graceMs: random.skewed(1, 3000),
-    downMs: random.skewed(1, 1000),
-    afterSteps: random.chance(400) ? random.between(1, 60) : 0,
   }),
   (random, channels) => ({
     kind: "upstream down",

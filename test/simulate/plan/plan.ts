@@ -184,8 +184,6 @@ export interface AnswerPlan {
   readonly closes: boolean;
   /** It announces this many bytes more than it sends, and never ends. */
   readonly missing: number;
-  /** A real provider's answer of the same kind, by this number; absent: one that the simulator writes. */
-  readonly recorded?: number;
   /** Some of its values are replaced by values of another kind, chosen by this number; absent: none is. */
   readonly mutated?: number;
   /** Its last event has this many bytes more; absent: none. */
@@ -234,18 +232,9 @@ export type Happening = { readonly atMs: number } & (
     }
   /** The upstream refuses the credential from now on. The config has the new one so much later. */
   | { readonly kind: "credential changed"; readonly channel: string; readonly ms: number }
-  /** The gateway is stopped, and somebody appends a correction to its ledger. */
-  | { readonly kind: "correction forged"; readonly downMs: number }
   | { readonly kind: "key off"; readonly client: string; readonly ms: number }
   | { readonly kind: "limits changed"; readonly client: string; readonly limits: LimitPlan }
   | { readonly kind: "command"; readonly channel: string; readonly action: "disable" | "enable" | "probe" }
-  | {
-      readonly kind: "reprice";
-      readonly graceMs: number;
-      readonly downMs: number;
-      /** The repricing is killed at this step; 0: it is not. */
-      readonly afterSteps: number;
-    }
   | {
       readonly kind: "upstream down";
       readonly channel: string;

@@ -17,9 +17,7 @@ export function addRarities(plan: Plan): Plan {
   const changed = addFailovers(addUnknownCosts(addSlowCut(addKeysOff(addRareAnswers(plan)))));
   const more = addKilledSuccessor(addFailingStop(addCrowds(addCutFetches(addMonths(changed)))));
   const most = addImpatience(addPieces(addZone(addGroupLimits(addHugeAnswers(more)))));
-  return addMutations(
-    addLeavers(addEstimates(addRefusedTurns(addLoops(addNames(addCredentials(addForgery(most))))))),
-  );
+  return addMutations(addLeavers(addEstimates(addRefusedTurns(addLoops(addNames(addCredentials(most)))))));
 }
 
 /** In some runs, upstreams are broken or dishonest: texts, counts and lists in their answers are something else. */
@@ -149,19 +147,6 @@ function addCredentials(plan: Plan): Plan {
   const { name: channel } = random.pick(plan.channels);
   const atMs = random.skewed(20, 4000);
   return addHappenings(plan, [{ kind: "credential changed", atMs, channel, ms: random.between(800, 4500) }]);
-}
-
-/** In some runs, a correction is forged between a stop and the next start, where limits in USD are spent. */
-function addForgery(plan: Plan): Plan {
-  const random = new Random(plan.seed, "forgery");
-  if (!random.chance(60)) return plan;
-  const clients = plan.clients.map((client): ClientPlan => ({
-    ...client,
-    limits: { ...client.limits, usdTotal: random.pick(USD_LIMITS) },
-  }));
-  const forgery = { kind: "correction forged", atMs: random.skewed(300, 4000), downMs: 300 } as const;
-  const kill = { kind: "kill at start", atMs: 1, afterSteps: random.between(1, 40), downMs: 200 } as const;
-  return addHappenings({ ...plan, clients }, random.chance(400) ? [kill, forgery] : [forgery]);
 }
 
 /** In some runs, an editor writes the config in two pieces, just when the gateway looks at it. */

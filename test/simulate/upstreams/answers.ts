@@ -251,7 +251,7 @@ export function listEvents(question: Question, stream: string | null): string[] 
 }
 
 /** The data of an event, with the name of its stream. */
-export function listData(event: string, stream: string | null): string[] {
+function listData(event: string, stream: string | null): string[] {
   const data = /^data: ?(\{.*\})$/m.exec(event)?.[1];
   if (data === undefined) return [];
   return [stream === null ? data : `${data.slice(0, -1)},"stream_id":"${stream}"}`];

@@ -21,7 +21,6 @@ import {
   writeError,
   writeUnfinished,
 } from "./answers.ts";
-import { findRecording } from "./recordings.ts";
 import {
   type Arrival,
   extrasOf,
@@ -31,7 +30,6 @@ import {
   markOf,
   requestOf,
   type Upstream,
-  useRecording,
 } from "./upstream.ts";
 
 /** The beginning of a stream while another channel can be tried, and what one read brings. */
@@ -181,10 +179,7 @@ class HttpAnswer {
       failsAfter: fails,
       ...extrasOf(answer, secret),
     };
-    const written =
-      answer.recorded !== undefined
-        ? useRecording(arrival, findRecording(question, answer.recorded)).text
-        : this.#writeSuccess(question);
+    const written = this.#writeSuccess(question);
     const text = answer.mutated === undefined ? written : mutateAnswer(arrival, written, answer.mutated);
     const whole = Buffer.from(text.pieces.join(""));
     arrival.body = answer.echoes ? Buffer.from(maskSecret(whole.toString(), secret)) : whole;

@@ -6,8 +6,7 @@ import type { SimPeer } from "../world/peers.ts";
 import type { Owner } from "../world/scheduler.ts";
 import type { Arriving } from "../world/upstream-side.ts";
 import { listEvents, maskSecret, type Question, writeError, writeErrorEvent } from "./answers.ts";
-import { findRecording, listRecordedEvents } from "./recordings.ts";
-import { type Arrival, extrasOf, failsAfter, markOf, type Upstream, useRecording } from "./upstream.ts";
+import { type Arrival, extrasOf, failsAfter, markOf, type Upstream } from "./upstream.ts";
 
 const GOOD_UPGRADE: UpgradePlan = { kind: "accept", status: 101, delayMs: 1, early: false };
 const REVOKED: UpgradePlan = { kind: "refuse", status: 401, delayMs: 1, early: false };
@@ -165,9 +164,7 @@ class SocketAnswers {
     };
     const texts = isRefusal
       ? [writeErrorEvent(answer.status, { mark, secret }, stream)]
-      : answer.recorded !== undefined
-        ? listRecordedEvents(useRecording(arrival, findRecording(question, answer.recorded)), stream)
-        : listEvents(question, stream);
+      : listEvents(question, stream);
     this.#sendAll(job, answer, texts);
   }
 

@@ -9,7 +9,6 @@ import type { Send } from "../clients/send.ts";
 import { SECRET } from "../clients/requests.ts";
 import type { AnswerText, Counts, Question } from "./answers.ts";
 import { mutatePieces } from "./mutate.ts";
-import type { Recording } from "./recordings.ts";
 
 /** A request as an upstream saw it. */
 export interface Arrival {
@@ -45,8 +44,8 @@ export interface Arrival {
   readonly fetches: string | null;
   /** The upstream continues with it after its answer. */
   goesOn: boolean;
-  /** Its answer is this recording. */
-  recorded: string | null;
+  /** Some values of its answer are others. */
+  isMutated: boolean;
   /** On a WebSocket: the messages of its answer that were sent. Null: over HTTP. */
   events: string[] | null;
 }
@@ -144,7 +143,7 @@ export class Upstream {
       sentAt: 0,
       fetches: null,
       goesOn: false,
-      recorded: null,
+      isMutated: false,
       events: null,
       ...more,
     };
@@ -217,13 +216,7 @@ export function extrasOf(
 
 /** What it counts and whether it is complete, these checks cannot foresee. */
 export function mutateAnswer(arrival: Arrival, text: AnswerText, seed: number): AnswerText {
-  arrival.recorded = `mutated by ${seed}`;
+  arrival.isMutated = true;
   arrival.counts = { input: -1, cacheRead: 0, output: 0 };
   return { ...text, pieces: mutatePieces(text.pieces, seed, markOf(arrival)) };
-}
-
-export function useRecording(arrival: Arrival, recording: Recording): Recording {
-  arrival.recorded = recording.id;
-  arrival.counts = recording.counts ?? { input: -1, cacheRead: 0, output: 0 };
-  return recording;
 }

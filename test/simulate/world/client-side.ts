@@ -248,7 +248,8 @@ class SimExchange implements Exchange, ClientExchange, Connection {
   }
 
   reset(): void {
-    if (this.gone || this.#hasEnded) return;
+    // What a dead process still does ends here.
+    if (this.gone || this.#hasEnded || this.#host.dead) return;
     this.#host.step(`reset of ${this.name}`);
     this.#hasEnded = true;
     this.#pipe.break(() => this.#ears.lost());

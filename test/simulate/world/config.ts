@@ -25,8 +25,6 @@ export interface Changes {
   /** How often the credential of each channel was changed. */
   readonly credentials: ReadonlyMap<string, number>;
   readonly comment: string;
-  /** Every model costs twice as much. */
-  readonly dearer: boolean;
   /** Every group has another multiplier. */
   readonly raised: boolean;
   /** No group has a limit. */
@@ -40,7 +38,6 @@ export const NO_CHANGES: Changes = {
   channelsOff: new Set(),
   credentials: new Map(),
   comment: "",
-  dearer: false,
   raised: false,
   groupsFree: false,
   limits: new Map(),
@@ -70,7 +67,6 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
       const names = plan.channels.filter((channel) => channel.platform === platform).map(({ name }) => name);
       return `  ${platform}: { platform: ${platform}, multiplier: ${(changes.raised ? RAISED : MULTIPLIERS)[platform]}, channels: [${names.join(", ")}], limits: { ${writeLimits(changes.groupsFree ? {} : (plan.groupLimits?.[platform] ?? {}))} } }`;
     }),
-    ...(changes.dearer ? ["prices:", ...DEARER] : []),
     "keys:",
     ...listKeys(plan).map(
       ({ key, dialect, limits }) =>
@@ -79,12 +75,6 @@ export function writeConfig(plan: Plan, changes: Changes = NO_CHANGES): string {
     "",
   ].join("\n");
 }
-
-const DEARER = [
-  '  claude-sonnet-4-5: { input: "6", output: "30", cache_read: "0.6", cache_write_5m: "7.5", cache_write_1h: "12" }',
-  '  gpt-5: { input: "2.5", output: "20", cache_read: "0.25" }',
-  '  gemini-2.5-flash: { input: "0.6", output: "5", cache_read: "0.06" }',
-];
 
 const MULTIPLIERS: Readonly<Record<Platform, string>> = {
   messages: "1",

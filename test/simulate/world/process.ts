@@ -39,7 +39,6 @@ export interface ProgramExports {
   readonly seam: Seam;
   serve(configPath: string, observer: Observer, network: GatewayNetwork): Served;
   verify(path: string): string[];
-  reprice(configPath: string): Promise<number>;
 }
 
 const MAX_LOOKS = 200_000;

@@ -267,7 +267,7 @@ class SimConnection implements SentRequest, StartedSocket, Connection, Reply {
   }
 
   cancel(): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#host.dead) return;
     this.#host.step(`cancel of ${this.#name}`);
     if (this.#peer === null) this.#fail(this.#isSent ? "cancelled" : "withdrawn");
     else this.#peer.reset();
