@@ -9,8 +9,7 @@ import { SHELLS } from "../cli/tools/environment/shells.ts";
 import { readListenHost } from "../config/yaml/scalars.ts";
 import { JSON_FORM } from "./flags.ts";
 
-const TOOLS =
-  "claude, codex, gemini, opencode, qwen, copilot, pi, continue, cline; openai, anthropic, google (SDKs)";
+const TOOLS = "claude, codex, gemini, opencode, pi; openai, anthropic, google (SDKs)";
 
 const KEY_FLAGS: readonly Parameter[] = [
   ["--key <name>", "the key's name; with --new, the new key's"],
@@ -60,7 +59,7 @@ export const USE: CommandTable = {
   env: {
     about: "print the settings with which a tool uses this gateway",
     args: [
-      ["<tool>", TOOLS],
+      ["<tool>", `${TOOLS}; qwen, copilot, continue, cline; claude-desktop, codex-app`],
       ["[key]", "a key's name or secret; it can also come before the tool"],
     ],
     flags: [

@@ -21,7 +21,9 @@ export interface Suggestion {
 
 export function readNames(what: NameKind, config: string | undefined): Suggestion[] {
   if (what === "tool")
-    return [...TOOLS.values()].map(({ name, title }) => ({ value: name, description: title }));
+    return [...TOOLS.values()]
+      .filter(({ isForEnv }) => isForEnv !== true)
+      .map(({ name, title }) => ({ value: name, description: title }));
   try {
     const names = listNames(what, openConfig(config === undefined ? {} : { config }));
     // Each suggestion is a line. Such a name cannot be typed anyway.

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { hasLocalConfig, placeConfig } from "../../config/file/find.ts";
+import { explainRetired } from "../../config/file/retired.ts";
 import { removeFolder } from "../../lib/files/own-file.ts";
 import { quoteWord } from "../../lib/text/shell-word.ts";
 import { findOwnCommand, offerStart } from "./background.ts";
@@ -46,6 +47,8 @@ export async function runTool(
 ): Promise<number> {
   if (flags.list === true) return showTools(flags);
   if (name === undefined) return refuseUsage("Name a tool. `gateway run --list` shows them.");
+  const retired = explainRetired(`run ${name}`);
+  if (retired !== null) refuseUsage(retired);
   const tool = findTool(name);
   // Scripts may still use the `--` that version 0.1 needed.
   const start = findProgram(tool, words[0] === "--" ? words.slice(1) : words);
@@ -112,11 +115,11 @@ async function explainRun(
 
 /** The argument that names the model, unless the user names one. */
 function nameModel(
-  { modelFlags, foreignFlags = [] }: Tool,
+  { foreignFlags = [] }: Tool,
   connection: Connection,
   words: readonly string[],
 ): readonly string[] {
-  const flags = modelFlags ?? (connection.foreign === undefined ? [] : foreignFlags);
+  const flags = connection.foreign === undefined ? [] : foreignFlags;
   const [flag] = flags;
   const model = mainModelOf(connection);
   const isNamed = words.some((word) => flags.some((each) => word === each || word.startsWith(`${each}=`)));
@@ -137,14 +140,16 @@ function planStatusline({ tool, key, loaded }: ToolConnection, flags: RunFlags):
 
 /** `gateway run --list`. */
 function showTools(flags: RunFlags): number {
-  const rows = [...TOOLS.values()].map(({ name, title, program, platforms }) => ({
-    name,
-    title,
-    platforms,
-    program: program?.name ?? null,
-    path: program === null ? null : Bun.which(program.name),
-    install: program?.install ?? null,
-  }));
+  const rows = [...TOOLS.values()]
+    .filter(({ isForEnv }) => isForEnv !== true)
+    .map(({ name, title, program, platforms }) => ({
+      name,
+      title,
+      platforms,
+      program: program?.name ?? null,
+      path: program === null ? null : Bun.which(program.name),
+      install: program?.install ?? null,
+    }));
   // A command that is cut cannot be copied: other columns give way.
   const longest = Math.max(...rows.map(({ install }) => measure(install ?? "")));
   if (flags.json === true) printJson(rows);
@@ -171,7 +176,7 @@ async function startTool(
   const kept = Object.entries(process.env).filter(([name]) => !setting.unset.includes(name));
   const env = { ...Object.fromEntries(kept), ...setting.env };
   const isEnough = setting.statusline === undefined && overlay?.find(process.env, setting) === null;
-  if (overlay === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
+  if (overlay?.write === undefined || isEnough) return runProgram(program, [...setting.args, ...args], env);
   const folder = mkdtempSync(join(tmpdir(), "gateway-run-"));
   try {
     const more = overlay.write(process.env, setting, folder);

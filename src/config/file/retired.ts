@@ -34,6 +34,8 @@ const SHAPES =
   "recordings-show ledger-accept ledger-verify ledger-anchor ledger-show ledger-reprice top env run-list init init-adopt import " +
   "doctor service-status credentials";
 
+const ENV_TOOLS = ["qwen", "copilot", "continue", "cline"];
+
 /** A command, a flag of it, or a word that it took → what to use instead. */
 export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   console: "use the page (`gateway open`) and the commands (`gateway --help`)",
@@ -53,6 +55,9 @@ export const RETIRED_COMMANDS: Readonly<Record<string, string>> = {
   "serve --until": "replay the recording, or send the requests to the gateway",
   "serve --pace": "a replay answers at once",
   "serve --ledger": "a replay writes no lines",
+  ...Object.fromEntries(
+    ENV_TOOLS.map((tool) => [`run ${tool}`, `\`gateway env ${tool}\` prints its settings, and you start it`]),
+  ),
   "run --transparent":
     "without it, `gateway run` gives the tool the gateway's address, and sets what it would lose by that",
 };

@@ -72,10 +72,7 @@ describe("suggestions", () => {
     [["keys", "add", "--name", ""], []],
     [["keys", "add", "--gr"], ["--group"]],
     [["plans", "activate", ""], ["max"]],
-    [
-      ["env", "cl"],
-      ["claude", "cline"],
-    ],
+    [["env", "cl"], ["claude"]],
     [
       ["env", "claude", "l"],
       ["laptop", "lab"],

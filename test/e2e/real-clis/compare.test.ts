@@ -36,16 +36,12 @@ interface Case {
   readonly keys: readonly Key[];
   /** Whether the vendor accepts WebSockets. */
   readonly sockets?: boolean;
-  /** What else these users set, because the tool has no address by itself. */
-  readonly own?: (vendor: Vendor) => Readonly<Record<string, string>>;
-  readonly ownArgs?: readonly string[];
 }
 
 const HELLO = ["-p", "hello"];
 const CODEX = ["exec", "--skip-git-repo-check", "hello"];
 /** Its default model depends on the list that it gets. */
 const OPENCODE = (model: string): string[] => ["run", "-m", model, "hello"];
-const QWEN = ["-p", "hello"];
 /** Since 1.0, `gateway run` has to name one, and takes the newest of the list. */
 const PI = (model: string): string[] => ["--model", model, ...HELLO];
 const CASES: readonly Case[] = [
@@ -74,22 +70,6 @@ const CASES: readonly Case[] = [
     args: OPENCODE("google/gemini-2.5-pro"),
     group: "content",
     keys: ["GOOGLE_GENERATIVE_AI_API_KEY"],
-  },
-  {
-    tool: "qwen",
-    args: [...QWEN, "--model", "claude-sonnet-4-5"],
-    ownArgs: ["--auth-type", "anthropic"],
-    group: "messages",
-    keys: ["ANTHROPIC_API_KEY"],
-    own: ({ plainUrl }) => ({ ANTHROPIC_BASE_URL: plainUrl, ANTHROPIC_MODEL: "claude-sonnet-4-5" }),
-  },
-  {
-    tool: "qwen",
-    args: [...QWEN, "--model", "gpt-5.4"],
-    ownArgs: ["--auth-type", "openai"],
-    group: "responses",
-    keys: ["OPENAI_API_KEY"],
-    own: ({ plainUrl }) => ({ OPENAI_BASE_URL: `${plainUrl}/v1`, OPENAI_MODEL: "gpt-5.4" }),
   },
   { tool: "pi", args: PI("claude-opus-5"), group: "messages", keys: ["ANTHROPIC_API_KEY"] },
   { tool: "pi", args: PI("gpt-5.5"), group: "responses", keys: ["OPENAI_API_KEY"] },
@@ -209,7 +189,8 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
     const { stdout, stderr } = await startProgram(command, {
       folder: place,
       env: {
-        ...(which.own === undefined && { HTTPS_PROXY: vendor.url, https_proxy: vendor.url }),
+        HTTPS_PROXY: vendor.url,
+        https_proxy: vendor.url,
         NO_PROXY: "127.0.0.1,localhost",
         NODE_EXTRA_CA_CERTS: vendor.authority,
         CODEX_CA_CERTIFICATE: vendor.authority,
@@ -235,10 +216,10 @@ describe(WANTED === "" ? "small programs in place of the tools" : "real tools", 
   test.each(titled.filter(([, each]) => isCompared(each)))(
     "what %s sends through the gateway is what it sends without, but for the differences in docs/tools.md",
     async (title, which, index) => {
-      const { tool, args, group, keys, ownArgs = [], sockets = false } = which;
+      const { tool, args, group, keys, sockets = false } = which;
       vendor.settings.sockets = sockets;
-      const own = { ...Object.fromEntries(keys.map((key) => [key, KEYS[key]])), ...which.own?.(vendor) };
-      const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...ownArgs, ...args], own);
+      const own = Object.fromEntries(keys.map((key) => [key, KEYS[key]]));
+      const direct: Arrived[] = await start(`direct${index}`, which, [tool, ...args], own);
       const where = ["--config", gateway.configPath, "--url", gateway.url, "--secret", `sk-test-${group}`];
       const words = ["run", "--yes", ...where, tool];
       const through = await start(`through${index}`, which, [...PROGRAM, ...words, ...args], {});

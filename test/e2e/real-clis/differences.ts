@@ -21,7 +21,7 @@ export const DIFFERENCES: readonly Difference[] = [
     because: "the gateway meters answers, opens its own connections, and forwards no fields of browsers",
   },
   {
-    tools: ["claude", "opencode", "qwen", "pi"],
+    tools: ["claude", "opencode", "pi"],
     part: /^request GET \/v1(?:beta)?\/models$/,
     what: "one request more, for the list of models",
     because: "the tool, or `gateway run` for it, reads which models the key can use",
@@ -57,12 +57,6 @@ export const DIFFERENCES: readonly Difference[] = [
     part: /^(?:beta message-threads\S*|body thread\S*)$/,
     what: "no message threads: each request has the conversation in full",
     because: "pi uses them at Anthropic's own address only",
-  },
-  {
-    tools: ["qwen"],
-    part: /^request POST \/v1\/(?:chat\/completions|responses)$/,
-    what: "Chat Completions arrive as Responses in a group of the platform responses",
-    because: "the gateway converts them for such a group (see the interface, 4.3)",
   },
   {
     tools: ["opencode"],

@@ -73,7 +73,10 @@ describe.skipIf(WANTED === "")("real tools", () => {
   /** `gateway env` alone is not enough for these: they need the file that it describes. */
   const needsFile = (tool: string): boolean => ["pi", "continue", "cline"].includes(tool);
 
-  for (const [tool, platform, args] of prompts) {
+  /** `gateway run` starts it. */
+  const isStarted = (tool: string): boolean => TOOLS.get(tool)?.isForEnv !== true;
+
+  for (const [tool, platform, args] of prompts.filter(([name]) => isStarted(name))) {
     test.skipIf(!hasTool(tool))(
       `gateway run ${tool} (${platform}) ${args.join(" ")}`,
       async () => {
@@ -197,7 +200,7 @@ describe.skipIf(WANTED === "")("real tools", () => {
     };
 
     for (const [tool, platform, args] of prompts) {
-      test.skipIf(!hasTool(tool))(
+      test.skipIf(!isStarted(tool) || !hasTool(tool))(
         `every request of gateway run ${tool} (${platform}) arrives at the gateway`,
         async () => {
           const where = ["run", "--yes", "--url", front.url, "--config", gateway.configPath];

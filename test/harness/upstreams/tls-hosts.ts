@@ -10,8 +10,6 @@ import { makeIdentity } from "./identity.ts";
 export interface TlsHosts {
   /** The address of the proxy. */
   readonly url: string;
-  /** The same hosts without TLS. */
-  readonly plainUrl: string;
   /** The certificate that clients have to trust, as PEM text. */
   readonly authority: string;
   close(): void;
@@ -61,7 +59,6 @@ export async function openTlsHosts(
   const port = await listenOn(proxy);
   return {
     url: `http://${LOOPBACK}:${port}`,
-    plainUrl: `http://${LOOPBACK}:${plain.port}`,
     authority,
     close() {
       proxy.close();

@@ -34,8 +34,6 @@ export interface Arrived {
 export interface Vendor {
   /** The address of the proxy. */
   readonly url: string;
-  /** The same vendors without TLS, for tools whose users name the address in any case. */
-  readonly plainUrl: string;
   /** The file of the authority that signs the hosts' certificates. */
   readonly authority: string;
   /** A message of a WebSocket has the method MESSAGE. */
@@ -84,7 +82,6 @@ export async function startVendor(authority: string): Promise<Vendor> {
   writeFileSync(authority, hosts.authority);
   return {
     url: hosts.url,
-    plainUrl: hosts.plainUrl,
     authority,
     arrived,
     settings,

@@ -144,7 +144,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "gateway/control/control.ts": "chmod of the socket, in a folder that only this user can use",
   "cli/tools/programs/gemini.ts":
     "copies into a folder that was made a moment ago under a name that nobody can guess",
-  "cli/tools/programs/cline.ts": "copies into a folder of the run that has just been made",
   "billing/prices/build.ts": "is a script for developers",
 };
 

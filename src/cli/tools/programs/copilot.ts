@@ -14,6 +14,7 @@ export const copilot: Tool = {
   title: "GitHub Copilot CLI",
   program: { name: "copilot", install: "npm install -g @github/copilot" },
   platforms: listPlatforms("copilot"),
+  isForEnv: true,
   misleading: MISLEADING.copilot,
   needsModels: true,
   findOwnModel: (env) => env["COPILOT_MODEL"] || null,

@@ -34,8 +34,9 @@ interface Conflict {
 export interface Overlay {
   /** Null when the environment is enough. */
   find(env: Environment, setting: ToolEnvironment): Conflict | null;
-  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. */
-  write(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
+  /** Writes the files for one run into an empty folder. Returns the settings that make the tool read them. Absent: `run` does
+   *  not start the tool. */
+  write?(env: Environment, setting: ToolEnvironment, folder: string): ToolSettings;
   /** Called after the run: brings back what the tool has written there for later runs. */
   keep?(env: Environment, folder: string): void;
 }

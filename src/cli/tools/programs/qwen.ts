@@ -4,11 +4,9 @@
 
 import { join } from "node:path";
 import type { Environment } from "../../../config/yaml/expand.ts";
-import { getField, isObject } from "../../../lib/json/json.ts";
-import { createFile } from "../../../lib/files/own-file.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { chooseMainModel } from "./model-choice.ts";
-import { findText, homeOf, type Overlay, readSettings } from "./overlay.ts";
+import { findText, homeOf, type Overlay } from "./overlay.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,
@@ -25,12 +23,12 @@ export const qwen: Tool = {
   title: "Qwen Code",
   program: { name: "qwen", install: "npm install -g @qwen-code/qwen-code" },
   platforms: listPlatforms("qwen"),
+  isForEnv: true,
   misleading: MISLEADING.qwen,
   ignoresNoProxy: true,
   needsModels: true,
   findOwnModel: (env) =>
     findText(["model", "name"], [".qwen/settings.json", join(homeOf(env), ".qwen/settings.json")]),
-  modelFlags: ["--model", "-m"],
   headers: (connection) => (isOpenAi(connection) ? OPENAI_HEADERS : ANTHROPIC_HEADERS),
   overlay: labelOverlay,
   connect: (connection) => {
@@ -63,22 +61,9 @@ function labelOverlay(connection: Connection): Overlay {
       const path = placeOf(env);
       return {
         path,
-        content: addHeaders({}, headers),
+        content: { model: { generationConfig: { customHeaders: headers } } },
         advice: `reads the label's header field from ${path}`,
       };
     },
-    write: (env, _, folder) => {
-      const path = join(folder, "system-defaults.json");
-      createFile(path, JSON.stringify(addHeaders(readSettings(placeOf(env)), headers ?? {})));
-      return { env: { [DEFAULTS.variable]: path }, args: [] };
-    },
   };
-}
-
-function addHeaders(settings: unknown, headers: Readonly<Record<string, string>>): object {
-  const add = (value: unknown, [name, ...names]: readonly string[]): object => ({
-    ...(isObject(value) && value),
-    ...(name === undefined ? headers : { [name]: add(getField(value, name), names) }),
-  });
-  return add(settings, ["model", "generationConfig", "customHeaders"]);
 }

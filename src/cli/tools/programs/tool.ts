@@ -114,6 +114,8 @@ export interface Tool {
   /** Null for a library: the user names the command that uses it. */
   readonly program: { readonly name: string; readonly install: string } | null;
   readonly platforms: readonly Platform[];
+  /** `gateway env` prints its settings, and `gateway run` does not start it. */
+  readonly isForEnv?: true;
   /** Variables that make the tool bypass the gateway, or give it another credential. */
   readonly misleading: readonly string[];
   /** It speaks Responses and nothing else. */
@@ -126,8 +128,6 @@ export interface Tool {
   readonly smallModels?: RegExp;
   /** The model that the user's own settings name; null: none. */
   readonly findOwnModel?: (env: Environment) => string | null;
-  /** How an argument names the model, for a tool whose settings overrule its variable. */
-  readonly modelFlags?: readonly string[];
   /** How an argument names a model that is not the tool's, where nothing else does. */
   readonly foreignFlags?: readonly string[];
   /** The models that it asks for by itself, and how the user names another one. */
