@@ -2,15 +2,12 @@
 // finds the key and the address; env and run pass the settings to the tool.
 
 import { claude } from "./claude.ts";
-import { cline } from "./cline.ts";
-import { continueCli } from "./continue.ts";
-import { copilot } from "./copilot.ts";
+import { cline, continueCli, copilot, qwen } from "./env-tools.ts";
 import { gemini } from "./gemini.ts";
 import { mainModelOf } from "./model-choice.ts";
 import { MISLEADING } from "../environment/misleading.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
-import { qwen } from "./qwen.ts";
 import {
   ANTHROPIC_HEADERS,
   type Connection,

@@ -31,8 +31,6 @@ export interface DialOptions {
   readonly session: Buffer | null;
   /** This many file descriptors must stay free. */
   readonly reservedFiles: number;
-  /** TLS, if any, is spoken by others over this connection. */
-  readonly isTunnel?: true;
   /** The connection is established. Returns the listener for all further events. */
   readonly connected: (socket: Socket<SocketListener>) => SocketListener;
   readonly failed: (kind: FaultKind, message: string, cause?: unknown) => void;
@@ -103,7 +101,7 @@ export class Dial implements SocketListener {
     const common = { data: this, socket: this.#listen(), hostname };
     if (proxy === undefined) {
       const target = { ...common, port };
-      await (tls && this.#options.isTunnel !== true
+      await (tls
         ? Bun.connect<SocketListener>({ ...target, tls: tlsOptions(host, ca) })
         : Bun.connect<SocketListener>(target));
       return;
@@ -145,7 +143,7 @@ export class Dial implements SocketListener {
     if (tls && proxy !== undefined) {
       this.#phase = "tunnel";
       socket.write(writeConnect(this.#options.origin, proxy)); // the first bytes on a new connection always fit
-    } else if (this.#options.isTunnel !== true && (tls || proxy?.protocol === "https:")) {
+    } else if (tls || proxy?.protocol === "https:") {
       this.#phase = "handshake";
       this.#resume(socket);
     } else {
@@ -192,10 +190,6 @@ export class Dial implements SocketListener {
     const { host, ca } = this.#options.origin;
     const outer = this.#socket;
     if (outer === null) return;
-    if (this.#options.isTunnel === true) {
-      this.#finish(outer);
-      return;
-    }
     this.#phase = "handshake";
     outer.data = IGNORE_EVENTS; // it still reports the encrypted bytes
     outer.upgradeTLS<SocketListener>({
