@@ -235,7 +235,7 @@ export const LOOK: CommandTable = {
       ["--ledger <file>", "the ledger of the running gateway, in place of the config"],
     ],
     remark:
-      "It asks the running gateway, and prints an empty line when none runs. `gateway run claude --statusline` puts it into Claude Code, for that run only.",
+      "It asks the running gateway, and prints an empty line when none runs. `gateway run --statusline claude` puts it into Claude Code, for that run only.",
     examples: [
       ["gateway statusline", "for `statusLine` in the settings of Claude Code"],
       ["gateway statusline --format 'today {today}'", "for tmux, starship and other bars"],
