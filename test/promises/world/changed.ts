@@ -3,5 +3,6 @@
 export const CHANGED: Readonly<Record<number, string>> = {
   36: "It had the amounts of the removed key.",
   76: "An answer that passed had the upstream's request-id or none.",
+  142: "A start logged that lines were gone, and wrote no mark.",
   165: "A thread was left out where the request was converted.",
 };
