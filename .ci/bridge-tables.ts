@@ -45,7 +45,7 @@ function describeField(rule: FieldRules[string], upstream: DialectName): string 
   if (rule === "silent") return "no effect";
   if (rule === "noted") return "left out";
   if (rule === "refused") return "refused";
-  const worst = OUTCOMES.findLast((outcome) => rule?.some((option) => support[option] === outcome));
+  const worst = OUTCOMES.findLast((outcome) => rule?.some((option) => support(option) === outcome));
   return WORDS[worst ?? "kept"];
 }
 

@@ -300,7 +300,8 @@ export class Conversion {
     else reader.read(reply, "");
     reader.finish();
     const { ended, failure } = sequence;
-    if (ended === null) return formError(failure ?? blameAnswer(NO_ANSWER), client, stamp);
+    if (ended === null)
+      return formError(failure ?? blameAnswer("The upstream's answer is not one."), client, stamp);
     const answer = { blocks: sequence.blocks, end: ended, about: sequence.about };
     return { status: 200, body: from.writeWhole(answer, { ...this.#context, count }) };
   }
@@ -316,8 +317,6 @@ export class Conversion {
     return value === undefined ? body : Buffer.from(`data: ${JSON.stringify(value)}\n\n`);
   }
 }
-
-const NO_ANSWER = "The upstream's answer is not one.";
 
 class StreamedReply {
   readonly events: readonly SseEvent[];

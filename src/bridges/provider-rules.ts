@@ -108,11 +108,8 @@ export function refusesBothSamplings(model: string): boolean {
 
 // Media.
 
-/** Providers know one name for each. */
-const MEDIA_TYPES: Readonly<Record<string, string>> = { "image/jpg": "image/jpeg" };
-
 /** Without parameters, which providers refuse in a media type. */
 export function nameMediaType(type: string): string {
   const [plain = ""] = type.toLowerCase().split(";");
-  return MEDIA_TYPES[plain] ?? plain;
+  return plain === "image/jpg" ? "image/jpeg" : plain;
 }

@@ -184,18 +184,14 @@ export class ChatAnswerReader implements AnswerReader {
   }
 }
 
-interface CallName {
-  /** The server's. */
-  readonly index: unknown;
-  readonly id: string;
-  readonly name: string;
-}
-
 interface StreamedCall {
   readonly id: string;
+  /** The server's. */
   readonly index: unknown;
   readonly block: Block;
 }
+
+type CallName = Omit<StreamedCall, "block"> & { readonly name: string };
 
 /** Details go back whole, in their order. A stream has each in pieces. */
 function joinDetail(details: Json[], detail: Json): void {

@@ -5,7 +5,7 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { isAbsent, type Json, pickPresent, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Wishes } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRule, listMembers, openTable } from "../turn/fields.ts";
+import { checkFields, listFields, openTable, shareFields } from "../turn/fields.ts";
 import { refuseBody, refuseField } from "../turn/notes.ts";
 import {
   CHOICES,
@@ -16,41 +16,44 @@ import {
   readStops,
   readText,
   setNumbers,
+  setOpenaiOptions,
   setOption,
 } from "./reading.ts";
 
-const SILENT: FieldRule = { shared: "silent" };
+/** What has the same name and meaning in both dialects of OpenAI. */
+const SAME =
+  "user safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options metadata".split(" ");
 
 export const CHAT_FIELDS = openTable({
   model: "kept",
   messages: "kept",
-  ...listMembers("messages[]", {
+  ...listFields("messages[]", {
     kept: "role content refusal tool_calls tool_call_id function_call reasoning_content reasoning_details",
     silent: "annotations parsed reasoning",
     noted: "name",
     refused: "audio",
   }),
-  ...listMembers("messages[].content[]", {
+  ...listFields("messages[].content[]", {
     kept: "type text refusal image_url.url image_url.detail file.file_data file.file_id file.filename input_audio prompt_cache_breakpoint",
     silent: "cache_control",
   }),
-  ...listMembers("messages[].tool_calls[]", {
+  ...listFields("messages[].tool_calls[]", {
     kept: "id type function.name function.arguments custom.name custom.input",
     silent: "index function.parsed_arguments",
   }),
-  ...listMembers("messages[].function_call", { kept: "name arguments" }),
+  ...listFields("messages[].function_call", { kept: "name arguments" }),
   tools: "kept",
-  ...listMembers("tools[]", {
+  ...listFields("tools[]", {
     kept: "type function.name function.description function.parameters function.strict custom.name custom.description custom.format",
     silent: "cache_control",
   }),
   functions: "kept",
-  ...listMembers("functions[]", { kept: "name description parameters" }),
+  ...listFields("functions[]", { kept: "name description parameters" }),
   function_call: ["choice"],
   tool_choice: ["choice"],
   parallel_tool_calls: ["parallel"],
   stream: "kept",
-  ...listMembers("stream_options", { kept: "include_usage", silent: "include_obfuscation" }),
+  ...listFields("stream_options", { kept: "include_usage", silent: "include_obfuscation" }),
   max_tokens: ["cap"],
   max_completion_tokens: ["cap"],
   temperature: ["temperature"],
@@ -60,44 +63,18 @@ export const CHAT_FIELDS = openTable({
   reasoning_effort: ["effort", "thoughts"],
   "response_format.type": "kept",
   "response_format.json_schema": ["schema"],
-  ...listMembers("response_format.json_schema", { kept: "name description schema strict" }),
+  ...listFields("response_format.json_schema", { kept: "name description schema strict" }),
   "response_format.json_object": ["json"],
   verbosity: ["verbosity"],
   service_tier: ["tier"],
-  seed: "silent",
-  user: SILENT,
-  safety_identifier: SILENT,
-  prompt_cache_key: SILENT,
-  prompt_cache_retention: SILENT,
-  prompt_cache_options: SILENT,
-  metadata: SILENT,
-  store: { shared: "noted" },
-  moderation: { shared: "noted" },
-  logprobs: { shared: "refused" },
-  top_logprobs: { shared: "refused" },
-  n: "refused",
-  logit_bias: "refused",
-  frequency_penalty: "refused",
-  presence_penalty: "refused",
-  modalities: "refused",
-  audio: "refused",
-  prediction: "refused",
-  web_search_options: "refused",
+  ...shareFields("silent", SAME),
+  ...shareFields("noted", ["store", "moderation"]),
+  ...shareFields("refused", ["logprobs", "top_logprobs"]),
+  ...listFields("", {
+    silent: "seed",
+    refused: "n logit_bias frequency_penalty presence_penalty modalities audio prediction web_search_options",
+  }),
 });
-
-/** What has the same name and meaning in both dialects of OpenAI. */
-const SAME_NAMES = [
-  "user",
-  "safety_identifier",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-  "prompt_cache_options",
-  "metadata",
-  "store",
-  "moderation",
-  "service_tier",
-  "top_logprobs",
-];
 
 export function readChatRequest(body: Json, to: ReadingFor): Conversation {
   const reading = new ChatReading(to);
@@ -141,12 +118,9 @@ function readOptions({ options, isShared }: ChatReading, body: Json): void {
   setOption(options, "effort", effort);
   if (effort !== undefined) options.thoughts = true;
   readFormat(options, body["response_format"]);
-  if (typeof body["verbosity"] === "string") options.verbosity = body["verbosity"];
+  setOpenaiOptions(options, body, body["verbosity"]);
   setOption(options, "choice", readChoice(body["tool_choice"]) ?? readFunctionChoice(body["function_call"]));
-  if (typeof body["parallel_tool_calls"] === "boolean") options.parallel = body["parallel_tool_calls"];
   if (getList(body["functions"]).length > 0) options.parallel = false;
-  const tier = body["service_tier"];
-  if (typeof tier === "string" && tier !== "auto") options.tier = tier;
 }
 
 function readFormat(options: Reading["options"], format: unknown): void {
@@ -203,7 +177,7 @@ function readWishes({ options }: Reading, body: Json): Wishes {
 function readShared(body: Json): Json {
   const { reasoning_effort: effort } = body;
   return {
-    ...pickPresent(body, SAME_NAMES),
+    ...pickPresent(body, [...SAME, "store", "moderation", "service_tier", "top_logprobs"]),
     ...(isAbsent(effort) ? {} : { reasoning: { effort } }),
     ...(body["logprobs"] === true ? { include: ["message.output_text.logprobs"] } : {}),
     // Nobody asks for it, and it makes each event longer.

@@ -5,7 +5,7 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { type Json, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, FreeChoice } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, listMembers, openTable } from "../turn/fields.ts";
+import { checkFields, listFields, openTable } from "../turn/fields.ts";
 import { refuseBody, refuseField } from "../turn/notes.ts";
 import { Reading, type ReadingFor, readName, readStops, readText, setNumbers, setOption } from "./reading.ts";
 
@@ -16,27 +16,27 @@ const MEDIA = {
 
 export const CONTENT_FIELDS = openTable({
   contents: "kept",
-  ...listMembers("contents[]", { kept: "role parts" }),
-  ...listMembers("contents[].parts[]", {
+  ...listFields("contents[]", { kept: "role parts" }),
+  ...listFields("contents[].parts[]", {
     kept: `text thought thoughtSignature functionCall.id functionCall.name functionCall.args functionResponse.id functionResponse.name functionResponse.response functionResponse.parts ${MEDIA.kept}`,
     silent: `${MEDIA.silent} functionResponse.willContinue functionResponse.scheduling`,
   }),
-  ...listMembers("contents[].parts[].functionResponse.parts[]", MEDIA),
+  ...listFields("contents[].parts[].functionResponse.parts[]", MEDIA),
   systemInstruction: "kept",
-  ...listMembers("systemInstruction", { kept: "parts", silent: "role" }),
-  ...listMembers("systemInstruction.parts[]", { kept: "text", refused: "inlineData fileData" }),
+  ...listFields("systemInstruction", { kept: "parts", silent: "role" }),
+  ...listFields("systemInstruction.parts[]", { kept: "text", refused: "inlineData fileData" }),
   tools: "kept",
-  ...listMembers("tools[]", { kept: "functionDeclarations googleSearch" }),
-  ...listMembers("tools[].functionDeclarations[]", {
+  ...listFields("tools[]", { kept: "functionDeclarations googleSearch" }),
+  ...listFields("tools[].functionDeclarations[]", {
     kept: "name description parameters parametersJsonSchema",
     noted: "behavior response responseJsonSchema",
   }),
   "toolConfig.functionCallingConfig": ["choice"],
-  ...listMembers("toolConfig.functionCallingConfig", { kept: "mode allowedFunctionNames" }),
-  safetySettings: "silent",
-  labels: "silent",
-  model: "silent",
-  cachedContent: "refused",
+  ...listFields("toolConfig.functionCallingConfig", { kept: "mode allowedFunctionNames" }),
+  ...listFields("", {
+    silent: "safetySettings labels model",
+    refused: "cachedContent",
+  }),
 });
 
 export const CONTENT_CONFIG_FIELDS = openTable({
@@ -46,19 +46,16 @@ export const CONTENT_CONFIG_FIELDS = openTable({
   topK: ["top_k"],
   stopSequences: ["stop"],
   thinkingConfig: ["effort", "thoughts"],
-  ...listMembers("thinkingConfig", { kept: "thinkingLevel thinkingBudget includeThoughts" }),
+  ...listFields("thinkingConfig", { kept: "thinkingLevel thinkingBudget includeThoughts" }),
   responseMimeType: ["json"],
   responseSchema: ["schema"],
   responseJsonSchema: ["schema"],
-  seed: "silent",
-  mediaResolution: "noted",
-  candidateCount: "refused",
-  responseModalities: "refused",
-  frequencyPenalty: "refused",
-  presencePenalty: "refused",
-  responseLogprobs: "refused",
-  logprobs: "refused",
-  speechConfig: "refused",
+  ...listFields("", {
+    silent: "seed",
+    noted: "mediaResolution",
+    refused:
+      "candidateCount responseModalities frequencyPenalty presencePenalty responseLogprobs logprobs speechConfig",
+  }),
 });
 
 /** An object with the names of its members as the API has them. It takes them with underscores, too, as Google's own examples

@@ -5,7 +5,7 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { isAbsent, type Json, requireList, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Tool } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, type FieldRules, listMembers, openTable } from "../turn/fields.ts";
+import { checkFields, type FieldRules, listFields, openTable } from "../turn/fields.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
 import {
   Reading,
@@ -14,6 +14,7 @@ import {
   readSchema,
   readStops,
   readText,
+  refuseUselessTools,
   setNumbers,
   setOption,
 } from "./reading.ts";
@@ -24,7 +25,7 @@ const BLOCK = {
   silent: "cache_control caller page_age encrypted_content encrypted_index",
   noted: "citations",
 } as const;
-const SYSTEM_BLOCK: FieldRules = listMembers("system[]", {
+const SYSTEM_BLOCK: FieldRules = listFields("system[]", {
   kept: "type text",
   silent: "cache_control",
   noted: "citations",
@@ -33,13 +34,13 @@ const SYSTEM_BLOCK: FieldRules = listMembers("system[]", {
 export const MESSAGES_FIELDS = openTable({
   model: "kept",
   messages: "kept",
-  ...listMembers("messages[]", { kept: "role content" }),
-  ...listMembers("messages[].content[]", BLOCK),
-  ...listMembers("messages[].content[].content[]", BLOCK),
+  ...listFields("messages[]", { kept: "role content" }),
+  ...listFields("messages[].content[]", BLOCK),
+  ...listFields("messages[].content[].content[]", BLOCK),
   system: "kept",
   ...SYSTEM_BLOCK,
   tools: "kept",
-  ...listMembers("tools[]", {
+  ...listFields("tools[]", {
     kept: "type name description input_schema strict allowed_domains blocked_domains user_location max_uses",
     silent: "cache_control eager_input_streaming",
     noted: "defer_loading",
@@ -51,24 +52,18 @@ export const MESSAGES_FIELDS = openTable({
   top_k: ["top_k"],
   stop_sequences: ["stop"],
   tool_choice: ["choice"],
-  ...listMembers("tool_choice", { kept: "type name" }),
+  ...listFields("tool_choice", { kept: "type name" }),
   "tool_choice.disable_parallel_tool_use": ["parallel"],
   thinking: ["effort", "thoughts"],
   "output_config.effort": ["effort"],
   "output_config.format": ["schema"],
   output_format: ["schema"],
   service_tier: ["tier"],
-  speed: "noted",
-  metadata: "silent",
-  context_management: "silent",
-  safeguards: "silent",
-  inference_geo: "noted",
-  fallbacks: "noted",
-  thread: "noted",
-  diagnostics: "silent",
-  cache_control: "silent",
-  mcp_servers: "refused",
-  container: "refused",
+  ...listFields("", {
+    silent: "metadata context_management safeguards diagnostics cache_control",
+    noted: "speed inference_geo fallbacks thread",
+    refused: "mcp_servers container",
+  }),
 });
 
 /** Claude Code puts it into the first block. It changes with each request, so that no cache would hold. */
@@ -82,7 +77,7 @@ export function readMessagesRequest(body: Json, to: ReadingFor): Conversation {
   readContextEdits(body["context_management"]);
   for (const [index, tool] of getList(body["tools"]).entries()) addTool(reading, tool, `tools[${index}]`);
   readOptions(reading, body);
-  refuseUselessTools(reading, getList(body["tools"]));
+  refuseUselessTools(reading, getList(body["tools"]).length > 0, "tools");
   reading.say("system", readSystem(body["system"]));
   for (const [index, value] of requireList(body["messages"], "messages").entries()) {
     const path = `messages[${index}]`;
@@ -202,14 +197,6 @@ function readFunction(tool: Json, schema: Json, path: string): Tool {
     schema: plain,
     strict: tool["strict"] === true,
   };
-}
-
-/** A request whose only or forced tool is unknown here would be answered without it. */
-function refuseUselessTools({ tools, options }: Reading, declared: readonly unknown[]): void {
-  const { choice } = options;
-  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
-  if (isForced || (tools.length === 0 && declared.length > 0))
-    refuseField("tools", "the channels of this group do not have the tool that is asked for.");
 }
 
 // Messages.

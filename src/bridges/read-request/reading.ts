@@ -15,7 +15,7 @@ import type {
   Tool,
 } from "../turn/conversation.ts";
 import { type FieldRules, nameOptions } from "../turn/fields.ts";
-import { Notes, refuseBody } from "../turn/notes.ts";
+import { Notes, refuseBody, refuseField } from "../turn/notes.ts";
 
 /** Opens an envelope of the upstream that the request goes to. */
 export type OpenSeal = (text: unknown) => Seal | null;
@@ -83,6 +83,22 @@ export function setNumbers(options: Options, body: Json, rules: FieldRules): voi
     const option = NUMBERS.find((name) => Array.isArray(rule) && rule.includes(name));
     if (option !== undefined) setOption(options, option, readNumber(body[field], field));
   }
+}
+
+/** What both dialects of OpenAI say in the same way. */
+export function setOpenaiOptions(options: Options, body: Json, verbosity: unknown): void {
+  const { parallel_tool_calls: parallel, service_tier: tier } = body;
+  if (typeof parallel === "boolean") options.parallel = parallel;
+  if (typeof tier === "string" && tier !== "auto") options.tier = tier;
+  if (typeof verbosity === "string") options.verbosity = verbosity;
+}
+
+/** A request whose only or forced tool is unknown here would be answered without it. `needsSome`: without any tool. */
+export function refuseUselessTools({ tools, options }: Reading, needsSome: boolean, path: string): void {
+  const { choice } = options;
+  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
+  if (isForced || (needsSome && tools.length === 0))
+    refuseField(path, "the channels of this group do not have the tool that is asked for.");
 }
 
 /** Sets an option if the client has it. */

@@ -5,7 +5,7 @@ import { getField, getList, getText, isObject, lookUp } from "../../lib/json/jso
 import { isAbsent, type Json, requireRecord } from "../common/strict-json.ts";
 import type { Choice, ContentPart, Conversation, MediaPart, Message } from "../turn/conversation.ts";
 import { readEffort } from "../turn/effort.ts";
-import { checkFields, listMembers, openTable } from "../turn/fields.ts";
+import { checkFields, listFields, openTable } from "../turn/fields.ts";
 import { NOT_KEPT, refuseBody, refuseField } from "../turn/notes.ts";
 import {
   CHOICES,
@@ -14,7 +14,9 @@ import {
   readName,
   readSchema,
   readText,
+  refuseUselessTools,
   setNumbers,
+  setOpenaiOptions,
   setOption,
 } from "./reading.ts";
 
@@ -30,16 +32,16 @@ const TOOL = {
 export const RESPONSES_FIELDS = openTable({
   model: "kept",
   input: "kept",
-  ...listMembers("input[]", {
+  ...listFields("input[]", {
     kept: "type role content call_id name namespace arguments input output action summary encrypted_content tools",
     silent: "id status execution phase",
   }),
-  ...listMembers("input[].content[]", PART),
-  ...listMembers("input[].output[]", PART),
+  ...listFields("input[].content[]", PART),
+  ...listFields("input[].output[]", PART),
   instructions: "kept",
   tools: "kept",
-  ...listMembers("tools[]", TOOL),
-  ...listMembers("tools[].tools[]", TOOL),
+  ...listFields("tools[]", TOOL),
+  ...listFields("tools[].tools[]", TOOL),
   stream: "kept",
   max_output_tokens: ["cap"],
   temperature: ["temperature"],
@@ -49,31 +51,18 @@ export const RESPONSES_FIELDS = openTable({
   "reasoning.effort": ["effort"],
   "reasoning.summary": ["thoughts"],
   "reasoning.generate_summary": ["thoughts"],
-  "reasoning.context": "silent",
   "text.format.json_schema": ["schema"],
-  ...listMembers("text.format", { kept: "type name description schema strict" }),
+  ...listFields("text.format", { kept: "type name description schema strict" }),
   "text.format.json_object": ["json"],
   "text.verbosity": ["verbosity"],
   service_tier: ["tier"],
-  store: "noted",
-  truncation: "noted",
-  include: "silent",
-  metadata: "silent",
-  client_metadata: "silent",
-  access_programs: "silent",
-  stream_options: "silent",
-  prompt_cache_key: "silent",
-  prompt_cache_retention: "silent",
-  prompt_cache_options: "silent",
-  user: "silent",
-  safety_identifier: "silent",
-  previous_response_id: "refused",
-  conversation: "refused",
-  background: "refused",
-  prompt: "refused",
-  max_tool_calls: "refused",
-  top_logprobs: "refused",
-  context_management: "refused",
+  ...listFields("", {
+    silent:
+      "reasoning.context include metadata client_metadata access_programs stream_options prompt_cache_key prompt_cache_retention prompt_cache_options user safety_identifier",
+    noted: "store truncation",
+    refused:
+      "previous_response_id conversation background prompt max_tool_calls top_logprobs context_management",
+  }),
 });
 
 export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
@@ -96,7 +85,11 @@ export function readResponsesRequest(body: Json, to: ReadingFor): Conversation {
   if (typeof input === "string") reading.say("user", readText(input));
   else if (!Array.isArray(input)) refuseBody("input", "expected a text or a list.");
   else for (const [index, item] of input.entries()) addItem(reading, item, `input[${index}]`);
-  refuseUselessTools(reading, getList(body["tools"]));
+  refuseUselessTools(
+    reading,
+    getList(body["tools"]).length > 0 && reading.options.choice?.kind === "any",
+    "tool_choice",
+  );
   return reading.finish("responses", RESPONSES_FIELDS.rules, body);
 }
 
@@ -120,12 +113,8 @@ function readOptions({ options }: Reading, body: Json): void {
       strict: getField(format, "strict") !== false,
     };
   }
-  const verbosity = getField(body["text"], "verbosity");
-  if (typeof verbosity === "string") options.verbosity = verbosity;
+  setOpenaiOptions(options, body, getField(body["text"], "verbosity"));
   setOption(options, "choice", readChoice(body["tool_choice"]));
-  if (typeof body["parallel_tool_calls"] === "boolean") options.parallel = body["parallel_tool_calls"];
-  const tier = body["service_tier"];
-  if (typeof tier === "string" && tier !== "auto") options.tier = tier;
 }
 
 function readChoice(value: unknown): Choice | undefined {
@@ -201,13 +190,6 @@ function addSpecial({ tools, notes }: Reading, type: string, tool: Json): void {
 
 function joinName(namespace: unknown, name: string): string {
   return typeof namespace === "string" && namespace !== "" ? `${namespace}__${name}` : name;
-}
-
-function refuseUselessTools({ tools, options }: Reading, declared: readonly unknown[]): void {
-  const { choice } = options;
-  const isForced = choice?.kind === "tool" && !tools.some(({ name }) => name === choice.name);
-  if (isForced || (tools.length === 0 && declared.length > 0 && choice?.kind === "any"))
-    refuseField("tool_choice", "the channels of this group do not have the tool that is asked for.");
 }
 
 // Items.

@@ -201,7 +201,7 @@ export function explainFailure(failure: Failure, client: DialectName): GatewayEr
   const isOverflow = kind === "overflow" || kind === "output_overflow";
   // A quota is the owner's, and not the client's.
   const wireCode = isOverflow ? "context_length_exceeded" : kind === "quota" ? null : failure.code;
-  return new GatewayError(ERROR_CODES[kind], EXPLAIN[client](failure), {
+  return new GatewayError(ERROR_CODES[kind], (EXPLAIN[client] ?? explain)(failure), {
     status: failure.status,
     wireCode,
     param: isOverflow ? PROMPTS[client] : failure.param,
@@ -223,10 +223,8 @@ function explain({ kind, message }: Failure): string {
   return kind === "quota" ? "The upstream's quota is used up. Try again later." : message;
 }
 
-const EXPLAIN: Readonly<Record<DialectName, (failure: Failure) => string>> = {
+const EXPLAIN: Partial<Record<DialectName, (failure: Failure) => string>> = {
   messages: explainToMessages,
-  responses: explain,
-  chat: explain,
   content: explainToContent,
 };
 

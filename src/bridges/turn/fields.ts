@@ -27,12 +27,17 @@ export interface FieldTable {
   readonly root: FieldNode;
 }
 
-/** Rows for members of one object, by their rule. */
-export function listMembers(at: string, words: { readonly [Rule in FieldWord]?: string }): FieldRules {
+/** Rows for the fields of these names, by their rule. `at`: the object that has them; empty: the request. */
+export function listFields(at: string, words: { readonly [Rule in FieldWord]?: string }): FieldRules {
   const rows: Record<string, FieldRule> = {};
   for (const rule of ["kept", "silent", "noted", "refused"] as const)
-    for (const name of words[rule]?.split(" ") ?? []) rows[`${at}.${name}`] = rule;
+    for (const name of words[rule]?.split(" ") ?? []) rows[join(at, name)] = rule;
   return rows;
+}
+
+/** Rows for fields that OpenAI's two dialects share, by their rule elsewhere. */
+export function shareFields(shared: FieldWord, names: readonly string[]): FieldRules {
+  return Object.fromEntries(names.map((name) => [name, { shared }]));
 }
 
 export function openTable(rules: FieldRules): FieldTable {
@@ -62,13 +67,11 @@ export interface FieldCheck {
 }
 
 /** Nothing of a client's request is dropped in silence, at any depth. */
-export function checkFields(body: Members, { root }: FieldTable, check: FieldCheck): void {
+export function checkFields(body: Json, { root }: FieldTable, check: FieldCheck): void {
   checkMembers(body, root, "", check);
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
-function checkMembers(value: Members, { path, members }: FieldNode, at: string, check: FieldCheck): void {
+function checkMembers(value: Json, { path, members }: FieldNode, at: string, check: FieldCheck): void {
   for (const [sent, member] of Object.entries(value)) {
     const name = check.spell?.(sent) ?? sent;
     const node = members.get(name);
@@ -141,14 +144,22 @@ export function translateField(
 
 /** `kept`: the same meaning. `changed`: the nearest that there is. */
 export type Outcome = "kept" | "changed" | "left out" | "refused";
-export type Support = Readonly<Record<OptionName, Outcome>>;
+export type Support = (option: OptionName) => Outcome;
+
+/** By outcome; all others are kept. */
+export function listSupport(outcomes: {
+  readonly [Name in Exclude<Outcome, "kept">]?: readonly OptionName[];
+}): Support {
+  return (option) =>
+    (["changed", "left out", "refused"] as const).find((each) => outcomes[each]?.includes(option)) ?? "kept";
+}
 
 /** The options that the upstream can honour. */
 export function settleOptions({ options, names, notes }: Conversation, support: Support): Options {
   const settled: Options = { ...options };
   for (const name of OPTION_NAMES) {
     if (options[name] === undefined) continue;
-    const outcome = support[name];
+    const outcome = support(name);
     if (outcome === "refused")
       refuseField(names[name] ?? name, "the channels of this group have no counterpart for it.");
     if (outcome === "left out") leaveOut({ names, notes }, settled, name);

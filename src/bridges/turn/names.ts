@@ -11,15 +11,8 @@ const FOREIGN = /[^A-Za-z0-9_-]/g;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 
 /** https://platform.claude.com/docs/en/agents-and-tools/tool-use and https://platform.openai.com/docs/api-reference */
-const MAX_NAME_LENGTHS: Readonly<Record<DialectName, number>> = {
-  messages: 128,
-  responses: 64,
-  chat: 64,
-  content: 64,
-};
-
 export function nameTool(name: string, dialect: DialectName): string {
-  return fit(name, MAX_NAME_LENGTHS[dialect]);
+  return fit(name, dialect === "messages" ? 128 : 64);
 }
 
 /** Servers of the other dialects may expect their own ids, whatever they look like. */

@@ -16,15 +16,7 @@ const LONG_KINDS: readonly UsageKind[] = ["cache_write_1h"];
 /** Beside the prompt in the content dialect. */
 const TOOL_KINDS: readonly UsageKind[] = ["tool_prompt"];
 
-interface Totals {
-  readonly prompt: number;
-  readonly read: number;
-  readonly written: number;
-  readonly output: number;
-  readonly reasoning: number;
-}
-
-function add(usage: Usage): Totals {
+function add(usage: Usage) {
   return {
     prompt: countTokens(usage, PROMPT_KINDS),
     read: countTokens(usage, CACHE_READ_KINDS),

@@ -1,6 +1,7 @@
 // Blocks → an answer for a messages client.
 // https://platform.claude.com/docs/en/build-with-claude/streaming
 
+import type { Usage } from "../../billing/usage.ts";
 import { sha256Hex } from "../../lib/secret.ts";
 import { type Json, parseExact } from "../common/strict-json.ts";
 import type { AnswerEnd, Block, EndReason } from "../turn/sequence.ts";
@@ -33,7 +34,7 @@ export class MessagesAnswerWriter extends AnswerWriter {
 
   begin(): void {
     const { context } = this;
-    const message = writeMessage(context, { content: [], stop: null, usage: writeMessagesUsage({}) });
+    const message = writeMessage(context, [], {});
     this.#event("message_start", { message });
     this.idle();
   }
@@ -93,26 +94,24 @@ export function writeWholeMessages({ blocks, end }: WholeAnswer, context: Answer
   const content = blocks.flatMap((block) =>
     block.kind === "search" ? writeSearch(block) : [formBlock(block, context, true)],
   );
-  const usage = writeMessagesUsage(context.count());
-  return JSON.stringify(writeMessage(context, { content, stop: end, usage }));
+  return JSON.stringify(writeMessage(context, content, context.count(), end));
 }
 
-interface MessageParts {
-  readonly content: readonly unknown[];
-  readonly stop: AnswerEnd | null;
-  readonly usage: Json;
-}
-
-function writeMessage(context: AnswerContext, { content, stop, usage }: MessageParts): Json {
+function writeMessage(
+  { model, ...context }: AnswerContext,
+  content: unknown[],
+  usage: Usage,
+  stop?: AnswerEnd,
+): Json {
   return {
     id: `msg_${nameAnswer(context)}`,
     type: "message",
     role: "assistant",
-    model: context.model,
+    model,
     content,
-    stop_reason: stop && STOP_REASONS[stop.reason],
-    stop_sequence: stop && stop.stop,
-    usage,
+    stop_reason: stop === undefined ? null : STOP_REASONS[stop.reason],
+    stop_sequence: stop?.stop ?? null,
+    usage: writeMessagesUsage(usage),
   };
 }
 

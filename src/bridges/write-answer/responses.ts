@@ -3,6 +3,7 @@
 
 import type { StreamBreak } from "../../dialects/dialect.ts";
 import { DIALECTS } from "../../dialects/endpoints.ts";
+import { formResponse as fillResponse } from "../../dialects/formats/responses.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { getField, parseFlatJson } from "../../lib/json/json.ts";
 import type { Json } from "../common/strict-json.ts";
@@ -152,7 +153,7 @@ export class ResponsesAnswerWriter extends AnswerWriter {
   }
 
   #form(status: string, output: readonly Json[]): Json {
-    return formObject({ id: this.#id, status, output, reason: null, usage: null }, this.context);
+    return formObject(this.#id, status, this.context, { output });
   }
 
   #event(type: string, data: Json): void {
@@ -174,46 +175,12 @@ export function writeWholeResponses({ blocks, end }: WholeAnswer, context: Answe
 function formResponse(id: string, output: readonly Json[], why: EndReason, context: AnswerContext): Json {
   const reason = context.isCodex ? null : INCOMPLETE_REASONS[why];
   const status = reason === null ? "completed" : "incomplete";
-  return formObject({ id, status, output, reason, usage: writeResponsesUsage(context.count()) }, context);
+  const usage = writeResponsesUsage(context.count());
+  return formObject(id, status, context, { output, usage, incomplete_details: reason && { reason } });
 }
 
-interface ResponseParts {
-  readonly id: string;
-  readonly status: string;
-  readonly output: readonly Json[];
-  readonly reason: string | null;
-  readonly usage: Json | null;
-}
-
-/** Strict clients need every key. */
-function formObject(
-  { id, status, output, reason, usage }: ResponseParts,
-  { model, stamp }: AnswerContext,
-): Json {
-  return {
-    id,
-    object: "response",
-    created_at: Math.floor(stamp.time / 1000),
-    status,
-    error: null,
-    incomplete_details: reason === null ? null : { reason },
-    instructions: null,
-    max_output_tokens: null,
-    metadata: {},
-    model,
-    output,
-    parallel_tool_calls: true,
-    previous_response_id: null,
-    reasoning: { effort: null, summary: null },
-    store: false,
-    temperature: null,
-    text: { format: { type: "text" } },
-    tool_choice: "auto",
-    tools: [],
-    top_p: null,
-    truncation: "disabled",
-    ...(usage === null ? {} : { usage }),
-  };
+function formObject(id: string, status: string, { model, stamp }: AnswerContext, more: Json): Json {
+  return { ...fillResponse({ id, created_at: Math.floor(stamp.time / 1000), status, model, ...more }) };
 }
 
 function isSpoken({ kind }: Block): boolean {

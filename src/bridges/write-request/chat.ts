@@ -2,7 +2,7 @@
 // bytes of a shorter one.
 
 import { getList, isObject, lookUp } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,
@@ -16,28 +16,16 @@ import type {
 } from "../turn/conversation.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { findOutputCap, isOpenaiReasoner, writeOpenaiEffort } from "../turn/effort.ts";
-import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, writeArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure, pick } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, keepFunctions, markFailure } from "./writing.ts";
 
-export const CHAT_SUPPORT: Support = {
-  choice: "kept",
-  parallel: "kept",
-  cap: "changed",
-  temperature: "kept",
-  top_p: "kept",
-  top_k: "changed",
-  stop: "kept",
-  effort: "changed",
-  thoughts: "kept",
-  schema: "changed",
-  json: "kept",
-  verbosity: "changed",
-  tier: "changed",
-};
+export const CHAT_SUPPORT = listSupport({
+  changed: ["cap", "top_k", "effort", "schema", "verbosity", "tier"],
+});
 
 export function writeChatRequest(conversation: Conversation, to: Destination): Json {
   const { items, notes, stream } = conversation;
@@ -94,7 +82,7 @@ function writeOptions(conversation: Conversation, options: Options, to: Destinat
   const cap = clampCap(conversation, options.cap, findOutputCap(model));
   return {
     ...(quirks.cap === "none" ? {} : { [quirks.cap]: cap }),
-    ...pick(options, ["temperature", "top_p", "top_k", "stop", "verbosity"]),
+    ...pickPresent({ ...options }, ["temperature", "top_p", "top_k", "stop", "verbosity"]),
     service_tier,
     ...(effort === undefined ? {} : EFFORTS[quirks.reasoning](effort, model)),
     ...writeFormat(options),

@@ -15,27 +15,16 @@ import type {
   Tool,
 } from "../turn/conversation.ts";
 import { BUDGETS, findOutputCap } from "../turn/effort.ts";
-import { settleOptions, type Support } from "../turn/fields.ts";
+import { settleOptions, listSupport } from "../turn/fields.ts";
 import { nameTool } from "../turn/names.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
 import { clampCap, joinTexts, keepAllowed, keepFunctions, noteStrict, readDataUrl } from "./writing.ts";
 
-export const CONTENT_SUPPORT: Support = {
-  choice: "kept",
-  parallel: "left out",
-  cap: "changed",
-  temperature: "kept",
-  top_p: "kept",
-  top_k: "kept",
-  stop: "kept",
-  effort: "changed",
-  thoughts: "kept",
-  schema: "kept",
-  json: "kept",
-  verbosity: "left out",
-  tier: "left out",
-};
+export const CONTENT_SUPPORT = listSupport({
+  "left out": ["parallel", "verbosity", "tier"],
+  changed: ["cap", "effort"],
+});
 
 /** Gemini 3 refuses a call without the signature that it came with, but for this word.
  *  https://ai.google.dev/gemini-api/docs/thought-signatures */

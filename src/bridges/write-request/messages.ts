@@ -1,7 +1,7 @@
 // A conversation → a request for a messages upstream. The messages come last: a longer conversation begins with the bytes of
 // a shorter one, but for the marks of the cache.
 
-import type { Json } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../common/strict-json.ts";
 import type {
   Choice,
   ContentPart,
@@ -13,28 +13,18 @@ import type {
 } from "../turn/conversation.ts";
 import { BUDGETS, findOutputCap, refusesSampling, thinksAdaptively } from "../turn/effort.ts";
 import { closeSchema, MOST_CLAUDE_TEMPERATURE, refusesBothSamplings } from "../provider-rules.ts";
-import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, parseArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, remind, requireUser, type Turn } from "../turn/turns.ts";
-import { clampCap, joinTexts, keepAllowed, noteStrict, pick, readDataUrl } from "./writing.ts";
+import { clampCap, joinTexts, keepAllowed, noteStrict, readDataUrl } from "./writing.ts";
 
-export const MESSAGES_SUPPORT: Support = {
-  choice: "kept",
-  parallel: "kept",
-  cap: "changed",
-  temperature: "changed",
-  top_p: "changed",
-  top_k: "kept",
-  stop: "kept",
-  effort: "changed",
-  thoughts: "kept",
-  schema: "kept",
-  json: "refused",
-  verbosity: "left out",
-  tier: "left out",
-};
+export const MESSAGES_SUPPORT = listSupport({
+  changed: ["cap", "temperature", "top_p", "effort"],
+  refused: ["json"],
+  "left out": ["verbosity", "tier"],
+});
 
 /** For clients that set no cap, where the model's own is not known. */
 const DEFAULT_CAP = 32_000;
@@ -87,7 +77,7 @@ function writeOptions(conversation: Conversation, options: Options, { model }: D
     max_tokens: cap,
     ...thinking,
     ...writeConfig(conversation, options, model),
-    ...pick(options, ["temperature", "top_p", "top_k"]),
+    ...pickPresent({ ...options }, ["temperature", "top_p", "top_k"]),
     stop_sequences: options.stop,
   };
 }

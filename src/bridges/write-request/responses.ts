@@ -2,7 +2,7 @@
 // a shorter one.
 
 import { getField, getList, isObject } from "../../lib/json/json.ts";
-import type { Json } from "../common/strict-json.ts";
+import { type Json, pickPresent } from "../common/strict-json.ts";
 import type {
   Call,
   Choice,
@@ -17,28 +17,18 @@ import type {
 } from "../turn/conversation.ts";
 import { fitsStrict } from "../provider-rules.ts";
 import { findOutputCap, isOpenaiReasoner, takesBreakpoints, writeOpenaiEffort } from "../turn/effort.ts";
-import { leaveOut, settleOptions, type Support } from "../turn/fields.ts";
+import { leaveOut, settleOptions, listSupport } from "../turn/fields.ts";
 import { nameCall, nameTool } from "../turn/names.ts";
 import { refuseField } from "../turn/notes.ts";
 import { describeFunction, writeArguments } from "../turn/tool-input.ts";
 import { arrange, type ModelItem, type Turn } from "../turn/turns.ts";
-import { clampCap, isText, joinTexts, markFailure, pick } from "./writing.ts";
+import { clampCap, isText, joinTexts, markFailure } from "./writing.ts";
 
-export const RESPONSES_SUPPORT: Support = {
-  choice: "kept",
-  parallel: "kept",
-  cap: "changed",
-  temperature: "changed",
-  top_p: "changed",
-  top_k: "left out",
-  stop: "refused",
-  effort: "changed",
-  thoughts: "kept",
-  schema: "kept",
-  json: "kept",
-  verbosity: "kept",
-  tier: "kept",
-};
+export const RESPONSES_SUPPORT = listSupport({
+  changed: ["cap", "temperature", "top_p", "effort"],
+  "left out": ["top_k"],
+  refused: ["stop"],
+});
 
 /** A smaller cap is refused. */
 const MIN_CAP = 16;
@@ -81,7 +71,7 @@ function writeOptions(conversation: Conversation, options: Options, to: Destinat
   ];
   return {
     ...writeCap(conversation, options.cap, to),
-    ...pick(options, ["temperature", "top_p"]),
+    ...pickPresent({ ...options }, ["temperature", "top_p"]),
     ...dropEmpty("reasoning", {
       effort: options.effort && writeOpenaiEffort(effort, model),
       summary: options.thoughts === true && thinks ? "auto" : null,

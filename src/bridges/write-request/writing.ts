@@ -1,7 +1,6 @@
 // What the writers of requests share.
 
-import type { Json } from "../common/strict-json.ts";
-import type { Choice, ContentPart, Conversation, Options, TextPart, Tool } from "../turn/conversation.ts";
+import type { Choice, ContentPart, Conversation, TextPart, Tool } from "../turn/conversation.ts";
 import { nameMediaType } from "../provider-rules.ts";
 import { refuseField } from "../turn/notes.ts";
 
@@ -50,12 +49,6 @@ export function readDataUrl(url: string): { type: string; data: string } | null 
   const comma = url.indexOf(",");
   const type = nameMediaType(url.slice("data:".length, comma));
   return comma < 0 ? null : { type, data: url.slice(comma + 1) };
-}
-
-export function pick(options: Options, names: readonly (keyof Options)[]): Json {
-  const picked: Json = {};
-  for (const name of names) if (options[name] !== undefined) picked[name] = options[name];
-  return picked;
 }
 
 /** The client's cap, unless the model cannot write as much. */

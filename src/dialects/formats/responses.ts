@@ -38,34 +38,43 @@ const NAMELESS: Readonly<Record<string, string>> = { invalid_request_error: "inv
 /** Codex reads `response.error` of this event and ignores a bare `error` event. The official SDK raises an error only for
  *  a top-level `error`. So the event has both. */
 function formFailed(error: WireError, requestId: string, at: StreamBreak): unknown {
+  const failed = {
+    id: at.id ?? `resp_${requestId}`,
+    created_at: Math.floor(Date.now() / 1000),
+    status: "failed",
+    error: { code: error.code ?? NAMELESS[error.type] ?? "server_error", message: error.message },
+    model: at.model ?? "",
+    usage: null,
+    user: null,
+  };
   return {
     type: "response.failed",
     sequence_number: at.sequence ?? 0,
-    response: {
-      id: at.id ?? `resp_${requestId}`,
-      object: "response",
-      created_at: Math.floor(Date.now() / 1000),
-      status: "failed",
-      error: { code: error.code ?? NAMELESS[error.type] ?? "server_error", message: error.message },
-      incomplete_details: null,
-      instructions: null,
-      max_output_tokens: null,
-      metadata: {},
-      model: at.model ?? "",
-      output: [],
-      parallel_tool_calls: true,
-      previous_response_id: null,
-      reasoning: { effort: null, summary: null },
-      store: false,
-      temperature: null,
-      text: { format: { type: "text" } },
-      tool_choice: "auto",
-      tools: [],
-      top_p: null,
-      truncation: "disabled",
-      usage: null,
-      user: null,
-    },
+    response: formResponse(failed),
     error,
+  };
+}
+
+/** Strict clients need every key. */
+export function formResponse(own: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return {
+    object: "response",
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: null,
+    metadata: {},
+    output: [],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    store: false,
+    temperature: null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: null,
+    truncation: "disabled",
+    ...own,
   };
 }
